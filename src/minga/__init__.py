@@ -1,0 +1,43 @@
+"""minga: structured-grid simulations on the computers you have, with the same bits on all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minga.engine.comm import MPIComm, SerialComm, run_virtual
+from minga.engine.drive import Result, drive
+from minga.engine.engine import Engine, Outcome
+from minga.engine.model import Model
+from minga.engine.program import Program
+from minga.errors import (
+    CaseError,
+    KernelError,
+    LaunchError,
+    LayoutError,
+    MingaError,
+    ProgramError,
+    RunError,
+)
+from minga.lang.expr import cast, where
+from minga.lang.expr import fused_multiply_add as fma
+from minga.lang.functions import abs, argmax, argmin, coordinate, count, flush, index, max, min, sqrt, sum
+from minga.lang.kernel import Kernel, kernel, local
+from minga.lang.math import cos, exp, expm1, log, log1p, sin, tanh
+from minga.lang.neighbourhood import circular, hex, moore, offsets, von_neumann
+from minga.lang.random import random, random_bits
+from minga.lang.rule import Rule, rule
+from minga.models.automaton.model import automaton
+from minga.space.boundary import custom, fixed, reflect, zero_gradient
+from minga.space.box import Box
+from minga.space.field import SEED, STEP, Field, Register, Slot
+from minga.space.grid import Grid
+from minga.space.layout import Layout
+
+
+def __getattr__(name: str) -> Any:
+    """What needs more than numpy and llvmlite is imported when it is first used."""
+    if name == "run":
+        from minga.record.session import run
+
+        return run
+    raise AttributeError(f"module 'minga' has no attribute {name!r}")

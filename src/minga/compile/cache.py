@@ -1,0 +1,130 @@
+"""Object code on disk, so that a kernel is compiled once per machine and not once per run.
+
+A file holds one object: a line with the SHA-256 of the rest, a line of JSON that says what it is, and the code. A file
+that is missing, truncated, corrupted or of another key is as good as none; a directory that cannot be written costs
+compilation time, never a run. Files appear by renaming, so that processes that share a directory never see half a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from minga.compile.target import Target
+
+SUFFIX: Final = ".object"
+LIMIT: Final = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Objects in one directory; the least recently used ones go when together they exceed `limit` bytes."""
+
+    directory: Path
+    limit: int = LIMIT
+
+    def load(self, key: str) -> bytes | None:
+        """The object of `key`; None if there is no sound one."""
+        path = self._path(key)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        checksum, _, rest = content.partition(b"\n")
+        if checksum != _checksum(rest):
+            return None
+        about, _, code = rest.partition(b"\n")
+        if json.loads(about).get("key") != key:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return code
+
+    def store(self, key: str, code: bytes, about: Mapping[str, str] | None = None) -> bool:
+        """Keep an object; False if the directory cannot be written. `about` is for people who look into the file."""
+        rest = json.dumps({"key": key, **(about or {})}).encode() + b"\n" + code
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".new-")
+        except OSError:
+            return False
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_checksum(rest) + b"\n" + rest)
+            Path(temporary).replace(self._path(key))
+        except OSError:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+            return False
+        self._prune()
+        return True
+
+    def _path(self, key: str) -> Path:
+        return self.directory / f"{key}{SUFFIX}"
+
+    def _prune(self) -> None:
+        """Remove the least recently used objects until a fifth of the limit is free again, if they exceed it."""
+        found = []
+        with contextlib.suppress(OSError):
+            for path in self.directory.glob(f"*{SUFFIX}"):
+                with contextlib.suppress(OSError):
+                    state = path.stat()
+                    found.append((state.st_mtime_ns, state.st_size, path))
+        total = sum(size for _, size, _ in found)
+        if total <= self.limit:
+            return
+        for _, size, path in sorted(found):
+            if total <= self.limit * 4 // 5:
+                return
+            with contextlib.suppress(OSError):
+                path.unlink()
+            total -= size
+
+
+def default_cache() -> Cache | None:
+    """The cache in $MINGA_CACHE, or else in the user's cache directory; None if $MINGA_CACHE is `off`."""
+    place = os.environ.get("MINGA_CACHE")
+    if place == "off":
+        return None
+    return Cache(Path(place) if place else _user_directory() / "minga" / "objects")
+
+
+def object_key(digest: str, target: Target, options: str) -> str:
+    """What an object depends on: the graph, the processor, the options, this package's printers and LLVM."""
+    parts = (digest, repr(target), options, _printers(), llvmlite.__version__, repr(llvm.llvm_version_info))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+@functools.cache
+def _printers() -> str:
+    """SHA-256 of this package's sources: another printer, other objects."""
+    state = hashlib.sha256()
+    for item in sorted(resources.files(__package__).iterdir(), key=lambda item: item.name):
+        if item.name.endswith(".py"):
+            state.update(item.read_bytes())
+    return state.hexdigest()
+
+
+def _user_directory() -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -1,0 +1,158 @@
+"""Expressions as LLVM IR: each node of a graph becomes one instruction, of one value or of a vector of `width` lanes.
+
+Nothing here depends on the processor: the CPU and the GPU printer share it and supply what a leaf (read, local,
+index, scalar) means. Every operation is exact IEEE or defined integer arithmetic; no flag that lets LLVM change bits.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from minga.compile.text import Text
+from minga.lang.expr import Node
+from minga.lang.graph import topological
+from minga.lang.types import DType, is_float, is_signed
+
+REGISTER: Final[dict[DType, str]] = {
+    "bool": "i1", "u1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u4": "i32", "u8": "i64",
+    "f4": "float", "f8": "double",
+}  # fmt: skip
+"""The type of a value in a register. In memory a bool is an i8 that holds 0 or 1."""
+LEAVES: Final = frozenset({"read", "local", "index", "scalar"})
+
+_FLOAT: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_INTEGER: Final = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor", "shift_left": "shl"}
+_FLOAT_TEST: Final = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_UNARY: Final = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "abs": "fabs"}
+
+
+def memory_type(dtype: DType) -> str:
+    """The type of a value in memory."""
+    return "i8" if dtype == "bool" else REGISTER[dtype]
+
+
+def constant(value: object, dtype: DType) -> str:
+    """A literal; floats as the hexadecimal digits of the double of that value, which LLVM takes for f4 too."""
+    if dtype == "bool":
+        return "true" if value else "false"
+    if is_float(dtype):
+        return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"  # type: ignore[arg-type]
+    return str(int(value))  # type: ignore[call-overload]
+
+
+class Body:
+    """Prints nodes into a function. `leaf` gives the register of a read, local, index or scalar."""
+
+    def __init__(self, text: Text, leaf: Callable[[Node], str], width: int = 1) -> None:
+        self.text = text
+        self.leaf = leaf
+        self.width = width
+        self._values: dict[int, str] = {}
+
+    def type(self, dtype: DType) -> str:
+        """The register type of a value here."""
+        return REGISTER[dtype] if self.width == 1 else f"<{self.width} x {REGISTER[dtype]}>"
+
+    def suffix(self, dtype: DType) -> str:
+        """What an intrinsic's name ends with: f64, v8f32, i32, ..."""
+        name = {"float": "f32", "double": "f64"}.get(REGISTER[dtype], REGISTER[dtype])
+        return name if self.width == 1 else f"v{self.width}{name}"
+
+    def literal(self, value: object, dtype: DType) -> str:
+        one = constant(value, dtype)
+        return one if self.width == 1 else f"splat ({REGISTER[dtype]} {one})"
+
+    def __call__(self, root: Node) -> str:
+        """The register (or literal) of `root`; nodes printed before are not printed again."""
+        return self.all([root])[0]
+
+    def all(self, roots: Sequence[Node]) -> list[str]:
+        """The registers of several nodes."""
+        for node in topological(roots):
+            if id(node) not in self._values:
+                self._values[id(node)] = self._print(node)
+        return [self._values[id(root)] for root in roots]
+
+    def _print(self, node: Node) -> str:
+        if node.op == "const":
+            return self.literal(node.data, node.dtype)
+        if node.op in LEAVES:
+            return self.leaf(node)
+        return self.text.let(self._instruction(node, [self._values[id(arg)] for arg in node.args]))
+
+    def _call(self, name: str, dtype: DType, result: DType, values: Iterable[str], extra: str = "") -> str:
+        arguments = ", ".join(f"{self.type(dtype)} {value}" for value in values)
+        return f"call {self.type(result)} @llvm.{name}({arguments}{extra})"
+
+    def _instruction(self, node: Node, values: list[str]) -> str:
+        op, dtype = node.op, node.dtype
+        kind = node.args[0].dtype
+        of = self.type(kind)
+        if op in _FLOAT_TEST:
+            return self._compare(op, kind, values)
+        if op == "select":
+            return f"select {of} {values[0]}, {self.type(dtype)} {values[1]}, {self.type(dtype)} {values[2]}"
+        if op == "truncate":
+            return f"{'fptosi' if is_signed(dtype) else 'fptoui'} {of} {values[0]} to {self.type(dtype)}"
+        if op == "cast":
+            return self._cast(kind, dtype, values[0])
+        if op == "bitcast":
+            return f"bitcast {of} {values[0]} to {self.type(dtype)}"
+        if op == "not":
+            return f"xor {of} {values[0]}, {self.literal(True, 'bool') if dtype == 'bool' else self.literal(-1, dtype)}"
+        if op == "shift_right":
+            return f"{'ashr' if is_signed(dtype) else 'lshr'} {of} {values[0]}, {values[1]}"
+        if op == "quotient":
+            return f"{'sdiv' if is_signed(dtype) else 'udiv'} {of} {values[0]}, {values[1]}"
+        if is_float(dtype):
+            return self._float(op, dtype, values)
+        return self._integer(op, dtype, values)
+
+    def _float(self, op: str, dtype: DType, values: list[str]) -> str:
+        of = self.type(dtype)
+        if op in _FLOAT:
+            return f"{_FLOAT[op]} {of} {values[0]}, {values[1]}"
+        if op in ("min", "max"):
+            return self._call(f"{op}imum.{self.suffix(dtype)}", dtype, dtype, values)
+        if op == "neg":
+            return f"fneg {of} {values[0]}"
+        if op == "fma":
+            return self._call(f"fma.{self.suffix(dtype)}", dtype, dtype, values)
+        return self._call(f"{_UNARY[op]}.{self.suffix(dtype)}", dtype, dtype, values)
+
+    def _integer(self, op: str, dtype: DType, values: list[str]) -> str:
+        of = self.type(dtype)
+        if op in ("min", "max"):
+            return self._call(f"{'s' if is_signed(dtype) else 'u'}{op}.{self.suffix(dtype)}", dtype, dtype, values)
+        if op == "neg":
+            return f"sub {of} {self.literal(0, dtype)}, {values[0]}"
+        if op == "abs":
+            return self._call(f"abs.{self.suffix(dtype)}", dtype, dtype, values, ", i1 false")
+        return f"{_INTEGER[op]} {of} {values[0]}, {values[1]}"
+
+    def _compare(self, op: str, kind: DType, values: list[str]) -> str:
+        if is_float(kind):
+            return f"fcmp {_FLOAT_TEST[op]} {self.type(kind)} {values[0]}, {values[1]}"
+        sign = "" if op in ("eq", "ne") else "s" if is_signed(kind) else "u"
+        return f"icmp {sign}{op} {self.type(kind)} {values[0]}, {values[1]}"
+
+    def _cast(self, source: DType, target: DType, value: str) -> str:
+        a, b = self.type(source), self.type(target)
+        if target == "bool":
+            test = "fcmp une" if is_float(source) else "icmp ne"
+            return f"{test} {a} {value}, {self.literal(0, source)}"
+        if is_float(source) and is_float(target):
+            return f"{'fpext' if target == 'f8' else 'fptrunc'} {a} {value} to {b}"
+        if is_float(target):
+            return f"{'sitofp' if is_signed(source) else 'uitofp'} {a} {value} to {b}"
+        if REGISTER[source] == REGISTER[target]:
+            return f"bitcast {a} {value} to {b}"
+        if _bits(source) > _bits(target):
+            return f"trunc {a} {value} to {b}"
+        return f"{'sext' if is_signed(source) else 'zext'} {a} {value} to {b}"
+
+
+def _bits(dtype: DType) -> int:
+    return int(REGISTER[dtype][1:])

@@ -1,0 +1,96 @@
+"""The cells of one innermost loop: where their values are read and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from minga.compile.frame import Frame
+from minga.compile.scratch import Scratch
+from minga.lang.expr import Node
+
+Offsets = tuple[int, ...]
+Access = tuple[int, Offsets, Offsets]
+"""Parameter number, strides and offsets of a read or store."""
+
+
+class Line:
+    """Rows of fields and locals as pointers, made before the loop, and the values of the loop's current cell.
+
+    outer   registers of the iteration indices of all axes but `inner`
+    cell    register of the current iteration index along `inner`
+    note    metadata of the loop's memory accesses
+    """
+
+    def __init__(self, frame: Frame, inner: int, outer: dict[int, str], scratch: Scratch) -> None:
+        self.frame = frame
+        self.text = frame.text
+        self.inner = inner
+        self.outer = outer
+        self.scratch = scratch
+        self.cell = ""
+        self.note = ""
+        self._rows: dict[Access, str] = {}
+        self._local_rows: dict[tuple[int, Offsets], str] = {}
+        self._invariant: dict[int, str] = {}
+
+    def prepare(self, nodes: Iterable[Node], stores: Iterable[Access]) -> None:
+        """Print all that the cells of the line share."""
+        for node in nodes:
+            if node.op == "read":
+                access = cast(Access, node.data)
+                row = self._row(access)
+                if self.inner not in self.frame.graph.params[access[0]].axes:
+                    self._invariant[id(node)] = self.frame.load(row, node.dtype)
+            elif node.op == "local":
+                self.local_row(*cast(tuple[int, Offsets], node.data))
+        for access in stores:
+            self._row(access)
+
+    def _row(self, access: Access) -> str:
+        """Address of the field's element at this line with inner index 0 and inner offset 0."""
+        number, strides, offsets = access
+        param = self.frame.graph.params[number]
+        key = (number, strides, tuple(0 if a == self.inner else o for a, o in zip(param.axes, offsets, strict=True)))
+        if key not in self._rows:
+            text, index = self.text, "0"
+            for axis, stride, offset in zip(param.axes, strides, offsets, strict=True):
+                if axis != self.inner:
+                    place = text.add(text.mul(self.outer[axis], stride), offset)
+                    index = text.add(text.mul(place, self.frame.stride[number][axis]), index)
+            self._rows[key] = self.frame.element(self.frame.base[number], param.dtype, index)
+        return self._rows[key]
+
+    def address(self, access: Access) -> str:
+        """Address of the element that the current cell accesses."""
+        number, strides, offsets = access
+        param, text = self.frame.graph.params[number], self.text
+        k = param.axes.index(self.inner)
+        place = text.add(text.mul(self.cell, strides[k]), offsets[k])
+        return self.frame.element(self._row(access), param.dtype, text.mul(place, self.frame.stride[number][self.inner]))
+
+    def local_row(self, number: int, offsets: Offsets) -> str:
+        """Address of the local's value at this line with inner index 0."""
+        key = (number, offsets[:-1])
+        if key not in self._local_rows:
+            place = [self.text.add(self.outer[axis], offset) for axis, offset in enumerate(offsets[:-1])]
+            self._local_rows[key] = self.scratch.row(number, place)
+        return self._local_rows[key]
+
+    def local_address(self, number: int, offsets: Offsets) -> str:
+        """Address of the local's value that the current cell accesses."""
+        row, place = self.local_row(number, offsets), self.text.add(self.cell, offsets[-1])
+        return self.frame.element(row, self.frame.graph.locals[number].dtype, place)
+
+    def leaf(self, node: Node) -> str:
+        """The value of a read, local, index or scalar for the current cell."""
+        if node.op == "scalar":
+            return self.frame.scalars[str(node.data)]
+        if node.op == "index":
+            axis = cast(int, node.data)
+            return self.text.add(self.cell if axis == self.inner else self.outer[axis], self.frame.shift[axis])
+        if node.op == "local":
+            return self.frame.load(self.local_address(*cast(tuple[int, Offsets], node.data)), node.dtype, self.note)
+        if id(node) in self._invariant:
+            return self._invariant[id(node)]
+        return self.frame.load(self.address(cast(Access, node.data)), node.dtype, self.note)

@@ -1,0 +1,141 @@
+"""Kernels as LLVM IR for a CPU, and as callable machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from minga.compile.cache import Cache, default_cache, object_key
+from minga.compile.jit import Loaded, object_code
+from minga.compile.loops import Kernel
+from minga.compile.lower import lower, uses_fma
+from minga.compile.reduce import row_bytes
+from minga.compile.schedule import schedule
+from minga.compile.scratch import Ring, rings
+from minga.compile.target import Target, host_target
+from minga.errors import KernelError
+from minga.lang.graph import KernelGraph
+
+ENTRY: Final = "kernel"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A kernel as machine code: `void(int64 *args, int64 tile, int64 *worker)` at `address` (see compile/abi.py).
+
+    The code lives as long as this object. `cached` says whether it came from a file instead of the compiler.
+    """
+
+    graph: KernelGraph
+    target: Target
+    reductions: bool
+    key: str
+    cached: bool
+    _loaded: Loaded = field(repr=False)
+
+    @property
+    def address(self) -> int:
+        return self._loaded.address
+
+    @property
+    def source(self) -> str:
+        """The LLVM IR that was compiled."""
+        return print_llvm(self.graph, target=self.target, reductions=self.reductions)
+
+    def scratch_bytes(self, tile_shape: Sequence[int]) -> int:
+        """Bytes of worker scratch (worker[1], worker[2]) that tiles of at most this shape need."""
+        return scratch_bytes(self.graph, tile_shape, reductions=self.reductions)
+
+
+def compile_kernel(
+    graph: KernelGraph,
+    *,
+    target: Target | None = None,
+    reductions: bool = True,
+    cache: Cache | Literal["default"] | None = "default",
+) -> Compiled:
+    """Machine code of a kernel, for this processor unless `target` names another.
+
+    With `reductions=False` the kernel's reductions are left out (as on halo extension frames). `cache` None compiles
+    anew. Raises KernelError if the kernel's order or operations cannot be compiled for the target.
+    """
+    target = target or host_target()
+    cache = default_cache() if cache == "default" else cache
+    key = object_key(graph.digest(), target, f"reductions={reductions}")
+    code = cache.load(key) if cache else None
+    cached = code is not None
+    if code is None:
+        code = object_code(print_llvm(graph, target=target, reductions=reductions), target)
+        if cache:
+            cache.store(key, code, {"kernel": graph.name, "cpu": target.cpu})
+    return Compiled(graph, target, reductions, key, cached, Loaded(code, ENTRY))
+
+
+def print_llvm(graph: KernelGraph, *, target: Target | None = None, reductions: bool = True) -> str:
+    """The kernel as a module of LLVM IR."""
+    target = target or host_target()
+    if uses_fma(graph) and not target.fma:
+        raise KernelError(
+            f"{graph.name!r} uses mg.fma, and the processor {target.cpu} has no such instruction",
+            where=graph.where,
+            remedy="write a * b + c, which has the same bits everywhere, or leave this machine out",
+        )
+    plan = schedule(graph)
+    return _module(Kernel(lower(graph, rounding=target.rounding), plan, reductions=reductions), target)
+
+
+def scratch_bytes(graph: KernelGraph, tile_shape: Sequence[int], *, reductions: bool = True) -> int:
+    """Bytes of worker scratch that a kernel needs for tiles of at most this shape."""
+    rows = sum(map(row_bytes, graph.reductions)) if reductions else 0
+    return rows + sum(ring.bytes(tile_shape) for ring in _rings(graph, reductions))
+
+
+def suggest_tile(graph: KernelGraph, shape: Sequence[int], *, memory: int = 256 << 10, workers: int = 1) -> tuple[int, ...]:
+    """A tile shape for a box of this shape: whole rows, and scratch of locals within `memory` bytes (half a L2 cache).
+
+    Kernels with locals keep axis 0 long, since locals are recomputed at tile edges of the other axes only; others are
+    cut along axis 0. At least four tiles a worker, where the box allows it.
+    """
+    tile = [max(1, length) for length in shape]
+    if len(tile) == 1:
+        return (max(1024, -(-tile[0] // (4 * workers) // 64) * 64),) if workers > 1 else (tile[0],)
+    places = _rings(graph, True)
+    if places and len(tile) > 2:
+        while tile[1] > 8 and sum(ring.bytes(tile) for ring in places) > memory:
+            tile[1] = -(-tile[1] // 2)
+    if workers > 1:
+        others = 1
+        for length, size in zip(shape[1:], tile[1:], strict=True):
+            others *= -(-length // size)
+        depth = max((ring.depth for ring in places), default=1)
+        tile[0] = max(min(2 * depth, tile[0]), -(-tile[0] * others // (4 * workers)) if others < 4 * workers else tile[0])
+        tile[0] = min(tile[0], max(1, shape[0]))
+    return tuple(tile)
+
+
+def _rings(graph: KernelGraph, reductions: bool) -> tuple[Ring, ...]:
+    reduced = graph.reductions if reductions else ()
+    roots = [store.value for store in graph.stores] + [item.value for item in reduced]
+    return rings(graph.ndim, graph.locals, roots)
+
+
+def _module(kernel: Kernel, target: Target) -> str:
+    """A module with the kernel function and what it calls."""
+    attributes = ["nounwind", f'"target-cpu"="{target.cpu}"']
+    if target.features:
+        attributes.append(f'"target-features"="{target.features}"')
+    if target.vector:
+        attributes.append(f'"prefer-vector-width"="{target.vector}"')
+    lines = [
+        f'target triple = "{target.triple}"',
+        "",
+        f"define void @{ENTRY}(ptr %args, i64 %tile, ptr %worker) #0 {{",
+        *kernel.text.lines,
+        "}",
+        *kernel.folds(),
+        "",
+        f"attributes #0 = {{ {' '.join(attributes)} }}",
+        *(f"!{number} = {content}" for number, content in enumerate(kernel.text.metadata)),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,207 @@
+"""The loops of one kernel in LLVM IR: cells of a tile in the order of its schedule, locals first, reductions by rows."""
+
+from __future__ import annotations
+
+from minga.compile.abi import ACCUMULATOR_WORDS
+from minga.compile.frame import Frame
+from minga.compile.ir import Body
+from minga.compile.line import Access, Line
+from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
+from minga.compile.schedule import Schedule
+from minga.compile.scratch import Ring, Scratch, rings
+from minga.compile.text import Text
+from minga.lang.expr import Node
+from minga.lang.graph import RUN, KernelGraph, Reduction, Store, topological
+from minga.lang.types import is_float
+
+
+class Kernel:
+    """Prints one kernel function, and the functions that fold its reductions."""
+
+    def __init__(self, graph: KernelGraph, plan: Schedule, *, reductions: bool) -> None:
+        self.graph = graph
+        self.plan = plan
+        self.reductions = graph.reductions if reductions else ()
+        self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
+        self.rings = rings(graph.ndim, graph.locals, self.roots)
+        self.text = Text()
+        self.frame = Frame(self.text, graph)
+        self.accumulators = [self._accumulator(number) for number in range(len(self.reductions))]
+        self.rows = self._reduction_rows()
+        self.scratch = Scratch(self.frame, self.rings, sum(map(row_bytes, self.reductions)))
+        if self.rings:
+            self._march()
+        else:
+            self._nest(0, {}, self.frame.begin, self.frame.end)
+        self.text.emit("ret void")
+
+    def folds(self) -> list[str]:
+        """The functions that this kernel calls."""
+        named = {fold_name(item): item for item in self.reductions}
+        return [line for item in named.values() for line in ["", *fold_function(item)]]
+
+    # Loops ---------------------------------------------------------------------------------------------------------
+    def _nest(self, depth: int, outer: dict[int, str], begin: list[str], end: list[str], ring: Ring | None = None) -> None:
+        """The loops from `depth` inwards, over begin..end; of a local if `ring` is given, else of the kernel's cells."""
+        axis = self.plan.axes[depth]
+        if depth < self.graph.ndim - 1:
+            with self.text.loop(begin[axis], end[axis], down=self.plan.directions[axis] < 0) as index:
+                self._nest(depth + 1, {**outer, axis: index}, begin, end, ring)
+            return
+        line = Line(self.frame, axis, outer, self.scratch)
+        if ring is not None:
+            self._local_line(line, ring, begin[axis], end[axis])
+        elif self.reductions:
+            self._reduced_line(line, begin[axis], end[axis])
+        else:
+            self._prepare(line)
+            self._cells(line, self._begin(line, begin[axis]), end[axis], [])
+
+    def _march(self) -> None:
+        """Plane after plane: each local ahead of the plane of cells that needs it (see scratch.py)."""
+        text, begin, end = self.text, self.frame.begin, self.frame.end
+        bounds = {
+            ring.number: (
+                [text.add(a, o) for a, o in zip(begin, ring.low, strict=True)],
+                [text.add(b, o) for b, o in zip(end, ring.high, strict=True)],
+            )
+            for ring in self.rings
+        }
+        if self.graph.ndim == 1:
+            for ring in self.rings:
+                self._nest(0, {}, *bounds[ring.number], ring)
+            self._nest(0, {}, begin, end)
+            return
+        early = max(ring.lead - ring.low[0] for ring in self.rings)
+        with text.loop(text.sub(begin[0], max(0, early)), end[0]) as plane:
+            for ring in self.rings:
+                first, last = bounds[ring.number]
+                own = text.add(plane, ring.lead)
+                with text.when(text.let(f"icmp sge i64 {own}, {first[0]}")):
+                    self._nest(1, {0: own}, first, last, ring)
+            with text.when(text.let(f"icmp sge i64 {plane}, {begin[0]}")):
+                self._nest(1, {0: plane}, begin, end)
+
+    # Lines of cells ------------------------------------------------------------------------------------------------
+    def _prepare(self, line: Line) -> None:
+        line.prepare(list(topological(self.roots)), [_access(store) for store in self.graph.stores])
+
+    def _local_line(self, line: Line, ring: Ring, begin: str, end: str) -> None:
+        definition = self.graph.locals[ring.number]
+        here = (0,) * self.graph.ndim
+        line.prepare(list(topological([definition])), [])
+        line.local_row(ring.number, here)
+        line.note, note = self.text.parallel()
+        with self.text.loop(begin, end, 1, note) as line.cell:
+            (value,) = Body(self.text, line.leaf).all([definition])
+            self.frame.store(value, line.local_address(ring.number, here), ring.dtype, line.note)
+
+    def _cells(self, line: Line, begin: str, end: str, rows: list[tuple[str, str | None]]) -> None:
+        """The innermost loop from `begin` to before `end` (of a red-black kernel: every second cell).
+
+        rows: for each reduction its row, and the cell that is its place 0; None for the loop's own first cell.
+        """
+        text, step, note = self.text, self.plan.step, ""
+        if self.plan.parallel:
+            line.note, note = text.parallel()
+        count = self._count(begin, end)
+        with text.loop("0", count, 1, note, down=self.plan.directions[line.inner] < 0) as turn:
+            line.cell = text.add(begin, text.mul(turn, step))
+            values = Body(text, line.leaf).all(self.roots)
+            stores = self.graph.stores
+            for store, value in zip(stores, values, strict=False):
+                self.frame.store(value, line.address(_access(store)), store.value.dtype, line.note)
+            for item, (row, origin), value in zip(self.reductions, rows, values[len(stores) :], strict=True):
+                place = turn if origin is None else text.sub(line.cell, origin)
+                self.frame.store(value, self.frame.element(row, item.value.dtype, place), item.value.dtype, line.note)
+
+    def _count(self, begin: str, end: str) -> str:
+        """Cells that the innermost loop visits; not positive if there is none."""
+        length = self.text.sub(end, begin)
+        return length if self.plan.step == 1 else self.text.let(f"ashr i64 {self.text.add(length, 1)}, 1")
+
+    def _begin(self, line: Line, begin: str) -> str:
+        """The first cell at or after `begin` that the kernel visits: of a red-black kernel the first of its colour.
+
+        Colour 0 are the cells whose true indices sum to an even number.
+        """
+        if self.plan.step == 1:
+            return begin
+        text, total = self.text, self.frame.argument(self.frame.words.colour)
+        for axis, index in {**line.outer, line.inner: begin}.items():
+            total = text.add(text.add(total, index), self.frame.shift[axis])
+        return text.add(begin, text.let(f"and i64 {total}, 1"))
+
+    # Reductions ----------------------------------------------------------------------------------------------------
+    def _accumulator(self, number: int) -> str:
+        """Address of this worker's accumulator words."""
+        text = self.text
+        base = text.load_pointer("%args", self.frame.words.reductions[number])
+        return text.word(base, text.mul(text.load_word("%worker", 0), ACCUMULATOR_WORDS))
+
+    def _reduction_rows(self) -> list[str]:
+        if not self.reductions:
+            return []
+        pointers = [self.text.load_pointer("%worker", 1)]
+        for item in self.reductions[:-1]:
+            pointers.append(self.frame.element(pointers[-1], "u1", str(row_bytes(item))))
+        return pointers
+
+    def _reduced_line(self, line: Line, begin: str, end: str) -> None:
+        """The line in chunks that true indices cut: values of a chunk to scratch rows, then each row folded."""
+        text, shift = self.text, self.frame.shift[line.inner]
+        self._prepare(line)
+        first = text.let(f"and i64 {text.add(begin, shift)}, {-CHUNK}")
+        length = text.sub(text.add(end, shift), first)
+        chunks = text.let(f"sdiv i64 {text.add(length, CHUNK - 1)}, {CHUNK}")
+        with text.loop("0", chunks, down=self.plan.directions[line.inner] < 0) as chunk:
+            base = text.sub(text.add(first, text.mul(chunk, CHUNK)), shift)
+            start, stop = text.larger(begin, base), text.smaller(end, text.add(base, CHUNK))
+            own = self._begin(line, start)
+            count = self._count(own, stop)
+            with text.when(text.let(f"icmp sgt i64 {count}, 0")):
+                for item, row in zip(self.reductions, self.rows, strict=True):
+                    if _in_runs(item):
+                        self._clear_runs(row, text.sub(start, base), text.sub(stop, base))
+                self._cells(line, own, stop, [(r, base if _in_runs(i) else None) for i, r in zip(self.reductions, self.rows)])
+                for number, item in enumerate(self.reductions):
+                    if _in_runs(item):
+                        self._fold(number, text.sub(start, base), text.sub(stop, start), "0", "0")
+                    else:
+                        self._fold(number, "0", count, *self._linear(item, line, own))
+
+    def _fold(self, number: int, first: str, count: str, linear: str, stride: str) -> None:
+        row, words = self.rows[number], self.accumulators[number]
+        self.text.emit(
+            f"call void @{fold_name(self.reductions[number])}"
+            f"(ptr {row}, i64 {first}, i64 {count}, ptr {words}, i64 {linear}, i64 {stride})"
+        )
+
+    def _linear(self, item: Reduction, line: Line, own: str) -> tuple[str, str]:
+        """Linear true index of the cell `own` of this line, and its step from cell to cell."""
+        if not item.kind.startswith("arg"):
+            return "0", "0"
+        text, ndim, place = self.text, self.graph.ndim, {**line.outer, line.inner: own}
+        linear, weights = "0", ["1"]
+        for axis in range(ndim - 1, 0, -1):
+            weights.insert(0, text.mul(self.frame.extent[axis], weights[0]))
+        for axis in range(ndim):
+            true = text.add(place[axis], self.frame.shift[axis])
+            linear = text.add(text.mul(true, weights[axis]), linear)
+        return linear, text.mul(weights[line.inner], self.plan.step)
+
+    def _clear_runs(self, row: str, first: str, stop: str) -> None:
+        """Zeros where a run has cells that this line does not visit; a fold clears behind the row's end itself."""
+        text, run = self.text, f"<{RUN} x double>"
+        start = text.let(f"and i64 {first}, {-RUN}")
+        with text.loop(start, stop if self.plan.step == 2 else text.add(start, RUN), RUN) as place:
+            text.emit(f"store {run} zeroinitializer, ptr {self.frame.element(row, 'f8', place)}, align 8")
+
+
+def _in_runs(item: Reduction) -> bool:
+    """Whether a row's cells must stand at their places among runs: float sums."""
+    return item.kind == "sum" and is_float(item.value.dtype)
+
+
+def _access(store: Store) -> Access:
+    return store.param, store.strides, store.offsets

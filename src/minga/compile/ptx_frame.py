@@ -1,0 +1,154 @@
+"""A GPU thread's view of a kernel's arguments: bounds, its place in the launch, and where a cell's values lie."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from minga.compile import abi
+from minga.compile.ir import memory_type
+from minga.compile.text import Text
+from minga.lang.expr import Node
+from minga.lang.graph import KernelGraph
+from minga.lang.types import DType, itemsize
+
+Offsets = tuple[int, ...]
+
+WARP: Final = 32
+DIMENSIONS: Final = ("x", "y", "z")
+
+
+class Frame:
+    """Registers loaded once at the kernel's entry from `%args` and the launch.
+
+    place, places   the thread's number along x, y and z of the launch, and how many there are
+    thread, threads the thread's number within its block, and how many the block has
+    """
+
+    def __init__(self, text: Text, graph: KernelGraph) -> None:
+        self.text = text
+        self.graph = graph
+        self.words = abi.offsets(graph)
+        axes = range(graph.ndim)
+        self.lo = [self.argument(self.words.lo + axis) for axis in axes]
+        self.hi = [self.argument(self.words.hi + axis) for axis in axes]
+        self.shift = [self.argument(self.words.shift + axis) for axis in axes]
+        self.extent = [self.argument(self.words.extent + axis) for axis in axes]
+        self.colour = self.argument(self.words.colour)
+        self.stride = [
+            {a: "1" if a == graph.ndim - 1 else self.argument(word + 2 + k) for k, a in enumerate(param.axes)}
+            for param, word in zip(graph.params, self.words.fields, strict=True)
+        ]
+        self.base = [self._field(number) for number in range(len(graph.params))]
+        self.scalars = {scalar.name: self._scalar(i, scalar.dtype) for i, scalar in enumerate(graph.scalars)}
+        self._launch()
+
+    # The launch ----------------------------------------------------------------------------------------------------
+    def _launch(self) -> None:
+        text = self.text
+        inside, shape, self.place, self.places = [], [], [], []
+        for d in DIMENSIONS:
+            inside.append(self._special(f"tid.{d}"))
+            shape.append(self._special(f"ntid.{d}"))
+            self.place.append(text.add(text.mul(self._special(f"ctaid.{d}"), shape[-1]), inside[-1]))
+            self.places.append(text.mul(self._special(f"nctaid.{d}"), shape[-1]))
+        plane = text.add(text.mul(inside[2], shape[1]), inside[1])
+        self.thread = text.add(text.mul(plane, shape[0]), inside[0])
+        self.threads = text.mul(text.mul(shape[0], shape[1]), shape[2])
+
+    def _special(self, name: str) -> str:
+        return self.text.let(f"zext i32 {self.text.let(f'call i32 @llvm.nvvm.read.ptx.sreg.{name}()')} to i64")
+
+    # Arguments -----------------------------------------------------------------------------------------------------
+    def argument(self, word: int) -> str:
+        return self.text.load_word("%args", word)
+
+    def pointer(self, base: str, word: int) -> str:
+        """The address held by a word, known to LLVM as one of the device's memory (not shared or local memory)."""
+        address = self.text.let(f"inttoptr i64 {self.text.load_word(base, word)} to ptr addrspace(1)", "p")
+        return self.text.let(f"addrspacecast ptr addrspace(1) {address} to ptr", "p")
+
+    def _field(self, number: int) -> str:
+        """Address of the field's element with index (0, ..., 0), which may lie outside its memory."""
+        word = self.words.fields[number]
+        array = self.pointer(self.pointer("%args", word), 0)
+        return self.element(array, self.graph.params[number].dtype, self.argument(word + 1))
+
+    def _scalar(self, number: int, dtype: DType) -> str:
+        return self.load(self.pointer("%args", self.words.scalars[number]), dtype)
+
+    def accumulators(self, reduction: int) -> str:
+        """Address of the words that this launch adds its cells to; worker[0] counts blocks of them."""
+        first = self.pointer("%args", self.words.reductions[reduction])
+        worker = self.text.load_word("%worker", 0)
+        return self.text.word(first, self.text.mul(worker, abi.ACCUMULATOR_WORDS))
+
+    # Memory --------------------------------------------------------------------------------------------------------
+    def element(self, pointer: str, dtype: DType, index: str) -> str:
+        """Address of element `index` of an array."""
+        if index == "0":
+            return pointer
+        return self.text.let(f"getelementptr {memory_type(dtype)}, ptr {pointer}, i64 {index}", "p")
+
+    def load(self, pointer: str, dtype: DType) -> str:
+        """The value at `pointer`; a bool's byte becomes an i1."""
+        value = self.text.let(f"load {memory_type(dtype)}, ptr {pointer}, align {itemsize(dtype)}", "l")
+        return self.text.let(f"icmp ne i8 {value}, 0", "b") if dtype == "bool" else value
+
+    def store(self, value: str, pointer: str, dtype: DType) -> None:
+        if dtype == "bool":
+            value = self.text.let(f"zext i1 {value} to i8", "b")
+        self.text.emit(f"store {memory_type(dtype)} {value}, ptr {pointer}, align {itemsize(dtype)}")
+
+
+class Cell:
+    """One cell: its iteration index along each axis, and the values and addresses that belong to it."""
+
+    def __init__(self, frame: Frame, index: dict[int, str]) -> None:
+        self.frame = frame
+        self.text = frame.text
+        self.index = index
+        self._own: dict[tuple[int, Offsets], str] = {}
+        self._true: dict[int, str] = {}
+
+    def true(self, axis: int) -> str:
+        """The cell's true global index along an axis."""
+        if axis not in self._true:
+            self._true[axis] = self.text.add(self.index[axis], self.frame.shift[axis])
+        return self._true[axis]
+
+    def address(self, param: int, strides: Offsets, offsets: Offsets) -> str:
+        """Address of the element of a field that the cell accesses."""
+        axes, text = self.frame.graph.params[param].axes, self.text
+        distance = "0"
+        for axis, offset in zip(axes, offsets, strict=True):
+            distance = _sum(text, distance, _product(text, self.frame.stride[param][axis], offset))
+        return self.frame.element(self._start(param, strides), self.frame.graph.params[param].dtype, distance)
+
+    def _start(self, param: int, strides: Offsets) -> str:
+        """Address of the element at offset 0: the offsets then add what is equal for all cells."""
+        key = (param, strides)
+        if key not in self._own:
+            index = "0"
+            for axis, stride in zip(self.frame.graph.params[param].axes, strides, strict=True):
+                place = self.text.mul(self.index[axis], stride)
+                index = _sum(self.text, index, self.text.mul(place, self.frame.stride[param][axis]))
+            dtype = self.frame.graph.params[param].dtype
+            self._own[key] = self.frame.element(self.frame.base[param], dtype, index)
+        return self._own[key]
+
+    def leaf(self, node: Node) -> str:
+        """The value of a read, an index or a scalar."""
+        if node.op == "scalar":
+            return self.frame.scalars[str(node.data)]
+        if node.op == "index":
+            return self.true(cast(int, node.data))
+        return self.frame.load(self.address(*cast(tuple[int, Offsets, Offsets], node.data)), node.dtype)
+
+
+def _sum(text: Text, a: str, b: str) -> str:
+    return b if a == "0" else text.add(a, b)
+
+
+def _product(text: Text, register: str, number: int) -> str:
+    """`register * number`; a stride of 1 needs no instruction."""
+    return str(number) if register == "1" else text.mul(register, number)

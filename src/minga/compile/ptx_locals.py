@@ -1,0 +1,62 @@
+"""Locals written out: a graph that says the same without `local` nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from minga.lang.expr import Node, binary, const
+from minga.lang.graph import Interner, KernelGraph, Param, topological
+
+Offsets = tuple[int, ...]
+
+
+def inline_locals(graph: KernelGraph) -> KernelGraph:
+    """`graph` with every local replaced by its definition, moved to the offsets at which it is read.
+
+    Equal values are still computed once a cell, but neighbours compute them again: the price of needing no scratch
+    memory.
+    """
+    if not graph.locals:
+        return graph
+    inline = _Inline(graph)
+    share = Interner()
+    own = (0,) * graph.ndim
+    return replace(
+        graph,
+        stores=tuple(replace(store, value=share(inline(store.value, own))) for store in graph.stores),
+        reductions=tuple(replace(item, value=share(inline(item.value, own))) for item in graph.reductions),
+        locals=(),
+    )
+
+
+class _Inline:
+    """Nodes without locals, as seen from a neighbour at some offsets."""
+
+    def __init__(self, graph: KernelGraph) -> None:
+        self._graph = graph
+        self._moved: dict[tuple[int, Offsets], Node] = {}
+
+    def __call__(self, root: Node, offsets: Offsets) -> Node:
+        for node in topological([root]):
+            if (id(node), offsets) not in self._moved:
+                self._moved[id(node), offsets] = self._move(node, offsets)
+        return self._moved[id(root), offsets]
+
+    def _move(self, node: Node, offsets: Offsets) -> Node:
+        if node.op == "local":
+            number, own = cast(tuple[int, Offsets], node.data)
+            return self(self._graph.locals[number], tuple(a + b for a, b in zip(own, offsets, strict=True)))
+        if node.op == "read":
+            param, strides, own = cast(tuple[int, Offsets, Offsets], node.data)
+            return Node("read", node.dtype, data=(param, strides, _read_at(self._graph.params[param], strides, own, offsets)))
+        if node.op == "index":
+            distance = offsets[cast(int, node.data)]
+            return binary("add", node, const(distance, "i8")) if distance else node
+        args = tuple(self._moved[id(arg), offsets] for arg in node.args)
+        return Node(node.op, node.dtype, args, node.data) if args else node
+
+
+def _read_at(param: Param, strides: Offsets, own: Offsets, offsets: Offsets) -> Offsets:
+    """Offsets of a read, in elements, that a cell at `offsets` makes."""
+    return tuple(o + s * offsets[axis] for axis, s, o in zip(param.axes, strides, own, strict=True))

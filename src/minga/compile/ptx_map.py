@@ -1,0 +1,124 @@
+"""Which cells a GPU thread does: axes given to threads, axes looped over by each thread, and launches to match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, cast
+
+from minga.compile.ptx_frame import WARP, Offsets
+from minga.compile.schedule import schedule
+from minga.errors import KernelError
+from minga.lang.graph import RUN, KernelGraph
+from minga.lang.types import is_float
+
+BLOCK: Final = 256
+"""Most threads of a block; the kernel is compiled for it."""
+LANES: Final = 8
+"""Partial sums of a run of 64 cells: lane j adds the cells j, j + 8, ..., j + 56."""
+_MOST_BLOCKS: Final = (2**31 - 1, 65535, 65535)
+_REDUCING_BLOCKS: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """The loops of a kernel on a GPU. Any launch is right: threads step over the region by the launch's size.
+
+    outer     axes that every thread loops over first, all cells being independent of each other
+    threads   axes whose cells are given to threads: along x, y and z of the launch
+    inner     axes that a thread loops over in order, outermost first
+    up        per axis: whether it is visited in ascending order
+    runs      how float sums get their 64-cell runs of the innermost axis: there are none; LANES threads share a run;
+              one thread visits the whole line
+    coloured  only one colour of a red-black kernel is visited
+    """
+
+    outer: tuple[int, ...]
+    threads: tuple[int, ...]
+    inner: tuple[int, ...]
+    up: tuple[bool, ...]
+    runs: Literal["none", "lanes", "line"]
+    coloured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Blocks of the grid and threads of a block along x, y and z; block[0] must be a multiple of 32."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+
+def mapping(graph: KernelGraph) -> Mapping:
+    """How a kernel is spread over threads; KernelError if its order has no parallelism that a GPU could use."""
+    schedule(graph)  # refuses orders that have no meaning
+    order, axes = graph.order, tuple(range(graph.ndim))
+    if order is not None and order.kind == "lexicographic":
+        raise KernelError(
+            f"{graph.name!r} has the lexicographic order, in which each cell waits for the one before: "
+            "it runs on CPUs only",
+            where=graph.where,
+            remedy='use order="red-black" or a sweep such as {"x": +1} on a GPU, or leave the kernel to a CPU',
+        )
+    directions = order.directions if order is not None and order.kind == "sweep" else (0,) * graph.ndim
+    swept = [axis for axis in axes if directions[axis]]
+    crossed = [axis for axis in axes if not directions[axis] and axis in _crossed(graph)] if swept else []
+    free = [axis for axis in axes if axis not in swept and axis not in crossed]
+    inner = (*swept, *crossed)
+    return Mapping(
+        outer=tuple(free[:-3]),
+        threads=tuple(reversed(free[-3:])),
+        inner=inner,
+        up=tuple(direction >= 0 for direction in directions),
+        runs=_runs(graph, inner),
+        coloured=order is not None and order.kind == "red-black",
+    )
+
+
+def _crossed(graph: KernelGraph) -> set[int]:
+    """Axes along which cells read neighbours of fields that the kernel updates."""
+    crossed: set[int] = set()
+    for node in graph.nodes():
+        if node.op == "read":
+            param, _, offsets = cast(tuple[int, Offsets, Offsets], node.data)
+            if param in graph.written:
+                crossed |= {axis for axis, offset in zip(graph.params[param].axes, offsets, strict=True) if offset}
+    return crossed
+
+
+def _runs(graph: KernelGraph, inner: tuple[int, ...]) -> Literal["none", "lanes", "line"]:
+    if not any(item.kind == "sum" and is_float(item.value.dtype) for item in graph.reductions):
+        return "none"
+    last = graph.ndim - 1
+    if last not in inner:
+        return "lanes"
+    if last != inner[-1]:
+        raise KernelError(
+            f"{graph.name!r} sums floats while it sweeps the innermost axis outside another one: "
+            "on a GPU no thread sees a whole run of 64 cells",
+            where=graph.where,
+            remedy="return the sum from a kernel of its own, applied after this one",
+        )
+    return "line"
+
+
+def launch(graph: KernelGraph, lo: Sequence[int], hi: Sequence[int], *, reductions: bool = True) -> Launch:
+    """A launch that covers the box lo..hi once. `reductions` as given to `print_ptx`."""
+    plan = mapping(graph)
+    cells = [max(1, hi[axis] - lo[axis]) for axis in plan.threads] + [1] * (3 - len(plan.threads))
+    if reductions and plan.runs == "lanes":
+        cells[0] = ((cells[0] - 1) // RUN + 2) * LANES
+    elif plan.coloured:
+        cells[0] = (cells[0] + 1) // 2
+    width = min(BLOCK, -(-cells[0] // WARP) * WARP)
+    if cells[1] > 1:
+        width = min(width, 2 * WARP)
+    height = min(BLOCK // width, cells[1])
+    grid = [-(-cells[0] // width), -(-cells[1] // height), cells[2]]
+    grid = [min(count, most) for count, most in zip(grid, _MOST_BLOCKS, strict=True)]
+    if reductions and graph.reductions:
+        # Each block adds to the accumulators once, so fewer blocks that do more cells each are better.
+        for d in (2, 1, 0):
+            others = grid[0] * grid[1] * grid[2] // grid[d]
+            grid[d] = max(1, min(grid[d], _REDUCING_BLOCKS // others))
+    return Launch((grid[0], grid[1], grid[2]), (width, height, 1))

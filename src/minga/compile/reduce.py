@@ -1,0 +1,235 @@
+"""Reductions of a row of values into an accumulator: small functions in LLVM IR, one for each kind and type.
+
+The kernel's loop stores what is to be reduced into a row of worker scratch; then a function of this module folds the
+row, with vectors of its own, into the accumulator words of compile/abi.py:
+
+    void fold(T *row, i64 first, i64 count, i64 *words, i64 linear, i64 stride)
+
+`first` is 0 but for float sums, whose row stands at its place among the 64-cell runs. `linear` and `stride` give the
+linear true index of the row's cells (argmax, argmin). Rows have MARGIN bytes to spare behind them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from minga.compile.abi import (
+    KEY_NAN,
+    SUM_BIAS,
+    SUM_NAN,
+    SUM_NEGATIVE_INFINITY,
+    SUM_POSITIVE_INFINITY,
+)
+from minga.compile.ir import constant, memory_type
+from minga.compile.text import Text
+from minga.lang.graph import RUN, Reduction
+from minga.lang.types import BITS, DType, integer_range, is_float, is_signed, itemsize
+
+CHUNK: Final = 1024
+"""Cells of a row that are stored before they are folded: a multiple of RUN, and few enough to stay in L1."""
+MARGIN: Final = RUN * 8
+SIGNATURE: Final = "ptr %row, i64 %first, i64 %count, ptr %words, i64 %linear, i64 %stride"
+_VECTOR_BYTES: Final = 128
+_LANES: Final = 8
+_INFINITY: Final = float("inf")
+
+
+def row_bytes(reduction: Reduction) -> int:
+    """Scratch of one reduction's row."""
+    return CHUNK * itemsize(reduction.value.dtype) + MARGIN
+
+
+def fold_name(reduction: Reduction) -> str:
+    """The name of the function that folds rows of this reduction."""
+    return f"fold_{_kind(reduction)}_{reduction.value.dtype}"
+
+
+def fold_function(reduction: Reduction) -> list[str]:
+    """The function's lines."""
+    text, dtype, kind = Text(), reduction.value.dtype, _kind(reduction)
+    if kind == "sum":
+        _sum_float(text) if is_float(dtype) else _sum_integer(text, dtype)
+    elif kind == "count":
+        _count(text)
+    else:
+        _extreme(text, dtype, minimum=kind.endswith("min"), place=kind.startswith("arg"))
+    text.emit("ret void")
+    return [f"define internal void @{fold_name(reduction)}({SIGNATURE}) noinline #0 {{", *text.lines, "}"]
+
+
+def _kind(reduction: Reduction) -> str:
+    return "count" if reduction.kind == "sum" and reduction.value.dtype == "bool" else reduction.kind
+
+
+# Extremes ------------------------------------------------------------------------------------------------------------
+def _extreme(text: Text, dtype: DType, *, minimum: bool, place: bool) -> None:
+    of, lanes = memory_type(dtype), _VECTOR_BYTES // itemsize(dtype)
+    vector, name = f"<{lanes} x {of}>", _extreme_name(dtype, minimum)
+    neutral = _neutral(dtype, minimum)
+    suffix = {"float": "f32", "double": "f64"}.get(of, of)
+    text.emit(f"store {vector} splat ({of} {neutral}), ptr {_at(text, of, '%row', '%count')}, align 1")
+    partial, found = text.let(f"alloca {vector}, align 64", "p"), text.let("alloca i64", "p")
+    text.emit(f"store {vector} splat ({of} {neutral}), ptr {partial}")
+    with text.loop("0", "%count", lanes) as index:
+        value = text.let(f"load {vector}, ptr {_at(text, of, '%row', index)}, align {itemsize(dtype)}")
+        best = text.let(f"load {vector}, ptr {partial}")
+        best = text.let(f"call {vector} @llvm.{name}.v{lanes}{suffix}({vector} {best}, {vector} {value})")
+        text.emit(f"store {vector} {best}, ptr {partial}")
+    best = text.let(f"load {vector}, ptr {partial}")
+    across = f"vector.reduce.{'f' if is_float(dtype) else ''}{name}"
+    extreme = text.let(f"call {of} @llvm.{across}.v{lanes}{suffix}({vector} {best})")
+    key = _key(text, dtype, extreme, minimum)
+    if place:
+        _first_place(text, dtype, key, minimum, found)
+        return
+    old = text.load_word("%words", 0)
+    text.emit(f"store i64 {text.larger(old, key)}, ptr %words")
+
+
+def _first_place(text: Text, dtype: DType, key: str, minimum: bool, found: str) -> None:
+    """If the row's extreme wins, or equals the best so far, look for its first cell; `found` is a word to count in."""
+    of = memory_type(dtype)
+    old, old_place = text.load_word("%words", 0), text.load_word("%words", 1)
+    better = text.let(f"icmp sgt i64 {key}, {old}")
+    equal = text.let(f"icmp eq i64 {key}, {old}")
+    before = text.let(f"icmp slt i64 %linear, {old_place}")
+    tie = text.let(f"and i1 {equal}, {before}")
+    with text.when(text.let(f"or i1 {better}, {tie}")):
+        text.emit(f"store i64 0, ptr {found}")
+        # Backwards, so that the first cell is what remains.
+        with text.loop("0", "%count", down=True) as index:
+            value = text.let(f"load {of}, ptr {_at(text, of, '%row', index)}")
+            same = text.let(f"icmp eq i64 {_key(text, dtype, value, minimum)}, {key}")
+            last = text.let(f"load i64, ptr {found}")
+            text.emit(f"store i64 {text.let(f'select i1 {same}, i64 {index}, i64 {last}')}, ptr {found}")
+        here = text.add("%linear", text.mul(text.let(f"load i64, ptr {found}"), "%stride"))
+        least = text.smaller(here, old_place)
+        text.emit(f"store i64 {key}, ptr %words")
+        text.emit(f"store i64 {text.let(f'select i1 {better}, i64 {here}, i64 {least}')}, ptr {text.word('%words', 1)}")
+
+
+def _extreme_name(dtype: DType, minimum: bool) -> str:
+    kind = "min" if minimum else "max"
+    return f"{kind}imum" if is_float(dtype) else f"{'s' if is_signed(dtype) else 'u'}{kind}"
+
+
+def _neutral(dtype: DType, minimum: bool) -> str:
+    if is_float(dtype):
+        return constant(_INFINITY if minimum else -_INFINITY, dtype)
+    low, high = integer_range("u1" if dtype == "bool" else dtype)
+    return str(high if minimum else low)
+
+
+def _key(text: Text, dtype: DType, value: str, minimum: bool) -> str:
+    """The value's sortable key (see compile/abi.py)."""
+    if not is_float(dtype):
+        key = value
+        if BITS[dtype] < 64:
+            key = text.let(f"{'sext' if is_signed(dtype) else 'zext'} {memory_type(dtype)} {value} to i64")
+        elif dtype == "u8":
+            key = text.let(f"xor i64 {value}, {-(1 << 63)}")
+        return text.let(f"xor i64 {key}, -1") if minimum else key
+    if dtype == "f4":
+        value = text.let(f"fpext float {value} to double")
+    bits = text.let(f"bitcast double {value} to i64")
+    flip = text.let(f"and i64 {text.let(f'ashr i64 {bits}, 63')}, {KEY_NAN}")
+    key = text.let(f"xor i64 {bits}, {flip}")
+    key = text.let(f"xor i64 {key}, -1") if minimum else key
+    unordered = text.let(f"fcmp uno double {value}, {value}")
+    return text.let(f"select i1 {unordered}, i64 {KEY_NAN}, i64 {key}")
+
+
+# Sums ----------------------------------------------------------------------------------------------------------------
+def _sum_integer(text: Text, dtype: DType) -> None:
+    of = memory_type(dtype)
+    total = text.let("alloca i64", "p")
+    text.emit(f"store i64 0, ptr {total}")
+    with text.loop("0", "%count") as index:
+        value = text.let(f"load {of}, ptr {_at(text, of, '%row', index)}")
+        if BITS[dtype] < 64:
+            value = text.let(f"{'sext' if is_signed(dtype) else 'zext'} {of} {value} to i64")
+        before = text.let(f"load i64, ptr {total}")
+        text.emit(f"store i64 {text.let(f'add i64 {before}, {value}')}, ptr {total}")
+    _add_word(text, "0", text.let(f"load i64, ptr {total}"))
+
+
+def _count(text: Text) -> None:
+    """Bytes 0 or 1 are added as bytes: a row has at most CHUNK / 64 of them in a lane."""
+    vector = "<64 x i8>"
+    text.emit(f"store {vector} zeroinitializer, ptr {_at(text, 'i8', '%row', '%count')}, align 1")
+    lanes = text.let(f"alloca {vector}, align 64", "p")
+    text.emit(f"store {vector} zeroinitializer, ptr {lanes}")
+    with text.loop("0", "%count", 64) as index:
+        value = text.let(f"load {vector}, ptr {_at(text, 'i8', '%row', index)}, align 1")
+        before = text.let(f"load {vector}, ptr {lanes}")
+        text.emit(f"store {vector} {text.let(f'add {vector} {before}, {value}')}, ptr {lanes}")
+    wide = text.let(f"zext {vector} {text.let(f'load {vector}, ptr {lanes}')} to <64 x i16>")
+    total = text.let(f"call i16 @llvm.vector.reduce.add.v64i16(<64 x i16> {wide})")
+    _add_word(text, "0", text.let(f"zext i16 {total} to i64"))
+
+
+def _sum_float(text: Text) -> None:
+    """Run after run: lane j adds cells j, j + 8, ...; then ((0+4)+(2+6)) + ((1+5)+(3+7)); then exactly, to the limbs."""
+    vector, zeros = f"<{_LANES} x double>", "zeroinitializer"
+    stop = text.add("%first", "%count")
+    text.emit(f"store <{RUN} x double> {zeros}, ptr {_at(text, 'double', '%row', stop)}, align 8")
+    start = text.let(f"and i64 %first, {-RUN}")
+    with text.loop(start, stop, RUN) as run:
+        lanes = zeros
+        for turn in range(0, RUN, _LANES):
+            place = _at(text, "double", "%row", text.add(run, turn))
+            value = text.let(f"load {vector}, ptr {place}, align 8")
+            lanes = text.let(f"fadd {vector} {lanes}, {value}")
+        width = _LANES
+        while width > 1:
+            half = width // 2
+            halves = []
+            for begin in (0, half):
+                mask = ", ".join(f"i32 {begin + k}" for k in range(half))
+                of = f"<{width} x double>"
+                halves.append(text.let(f"shufflevector {of} {lanes}, {of} poison, <{half} x i32> <{mask}>"))
+            lanes = text.let(f"fadd <{half} x double> {halves[0]}, {halves[1]}")
+            width = half
+        _add_exactly(text, text.let(f"extractelement <1 x double> {lanes}, i64 0"))
+
+
+def _add_exactly(text: Text, value: str) -> None:
+    """Mantissa and exponent of an f8, added to the three limbs of 32 bits that the mantissa covers."""
+    bits = text.let(f"bitcast double {value} to i64")
+    exponent = text.let(f"and i64 {text.let(f'lshr i64 {bits}, 52')}, 2047")
+    finite = text.let(f"icmp ne i64 {exponent}, 2047")
+    with text.when(finite):
+        fraction = text.let(f"and i64 {bits}, {(1 << 52) - 1}")
+        normal = text.let(f"icmp ne i64 {exponent}, 0")
+        hidden = text.let(f"select i1 {normal}, i64 {1 << 52}, i64 0")
+        mantissa = text.let(f"or i64 {fraction}, {hidden}")
+        # |x| = mantissa * 2**(place - SUM_BIAS); a denormal has the exponent of the smallest normal number.
+        place = text.add(text.larger(exponent, "1"), SUM_BIAS - 1075)
+        limb, shift = text.let(f"lshr i64 {place}, 5"), text.let(f"and i64 {place}, 31")
+        low = text.let(f"shl i64 {text.let(f'and i64 {mantissa}, 4294967295')}, {shift}")
+        high = text.let(f"shl i64 {text.let(f'lshr i64 {mantissa}, 32')}, {shift}")
+        high = text.let(f"add i64 {high}, {text.let(f'lshr i64 {low}, 32')}")
+        parts = (
+            text.let(f"and i64 {low}, 4294967295"),
+            text.let(f"and i64 {high}, 4294967295"),
+            text.let(f"lshr i64 {high}, 32"),
+        )
+        sign = text.let(f"ashr i64 {bits}, 63")
+        for k, part in enumerate(parts):
+            signed = text.let(f"sub i64 {text.let(f'xor i64 {part}, {sign}')}, {sign}")
+            _add_word(text, text.add(limb, k), signed)
+    with text.when(text.let(f"xor i1 {finite}, true")):
+        unordered = text.let(f"fcmp uno double {value}, {value}")
+        positive = text.let(f"icmp sgt i64 {bits}, 0")
+        infinity = text.let(f"select i1 {positive}, i64 {SUM_POSITIVE_INFINITY}, i64 {SUM_NEGATIVE_INFINITY}")
+        _add_word(text, text.let(f"select i1 {unordered}, i64 {SUM_NAN}, i64 {infinity}"), "1")
+
+
+def _add_word(text: Text, word: str, value: str) -> None:
+    pointer = text.let(f"getelementptr i64, ptr %words, i64 {word}", "p")
+    before = text.let(f"load i64, ptr {pointer}")
+    text.emit(f"store i64 {text.let(f'add i64 {before}, {value}')}, ptr {pointer}")
+
+
+def _at(text: Text, of: str, pointer: str, index: str) -> str:
+    return text.let(f"getelementptr {of}, ptr {pointer}, i64 {index}", "p")

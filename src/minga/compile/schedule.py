@@ -1,0 +1,105 @@
+"""In which order a kernel's cells are visited, and which orders are allowed at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from minga.errors import KernelError
+from minga.lang.graph import KernelGraph, topological
+
+Offsets = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The loops of a kernel.
+
+    axes        iteration axes from the outermost loop to the innermost
+    directions  +1 or -1 of each iteration axis (by axis number)
+    parallel    the innermost loop's cells do not touch each other's data, so that it may be vectorised
+    step        2 where the innermost loop visits one colour of a red-black kernel, else 1
+    """
+
+    axes: tuple[int, ...]
+    directions: tuple[int, ...]
+    parallel: bool
+    step: int = 1
+
+
+def schedule(graph: KernelGraph) -> Schedule:
+    """The loops that give `graph`'s order its meaning; KernelError if cells would read half-updated values."""
+    axes = tuple(range(graph.ndim))
+    upwards = (1,) * graph.ndim
+    order = graph.order
+    if order is None:
+        _refuse_in_place_neighbours(graph)
+        return Schedule(axes, upwards, parallel=True)
+    for param, strides, _ in _accesses_of_written(graph):
+        if any(stride != 1 for stride in strides):
+            raise KernelError(
+                f"{graph.params[param].name!r} is updated in place in order, and accessed with strides {strides}",
+                where=graph.where,
+                remedy="ordered kernels update a field with stride 1; use another field for the other grid",
+            )
+    if order.kind == "red-black":
+        return Schedule(axes, upwards, parallel=True, step=2)
+    if order.kind == "lexicographic":
+        return Schedule(axes, upwards, parallel=False)
+    return _sweep(graph, order.directions)
+
+
+def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:
+    """Swept axes outside, in their directions; free axes inside, unless lines along the sweep are independent."""
+    swept = [axis for axis in range(graph.ndim) if directions[axis]]
+    crossed: set[int] = set()
+    for param, _, offsets in _accesses_of_written(graph):
+        free = {axis for axis in range(graph.ndim) if not directions[axis] and offsets[axis]}
+        if free and not any(offsets[axis] for axis in swept):
+            raise KernelError(
+                f"sweep: {graph.params[param].name}{list(offsets)} is a neighbour that the same step of the sweep updates",
+                where=graph.where,
+                remedy="read neighbours on the swept axis only, or before it; or make the other axis ordered too",
+            )
+        crossed |= free
+    # A free axis across which nothing written is read may stand outside the swept ones: memory order is kept.
+    outer = [a for a in range(graph.ndim) if directions[a] or (a not in crossed and a < swept[-1])]
+    inner = [a for a in range(graph.ndim) if a not in outer]
+    return Schedule((*outer, *inner), tuple(d or 1 for d in directions), parallel=bool(inner))
+
+
+def _accesses_of_written(graph: KernelGraph) -> Iterator[tuple[int, Offsets, Offsets]]:
+    """(parameter, strides, offsets) of all reads of fields that the kernel also stores, and of the stores."""
+    for node in graph.nodes():
+        if node.op == "read":
+            param, strides, offsets = cast(tuple[int, Offsets, Offsets], node.data)
+            if param in graph.written:
+                yield param, strides, offsets
+    for store in graph.stores:
+        yield store.param, store.strides, store.offsets
+
+
+def _refuse_in_place_neighbours(graph: KernelGraph) -> None:
+    stored = {store.param: store.strides for store in graph.stores}
+    for param, strides, offsets in _accesses_of_written(graph):
+        own = strides == stored[param] and all(0 <= o < s for o, s in zip(offsets, strides, strict=True))
+        if not own:
+            raise KernelError(
+                f"{graph.name!r} stores {graph.params[param].name!r} and reads its neighbour {list(offsets)}, "
+                "which may be updated already",
+                where=graph.where,
+                remedy='store into another field, or give the kernel an order= ("red-black", {"x": +1}, "lexicographic")',
+            )
+    if graph.locals and any(param in stored for param in _read_by_locals(graph)):
+        raise KernelError(
+            f"{graph.name!r} stores a field that one of its locals reads",
+            where=graph.where,
+            remedy="store into another field: locals are computed for neighbours too",
+        )
+
+
+def _read_by_locals(graph: KernelGraph) -> Iterator[int]:
+    for node in topological(graph.locals):
+        if node.op == "read":
+            yield cast(tuple[int, Offsets, Offsets], node.data)[0]

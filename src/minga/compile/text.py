@@ -1,0 +1,112 @@
+"""LLVM IR as text under construction: fresh names, blocks, counted loops, metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Text:
+    """The body of one function. Registers and labels are numbered in the order of their making."""
+
+    def __init__(self, entry: str = "entry") -> None:
+        self.lines: list[str] = [f"{entry}:"]
+        self.metadata: list[str] = []
+        self.block = entry
+        self._count = 0
+
+    def fresh(self, stem: str = "v") -> str:
+        """A name nobody has: `stem` and a number, without % or @."""
+        self._count += 1
+        return f"{stem}{self._count}"
+
+    def emit(self, line: str) -> None:
+        self.lines.append(f"  {line}")
+
+    def let(self, expression: str, stem: str = "v") -> str:
+        """A new register holding `expression`."""
+        name = f"%{self.fresh(stem)}"
+        self.lines.append(f"  {name} = {expression}")
+        return name
+
+    def note(self, content: str) -> str:
+        """A new metadata node."""
+        self.metadata.append(content)
+        return f"!{len(self.metadata) - 1}"
+
+    def start(self, label: str) -> None:
+        """Begin the block `label` (the one before has ended with a branch)."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    # Integer arithmetic of addresses and bounds ---------------------------------------------------------------------
+    def add(self, a: str, b: str | int) -> str:
+        return a if b in (0, "0") else str(b) if a == "0" else self.let(f"add nsw i64 {a}, {b}", "i")
+
+    def sub(self, a: str, b: str | int) -> str:
+        return a if b in (0, "0") else self.let(f"sub nsw i64 {a}, {b}", "i")
+
+    def mul(self, a: str, b: str | int) -> str:
+        if a == "0" or b in (0, "0"):
+            return "0"
+        return a if b in (1, "1") else str(b) if a == "1" else self.let(f"mul nsw i64 {a}, {b}", "i")
+
+    def smaller(self, a: str, b: str) -> str:
+        return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})", "i")
+
+    def larger(self, a: str, b: str) -> str:
+        return self.let(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})", "i")
+
+    def load_word(self, pointer: str, word: int) -> str:
+        """The 64-bit word number `word` at `pointer`."""
+        return self.let(f"load i64, ptr {self.word(pointer, word)}, align 8", "w")
+
+    def load_pointer(self, pointer: str, word: int) -> str:
+        return self.let(f"load ptr, ptr {self.word(pointer, word)}, align 8", "p")
+
+    def word(self, pointer: str, word: int | str) -> str:
+        """Address of the word number `word` at `pointer`."""
+        return pointer if word == 0 else self.let(f"getelementptr i64, ptr {pointer}, i64 {word}", "p")
+
+    # Control flow --------------------------------------------------------------------------------------------------
+    @contextmanager
+    def loop(self, start: str, stop: str, step: int | str = 1, note: str = "", *, down: bool = False) -> Iterator[str]:
+        """`for index in range(start, stop, step)`; with `down`, the same indices from stop - 1 down to start.
+
+        `note` is metadata of the loop, such as `, !llvm.loop !3`.
+        """
+        head, body, latch, done = (self.fresh(stem) for stem in ("head", "body", "latch", "done"))
+        first = self.sub(stop, 1) if down else start
+        index, following, inside = f"%{self.fresh('i')}", f"%{self.fresh('i')}", f"%{self.fresh('c')}"
+        self.emit(f"br label %{head}")
+        self.lines.append(f"{head}:")
+        self.emit(f"{index} = phi i64 [ {first}, %{self.block} ], [ {following}, %{latch} ]")
+        self.emit(f"{inside} = icmp {'sge' if down else 'slt'} i64 {index}, {start if down else stop}")
+        self.emit(f"br i1 {inside}, label %{body}, label %{done}")
+        self.start(body)
+        yield index
+        self.emit(f"br label %{latch}")
+        self.lines.append(f"{latch}:")
+        self.emit(f"{following} = add nsw i64 {index}, {-1 if down else step}")
+        self.emit(f"br label %{head}{note}")
+        self.start(done)
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """The enclosed code only if `condition` (an i1) holds."""
+        then, done = self.fresh("then"), self.fresh("done")
+        self.emit(f"br i1 {condition}, label %{then}, label %{done}")
+        self.start(then)
+        yield
+        self.emit(f"br label %{done}")
+        self.start(done)
+
+    def parallel(self) -> tuple[str, str]:
+        """Metadata for an innermost loop whose iterations touch no common memory: (of its accesses, of its end)."""
+        group = self.note("distinct !{}")
+        number = len(self.metadata)
+        accesses = self.note("")
+        self.metadata[number] = f'!{{!"llvm.loop.parallel_accesses", {group}}}'
+        loop = self.note("")
+        self.metadata[int(loop[1:])] = f"distinct !{{{loop}, {accesses}}}"
+        return f", !llvm.access.group {group}", f", !llvm.loop {loop}"

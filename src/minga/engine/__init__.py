@@ -1,0 +1,1 @@
+"""When things happen: recording, inferring, binding and running Programs."""

@@ -1,0 +1,390 @@
+"""Binding: a schedule becomes the commands and messages of this rank's blocks.
+
+Redone whenever layouts or halo widths change; it takes milliseconds, since kernels are compiled once per engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from minga.compile.abi import offsets
+from minga.compile.llvm import Compiled, compile_kernel
+from minga.engine import command as cmd
+from minga.engine.comm import Comm
+from minga.engine.exchange import BoundExchange, bind_exchange, bind_move
+from minga.engine.helpers import HelperKernels, helper_addresses
+from minga.engine.infer import Begin, Boundaries, Branch, Exchange, Finish, Item, Loop, Schedule, Stage
+from minga.engine.program import REASONS, Apply, Call, Let, Move, Rotate
+from minga.engine.reach import Reach
+from minga.engine.reduction import BoundReductions, bind_reductions
+from minga.engine.regions import Part, ghost_parts, inner_box, stage_parts
+from minga.engine.storage import Storage
+from minga.engine.sweep import bind_sweep
+from minga.engine.tiles import tile_shape
+from minga.lang.graph import KernelGraph
+from minga.space.field import Constant, Register, Slot
+
+UNBOUNDED: Final = (1 << 63) - 1
+NOT_FINITE: Final = REASONS.index("not finite")
+LIMIT: Final = REASONS.index("limit")
+
+
+@dataclass(slots=True)
+class Label:
+    """A place in the list of commands, known once everything is emitted."""
+
+    position: int = -1
+
+
+@dataclass(slots=True)
+class Binding:
+    """A bound Program. `keep` holds every array whose address the commands contain."""
+
+    commands: list[cmd.Command]
+    channels: list[cmd.Channel]
+    reason: np.ndarray
+    place: np.ndarray
+    places: list[str]
+    scratch_bytes: int
+    keep: list[object]
+    converges: bool
+
+
+@dataclass(slots=True)
+class Binder:
+    """Turns one schedule into commands; `call` runs Python operations."""
+
+    storage: Storage
+    comm: Comm
+    workers: int
+    kernels: dict[tuple[str, bool], Compiled]
+    call: Callable[[Call], Callable[[], None]]
+    next_tag: Callable[[], int]
+    pending: list[Callable[[], cmd.Command]] = field(default_factory=list)
+    keep: list[object] = field(default_factory=list)
+    channels: list[cmd.Channel] = field(default_factory=list)
+    exchanges: dict[int, BoundExchange] = field(default_factory=dict)
+    open: list[cmd.Channel] = field(default_factory=list)
+    stubs: list[tuple[Label, int, list[cmd.Channel]]] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    reason: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    place: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    reductions: dict[int, BoundReductions] = field(default_factory=dict)
+    scratch: int = 0
+    converges: bool = False
+    helpers: HelperKernels = field(default_factory=helper_addresses)
+
+    def bind(self, schedule: Schedule) -> Binding:
+        """Allocate what the schedule needs and emit all commands."""
+        widest: dict[object, Reach] = {}
+        for slot, reach in schedule.widest.items():
+            self.storage.stored(slot.field, reach)
+            widest[slot.field] = reach
+        self.emit(cmd.Set(self.address(self.reason), 0))
+        self.items(schedule.items)
+        self.emit(cmd.End(0))
+        for label, number, channels in self.stubs:
+            self.mark(label)
+            self.emit(cmd.Set(self.address(self.place), number))
+            for channel in channels:
+                self.emit(cmd.Wait(channel))
+            self.emit(cmd.End(NOT_FINITE))
+        commands = [make() for make in self.pending]
+        return Binding(
+            commands, self.channels, self.reason, self.place, self.places, self.scratch, self.keep, self.converges
+        )
+
+    # Emitting ------------------------------------------------------------------------------------------------------
+    def emit(self, command: cmd.Command) -> None:
+        self.pending.append(lambda: command)
+
+    def mark(self, label: Label) -> None:
+        label.position = len(self.pending)
+
+    def jump(self, label: Label) -> None:
+        self.pending.append(lambda: cmd.Jump(label.position))
+
+    def jump_if(self, memory: np.ndarray, when: bool, label: Label) -> None:
+        address = self.address(memory)
+        self.pending.append(lambda: cmd.JumpIf(address, when, label.position))
+
+    def address(self, array: np.ndarray) -> int:
+        """The address of an array's first element; the array lives as long as the binding."""
+        self.keep.append(array)
+        return int(array.__array_interface__["data"][0])
+
+    def compiled(self, graph: KernelGraph, reductions: bool = True) -> Compiled:
+        reductions = reductions and bool(graph.reductions)
+        key = (graph.digest(), reductions)
+        if key not in self.kernels:
+            self.kernels[key] = compile_kernel(graph, reductions=reductions)
+        return self.kernels[key]
+
+    # Items ---------------------------------------------------------------------------------------------------------
+    def items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            match item:
+                case Stage():
+                    self.stage(item)
+                case Begin():
+                    self.begin(item.exchange)
+                case Finish():
+                    self.finish(item.exchange)
+                case Boundaries():
+                    self.boundaries(item)
+                case Let():
+                    self.let(item)
+                case Rotate():
+                    self.rotate(item)
+                case Move():
+                    self.move(item)
+                case Call():
+                    self.emit(cmd.Call(self.call(item), item.label))
+                case Loop():
+                    self.loop(item)
+                case Branch():
+                    self.branch(item)
+
+    def exchange(self, exchange: Exchange) -> BoundExchange:
+        bound = self.exchanges.get(id(exchange))
+        if bound is None:
+            bound = bind_exchange(exchange, self.storage, self.comm, self.next_tag(), self.helpers, self.keep)
+            self.exchanges[id(exchange)] = bound
+            self.keep.append(exchange)
+            self.channels.append(bound.channel)
+        return bound
+
+    def begin(self, exchange: Exchange) -> None:
+        bound = self.exchange(exchange)
+        for command in bound.pack:
+            self.emit(command)
+        if bound.remote:
+            self.emit(cmd.Start(bound.channel))
+            self.open.append(bound.channel)
+
+    def finish(self, exchange: Exchange) -> None:
+        bound = self.exchange(exchange)
+        for command in bound.local:
+            self.emit(command)
+        if bound.remote:
+            self.emit(cmd.Wait(bound.channel))
+            self.open.remove(bound.channel)
+        for command in bound.unpack:
+            self.emit(command)
+
+    def move(self, move: Move) -> None:
+        bound = bind_move(move, self.storage, self.comm, self.next_tag(), self.helpers, self.keep)
+        self.channels.append(bound.channel)
+        for command in bound.pack:
+            self.emit(command)
+        if bound.remote:
+            self.emit(cmd.Start(bound.channel))
+        for command in bound.local:
+            self.emit(command)
+        if bound.remote:
+            self.emit(cmd.Wait(bound.channel))
+        for command in bound.unpack:
+            self.emit(command)
+
+    def rotate(self, rotation: Rotate) -> None:
+        for item in rotation.fields:
+            tables = tuple(self.address(b.table) for b in self.storage.stored(item).blocks.values())
+            if tables:
+                self.emit(cmd.Rotate(tables, item.slots))
+
+    def let(self, let: Let) -> None:
+        memory = self.storage.of(let.register)
+        slot = np.array([self.address(memory)], np.int64)
+        self.kernel(let.graph, Part((0,), (1,), (0,)), [(self.address(slot), 0, (1,))], {}, cmd.Category.OTHER, let.label)
+
+    def loop(self, loop: Loop) -> None:
+        counter = self.address(np.zeros(1, np.int64))
+        limit = self.limit(loop)
+        heads = [Label() for _ in loop.rounds]
+        after = Label()
+        restore = Label() if loop.restore else after
+        self.emit(cmd.Set(counter, -1))
+        leaves = []
+        for number, items in enumerate(loop.rounds):
+            body, out = Label(), Label()
+            target = restore if number else after
+            self.mark(heads[number])
+            if loop.until is not None:
+                self.let(loop.until)
+                self.jump_if(self.storage.of(loop.until.register).view(np.uint8), True, target)
+                self.converges = True
+            self.pending.append(lambda label=body: cmd.Count(counter, limit, label.position))  # type: ignore[misc]
+            if loop.until is not None:
+                leaves.append((out, target))
+                self.jump(out)
+            else:
+                self.jump(target)
+            self.mark(body)
+            self.items(items)
+        self.jump(heads[0])
+        for out, target in leaves:
+            self.mark(out)
+            self.emit(cmd.Set(self.address(self.reason), LIMIT))
+            self.jump(target)
+        if loop.restore:
+            self.mark(restore)
+            self.items(loop.restore)
+        self.mark(after)
+
+    def limit(self, loop: Loop) -> int:
+        """Address of the word a loop's counter is compared with."""
+        if isinstance(loop.limit, Register):
+            return self.address(self.storage.of(loop.limit))
+        return self.address(np.array([UNBOUNDED if loop.limit is None else loop.limit], np.int64))
+
+    def branch(self, branch: Branch) -> None:
+        after = Label()
+        self.let(branch.condition)
+        self.jump_if(self.storage.of(branch.condition.register).view(np.uint8), False, after)
+        self.items(branch.body)
+        self.mark(after)
+
+    # Kernels -------------------------------------------------------------------------------------------------------
+    def stage(self, stage: Stage) -> None:
+        apply = stage.apply
+        order = apply.graph.order
+        if order is not None and order.kind != "red-black" and order.across == "exact" and not apply.replicated:
+            bind_sweep(self, apply)
+            return
+        last = stage.part != "shell"
+        reductions = bind_reductions(self, apply) if apply.graph.reductions else None
+        addresses = reductions.accumulators if reductions else ()
+        exchange = self.exchange(stage.exchange) if stage.exchange is not None else None
+        if apply.replicated:
+            self.part(apply, None, Part.of(apply.region), addresses)
+        else:
+            for block in self.blocks(apply):
+                inner = inner_box(apply, block, self.storage, exchange)
+                for part in stage_parts(apply, block, self.storage, stage, inner):
+                    self.part(apply, block, part, addresses)
+        if reductions is not None and last:
+            self.finish_reductions(apply, reductions)
+
+    def finish_reductions(self, apply: Apply, reductions: BoundReductions) -> None:
+        """Totals over workers and ranks, registers, and the way out if one is not finite."""
+        for command in reductions.commands:
+            self.emit(command)
+        label = Label()
+        self.stubs.append((label, len(self.places), list(self.open)))
+        self.places.append(f"{apply.label}: {', '.join(r.name for r in apply.graph.reductions)}")
+        self.jump_if(reductions.not_finite, True, label)
+
+    def blocks(self, apply: Apply) -> list[int]:
+        """Blocks of the operation's grid that this rank owns."""
+        return self.storage.layout(apply.grid).blocks_of(self.comm.rank)
+
+    def part(self, apply: Apply, block: int | None, part: Part, accumulators: Sequence[int]) -> None:
+        """One kernel call over one box of one block."""
+        operands = [self.operand(operand, block, part.shift) for operand in apply.operands]
+        scalars = {name: self.scalar(apply, name) for name in (s.name for s in apply.graph.scalars)}
+        self.kernel(
+            apply.graph, part, operands, scalars, cmd.Category.COMPUTE, apply.label, accumulators,
+            extent=apply.grid.shape, colour=apply.colour,
+        )  # fmt: skip
+
+    def operand(self, operand: Slot | Constant, block: int | None, shift: Sequence[int]) -> tuple[int, int, tuple[int, ...]]:
+        """Slot address, element offset of index 0 and element strides of a parameter."""
+        if isinstance(operand, Constant):
+            array, origin = operand.array, operand.origin
+            slot = self.address(np.array([self.address(array)], np.int64))
+            axes: Sequence[int] = operand.axes
+        else:
+            stored = self.storage.stored(operand.field)
+            arrays = stored.blocks[0 if operand.field.replicated else (block or 0)]
+            array, origin = arrays.arrays[0], arrays.box.lo
+            slot = self.address(arrays.table) + 8 * operand.index
+            axes = operand.field.axes if operand.field.replicated else ()
+        strides = tuple(s // array.itemsize for s in array.strides)
+        start = -sum(o * s for o, s in zip(origin, strides, strict=True))
+        if axes and len(shift) > max(axes):
+            # Whole copies are indexed truly: a periodic image reads where the cell it is an image of reads.
+            start += sum(shift[a] * s for a, s in zip(axes, strides, strict=True))
+        return slot, start, strides
+
+    def scalar(self, apply: Apply, name: str) -> int:
+        """Address of a scalar argument."""
+        kind = next(s.dtype for s in apply.graph.scalars if s.name == name)
+        if name.startswith("@extent"):
+            return self.address(np.array([apply.grid.shape[int(name[7:])]], np.uint64).view(np.dtype(kind)))
+        if name.startswith(("@", "$")):
+            return self.address(self.storage.register(name, kind))
+        value = apply.scalars[name]
+        if isinstance(value, Register):
+            return self.address(self.storage.of(value))
+        memory = np.zeros(8, np.uint8)
+        memory[: np.dtype(kind).itemsize] = np.frombuffer(np.asarray(value, kind).tobytes(), np.uint8)
+        return self.address(memory)
+
+    def kernel(
+        self,
+        graph: KernelGraph,
+        part: Part,
+        operands: Sequence[tuple[int, int, tuple[int, ...]]],
+        scalars: dict[str, int],
+        category: cmd.Category,
+        label: str,
+        accumulators: Sequence[int] = (),
+        *,
+        extent: Sequence[int] = (0,),
+        colour: int = 0,
+    ) -> None:
+        """Emit one kernel call: fill its argument words and choose its tiles."""
+        shape = tuple(b - a for a, b in zip(part.lo, part.hi, strict=True))
+        if min(shape) <= 0:
+            return
+        reductions = part.reductions and bool(graph.reductions)
+        code = self.compiled(graph, reductions)
+        words = offsets(graph)
+        args = np.zeros(words.words, np.int64)
+        tile = tile_shape(graph, shape, self.workers)
+        tiles = tuple(-(-n // t) for n, t in zip(shape, tile, strict=True))
+        n = graph.ndim
+        for word, values in (
+            (words.lo, part.lo), (words.hi, part.hi), (words.tile, tile), (words.tiles, tiles),
+            (words.shift, part.shift), (words.extent, extent),
+        ):  # fmt: skip
+            args[word : word + n] = values
+        args[words.colour] = colour
+        for word, (slot, origin, strides) in zip(words.fields, operands, strict=True):
+            args[word], args[word + 1] = slot, origin
+            args[word + 2 : word + 2 + len(strides)] = strides
+        for word, scalar in zip(words.scalars, graph.scalars, strict=True):
+            args[word] = scalars[scalar.name] if scalar.name in scalars else self.captured(scalar.name, scalar.dtype)
+        if reductions:
+            for word, address in zip(words.reductions, accumulators, strict=True):
+                args[word] = address
+        self.scratch = max(self.scratch, code.scratch_bytes(tile))
+        count = int(np.prod(tiles))
+        self.emit(cmd.Kernel(code.address, self.address(args), count, category, label, tuple(self.open)))
+
+    def captured(self, name: str, dtype: str) -> int:
+        """Address of a register that an expression names itself."""
+        return self.address(self.storage.register(name, dtype))  # type: ignore[arg-type]
+
+    # Boundaries ----------------------------------------------------------------------------------------------------
+    def boundaries(self, item: Boundaries) -> None:
+        """Fill ghost cells beyond the domain, axis by axis, so that corners follow from what is filled already."""
+        target = item.slot.field
+        stored = self.storage.stored(target)
+        for number, arrays in stored.blocks.items():
+            for fill, part in ghost_parts(target, arrays.owned, item.reach):
+                operands = []
+                for operand in fill.operands:
+                    if operand is target:
+                        operands.append(self.operand(item.slot, number, part.shift))
+                    elif isinstance(operand, Constant):
+                        operands.append(self.operand(operand, number, part.shift))
+                    else:
+                        operands.append(self.operand(operand.now, number, part.shift))  # type: ignore[attr-defined]
+                self.kernel(
+                    fill.graph, part, operands, {}, cmd.Category.BOUNDARY, fill.graph.name, extent=target.grid.shape
+                )

@@ -1,0 +1,285 @@
+"""Ranks that talk: alone, as threads of one process, or over MPI. The engine needs nothing else of them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+
+Operation = Literal["sum", "max", "min"]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One message of a channel: the other rank and the bytes to send from or receive into (uint8, contiguous)."""
+
+    peer: int
+    buffer: np.ndarray
+
+
+class Channel(Protocol):
+    """A fixed set of messages that is sent and received again and again."""
+
+    def start(self) -> None:
+        """Begin all sends and receives."""
+
+    def test(self) -> bool:
+        """Make progress; True when all are complete."""
+
+    def wait(self) -> None:
+        """Complete all sends and receives."""
+
+    def close(self) -> None:
+        """Release what the channel holds."""
+
+
+class Comm(Protocol):
+    """A group of ranks."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel: ...
+    def allreduce(self, words: np.ndarray, operation: Operation) -> None:
+        """Combine int64 words over all ranks, in place."""
+
+    def gather(self, value: Any) -> list[Any] | None:
+        """All ranks' values on rank 0, in rank order; None elsewhere."""
+
+    def bcast(self, value: Any) -> Any:
+        """Rank 0's value on every rank."""
+
+    def barrier(self) -> None: ...
+    def abort(self, error: BaseException) -> None:
+        """End the whole job because of an error on this rank, showing its traceback."""
+
+
+_COMBINE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+class SerialComm:
+    """One rank: nothing to send."""
+
+    rank = 0
+    size = 1
+
+    def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
+        return _Silent()
+
+    def allreduce(self, words: np.ndarray, operation: Operation) -> None:
+        return None
+
+    def gather(self, value: Any) -> list[Any] | None:
+        return [value]
+
+    def bcast(self, value: Any) -> Any:
+        return value
+
+    def barrier(self) -> None:
+        return None
+
+    def abort(self, error: BaseException) -> None:
+        raise error
+
+
+class _Silent:
+    """A channel without messages."""
+
+    def start(self) -> None:
+        return None
+
+    def test(self) -> bool:
+        return True
+
+    def wait(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+# Virtual ranks: threads of one process, for tests and for looking at many ranks on one core --------------------------
+@dataclass(slots=True)
+class _Shared:
+    """What virtual ranks have in common."""
+
+    size: int
+    barrier: threading.Barrier
+    lock: threading.Condition
+    mail: dict[tuple[int, int, int], list[np.ndarray]] = field(default_factory=dict)
+    board: list[Any] = field(default_factory=list)
+    failure: BaseException | None = None
+
+
+class VirtualComm:
+    """One of several ranks that are threads of this process."""
+
+    def __init__(self, shared: _Shared, rank: int) -> None:
+        self._shared = shared
+        self.rank = rank
+        self.size = shared.size
+
+    def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
+        return _VirtualChannel(self._shared, self.rank, tuple(sends), tuple(receives), tag)
+
+    def _exchange(self, value: Any) -> list[Any]:
+        self._shared.board[self.rank] = value
+        self._shared.barrier.wait()
+        values = list(self._shared.board)
+        self._shared.barrier.wait()
+        return values
+
+    def allreduce(self, words: np.ndarray, operation: Operation) -> None:
+        with np.errstate(over="ignore"):
+            words[...] = _COMBINE[operation].reduce(self._exchange(words.copy()))
+
+    def gather(self, value: Any) -> list[Any] | None:
+        values = self._exchange(value)
+        return values if self.rank == 0 else None
+
+    def bcast(self, value: Any) -> Any:
+        return self._exchange(value)[0]
+
+    def barrier(self) -> None:
+        self._shared.barrier.wait()
+
+    def abort(self, error: BaseException) -> None:
+        raise error
+
+
+class _VirtualChannel:
+    def __init__(
+        self, shared: _Shared, rank: int, sends: tuple[Envelope, ...], receives: tuple[Envelope, ...], tag: int
+    ) -> None:
+        self._shared, self._rank, self._sends, self._tag = shared, rank, sends, tag
+        self._receives = receives
+        self._open: list[Envelope] = []
+
+    def start(self) -> None:
+        with self._shared.lock:
+            for send in self._sends:
+                self._shared.mail.setdefault((self._rank, send.peer, self._tag), []).append(send.buffer.copy())
+            self._shared.lock.notify_all()
+        self._open = list(self._receives)
+
+    def _collect(self) -> bool:
+        if self._shared.failure is not None:
+            raise threading.BrokenBarrierError
+        for receive in list(self._open):
+            box = self._shared.mail.get((receive.peer, self._rank, self._tag))
+            if box:
+                receive.buffer[...] = box.pop(0)
+                self._open.remove(receive)
+        return not self._open
+
+    def test(self) -> bool:
+        with self._shared.lock:
+            return self._collect()
+
+    def wait(self) -> None:
+        with self._shared.lock:
+            while not self._collect():
+                self._shared.lock.wait(timeout=60)
+
+    def close(self) -> None:
+        self._open = []
+
+
+def run_virtual(ranks: int, function: Callable[[Comm], Result]) -> list[Result]:
+    """Run `function(comm)` on `ranks` virtual ranks; their results in rank order. The first rank's error is raised."""
+    shared = _Shared(ranks, threading.Barrier(ranks), threading.Condition(), board=[None] * ranks)
+    results: list[Any] = [None] * ranks
+    errors: list[tuple[int, BaseException]] = []
+
+    def body(rank: int) -> None:
+        try:
+            results[rank] = function(VirtualComm(shared, rank))
+        except threading.BrokenBarrierError:
+            return  # another rank failed first
+        except BaseException as error:
+            with shared.lock:
+                errors.append((rank, error))
+                shared.failure = error
+                shared.lock.notify_all()
+            shared.barrier.abort()
+
+    threads = [threading.Thread(target=body, args=(rank,), name=f"virtual rank {rank}") for rank in range(ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        rank, error = errors[0]
+        error.add_note(f"on virtual rank {rank} of {ranks}")
+        raise error
+    return results
+
+
+# MPI -----------------------------------------------------------------------------------------------------------------
+class MPIComm:
+    """Ranks of an MPI communicator (mpi4py). The communicator is duplicated, so tags cannot meet the caller's."""
+
+    def __init__(self, communicator: Any = None) -> None:
+        from mpi4py import MPI
+
+        self._mpi = MPI
+        self.communicator = (MPI.COMM_WORLD if communicator is None else communicator).Dup()
+        self.rank = int(self.communicator.rank)
+        self.size = int(self.communicator.size)
+
+    def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
+        return MPIChannel(self._mpi, self.communicator, sends, receives, tag)
+
+    def allreduce(self, words: np.ndarray, operation: Operation) -> None:
+        kind = {"sum": self._mpi.SUM, "max": self._mpi.MAX, "min": self._mpi.MIN}[operation]
+        self.communicator.Allreduce(self._mpi.IN_PLACE, [words, self._mpi.INT64_T], op=kind)
+
+    def gather(self, value: Any) -> list[Any] | None:
+        result: list[Any] | None = self.communicator.gather(value, root=0)
+        return result
+
+    def bcast(self, value: Any) -> Any:
+        return self.communicator.bcast(value, root=0)
+
+    def barrier(self) -> None:
+        self.communicator.Barrier()
+
+    def abort(self, error: BaseException) -> None:
+        text = "".join(traceback.format_exception(error))
+        sys.stderr.write(f"rank {self.rank} of {self.size} failed; the job ends.\n{text}")
+        sys.stderr.flush()
+        self.communicator.Abort(1)
+
+
+class MPIChannel:
+    """Persistent MPI requests. `requests` keeps mpi4py's objects; the native loop uses their handles."""
+
+    def __init__(
+        self, mpi: Any, communicator: Any, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int
+    ) -> None:
+        self._mpi = mpi
+        self.requests = [communicator.Recv_init([r.buffer, mpi.BYTE], r.peer, tag) for r in receives]
+        self.requests += [communicator.Send_init([s.buffer, mpi.BYTE], s.peer, tag) for s in sends]
+
+    def start(self) -> None:
+        if self.requests:
+            self._mpi.Prequest.Startall(self.requests)
+
+    def test(self) -> bool:
+        return bool(self._mpi.Request.Testall(self.requests)) if self.requests else True
+
+    def wait(self) -> None:
+        if self.requests:
+            self._mpi.Request.Waitall(self.requests)
+
+    def close(self) -> None:
+        for request in self.requests:
+            request.Free()
+        self.requests = []

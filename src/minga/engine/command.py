@@ -1,0 +1,121 @@
+"""Commands: what a bound Program is made of. A flat list that Python interprets and the native loop runs alike.
+
+Everything is an address into memory that lives as long as the binding; nothing is looked up while the list runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+import numpy as np
+
+from minga.engine.comm import Channel
+
+
+class Category(IntEnum):
+    """Where a second goes in the ledger."""
+
+    COMPUTE = 0
+    BOUNDARY = 1
+    PACK = 2
+    SEND = 3
+    WAIT = 4
+    REDUCE = 5
+    CALL = 6
+    OTHER = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Call `function(args, tile, worker)` for every tile; tiles are taken by all workers. `polls`: channels in flight meanwhile."""
+
+    function: int
+    args: int
+    tiles: int
+    category: Category
+    label: str
+    polls: tuple[Channel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin the messages of a channel (its buffers are packed)."""
+
+    channel: Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Complete the messages of a channel."""
+
+    channel: Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Allreduce:
+    """Combine int64 words over all ranks, in place; the result is the same on each."""
+
+    words: np.ndarray
+    operation: Literal["sum", "max", "min"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rotate:
+    """Slot k of each table becomes what slot k + 1 was. tables: addresses of `slots` consecutive words."""
+
+    tables: tuple[int, ...]
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Go on at command number `target`."""
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class JumpIf:
+    """Go on at `target` if the byte at `address` is non-zero (`when` True) or zero (`when` False)."""
+
+    address: int
+    when: bool
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Store `value` into the word at `address`."""
+
+    address: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Add 1 to the word at `counter`; go on at `target` while it is below the word at `limit`."""
+
+    counter: int
+    limit: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Run a Python function (the native loop returns for it and is entered again behind it)."""
+
+    function: Callable[[], None]
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The program is over; `reason` is a number of `minga.engine.program.REASONS`."""
+
+    reason: int
+
+
+Command = Kernel | Start | Wait | Allreduce | Rotate | Jump | JumpIf | Set | Count | Call | End

@@ -1,0 +1,109 @@
+"""Driving a model: Python between chunks of steps, for output, progress, signals and the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minga.engine.engine import Engine, Outcome
+from minga.engine.model import Model
+from minga.errors import RunError
+from minga.space.field import SEED, STEP
+
+CHUNK_SECONDS = 0.2
+"""Time between two looks at the clock; all ranks agree on the number of steps it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run came to. `seconds` is the time in steps and observation, without output."""
+
+    steps: int
+    seconds: float
+    outcome: Outcome
+    observables: Mapping[str, Any]
+    cells_per_second: float
+
+
+def start(model: Model, engine: Engine) -> None:
+    """Put a model's initial values into an engine."""
+    engine.write(SEED, model.seed)
+    engine.write(STEP, 0)
+    for register, value in model.registers.items():
+        engine.write(register, value)
+    for item in model.fields:
+        engine.set(item, model.initial.get(item.name, 0))
+
+
+def drive(
+    model: Model,
+    engine: Engine,
+    steps: int,
+    *,
+    every: int | None = None,
+    on_snapshot: Callable[[int, Engine], None] | None = None,
+    on_progress: Callable[[int, int, Engine], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Result:
+    """Run `steps` steps from the model's initial values.
+
+    on_snapshot(step, engine) is called on every rank at step 0, every `every` steps and at the end; on_progress(step,
+    steps, engine) about five times a second. `stop()` on any rank ends the run after the same step on all.
+    RunError if a value is not finite: the fields then still hold what was computed.
+    """
+    start(model, engine)
+    spent, done, chunk = 0.0, 0, 1
+    outcome = Outcome(True, "finished")
+    if on_snapshot is not None:
+        on_snapshot(0, engine)
+    while done < steps and outcome.ok:
+        target = min(steps, done - done % every + every) if every else steps
+        count = min(chunk, target - done)
+        began = time.perf_counter()
+        outcome = engine.run(model.step, count)
+        elapsed = time.perf_counter() - began
+        spent += elapsed
+        done += count
+        if not outcome.ok:
+            break
+        chunk, stopped = _agree(engine, _next_chunk(count, elapsed), stop is not None and stop())
+        if on_snapshot is not None and (done == steps or stopped or (every and done % every == 0)):
+            on_snapshot(done, engine)
+        if on_progress is not None:
+            on_progress(done, steps, engine)
+        if stopped:
+            outcome = Outcome(True, "stop")
+            break
+    observables = observe(model, engine) if outcome.reason != "not finite" else {}
+    if not outcome.ok:
+        raise RunError(
+            f"the run ended after {done} of {steps} steps: {outcome.reason}",
+            where=outcome.place or None,
+            remedy="use a smaller time step, or look at the last snapshot for where it began",
+        )
+    rate = model.grid.size * done / spent if spent > 0 else 0.0
+    return Result(done, spent, outcome, observables, rate)
+
+
+def observe(model: Model, engine: Engine) -> dict[str, Any]:
+    """The model's observables now."""
+    if model.observe is None:
+        return {}
+    engine.run(model.observe)
+    return {name: engine.read(register) for name, register in model.observables.items()}
+
+
+def _next_chunk(count: int, elapsed: float) -> int:
+    """Steps that take about CHUNK_SECONDS, growing at most eightfold."""
+    return max(1, min(8 * count, int(count * CHUNK_SECONDS / max(elapsed, 1e-9))))
+
+
+def _agree(engine: Engine, chunk: int, stopped: bool) -> tuple[int, bool]:
+    """The smallest chunk and whether anyone wants to stop, the same on all ranks."""
+    words = np.array([-chunk, stopped], np.int64)
+    engine.comm.allreduce(words, "max")
+    return int(-words[0]), bool(words[1])

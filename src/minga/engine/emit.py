@@ -1,0 +1,303 @@
+"""Writing small native functions of 64-bit words in Python: the engine's own code, as opposed to traced kernels.
+
+    code = Code(module, "add_up", 2)                # void add_up(int64 numbers, int64 count)
+    numbers, count = code.arguments
+    total = code.variable(0)
+    with code.loop(count) as i:
+        total.set(total.get() + code.load(numbers + i * 8))
+
+A `Word` is a 64-bit integer that LLVM knows how to compute; `+ - * & | ^ << >>` and comparisons work on words as they
+do on C's int64_t (`>>` keeps the sign, comparisons give 0 or 1). Addresses are words too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+from llvmlite import ir
+
+from minga.compile.jit import Loaded, object_code
+from minga.compile.target import host_target
+
+I64 = ir.IntType(64)
+Ordering = Literal["monotonic", "acquire", "release", "acq_rel", "seq_cst"]
+
+
+class Word:
+    """A 64-bit integer computed by the function under construction."""
+
+    __slots__ = ("code", "value")
+
+    def __init__(self, code: Code, value: ir.Value) -> None:
+        self.code = code
+        self.value = value
+
+    def _operate(self, operation: str, other: Word | int) -> Word:
+        emit = getattr(self.code.builder, operation)
+        return Word(self.code, emit(self.value, self.code.word(other).value))
+
+    def __add__(self, other: Word | int) -> Word:
+        return self._operate("add", other)
+
+    def __sub__(self, other: Word | int) -> Word:
+        return self._operate("sub", other)
+
+    def __mul__(self, other: Word | int) -> Word:
+        return self._operate("mul", other)
+
+    def __and__(self, other: Word | int) -> Word:
+        return self._operate("and_", other)
+
+    def __or__(self, other: Word | int) -> Word:
+        return self._operate("or_", other)
+
+    def __xor__(self, other: Word | int) -> Word:
+        return self._operate("xor", other)
+
+    def __lshift__(self, other: Word | int) -> Word:
+        return self._operate("shl", other)
+
+    def __rshift__(self, other: Word | int) -> Word:
+        return self._operate("ashr", other)
+
+    def shift_in_zeros(self, other: Word | int) -> Word:
+        """Shift to the right as an unsigned number."""
+        return self._operate("lshr", other)
+
+    def _compare(self, relation: str, other: Word | int, *, unsigned: bool = False) -> Word:
+        builder = self.code.builder
+        emit = builder.icmp_unsigned if unsigned else builder.icmp_signed
+        bit = emit(relation, self.value, self.code.word(other).value)
+        return Word(self.code, builder.zext(bit, I64))
+
+    def __lt__(self, other: Word | int) -> Word:
+        return self._compare("<", other)
+
+    def __le__(self, other: Word | int) -> Word:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Word | int) -> Word:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Word | int) -> Word:
+        return self._compare(">=", other)
+
+    def equals(self, other: Word | int) -> Word:
+        return self._compare("==", other)
+
+    def differs(self, other: Word | int) -> Word:
+        return self._compare("!=", other)
+
+    def above(self, other: Word | int) -> Word:
+        """Greater, both taken as unsigned."""
+        return self._compare(">", other, unsigned=True)
+
+
+class Variable:
+    """A word of the function that changes its value."""
+
+    __slots__ = ("_code", "_place")
+
+    def __init__(self, code: Code, place: ir.Value) -> None:
+        self._code = code
+        self._place = place
+
+    def get(self) -> Word:
+        return Word(self._code, self._code.builder.load(self._place, typ=I64))
+
+    def set(self, value: Word | int) -> None:
+        self._code.builder.store(self._code.word(value).value, self._place)
+
+
+class Code:
+    """One native function under construction: `name(arguments words)`, returning a word or nothing."""
+
+    def __init__(self, module: ir.Module, name: str, arguments: int, *, returns: bool = False) -> None:
+        kind = ir.FunctionType(I64 if returns else ir.VoidType(), [I64] * arguments)
+        self.function = ir.Function(module, kind, name)
+        self._entry = self.function.append_basic_block("entry")
+        body = self.function.append_basic_block("body")
+        self._allocations = ir.IRBuilder(self._entry)
+        self._allocations.position_before(self._allocations.branch(body))
+        self.builder = ir.IRBuilder(body)
+        self.arguments = [Word(self, argument) for argument in self.function.args]
+
+    # values ----------------------------------------------------------------------------------------------------------
+    def word(self, value: Word | int) -> Word:
+        """`value` as a word; an int is taken modulo 2**64."""
+        return value if isinstance(value, Word) else Word(self, ir.Constant(I64, value & 0xFFFFFFFFFFFFFFFF))
+
+    def variable(self, initial: Word | int) -> Variable:
+        variable = Variable(self, self._allocations.alloca(I64))
+        variable.set(initial)
+        return variable
+
+    def memory(self, words: int) -> Word:
+        """The address of `words` words that belong to this call."""
+        place = self._allocations.alloca(ir.ArrayType(I64, words))
+        return Word(self, self.builder.ptrtoint(place, I64))
+
+    def select(self, condition: Word, yes: Word | int, no: Word | int) -> Word:
+        return Word(self, self.builder.select(self._bit(condition), self.word(yes).value, self.word(no).value))
+
+    def intrinsic(self, name: str, *arguments: Word | int) -> Word:
+        """An LLVM intrinsic of words, such as llvm.smax.i64."""
+        kind = ir.FunctionType(I64, [I64] * len(arguments))
+        function = self._declare(name, kind)
+        return Word(self, self.builder.call(function, [self.word(argument).value for argument in arguments]))
+
+    def effect(self, name: str, *arguments: ir.Value) -> None:
+        """An LLVM intrinsic without a result."""
+        function = self._declare(name, ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments]))
+        self.builder.call(function, arguments)
+
+    def leading_zeros(self, value: Word) -> Word:
+        return Word(self, self.builder.ctlz(value.value, ir.Constant(ir.IntType(1), 0)))
+
+    # memory ----------------------------------------------------------------------------------------------------------
+    def load(self, address: Word, bits: int = 64) -> Word:
+        """The number of `bits` bits at `address`, zero-extended."""
+        kind = ir.IntType(bits)
+        value = self.builder.load(self._pointer(address), align=1 if bits < 64 else 8, typ=kind)
+        return Word(self, value if bits == 64 else self.builder.zext(value, I64))
+
+    def store(self, value: Word | int, address: Word, bits: int = 64) -> None:
+        word = self.word(value).value
+        narrow = word if bits == 64 else self.builder.trunc(word, ir.IntType(bits))
+        self.builder.store(narrow, self._pointer(address), align=1 if bits < 64 else 8)
+
+    def copy(self, source: Word, target: Word, size: Word) -> None:
+        """Copy `size` bytes between places that do not overlap."""
+        places = self._pointer(target), self._pointer(source)
+        self.effect("llvm.memcpy.p0.p0.i64", *places, size.value, ir.Constant(ir.IntType(1), 0))
+
+    def copy_item(self, source: Word, target: Word, size: int) -> None:
+        """Copy one item of `size` bytes, a power of two, of any alignment."""
+        kind = ir.IntType(8 * size)
+        value = self.builder.load(self._pointer(source), align=1, typ=kind)
+        self.builder.store(value, self._pointer(target), align=1)
+
+    def atomic_load(self, address: Word, ordering: Ordering) -> Word:
+        return Word(self, self.builder.load_atomic(self._word_pointer(address), ordering, 8))
+
+    def atomic_store(self, value: Word | int, address: Word, ordering: Ordering) -> None:
+        self.builder.store_atomic(self.word(value).value, self._word_pointer(address), ordering, 8)
+
+    def atomic(
+        self, operation: Literal["add", "sub", "and"], address: Word, value: Word | int, order: Ordering
+    ) -> Word:
+        """Change the word at `address` in one go; what it was before."""
+        old = self.builder.atomic_rmw(operation, self._word_pointer(address), self.word(value).value, order)
+        return Word(self, old)
+
+    def compare_exchange(self, address: Word, expected: Word, new: Word) -> Word:
+        """Replace the word at `address` if it is `expected`; whether it was."""
+        pair = self.builder.cmpxchg(
+            self._word_pointer(address), expected.value, new.value, ordering="acq_rel", failordering="monotonic"
+        )
+        return Word(self, self.builder.zext(self.builder.extract_value(pair, 1), I64))
+
+    # flow ------------------------------------------------------------------------------------------------------------
+    @contextmanager
+    def when(self, condition: Word) -> Iterator[None]:
+        with self.builder.if_then(self._bit(condition)):
+            yield
+
+    @contextmanager
+    def either(self, condition: Word) -> Iterator[tuple[Any, Any]]:
+        """`with code.either(c) as (yes, no)`, then `with yes:` and `with no:`."""
+        with self.builder.if_else(self._bit(condition)) as branches:
+            yield branches
+
+    @contextmanager
+    def repeat(self, condition: Callable[[], Word]) -> Iterator[None]:
+        """Repeat the body while the condition, computed before each round, is not 0."""
+        head = self.builder.append_basic_block("while")
+        body = self.builder.append_basic_block("do")
+        done = self.builder.append_basic_block("done")
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        self.builder.cbranch(self._bit(condition()), body, done)
+        self.builder.position_at_end(body)
+        yield
+        self.builder.branch(head)
+        self.builder.position_at_end(done)
+
+    @contextmanager
+    def loop(self, count: Word | int) -> Iterator[Word]:
+        """Repeat the body with 0, 1, ..., count - 1."""
+        index = self.variable(0)
+        limit = self.word(count)
+        with self.repeat(lambda: index.get() < limit):
+            i = index.get()
+            yield i
+            index.set(i + 1)
+
+    @contextmanager
+    def switch(self, value: Word) -> Iterator[Callable[[int], Any]]:
+        """`with code.switch(x) as case`, then `with case(3):`; other numbers do nothing."""
+        done = self.builder.append_basic_block("switched")
+        choice = self.builder.switch(value.value, done)
+
+        @contextmanager
+        def case(number: int) -> Iterator[None]:
+            block = self.builder.append_basic_block(f"case{number}")
+            choice.add_case(ir.Constant(I64, number), block)
+            self.builder.position_at_end(block)
+            yield
+            self.builder.branch(done)
+
+        yield case
+        self.builder.position_at_end(done)
+
+    def call(self, function: Word | Code, *arguments: Word | int, returns: Literal[0, 32, 64] = 0) -> Word:
+        """Call a function of words, by its address or as code of the same module. A 32-bit result is zero-extended."""
+        values = [self.word(argument).value for argument in arguments]
+        if isinstance(function, Code):
+            result = self.builder.call(function.function, values)
+        else:
+            kind = ir.FunctionType(ir.IntType(returns) if returns else ir.VoidType(), [I64] * len(values))
+            # The callee is typed by a pointer to its function type.
+            pointer = self.builder.inttoptr(function.value, ir.PointerType(kind))
+            result = self.builder.call(pointer, values)
+        if returns == 32:
+            result = self.builder.zext(result, I64)
+        return Word(self, result)
+
+    def finish(self, result: Word | None = None) -> None:
+        """The end of the function."""
+        if result is None:
+            self.builder.ret_void()
+        else:
+            self.builder.ret(result.value)
+
+    def _bit(self, condition: Word) -> ir.Value:
+        return self.builder.icmp_unsigned("!=", condition.value, ir.Constant(I64, 0))
+
+    def _pointer(self, address: Word) -> ir.Value:
+        return self.builder.inttoptr(address.value, ir.PointerType())
+
+    def _word_pointer(self, address: Word) -> ir.Value:
+        return self.builder.inttoptr(address.value, ir.PointerType(I64))
+
+    def _declare(self, name: str, kind: ir.FunctionType) -> ir.Function:
+        module = self.function.module
+        return module.globals[name] if name in module.globals else ir.Function(module, kind, name)
+
+
+def load(module: ir.Module, functions: Sequence[Code]) -> tuple[dict[str, int], object]:
+    """Compile a module for this machine: addresses of its functions by name, and what must live as long as they."""
+    names = [code.function.name for code in functions]
+    table = Code(module, f"{module.name}_functions", 1)
+    for number, code in enumerate(functions):
+        address = Word(table, table.builder.ptrtoint(code.function, I64))
+        table.store(address, table.arguments[0] + 8 * number)
+    table.finish()
+    loaded = Loaded(object_code(str(module), host_target()), table.function.name)
+    addresses = np.zeros(len(names), np.int64)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.address)(addresses.ctypes.data)
+    return dict(zip(names, addresses.tolist(), strict=True)), loaded

@@ -1,0 +1,265 @@
+"""The engine: fields in memory, Programs bound to this rank's blocks, values in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from minga.compile.llvm import Compiled
+from minga.engine import command as cmd
+from minga.engine.bind import LIMIT, NOT_FINITE, Binder, Binding
+from minga.engine.comm import Comm, SerialComm
+from minga.engine.infer import Valid, infer
+from minga.engine.interpret import INTERRUPTED, interpret, new_ledger
+from minga.engine.native import NativeLoop, unsupported
+from minga.engine.program import REASONS, Call, Operation, Program, Repeat
+from minga.engine.storage import MARGIN, BlockArrays, Storage
+from minga.engine.workers import Workers
+from minga.errors import LayoutError, ProgramError, RunError
+from minga.space.box import Box
+from minga.space.field import Field, Register, Slot
+from minga.space.grid import Grid
+from minga.space.layout import Layout
+
+TIMES = Register("@times", "i8")
+"""How often a Program is repeated by `Engine.run`."""
+
+FieldValue = np.ndarray | bool | int | float | Callable[[Box], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: `ok` unless something did not converge or was not finite; `place` says where."""
+
+    ok: bool
+    reason: str
+    place: str = ""
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """A Program ready to run, and what is valid after it."""
+
+    binding: Binding
+    valid: Valid
+    native: NativeLoop | None
+
+
+class Engine:
+    """Runs Programs over a layout.
+
+    layouts     one layout, or one for each grid of the model
+    comm        ranks that share the work; alone by default
+    threads     workers of this rank
+    halo_depth  steps of a loop between two exchanges; more than 1 computes some cells twice to save messages
+    overlap     send from the shell of a block while its interior is computed
+    native      run bound Programs in native code where possible (else Python interprets the same commands)
+    """
+
+    def __init__(
+        self,
+        layouts: Layout | Mapping[Grid, Layout],
+        *,
+        grid: Grid | None = None,
+        comm: Comm | None = None,
+        threads: int = 1,
+        halo_depth: int = 1,
+        overlap: bool = True,
+        native: bool = True,
+        cpus: Sequence[int] | None = None,
+    ) -> None:
+        self.comm: Comm = comm or SerialComm()
+        if halo_depth < 1:
+            raise LayoutError(f"halo_depth is {halo_depth}", remedy="give 1 (an exchange a step) or more")
+        if isinstance(layouts, Layout):
+            if grid is None:
+                raise LayoutError("one layout without its grid", remedy="pass Engine({grid: layout}) or Engine(layout, grid=grid)")
+            layouts = {grid: layouts}
+        for layout in layouts.values():
+            if layout.ranks != self.comm.size:
+                raise LayoutError(
+                    f"a layout for {layout.ranks} ranks, but {self.comm.size} run",
+                    remedy="make the layout for the number of ranks that were started",
+                )
+        self.threads, self.halo_depth, self.overlap = threads, halo_depth, overlap
+        self.workers = Workers(threads, cpus=cpus)
+        self.native = native and unsupported(self.comm, self.workers) is None
+        self.storage = Storage(dict(layouts), self.comm.rank)
+        self.ledger = new_ledger()
+        self.messages = np.zeros(2, np.int64)
+        self.stop = np.zeros(1, np.int64)
+        self._kernels: dict[tuple[str, bool], Compiled] = {}
+        self._prepared: dict[tuple[object, ...], _Prepared] = {}
+        self._valid: Valid = {}
+        self._tag = 0
+        self._generation = 0
+
+    # Values --------------------------------------------------------------------------------------------------------
+    def set(self, item: Field | Slot, value: FieldValue) -> None:
+        """Give a field values: a number, a global array, or a function of a box that returns that box's values."""
+        slot = item if isinstance(item, Slot) else item.now
+        target = slot.field
+        stored = self.storage.stored(target)
+        if isinstance(value, np.ndarray) and value.ndim and value.shape != target.bounds.shape:
+            raise LayoutError(
+                f"field {target.name!r} has shape {target.bounds.shape}, the array {value.shape}",
+                remedy="give an array of the field's global shape",
+            )
+        for arrays in stored.blocks.values():
+            owned = arrays.owned
+            if owned.empty:
+                continue
+            view = arrays.view(slot.index, owned)
+            if callable(value):
+                given: Any = value(owned)
+            elif isinstance(value, np.ndarray) and value.ndim:
+                given = value[owned.slices(target.bounds.lo)]
+            else:
+                given = value
+            view[...] = given
+            if target.replicated:
+                _continue_beyond(arrays, slot)
+        self._valid.pop(slot, None)
+
+    def write(self, register: Register, value: bool | int | float) -> None:
+        """Give a register a value (the same on every rank)."""
+        self.storage.of(register)[0] = value
+
+    def read(self, register: Register) -> Any:
+        """A register's value as a Python number."""
+        return self.storage.of(register)[0].item()
+
+    def blocks(self, item: Field | Slot) -> list[tuple[Box, np.ndarray]]:
+        """This rank's owned boxes of a field and views of their values. Writing through a view needs `touch`."""
+        slot = item if isinstance(item, Slot) else item.now
+        return list(self.storage.pieces(slot))
+
+    def touch(self, item: Field | Slot) -> None:
+        """Say that a field was changed through `blocks`, so that its halo is old."""
+        self._valid.pop(item if isinstance(item, Slot) else item.now, None)
+
+    def gather(self, item: Field | Slot) -> np.ndarray | None:
+        """The whole field as one array on rank 0, None elsewhere."""
+        slot = item if isinstance(item, Slot) else item.now
+        target = slot.field
+        mine = [(box, np.ascontiguousarray(view)) for box, view in self.storage.pieces(slot)]
+        if target.replicated:
+            return mine[0][1] if self.comm.rank == 0 else None
+        everything = self.comm.gather(mine)
+        if everything is None:
+            return None
+        whole = np.zeros(target.bounds.shape, target.dtype)
+        for pieces in everything:
+            for box, values in pieces:
+                whole[box.slices(target.bounds.lo)] = values
+        return whole
+
+    # Running -------------------------------------------------------------------------------------------------------
+    def run(self, program: Program, times: int = 1) -> Outcome:
+        """Run a Program `times` times in a row (one loop, without Python between)."""
+        if times < 0:
+            raise ProgramError(f"run {times} times", remedy="give 0 or more")
+        operations: list[Operation] = program.operations
+        looped = times != 1
+        if looped:
+            operations = [Repeat(program.operations, TIMES, None)]
+            self.write(TIMES, times)
+        prepared = self._prepare(program, operations, looped)
+        self.workers.reserve(prepared.binding.scratch_bytes)
+        self._valid = {}
+        if prepared.native is not None:
+            code = prepared.native.run()
+        else:
+            code = interpret(prepared.binding.commands, self.comm, self.workers, self.ledger, self.stop)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        if code == NOT_FINITE:
+            place = prepared.binding.places[int(prepared.binding.place[0])]
+            return Outcome(False, "not finite", place)
+        self._valid = dict(prepared.valid)
+        if prepared.binding.reason[0] == LIMIT:
+            return Outcome(False, "limit")
+        return Outcome(True, "converged" if prepared.binding.converges else REASONS[0])
+
+    def _prepare(self, program: Program, operations: Sequence[Operation], looped: bool) -> _Prepared:
+        start = frozenset(self._valid.items())
+        key = (program, len(program.operations), looped, start, self._generation)
+        prepared = self._prepared.get(key)
+        if prepared is not None:
+            return prepared
+        schedule = infer(operations, depth=self.halo_depth, overlap=self.overlap and self.comm.size > 1, valid=self._valid)
+        before = {item: stored.halo for item, stored in self.storage.fields.items()}
+        for slot, reach in schedule.widest.items():
+            self.storage.stored(slot.field, reach)
+        if any(self.storage.fields[item].halo != halo for item, halo in before.items()):
+            # Arrays moved: whatever was bound holds old addresses, and new halo cells are not valid.
+            self.close_bindings()
+            return self._prepare_again(program, operations, looped)
+        binder = Binder(self.storage, self.comm, self.threads, self._kernels, self._python, self._next_tag)
+        binding = binder.bind(schedule)
+        native = None
+        if self.native:
+            self.workers.reserve(binding.scratch_bytes)
+            native = NativeLoop(binding.commands, self.comm, self.workers, self.ledger, self.stop)
+        prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native)
+        return prepared
+
+    def _prepare_again(self, program: Program, operations: Sequence[Operation], looped: bool) -> _Prepared:
+        self._generation += 1
+        self._valid = {}
+        return self._prepare(program, operations, looped)
+
+    def _python(self, call: Call) -> Callable[[], None]:
+        return lambda: call.function(self)
+
+    def _next_tag(self) -> int:
+        self._tag += 1
+        return self._tag
+
+    # Ending --------------------------------------------------------------------------------------------------------
+    def close_bindings(self) -> None:
+        """Release all bound Programs; they are bound again when they run."""
+        for prepared in self._prepared.values():
+            if prepared.native is not None:
+                prepared.native.close()
+            for channel in prepared.binding.channels:
+                channel.close()
+        self._prepared.clear()
+
+    def close(self) -> None:
+        """Release messages and threads; the fields stay readable."""
+        self.close_bindings()
+        self.workers.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        layouts = "; ".join(f"{grid!r}: {layout!r}" for grid, layout in self.storage.layouts.items())
+        return f"Engine(rank {self.comm.rank} of {self.comm.size}, {self.threads} threads, {layouts})"
+
+
+def _continue_beyond(arrays: BlockArrays, slot: Slot) -> None:
+    """Continue a replicated field beyond its ends: periodically, or by its last value."""
+    target = slot.field
+    inside = arrays.view(slot.index, arrays.owned).copy()
+    for number, axis in enumerate(target.axes):
+        width = [(0, 0)] * inside.ndim
+        width[number] = (MARGIN, MARGIN)
+        inside = np.pad(inside, width, mode="wrap" if target.periodic[axis] else "edge")
+    arrays.array(slot.index)[...] = inside
+
+
+

@@ -1,0 +1,167 @@
+"""Exchanges and moves of one rank: what is packed, sent, copied and unpacked. One message a pair of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from minga.engine import command as cmd
+from minga.engine.comm import Channel, Comm, Envelope
+from minga.engine.helpers import Copy as BoxCopy
+from minga.engine.helpers import HelperKernels, Place, copy_args
+from minga.engine.infer import Exchange
+from minga.engine.program import Move
+from minga.engine.storage import BlockArrays, Storage
+from minga.space.box import Box
+from minga.space.field import Slot
+from minga.space.transfer import Copy, RankTransfer, halo_transfer, move_transfer
+
+
+@dataclass(slots=True)
+class BoundExchange:
+    """Commands before the messages leave, while they travel, and after they came."""
+
+    channel: Channel
+    pack: list[cmd.Command]
+    local: list[cmd.Command]
+    unpack: list[cmd.Command]
+    messages: int
+    bytes: int
+    sent: dict[int, list[Box]] = field(default_factory=dict)
+
+    @property
+    def remote(self) -> bool:
+        """Whether this rank sends or receives anything."""
+        return bool(self.messages)
+
+    def sent_from(self, block: int) -> list[Box]:
+        """The boxes of a block that are sent to other ranks, largest first."""
+        return self.sent.get(block, [])
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One slot's part of a transfer: whence, whither, and the copies."""
+
+    source: Slot
+    target: Slot
+    transfer: RankTransfer
+
+
+def bind_exchange(
+    exchange: Exchange, storage: Storage, comm: Comm, tag: int, helpers: HelperKernels, keep: list[object]
+) -> BoundExchange:
+    """A halo exchange of several slots."""
+    legs = []
+    for start, finish, reach in zip(exchange.start, exchange.finish, exchange.reaches, strict=True):
+        item = start.field
+        transfer = halo_transfer(
+            item.grid, storage.layout(item.grid), comm.rank, reach.lo, reach.hi,
+            centre=item.centre, on=item.on, faces_only=reach.star,
+        )  # fmt: skip
+        legs.append(Leg(start, finish, transfer))
+    return _bind(legs, storage, comm, tag, helpers, keep)
+
+
+def bind_move(
+    move: Move, storage: Storage, comm: Comm, tag: int, helpers: HelperKernels, keep: list[object]
+) -> BoundExchange:
+    """A field brought to another layout."""
+    a, b = move.source.field, move.target.field
+    transfer = move_transfer(storage.layout(a.grid), storage.layout(b.grid), a.grid, comm.rank, centre=a.centre, on=a.on)
+    return _bind([Leg(move.source, move.target, transfer)], storage, comm, tag, helpers, keep)
+
+
+def _bind(
+    legs: Sequence[Leg], storage: Storage, comm: Comm, tag: int, helpers: HelperKernels, keep: list[object]
+) -> BoundExchange:
+    pack: list[BoxCopy] = []
+    local: list[BoxCopy] = []
+    unpack: list[BoxCopy] = []
+    sent: dict[int, list[Box]] = {}
+    sends = _buffers(legs, [leg.transfer.sends for leg in legs])
+    receives = _buffers(legs, [leg.transfer.receives for leg in legs])
+    out = {peer: _word(buffer, keep) for peer, buffer in sends.items()}
+    into = {peer: _word(buffer, keep) for peer, buffer in receives.items()}
+    used_out, used_in = dict.fromkeys(sends, 0), dict.fromkeys(receives, 0)
+    for leg in legs:
+        size = np.dtype(leg.source.field.dtype).itemsize
+        sources, targets = storage.stored(leg.source.field).blocks, storage.stored(leg.target.field).blocks
+        for copy in leg.transfer.local:
+            # Done at the finish, under the names of that time.
+            place = Slot(leg.source.field, leg.target.index) if leg.source.field is leg.target.field else leg.source
+            local.append(
+                BoxCopy(
+                    _place(sources[copy.source], place, copy.source_box),
+                    _place(targets[copy.target], leg.target, copy.target_box),
+                    copy.source_box.shape,
+                    size,
+                )
+            )
+        for message in leg.transfer.sends:
+            for copy in message.copies:
+                sent.setdefault(copy.source, []).append(copy.source_box)
+                buffer = Place(out[message.peer], used_out[message.peer], _dense(copy, size))
+                pack.append(BoxCopy(_place(sources[copy.source], leg.source, copy.source_box), buffer, copy.source_box.shape, size))
+                used_out[message.peer] += copy.source_box.size * size
+        for message in leg.transfer.receives:
+            for copy in message.copies:
+                buffer = Place(into[message.peer], used_in[message.peer], _dense(copy, size))
+                unpack.append(BoxCopy(buffer, _place(targets[copy.target], leg.target, copy.target_box), copy.source_box.shape, size))
+                used_in[message.peer] += copy.source_box.size * size
+    channel = comm.channel(
+        [Envelope(peer, buffer) for peer, buffer in sends.items()],
+        [Envelope(peer, buffer) for peer, buffer in receives.items()],
+        tag,
+    )
+    for boxes in sent.values():
+        boxes.sort(key=lambda box: (-box.size, box.lo))
+    return BoundExchange(
+        channel,
+        copy_commands(pack, helpers, keep, "pack"),
+        copy_commands(local, helpers, keep, "copy"),
+        copy_commands(unpack, helpers, keep, "unpack"),
+        len(sends) + len(receives),
+        sum(b.nbytes for b in sends.values()),
+        sent,
+    )
+
+
+def copy_commands(copies: Sequence[BoxCopy], helpers: HelperKernels, keep: list[object], label: str) -> list[cmd.Command]:
+    """One command for all copies of a phase."""
+    if not copies:
+        return []
+    args = copy_args(copies)
+    keep.append(args)
+    return [cmd.Kernel(helpers.copy_boxes, args.ctypes.data, len(copies), cmd.Category.PACK, label)]
+
+
+def _buffers(legs: Sequence[Leg], messages: Sequence[Sequence[object]]) -> dict[int, np.ndarray]:
+    """One buffer of bytes for each peer, in order of peers."""
+    size: dict[int, int] = {}
+    for leg, group in zip(legs, messages, strict=True):
+        for message in group:
+            size[message.peer] = size.get(message.peer, 0) + message.cells * np.dtype(leg.source.field.dtype).itemsize  # type: ignore[attr-defined]
+    return {peer: np.zeros(size[peer], np.uint8) for peer in sorted(size)}
+
+
+def _word(buffer: np.ndarray, keep: list[object]) -> int:
+    """Address of a word that holds the buffer's address."""
+    word = np.array([buffer.ctypes.data], np.int64)
+    keep += [word, buffer]
+    return int(word.ctypes.data)
+
+
+def _place(arrays: BlockArrays, slot: Slot, box: Box) -> Place:
+    array = arrays.arrays[0]
+    first = sum((b - o) * s for b, o, s in zip(box.lo, arrays.box.lo, array.strides, strict=True))
+    return Place(int(arrays.table.ctypes.data) + 8 * slot.index, first, array.strides)
+
+
+def _dense(copy: Copy, size: int) -> tuple[int, ...]:
+    strides = [size]
+    for length in reversed(copy.source_box.shape[1:]):
+        strides.insert(0, strides[0] * length)
+    return tuple(strides)

@@ -1,0 +1,185 @@
+"""Addresses of the engine's own kernels and the arguments they take."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from llvmlite import ir
+from numpy.typing import NDArray
+
+from minga.compile.abi import KEY_EMPTY, SUM_NEGATIVE_INFINITY
+from minga.engine import helper_kernels as kernels
+from minga.engine.emit import load
+from minga.lang.graph import ReductionKind
+from minga.lang.types import DType, integer_range, is_float
+
+Words = NDArray[np.int64]
+_COPY_AXES: Final = 3
+"""Axes of a copy above its contiguous bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class HelperKernels:
+    """Addresses of native functions `void f(int64 *args, int64 tile, int64 *worker)`."""
+
+    copy_boxes: int
+    combine_workers: int
+    arg_candidates: int
+    finish_reductions: int
+
+
+def helper_addresses() -> HelperKernels:
+    """The engine's own kernels, compiled for this machine once a process."""
+    return _compiled()[0]
+
+
+@functools.cache
+def _compiled() -> tuple[HelperKernels, object]:
+    module = ir.Module("minga_helpers")
+    makers = (kernels.copy_boxes, kernels.combine_workers, kernels.arg_candidates, kernels.finish_reductions)
+    addresses, owner = load(module, [make(module) for make in makers])
+    return HelperKernels(**addresses), owner
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an array's box begins: `slot` is the address of a word that holds the array's base address; the box's
+    first cell lies `offset` bytes behind it, neighbours along each axis (slowest first) `strides` bytes apart."""
+
+    slot: int
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy the cells of a box, `shape` (slowest axis first) of `itemsize` bytes each, from `source` to `target`."""
+
+    source: Place
+    target: Place
+    shape: tuple[int, ...]
+    itemsize: int
+
+
+def copy_args(copies: Sequence[Copy]) -> Words:
+    """Arguments of `copy_boxes`; it is called with one tile for each copy.
+
+    ValueError for a box that has more than three axes after axes that are contiguous on both sides were merged.
+    """
+    args = _header(len(copies), 0, len(copies) * kernels.COPY_WORDS)
+    for record, copy in zip(args[kernels.HEADER_WORDS :].reshape(-1, kernels.COPY_WORDS), copies):
+        axes, row = _merged(copy)
+        if len(axes) > _COPY_AXES:
+            raise ValueError(f"a box of shape {copy.shape} has more than {_COPY_AXES} axes of separate rows")
+        axes = [(1, 0, 0)] * (_COPY_AXES - len(axes)) + axes
+        lengths, sources, targets = (list(column) for column in zip(*axes))
+        if math.prod(copy.shape) == 0:
+            lengths[0] = 0
+        record[:6] = copy.source.slot, copy.source.offset, *sources, 1
+        record[6:12] = copy.target.slot, copy.target.offset, *targets, 1
+        record[12:16] = *lengths, row
+    return args
+
+
+def _merged(copy: Copy) -> tuple[list[tuple[int, int, int]], int]:
+    """(length, source stride, target stride) of the axes that are not contiguous, and the bytes of what is."""
+    row = copy.itemsize
+    axes: list[tuple[int, int, int]] = []
+    for length, source, target in zip(
+        reversed(copy.shape), reversed(copy.source.strides), reversed(copy.target.strides), strict=True
+    ):
+        if length == 1:
+            continue
+        if not axes and source == target == row:
+            row *= length
+        elif axes and (source, target) == (axes[-1][0] * axes[-1][1], axes[-1][0] * axes[-1][2]):
+            axes[-1] = (axes[-1][0] * length, *axes[-1][1:])
+        else:
+            axes.append((length, source, target))
+    return axes[::-1], row
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """Combine the workers' accumulators of one reduction, ACCUMULATOR_WORDS apart at `source`, into `target`."""
+
+    kind: ReductionKind
+    dtype: DType
+    source: int
+    target: int
+
+
+def reduction_words(kind: ReductionKind, dtype: DType) -> int:
+    """Words of an accumulator that carry something, from word 0 on; `dtype` is the reduction's."""
+    if kind == "sum" and is_float(dtype):
+        return SUM_NEGATIVE_INFINITY + 1
+    return 2 if kind in ("argmax", "argmin") else 1
+
+
+def combine_args(items: Sequence[Combine], workers: int) -> Words:
+    """Arguments of `combine_workers` (one tile). It leaves the workers' accumulators empty."""
+    args = _header(len(items), workers, len(items) * kernels.COMBINE_WORDS)
+    for record, item in zip(args[kernels.HEADER_WORDS :].reshape(-1, kernels.COMBINE_WORDS), items):
+        if item.kind in ("argmax", "argmin"):
+            kind = kernels.COMBINE_ARG
+        else:
+            kind = kernels.COMBINE_MAXIMUM if item.kind in ("max", "min") else kernels.COMBINE_ADD
+        record[:] = kind, item.source, reduction_words(item.kind, item.dtype), item.target
+    return args
+
+
+def candidate_args(items: Sequence[tuple[int, int, int]]) -> Words:
+    """Arguments of `arg_candidates` (one tile): addresses of own key, winning key and own index of each reduction."""
+    args = _header(len(items), 0, len(items) * kernels.CANDIDATE_WORDS)
+    for record, item in zip(args[kernels.HEADER_WORDS :].reshape(-1, kernels.CANDIDATE_WORDS), items):
+        record[:3] = item
+    return args
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Turn the total at `source` into the value of the register at `target` (8 bytes)."""
+
+    kind: ReductionKind
+    dtype: DType
+    source: int
+    target: int
+
+
+def finish_args(items: Sequence[Finish], not_finite: int) -> Words:
+    """Arguments of `finish_reductions` (one tile). `not_finite` is the address of a byte that becomes 1 when a float
+    result is NaN or infinite; the infinity of a maximum over no cell does not count."""
+    args = _header(len(items), not_finite, len(items) * kernels.FINISH_WORDS)
+    for record, item in zip(args[kernels.HEADER_WORDS :].reshape(-1, kernels.FINISH_WORDS), items):
+        mask = -1 if item.kind == "min" else 0
+        if item.dtype == "u8":
+            mask ^= KEY_EMPTY
+        record[:6] = _how(item), item.source, item.target, mask, _over_no_cell(item), item.dtype == "f4"
+    return args
+
+
+def _how(item: Finish) -> int:
+    if item.kind in ("argmax", "argmin"):
+        return kernels.FINISH_INDEX
+    if item.kind in ("max", "min"):
+        return kernels.FINISH_FLOAT_KEY if is_float(item.dtype) else kernels.FINISH_KEY
+    return kernels.FINISH_FLOAT_SUM if is_float(item.dtype) else kernels.FINISH_WORD
+
+
+def _over_no_cell(item: Finish) -> int:
+    """Bits of a maximum's or minimum's value over no cell, floats as f8."""
+    if is_float(item.dtype):
+        return int(np.float64(math.inf if item.kind == "min" else -math.inf).view(np.int64))
+    value = integer_range(item.dtype)[1 if item.kind == "min" else 0]
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _header(first: int, second: int, words: int) -> Words:
+    args = np.zeros(kernels.HEADER_WORDS + words, np.int64)
+    args[:2] = first, second
+    return args

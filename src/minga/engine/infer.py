@@ -1,0 +1,464 @@
+"""Inference: where halos are exchanged and boundaries filled, from what each operation reads.
+
+The forward pass knows, for every slot, how far around each block its copy is valid; it inserts an exchange where an
+operation would read further. It is right for any extents, so a backward pass may choose to compute some operations on
+extended blocks (a deep halo) and thereby leave exchanges out. Both work on names: rotation renames slots.
+
+A loop keeps an invariant: at its head everything the body reads before writing it is valid. An exchange before the loop
+establishes it, one at the end of each round (started inside the operation that produces the data) restores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Register, Repeat, Rotate, When
+from minga.engine.reach import Reach, reads_beyond, stencil, with_boundary
+from minga.lang.analysis import reads
+from minga.space.field import Slot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Compute an operation on every block extended by `extent`.
+
+    A split stage appears twice: its shell (what `exchange` sends) before the exchange begins, its interior after.
+    """
+
+    apply: Apply
+    extent: Reach
+    part: Literal["all", "shell", "interior"] = "all"
+    exchange: Exchange | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """A halo exchange of several slots; the names at its start may differ from those at its finish (rotation between)."""
+
+    start: tuple[Slot, ...]
+    finish: tuple[Slot, ...]
+    reaches: tuple[Reach, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Begin:
+    exchange: Exchange
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finish:
+    exchange: Exchange
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boundaries:
+    """Fill the ghost cells of a slot beyond the domain, as far as `reach`."""
+
+    slot: Slot
+    reach: Reach
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A loop of `rounds` (one list of items each, in turn); `restore` re-establishes validity after leaving early."""
+
+    rounds: tuple[list[Item], ...]
+    limit: int | Register | None
+    until: Let | None
+    restore: list[Item]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    body: list[Item]
+    condition: Let
+
+
+Item = Stage | Begin | Finish | Boundaries | Loop | Branch | Let | Rotate | Move | Call
+Valid = dict[Slot, Reach]
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The result: items in order, validity at the end, and the widest reach of every slot (what must be allocated)."""
+
+    items: list[Item]
+    valid: Valid
+    widest: dict[Slot, Reach]
+
+
+def infer(operations: Sequence[Operation], *, depth: int = 1, overlap: bool = True, valid: Valid | None = None) -> Schedule:
+    """Place exchanges and boundary fills. `depth`: steps a deep halo lasts; `valid`: what is known at the start."""
+    pass_ = _Pass(depth, overlap)
+    pass_.valid = dict(valid or {})
+    items: list[Item] = []
+    pass_.run(operations, items, _extents(operations) if depth > 1 else {})
+    return Schedule(items, pass_.valid, pass_.widest)
+
+
+@dataclass(slots=True)
+class _Pass:
+    depth: int
+    overlap: bool
+    valid: Valid = field(default_factory=dict)
+    filled: Valid = field(default_factory=dict)
+    widest: dict[Slot, Reach] = field(default_factory=dict)
+
+    def run(self, operations: Sequence[Operation], out: list[Item], extents: dict[int, Reach]) -> None:
+        for number, operation in enumerate(operations):
+            match operation:
+                case Apply():
+                    self.apply(operation, out, extents.get(number))
+                case Rotate():
+                    self.rotate(operation)
+                    out.append(operation)
+                case Let():
+                    out.append(operation)
+                case Refresh():
+                    ndim = operation.slot.field.grid.ndim
+                    need = Reach((operation.width,) * ndim, (operation.width,) * ndim, False)
+                    self.ensure({operation.slot: need}, out)
+                    self.fill(operation.slot, need, out)
+                case Call():
+                    out.append(operation)
+                    for slot in operation.writes:
+                        self.invalidate(slot)
+                case Move():
+                    out.append(operation)
+                    self.invalidate(operation.target)
+                case Repeat():
+                    self.repeat(operation, out)
+                case When():
+                    self.when(operation, out)
+
+    # Single operations ---------------------------------------------------------------------------------------------
+    def invalidate(self, slot: Slot) -> None:
+        self.valid.pop(slot, None)
+        self.filled.pop(slot, None)
+
+    def widen(self, slot: Slot, reach: Reach) -> None:
+        self.widest[slot] = self.widest.get(slot, Reach.none(slot.field.grid.ndim)).union(reach)
+
+    def ensure(self, needs: dict[Slot, Reach], out: list[Item]) -> None:
+        """Exchange whatever of `needs` is not valid."""
+        missing: Valid = {}
+        for slot, need in needs.items():
+            self.widen(slot, need)
+            have = self.valid.get(slot, Reach.none(slot.field.grid.ndim))
+            if not have.covers(need):
+                missing[slot] = need
+        if missing:
+            self.exchange(missing, out)
+
+    def exchange(self, missing: Valid, out: list[Item]) -> None:
+        _emit_exchange(missing, out, self.overlap)
+        for slot, need in missing.items():
+            have = self.valid.get(slot)
+            self.valid[slot] = need if have is None else have.union(need)
+            self.filled.pop(slot, None)
+
+    def fill(self, slot: Slot, need: Reach, out: list[Item]) -> None:
+        """Fill ghost cells beyond the domain unless they are filled already."""
+        have = self.filled.get(slot)
+        if have is None or not have.covers(need):
+            out.append(Boundaries(slot, need))
+            self.filled[slot] = need
+
+    def apply(self, apply: Apply, out: list[Item], extent: Reach | None) -> None:
+        ndim = apply.grid.ndim
+        if apply.replicated:
+            out.append(Stage(apply, Reach.none(ndim)))
+            return
+        extent = extent or Reach.none(ndim)
+        needs, ghosts = requirements(apply, extent)
+        self.ensure(needs, out)
+        for slot, reach in ghosts.items():
+            self.fill(slot, reach, out)
+        out.append(Stage(apply, extent))
+        for store in apply.graph.stores:
+            slot = apply.operands[store.param]
+            assert isinstance(slot, Slot)
+            self.filled.pop(slot, None)
+            if _overwrites(apply, store.param):
+                self.valid[slot] = extent
+            else:
+                self.valid[slot] = self.valid.get(slot, Reach.none(ndim)).meet(extent)
+            self.widen(slot, extent)
+            if any(s > 1 for s in store.strides):
+                # The last coarse cell of an odd grid stores beyond the end; the array must reach that far.
+                self.widen(slot, Reach((0,) * ndim, store.offsets, False))
+
+    def rotate(self, rotation: Rotate) -> None:
+        for table in (self.valid, self.filled):
+            for item in rotation.fields:
+                old = [table.pop(Slot(item, k), None) for k in range(item.slots)]
+                for k in range(item.slots):
+                    moved = old[(k + 1) % item.slots]
+                    if moved is not None:
+                        table[Slot(item, k)] = moved
+
+    # Loops and branches ---------------------------------------------------------------------------------------------
+    def repeat(self, loop: Repeat, out: list[Item]) -> None:
+        copies = self.depth if self.depth > 1 and _simple(loop.body) else 1
+        body = list(loop.body) * copies
+        extents = _extents(body) if copies > 1 else {}
+        head = _needed_at_head(body, extents)
+        self.ensure(head, out)
+        still = {slot for slot in head if not _touched(loop.body, slot)}
+        for slot in list(self.filled):
+            if _touched(loop.body, slot):
+                self.filled.pop(slot)
+        before, filled = dict(self.valid), dict(self.filled)
+        for slot in list(self.valid):
+            if _touched(loop.body, slot) and slot not in head:
+                self.valid.pop(slot)
+        for slot, reach in head.items():
+            if slot not in still:
+                self.valid[slot] = reach
+        rounds: list[list[Item]] = []
+        for copy in range(copies):
+            items: list[Item] = []
+            first = copy * len(loop.body)
+            self.run(loop.body, items, {n - first: e for n, e in extents.items() if n >= first})
+            rounds.append(items)
+        missing = {s: r for s, r in head.items() if not self.valid.get(s, Reach.none(len(r.lo))).covers(r)}
+        if missing:
+            self.exchange(missing, rounds[-1])
+        restore: list[Item] = []
+        if copies > 1:
+            moving = {s: r for s, r in head.items() if s not in still}
+            _emit_exchange(moving, restore, False)
+        out.append(Loop(tuple(rounds), loop.limit, loop.until, restore))
+        self.valid = {s: r for s, r in before.items() if not _touched(loop.body, s)} | {
+            s: r for s, r in head.items() if s not in still
+        }
+        self.filled = {s: r for s, r in filled.items() if not _touched(loop.body, s)}
+
+    def when(self, branch: When, out: list[Item]) -> None:
+        before, filled = dict(self.valid), dict(self.filled)
+        body: list[Item] = []
+        self.run(branch.body, body, {})
+        out.append(Branch(body, branch.condition))
+        self.valid = {s: r.meet(self.valid[s]) for s, r in before.items() if s in self.valid}
+        self.filled = {s: r.meet(self.filled[s]) for s, r in filled.items() if s in self.filled}
+
+
+def requirements(apply: Apply, extent: Reach) -> tuple[dict[Slot, Reach], dict[Slot, Reach]]:
+    """In-domain validity an operation needs on blocks extended by `extent`, and the ghost cells it reads."""
+    needs: dict[Slot, Reach] = {}
+    ghosts: dict[Slot, Reach] = {}
+
+    def add(slot: Slot, reach: Reach) -> None:
+        if not reach.empty:
+            needs[slot] = needs.get(slot, Reach.none(len(reach.lo))).union(reach)
+
+    for slot, reach in stencil(apply).items():
+        need = extent.grown(reach)
+        if reads_beyond(apply, slot):
+            ghosts[slot] = need
+            need, others = with_boundary(slot, need)
+            for other, other_reach in others.items():
+                add(other, other_reach)
+        add(slot, need)
+    return needs, ghosts
+
+
+def _overwrites(apply: Apply, param: int) -> bool:
+    """Whether an operation stores every point of a field."""
+    slot = apply.operands[param]
+    assert isinstance(slot, Slot)
+    whole = apply.region == slot.field.points
+    plain = all(set(s.strides) == {1} for s in apply.graph.stores if s.param == param)
+    return whole and plain and (apply.graph.order is None or apply.graph.order.kind != "red-black")
+
+
+def _simple(operations: Sequence[Operation]) -> bool:
+    """Whether extents may be chosen for these operations: no order across blocks, one resolution, no nested control."""
+    for operation in operations:
+        if isinstance(operation, Let | Rotate):
+            continue
+        if not isinstance(operation, Apply):
+            return False
+        order = operation.graph.order
+        if order is not None and order.kind != "red-black":
+            return False
+        strides = [s for found in reads(operation.graph).values() for s, _ in found]
+        strides += [s.strides for s in operation.graph.stores]
+        if any(s > 1 for stride in strides for s in stride):
+            return False
+        slots = [o for o in operation.operands if isinstance(o, Slot)]
+        if any(s.field.grid != operation.grid or s.field.on is not None for s in slots):
+            return False
+    return True
+
+
+def _extents(operations: Sequence[Operation]) -> dict[int, Reach]:
+    """Extents that make one exchange at the head enough, by operation number; none where that is not possible."""
+    if not _simple(operations):
+        return {}
+    extents: dict[int, Reach] = {}
+    need: dict[Slot, Reach] = {}
+    for number in range(len(operations) - 1, -1, -1):
+        operation = operations[number]
+        if isinstance(operation, Rotate):
+            for item in operation.fields:
+                old = [need.pop(Slot(item, k), None) for k in range(item.slots)]
+                for k in range(item.slots):
+                    moved = old[(k - 1) % item.slots]
+                    if moved is not None:
+                        need[Slot(item, k)] = moved
+        elif isinstance(operation, Apply) and not operation.replicated:
+            extent = Reach.none(operation.grid.ndim)
+            for param in operation.graph.written:
+                slot = operation.operands[param]
+                assert isinstance(slot, Slot)
+                extent = extent.union(need.get(slot, extent))
+                if _overwrites(operation, param):
+                    need.pop(slot, None)
+            # An extended computation is done on whole boxes, corners included.
+            extents[number] = extent if extent.empty else Reach(extent.lo, extent.hi, False)
+            for slot, reach in requirements(operation, extents[number])[0].items():
+                need[slot] = need.get(slot, Reach.none(len(reach.lo))).union(reach)
+    return extents
+
+
+def _needed_at_head(operations: Sequence[Operation], extents: dict[int, Reach]) -> dict[Slot, Reach]:
+    """What a loop's body reads around blocks before it writes it, under the names at the head."""
+    needs: dict[Slot, Reach] = {}
+    written: set[Slot] = set()
+    name: dict[Slot, Slot] = {}  # present name -> name at the head
+
+    def walk(items: Sequence[Operation], extents: dict[int, Reach]) -> None:
+        for number, operation in enumerate(items):
+            if isinstance(operation, Apply) and not operation.replicated:
+                extent = extents.get(number) or Reach.none(operation.grid.ndim)
+                for slot, reach in requirements(operation, extent)[0].items():
+                    add(slot, reach)
+                for param in operation.graph.written:
+                    slot = operation.operands[param]
+                    assert isinstance(slot, Slot)
+                    written.add(name.get(slot, slot))
+            elif isinstance(operation, Rotate):
+                for item in operation.fields:
+                    slots = [Slot(item, k) for k in range(item.slots)]
+                    old = [name.get(s, s) for s in slots]
+                    for k, slot in enumerate(slots):
+                        name[slot] = old[(k + 1) % item.slots]
+            elif isinstance(operation, Refresh):
+                width = (operation.width,) * operation.slot.field.grid.ndim
+                add(operation.slot, Reach(width, width, False))
+            elif isinstance(operation, Call):
+                written.update(name.get(s, s) for s in operation.writes)
+            elif isinstance(operation, Move):
+                written.add(name.get(operation.target, operation.target))
+            elif isinstance(operation, Repeat | When):
+                walk(operation.body, {})
+
+    def add(slot: Slot, reach: Reach) -> None:
+        first = name.get(slot, slot)
+        if first not in written:
+            needs[first] = needs.get(first, Reach.none(len(reach.lo))).union(reach)
+
+    walk(operations, extents)
+    return needs
+
+
+def _touched(operations: Sequence[Operation], slot: Slot) -> bool:
+    """Whether operations write or rename a slot."""
+    for operation in operations:
+        if isinstance(operation, Apply):
+            if any(operation.operands[p] == slot for p in operation.graph.written):
+                return True
+        elif isinstance(operation, Rotate):
+            if slot.field in operation.fields:
+                return True
+        elif isinstance(operation, Call):
+            if slot in operation.writes:
+                return True
+        elif isinstance(operation, Move):
+            if slot == operation.target:
+                return True
+        elif isinstance(operation, Repeat | When) and _touched(operation.body, slot):
+            return True
+    return False
+
+
+def _emit_exchange(missing: Valid, out: list[Item], overlap: bool) -> None:
+    """Append an exchange; with overlap, start it inside the trailing operations that produce the data.
+
+    Those are split: their shells are computed first, the messages leave, then their interiors. A stage can be split if
+    it is unordered, and if no stage behind it in the group reads what it stores at neighbours.
+    """
+    slots = tuple(missing)
+    reaches = tuple(missing.values())
+    position = len(out)
+    names = list(slots)
+    while position and isinstance(out[position - 1], Rotate | Let):
+        previous = out[position - 1]
+        if isinstance(previous, Rotate):
+            names = [_before(previous, slot) for slot in names]
+        position -= 1
+    first = position
+    while overlap and first:
+        item = out[first - 1]
+        if not isinstance(item, Stage) or not _splittable(item, out[first:position], names):
+            break
+        first -= 1
+    exchange = Exchange(tuple(names) if first < position else slots, slots, reaches)
+    if first == position:
+        out += [Begin(exchange), Finish(exchange)]
+        return
+    group = [item for item in out[first:position] if isinstance(item, Stage)]
+    behind = out[position:]
+    out[first:] = [
+        *(Stage(s.apply, s.extent, "shell", exchange) for s in group),
+        Begin(exchange),
+        *(Stage(s.apply, s.extent, "interior", exchange) for s in group),
+        *behind,
+        Finish(exchange),
+    ]
+
+
+def _before(rotation: Rotate, slot: Slot) -> Slot:
+    """The name a slot had before a rotation."""
+    if slot.field not in rotation.fields:
+        return slot
+    return Slot(slot.field, (slot.index + 1) % slot.field.slots)
+
+
+def _splittable(stage: Stage, later: Sequence[Item], names: Sequence[Slot]) -> bool:
+    apply = stage.apply
+    if stage.part != "all" or apply.replicated or (apply.graph.order is not None and apply.graph.order.kind != "red-black"):
+        return False
+    strided = any(s > 1 for store in apply.graph.stores for s in store.strides)
+    written = {apply.operands[p] for p in apply.graph.written}
+    if strided or not written & set(names):
+        return False
+    if any(n.field.grid != apply.grid for n in names):
+        return False
+    for item in later:
+        assert isinstance(item, Stage)
+        if any(not reach.empty for slot, reach in stencil(item.apply).items() if slot in written):
+            return False
+        # Nor may a later shell overwrite what this interior still reads.
+        stored = {item.apply.operands[p] for p in item.apply.graph.written}
+        if any(not reach.empty for slot, reach in stencil(apply).items() if slot in stored):
+            return False
+    return True
+
+
+Visitor = Callable[[Item], None]
+
+
+def walk(items: Sequence[Item], visit: Visitor) -> None:
+    """Visit every item, nested ones included."""
+    for item in items:
+        visit(item)
+        if isinstance(item, Loop):
+            for one in item.rounds:
+                walk(one, visit)
+            walk(item.restore, visit)
+        elif isinstance(item, Branch):
+            walk(item.body, visit)

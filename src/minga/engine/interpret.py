@@ -1,0 +1,123 @@
+"""Running a list of commands from Python: the plain meaning of what the native loop does, for any kind of rank."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.comm import Comm
+from minga.engine.command import (
+    Allreduce,
+    Call,
+    Category,
+    Command,
+    Count,
+    End,
+    Jump,
+    JumpIf,
+    Kernel,
+    Rotate,
+    Set,
+    Start,
+    Wait,
+)
+from minga.engine.workers import Workers
+from minga.errors import RunError
+
+INTERRUPTED: Final = -1
+"""What a run returns when it found the stop word set at a Count command."""
+Ledger = NDArray[np.int64]
+"""Shape (2, categories): nanoseconds spent and commands done, by `Category`."""
+
+
+def new_ledger() -> Ledger:
+    """A ledger in which nothing is booked."""
+    return np.zeros((2, len(Category)), np.int64)
+
+
+def interpret(
+    commands: Sequence[Command],
+    comm: Comm,
+    workers: Workers | None = None,
+    ledger: Ledger | None = None,
+    stop: NDArray[np.int64] | None = None,
+) -> int:
+    """Run the commands from the first one on; the reason of the End that was reached.
+
+    `stop` is one word: when it is not 0, the list is left at the next Count with the reason INTERRUPTED.
+    RunError for a list that runs past its last command.
+    """
+    if workers is None:
+        with Workers() as own:
+            return interpret(commands, comm, own, ledger, stop)
+    ledger = new_ledger() if ledger is None else ledger
+    at, last = 0, time.perf_counter_ns()
+    while at < len(commands):
+        command = commands[at]
+        at += 1
+        category: Category | None = None
+        match command:
+            case Kernel():
+                workers.run(command.function, command.args, command.tiles)
+                for channel in command.polls:
+                    channel.test()
+                category = command.category
+            case Start():
+                command.channel.start()
+                category = Category.SEND
+            case Wait():
+                command.channel.wait()
+                category = Category.WAIT
+            case Allreduce():
+                comm.allreduce(command.words, command.operation)
+                category = Category.REDUCE
+            case Call():
+                command.function()
+                category = Category.CALL
+            case Rotate():
+                _rotate(command)
+            case Set():
+                _word(command.address).value = command.value
+            case Jump():
+                at = command.target
+            case JumpIf():
+                if (ctypes.c_uint8.from_address(command.address).value != 0) == command.when:
+                    at = command.target
+            case Count():
+                counter = _word(command.counter)
+                counter.value += 1
+                if counter.value < _word(command.limit).value:
+                    at = command.target
+                if stop is not None and stop[0]:
+                    return INTERRUPTED
+            case End():
+                return command.reason
+        if category is not None:
+            now = time.perf_counter_ns()
+            ledger[0, category] += now - last
+            ledger[1, category] += 1
+            last = now
+    raise past_the_end(len(commands))
+
+
+def past_the_end(length: int) -> RunError:
+    """The error of a list without an End on its way."""
+    return RunError(f"the program went on past its last command, number {length - 1}", remedy="end it with End")
+
+
+def _word(address: int) -> ctypes.c_int64:
+    return ctypes.c_int64.from_address(address)
+
+
+def _rotate(command: Rotate) -> None:
+    for address in command.tables:
+        table = (ctypes.c_int64 * command.slots).from_address(address)
+        first = table[0]
+        for slot in range(command.slots - 1):
+            table[slot] = table[slot + 1]
+        table[command.slots - 1] = first

@@ -1,0 +1,392 @@
+"""The native code that runs kernels on many threads and lists of commands without Python.
+
+Three functions, made of 64-bit words that the constants below number:
+
+worker(control, worker)
+    Body of a thread: takes tiles of every dispatch until it is told to stop. Waiting threads first look at the gate
+    for a while, then sleep on a futex.
+dispatch(control, worker, function, args, tiles, polls) -> ticks spent on polls
+    Do all tiles of a kernel with the help of the waiting threads. A thread that is late is not waited for: it finds
+    the gate closed. Between its own tiles the caller makes progress on the channels of `polls`.
+run(context) -> status
+    Interpret records of commands until one ends, calls Python, fails or finds the stop word set.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from minga.engine.command import Category
+from minga.engine.emit import Code, Word, load
+
+# Words of the control block; groups that different threads write lie on cache lines of their own.
+GATE: Final = 0
+"""Threads inside (bits 0-15), whether more may enter (bit 16), number of the dispatch (from bit 17 on)."""
+BELL: Final = 16
+"""Counts dispatches; sleeping threads wait for a change of its low half."""
+SLEEPERS: Final = 17
+STOP: Final = 18
+NEXT: Final = 32
+"""The next tile to be taken."""
+FUNCTION, ARGS, TILES = 48, 49, 50
+SYSCALL, FUTEX, YIELD, SPIN = 64, 65, 66, 67
+"""Addresses of libc's syscall and sched_yield, the number of the futex call, ticks of looking before sleeping."""
+CONTROL_WORDS: Final = 80
+
+_OPEN: Final = 1 << 16
+_DISPATCH: Final = 1 << 17
+_INSIDE: Final = _OPEN - 1
+_FUTEX_WAIT, _FUTEX_WAKE = 128, 129  # the private ones: only threads of this process wait
+_PATIENCE: Final = 1000
+"""Looks at a gate that should close soon before the processor is offered to others."""
+
+# Words of a list of channels to be polled: then count and address of the requests of each channel.
+POLL_TEST, POLL_STATUS, POLL_REQUEST_BYTES, POLL_INTERVAL, POLL_LAST, POLL_CHANNELS, POLL_FIRST = range(7)
+
+# Words of the context of `run`.
+AT, RECORDS, CONTROL, WORKER, TICKS, COUNTS, STOP_ADDRESS, DETAIL = range(8)
+START, STARTALL, TEST, ALLREDUCE, STATUS, REQUEST_BYTES, INT64, COMMUNICATOR, PATIENCE = range(8, 17)
+CONTEXT_WORDS: Final = 24
+
+RECORD_WORDS: Final = 8
+OP_KERNEL, OP_START, OP_WAIT, OP_COLLECTIVE, OP_ALLREDUCE, OP_ROTATE = range(6)
+OP_JUMP, OP_JUMP_IF, OP_SET, OP_COUNT, OP_CALL, OP_END = range(6, 12)
+
+RUNNING, ENDED, CALLED, FAILED, STOPPED = -1, 0, 1, 2, 3
+
+_CLOCKS: Final = {"x86_64": "llvm.readcyclecounter", "aarch64": "llvm.readsteadycounter"}
+
+
+def is_supported() -> bool:
+    """Whether this machine can run the native loop and native threads: Linux on x86-64 or 64-bit Arm."""
+    return sys.platform == "linux" and platform.machine() in _CLOCKS and sys.byteorder == "little"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFunctions:
+    """Addresses of the native functions; `ticks()` reads the clock that they use."""
+
+    worker: int
+    dispatch: int
+    run: int
+    ticks: int
+
+
+def loop_functions() -> LoopFunctions:
+    """The functions, compiled for this machine once a process."""
+    return _compiled()[0]
+
+
+@functools.cache
+def _compiled() -> tuple[LoopFunctions, object]:
+    module = ir.Module("minga_loop")
+    poll = _poll(module)
+    dispatch = _dispatch(module, poll)
+    run = _run(module, dispatch, poll, _complete(module))
+    functions = [_worker(module), dispatch, run, _ticks(module)]
+    addresses, owner = load(module, functions)
+    return LoopFunctions(**addresses), owner
+
+
+def _clock(code: Code) -> Word:
+    return code.intrinsic(_CLOCKS[platform.machine()])
+
+
+def _pause(code: Code) -> None:
+    """Tell the processor that this thread only waits."""
+    if platform.machine() == "x86_64":
+        code.effect("llvm.x86.sse2.pause")
+    else:
+        code.effect("llvm.aarch64.hint", ir.Constant(ir.IntType(32), 1))
+
+
+def _ticks(module: ir.Module) -> Code:
+    code = Code(module, "ticks", 0, returns=True)
+    code.finish(_clock(code))
+    return code
+
+
+# Threads -------------------------------------------------------------------------------------------------------------
+def _worker(module: ir.Module) -> Code:
+    code = Code(module, "worker", 2)
+    control, worker = code.arguments
+    done, seen = code.variable(0), code.variable(0)
+    with code.repeat(lambda: done.get().equals(0)):
+        gate = _wait_for_dispatch(code, control, seen.get())
+        seen.set(gate.shift_in_zeros(17))
+        done.set(code.atomic_load(control + 8 * STOP, "acquire"))
+        entered = code.variable(0)
+        with code.when(done.get().equals(0)):
+            entered.set(_enter(code, control, gate))
+        with code.when(entered.get()):
+            function, args, tiles = (code.load(control + 8 * word) for word in (FUNCTION, ARGS, TILES))
+            _take_tiles(code, control, function, args, tiles, worker)
+            code.atomic("sub", control + 8 * GATE, 1, "acq_rel")
+    code.finish()
+    return code
+
+
+def _wait_for_dispatch(code: Code, control: Word, seen: Word) -> Word:
+    """The gate as soon as it belongs to another dispatch than `seen`, or at once when the threads shall stop."""
+    gate = code.variable(code.atomic_load(control + 8 * GATE, "acquire"))
+    start = code.variable(_clock(code))
+    spin = code.load(control + 8 * SPIN)
+
+    def waiting() -> Word:
+        stop = code.atomic_load(control + 8 * STOP, "acquire")
+        return gate.get().shift_in_zeros(17).equals(seen) & stop.equals(0)
+
+    with code.repeat(waiting):
+        _pause(code)
+        with code.when((_clock(code) - start.get()) > spin):
+            _sleep(code, control, seen)
+            start.set(_clock(code))
+        gate.set(code.atomic_load(control + 8 * GATE, "acquire"))
+    return gate.get()
+
+
+def _sleep(code: Code, control: Word, seen: Word) -> None:
+    # Whoever rings counts first and then looks for sleepers; a sleeper registers first and then reads the count.
+    code.atomic("add", control + 8 * SLEEPERS, 1, "seq_cst")
+    bell = code.atomic_load(control + 8 * BELL, "seq_cst")
+    gate = code.atomic_load(control + 8 * GATE, "seq_cst")
+    stop = code.atomic_load(control + 8 * STOP, "seq_cst")
+    with code.when(gate.shift_in_zeros(17).equals(seen) & stop.equals(0)):
+        _futex(code, control, _FUTEX_WAIT, bell & 0xFFFFFFFF)
+    code.atomic("sub", control + 8 * SLEEPERS, 1, "seq_cst")
+
+
+def _futex(code: Code, control: Word, operation: int, value: Word | int) -> None:
+    syscall, number = code.load(control + 8 * SYSCALL), code.load(control + 8 * FUTEX)
+    code.call(syscall, number, control + 8 * BELL, operation, value, 0, 0, 0, returns=64)
+
+
+def _enter(code: Code, control: Word, expected: Word) -> Word:
+    """Step through the gate of the dispatch that `expected` belongs to; 0 if it has closed."""
+    gate, entered = code.variable(expected), code.variable(0)
+    dispatch = expected.shift_in_zeros(17)
+
+    def may_try() -> Word:
+        same = gate.get().shift_in_zeros(17).equals(dispatch) & (gate.get() & _OPEN).differs(0)
+        return same & entered.get().equals(0)
+
+    with code.repeat(may_try):
+        entered.set(code.compare_exchange(control + 8 * GATE, gate.get(), gate.get() + 1))
+        gate.set(code.atomic_load(control + 8 * GATE, "acquire"))
+    return entered.get()
+
+
+def _take_tiles(code: Code, control: Word, function: Word, args: Word, tiles: Word, worker: Word) -> None:
+    tile = code.variable(code.atomic("add", control + 8 * NEXT, 1, "monotonic"))
+    with code.repeat(lambda: tile.get() < tiles):
+        code.call(function, args, tile.get(), worker)
+        tile.set(code.atomic("add", control + 8 * NEXT, 1, "monotonic"))
+
+
+def _dispatch(module: ir.Module, poll: Code) -> Code:
+    code = Code(module, "dispatch", 6, returns=True)
+    control, worker, function, args, tiles, polls = code.arguments
+    gate = code.load(control + 8 * GATE)
+    for word, value in ((FUNCTION, function), (ARGS, args), (TILES, tiles)):
+        code.store(value, control + 8 * word)
+    code.atomic_store(0, control + 8 * NEXT, "monotonic")
+    code.atomic_store(((gate.shift_in_zeros(17) + 1) << 17) | _OPEN, control + 8 * GATE, "seq_cst")
+    _ring(code, control)
+
+    polled = code.variable(0)
+    tile = code.variable(code.atomic("add", control + 8 * NEXT, 1, "monotonic"))
+    with code.repeat(lambda: tile.get() < tiles):
+        code.call(function, args, tile.get(), worker)
+        with code.when(polls):
+            polled.set(polled.get() + code.call(poll, polls, returns=64))
+        tile.set(code.atomic("add", control + 8 * NEXT, 1, "monotonic"))
+
+    code.atomic("and", control + 8 * GATE, ~_OPEN, "acq_rel")
+    patience = code.variable(_PATIENCE)
+    with code.repeat(lambda: (code.atomic_load(control + 8 * GATE, "acquire") & _INSIDE).differs(0)):
+        _pause(code)
+        patience.set(patience.get() - 1)
+        with code.when(patience.get() < 0):
+            code.call(code.load(control + 8 * YIELD), returns=32)
+    code.finish(polled.get())
+    return code
+
+
+def _ring(code: Code, control: Word) -> None:
+    """Wake the threads that sleep."""
+    code.atomic("add", control + 8 * BELL, 1, "seq_cst")
+    with code.when(code.atomic_load(control + 8 * SLEEPERS, "seq_cst")):
+        _futex(code, control, _FUTEX_WAKE, 0x7FFFFFFF)
+
+
+def _poll(module: ir.Module) -> Code:
+    """poll(polls): if the last look is long enough ago, make progress on the channels; ticks that this took."""
+    code = Code(module, "poll", 1, returns=True)
+    polls = code.arguments[0]
+    start, spent = _clock(code), code.variable(0)
+    with code.when((start - code.load(polls + 8 * POLL_LAST)) >= code.load(polls + 8 * POLL_INTERVAL)):
+        test, status, size = (code.load(polls + 8 * word) for word in (POLL_TEST, POLL_STATUS, POLL_REQUEST_BYTES))
+        flag = code.memory(1)
+        with code.loop(code.load(polls + 8 * POLL_CHANNELS)) as channel:
+            pair = polls + 8 * POLL_FIRST + channel * 16
+            count, request = code.load(pair), code.load(pair + 8)
+            code.store(1, flag)
+            number = code.variable(0)
+            # Looking at one request that is not complete makes progress on all.
+            with code.repeat(lambda: (number.get() < count) & code.load(flag, bits=32).differs(0)):
+                # An error shows again when the channel is waited for, where it is reported.
+                code.call(test, request + number.get() * size, flag, status, returns=32)
+                number.set(number.get() + 1)
+        now = _clock(code)
+        code.store(now, polls + 8 * POLL_LAST)
+        spent.set(now - start)
+    code.finish(spent.get())
+    return code
+
+
+# Commands ------------------------------------------------------------------------------------------------------------
+def _complete(module: ir.Module) -> Code:
+    """complete(context, count, requests): wait until all requests are complete; what MPI returned.
+
+    MPI's own waiting never lets go of the processor. Where ranks must share one, or others use it too, the rank that
+    is waited for would then have to wait itself for the end of a time slice of milliseconds. Requests are looked at one
+    by one, as MPI_Testall has errors in current libraries: MPICH 5.0 fails on persistent collectives, some releases of
+    Open MPI 5.0 on statuses (open-mpi/ompi issue 13967).
+    """
+    code = Code(module, "complete", 3, returns=True)
+    context, count, requests = code.arguments
+    test, status, size, patience, control = (
+        code.load(context + 8 * word) for word in (TEST, STATUS, REQUEST_BYTES, PATIENCE, CONTROL)
+    )
+    flag = code.memory(1)
+    start = _clock(code)
+    result, number = code.variable(0), code.variable(0)
+    with code.repeat(lambda: (number.get() < count) & result.get().equals(0)):
+        result.set(code.call(test, requests + number.get() * size, flag, status, returns=32))
+        complete = code.load(flag, bits=32).differs(0)
+        number.set(number.get() + complete)
+        with code.when((complete ^ 1) & ((_clock(code) - start) > patience)):
+            code.call(code.load(control + 8 * YIELD), returns=32)
+    code.finish(result.get())
+    return code
+
+
+def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code) -> Code:
+    code = Code(module, "run", 1, returns=True)
+    context = code.arguments[0]
+    ticks, counts = code.load(context + 8 * TICKS), code.load(context + 8 * COUNTS)
+    at, status = code.variable(code.load(context + 8 * AT)), code.variable(RUNNING)
+    last = code.variable(_clock(code))
+
+    def stamp(category: Word | int, elsewhere: Word | int = 0) -> None:
+        """Book the time since the last stamp, `elsewhere` of it as sending."""
+        now = _clock(code)
+        _add(code, ticks + code.word(category) * 8, now - last.get() - elsewhere)
+        _add(code, counts + code.word(category) * 8, 1)
+        last.set(now)
+
+    def checked(result: Word) -> None:
+        with code.when(result.differs(0)):
+            code.store(result, context + 8 * DETAIL)
+            status.set(FAILED)
+
+    def complete_requests() -> None:
+        with code.when(status.get().equals(RUNNING)):
+            checked(code.call(complete, context, word(1), word(2)))
+
+    with code.repeat(lambda: status.get().equals(RUNNING)):
+        record = code.load(context + 8 * RECORDS) + at.get() * (8 * RECORD_WORDS)
+
+        def word(number: int, record: Word = record) -> Word:
+            return code.load(record + 8 * number)
+
+        code.store(at.get(), context + 8 * AT)
+        at.set(at.get() + 1)
+        with code.switch(word(0)) as case:
+            with case(OP_KERNEL):
+                polled = _kernel(code, context, (dispatch, poll), word(1), word(2), word(3), word(5))
+                with code.when(polled):
+                    _add(code, ticks + 8 * Category.SEND, polled)
+                stamp(word(4), polled)
+            with case(OP_START):
+                checked(code.call(code.load(context + 8 * STARTALL), word(1), word(2), returns=32))
+                stamp(Category.SEND)
+            with case(OP_WAIT):
+                complete_requests()
+                stamp(Category.WAIT)
+            with case(OP_COLLECTIVE):
+                checked(code.call(code.load(context + 8 * START), word(2), returns=32))
+                complete_requests()
+                stamp(Category.REDUCE)
+            with case(OP_ALLREDUCE):
+                code.copy(word(2), word(1), word(3) * 8)
+                allreduce, kind, group = (code.load(context + 8 * k) for k in (ALLREDUCE, INT64, COMMUNICATOR))
+                checked(code.call(allreduce, word(1), word(2), word(3), kind, word(4), group, returns=32))
+                stamp(Category.REDUCE)
+            with case(OP_ROTATE):
+                _rotate(code, word(1), word(2), word(3))
+            with case(OP_JUMP):
+                at.set(word(1))
+            with case(OP_JUMP_IF):
+                holds = code.load(word(1), bits=8).differs(0)
+                at.set(code.select(holds.equals(word(2)), word(3), at.get()))
+            with case(OP_SET):
+                code.store(word(2), word(1))
+            with case(OP_COUNT):
+                count = code.load(word(1)) + 1
+                code.store(count, word(1))
+                at.set(code.select(count < code.load(word(2)), word(3), at.get()))
+                stopped = code.atomic_load(code.load(context + 8 * STOP_ADDRESS), "monotonic")
+                status.set(code.select(stopped, STOPPED, RUNNING))
+            with case(OP_CALL):
+                status.set(CALLED)
+            with case(OP_END):
+                code.store(word(1), context + 8 * DETAIL)
+                status.set(ENDED)
+    with code.when(status.get().differs(FAILED)):
+        code.store(at.get(), context + 8 * AT)
+    code.finish(status.get())
+    return code
+
+
+def _add(code: Code, address: Word, amount: Word | int) -> None:
+    code.store(code.load(address) + amount, address)
+
+
+def _kernel(
+    code: Code, context: Word, by: tuple[Code, Code], function: Word, args: Word, tiles: Word, polls: Word
+) -> Word:
+    """All tiles of a kernel; ticks spent on polls."""
+    dispatch, poll = by
+    polled = code.variable(0)
+    worker = code.load(context + 8 * WORKER)
+    with code.either(tiles > 1) as (many, few):
+        with many:
+            control = code.load(context + 8 * CONTROL)
+            polled.set(code.call(dispatch, control, worker, function, args, tiles, polls, returns=64))
+        with few:
+            with code.when(tiles > 0):
+                code.call(function, args, 0, worker)
+            with code.when(polls):
+                polled.set(code.call(poll, polls, returns=64))
+    return polled.get()
+
+
+def _rotate(code: Code, tables: Word, addresses: Word, slots: Word) -> None:
+    with code.loop(tables) as number:
+        table = code.load(addresses + number * 8)
+        first = code.load(table)
+        with code.loop(slots - 1) as slot:
+            code.store(code.load(table + slot * 8 + 8), table + slot * 8)
+        code.store(first, table + slots * 8 - 8)
+
+
+def futex_number() -> int:
+    """The futex call's number on this processor."""
+    return {"x86_64": 202, "aarch64": 98}[platform.machine()]

@@ -1,0 +1,60 @@
+"""A model: what is stored, how a step goes, where it starts, and what people want to see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from minga.engine.engine import FieldValue
+from minga.engine.program import Program
+from minga.errors import ProgramError
+from minga.space.field import Field, Register
+from minga.space.grid import Grid
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A simulation ready to run anywhere.
+
+    step         one step; programs with mg.random() end it with P.let(mg.STEP, mg.STEP + 1)
+    initial      values of slot 0 by field name: a number, a global array, or a function of a Box
+    output       names of the fields that snapshots hold (default: all with all axes)
+    observe      a Program whose registers are the observables
+    observables  registers by the name people see
+    registers    initial values of registers by name
+    """
+
+    name: str
+    grid: Grid
+    fields: tuple[Field, ...]
+    step: Program
+    initial: Mapping[str, FieldValue] = field(default_factory=dict)
+    output: tuple[str, ...] = ()
+    observe: Program | None = None
+    observables: Mapping[str, Register] = field(default_factory=dict)
+    registers: Mapping[Register, bool | int | float] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        names = [f.name for f in self.fields]
+        for name in (*self.initial, *self.output):
+            if name not in names:
+                raise ProgramError(
+                    f"model {self.name!r} has no field {name!r}", remedy=f"its fields are {', '.join(names)}"
+                )
+        if not self.output:
+            object.__setattr__(self, "output", tuple(f.name for f in self.fields if not f.replicated))
+
+    def field(self, name: str) -> Field:
+        """A field by name."""
+        for item in self.fields:
+            if item.name == name:
+                return item
+        raise ProgramError(
+            f"model {self.name!r} has no field {name!r}", remedy=f"its fields are {', '.join(f.name for f in self.fields)}"
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"Model {self.name!r} on {self.grid!r}", *(f"  {item!r}" for item in self.fields)]
+        return "\n".join([*lines, *("  " + line for line in repr(self.step).splitlines())])

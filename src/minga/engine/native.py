@@ -1,0 +1,235 @@
+"""The native run loop: a list of commands encoded as words, run without Python between them.
+
+It calls MPI through the addresses of its functions in the library that mpi4py has loaded. Where that or anything else
+it needs is missing, `unsupported` says what, and :mod:`minga.engine.interpret` runs the same list.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine import loop_code as words
+from minga.engine.comm import Channel, Comm, MPIChannel, MPIComm, SerialComm
+from minga.engine.command import (
+    Allreduce,
+    Call,
+    Category,
+    Command,
+    Count,
+    End,
+    Jump,
+    JumpIf,
+    Kernel,
+    Rotate,
+    Set,
+    Start,
+    Wait,
+)
+from minga.engine.interpret import INTERRUPTED, Ledger, new_ledger, past_the_end
+from minga.engine.mpi_handles import Handles, mpi_functions
+from minga.engine.workers import Workers, nanoseconds_per_tick
+from minga.errors import RunError
+
+_POLL_NANOSECONDS: Final = 20_000
+"""Least time between two looks at channels that are in flight."""
+_PATIENCE_NANOSECONDS: Final = 50_000
+"""How long a rank that waits for others keeps its core to itself."""
+_PAST_THE_END: Final = -(1 << 62)
+"""Reason of the End that stands behind every list."""
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+
+
+def unsupported(comm: Comm, workers: Workers) -> str | None:
+    """Why the native loop cannot run a program of these ranks and workers, or None if it can."""
+    if not words.is_supported():
+        return "native code for running programs is made on Linux, for x86-64 and 64-bit Arm"
+    if not workers.native:
+        return "the workers wait in Python"
+    if isinstance(comm, SerialComm):
+        return None
+    if not isinstance(comm, MPIComm):
+        return "the ranks are threads of one process"
+    try:
+        mpi_functions()
+    except (OSError, AttributeError) as error:
+        return f"the functions of the MPI library were not found: {error}"
+    return None
+
+
+class NativeLoop:
+    """A list of commands ready to be run natively, any number of times, by one thread.
+
+    `ledger` (shape and meaning: `minga.engine.interpret.Ledger`) is added to. `stop` is one word: when it is not 0, the
+    list is left at the next Count. Over MPI, making and closing a loop are collective: all ranks have the same
+    Allreduce commands in the same order. RunError where `unsupported` gives a reason.
+    """
+
+    def __init__(
+        self,
+        commands: Sequence[Command],
+        comm: Comm,
+        workers: Workers,
+        ledger: Ledger | None = None,
+        stop: NDArray[np.int64] | None = None,
+    ) -> None:
+        reason = unsupported(comm, workers)
+        if reason is not None:
+            raise RunError(f"the native loop cannot be used: {reason}", remedy="run with native=False")
+        self._commands = tuple(commands)
+        self._ledger = new_ledger() if ledger is None else ledger
+        self._booked = new_ledger()
+        self._stop = np.zeros(1, np.int64) if stop is None else stop
+        self._kept: list[object] = [workers]
+        self._handles = Handles(comm) if isinstance(comm, MPIComm) else None
+        self._polls: dict[tuple[int, ...], int] = {}
+        self._records = np.zeros((len(self._commands) + 1, words.RECORD_WORDS), np.int64)
+        for number, command in enumerate(self._commands):
+            record = self._encode(number, command)
+            self._records[number, : len(record)] = record
+        self._records[-1, :2] = words.OP_END, _PAST_THE_END
+        self._context = self._make_context(workers)
+        self._address = int(self._context.ctypes.data)
+        self._run = _RUN(words.loop_functions().run)
+        self._units = np.array([[nanoseconds_per_tick()], [1.0]])
+
+    def run(self) -> int:
+        """Run the commands from the first one on; the reason of the End that was reached, or INTERRUPTED.
+
+        RunError if an MPI function fails or the list has no End on its way. Python's lock is free meanwhile.
+        """
+        context = self._context
+        context[words.AT] = 0
+        try:
+            while (status := self._run(self._address)) == words.CALLED:
+                self._call(int(context[words.AT]) - 1)
+        finally:
+            self._ledger += (self._booked * self._units).astype(np.int64)
+            self._booked[...] = 0
+        if status == words.STOPPED:
+            return INTERRUPTED
+        if status == words.FAILED:
+            raise self._failure(int(context[words.AT]), int(context[words.DETAIL]))
+        reason = int(context[words.DETAIL])
+        if reason == _PAST_THE_END:
+            raise past_the_end(len(self._commands))
+        return reason
+
+    def close(self) -> None:
+        """Free the requests that were made for this list; its channels belong to others."""
+        if self._handles is not None:
+            self._handles.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _call(self, number: int) -> None:
+        command = self._commands[number]
+        assert isinstance(command, Call)
+        start = time.perf_counter_ns()
+        command.function()
+        self._ledger[:, Category.CALL] += time.perf_counter_ns() - start, 1
+
+    def _failure(self, number: int, code: int) -> RunError:
+        assert self._handles is not None
+        return RunError(
+            f"MPI reports an error: {self._handles.error(code)}",
+            where=f"command {number}, {type(self._commands[number]).__name__}",
+            remedy="look at what the other ranks printed; often one of them has ended",
+        )
+
+    # encoding --------------------------------------------------------------------------------------------------------
+    def _encode(self, number: int, command: Command) -> tuple[int, ...]:
+        """The words of a command; a command without effect becomes a jump to the next one."""
+        nothing = words.OP_JUMP, number + 1
+        match command:
+            case Kernel():
+                polls = self._poll_list(command.polls)
+                return words.OP_KERNEL, command.function, command.args, command.tiles, command.category, polls
+            case Start():
+                return self._on_channel(words.OP_START, command.channel) or nothing
+            case Wait():
+                return self._on_channel(words.OP_WAIT, command.channel) or nothing
+            case Allreduce():
+                return self._allreduce(command) or nothing
+            case Rotate():
+                return words.OP_ROTATE, len(command.tables), self._array(command.tables), command.slots
+            case Jump():
+                return words.OP_JUMP, command.target
+            case JumpIf():
+                return words.OP_JUMP_IF, command.address, int(command.when), command.target
+            case Set():
+                return words.OP_SET, command.address, command.value
+            case Count():
+                return words.OP_COUNT, command.counter, command.limit, command.target
+            case Call():
+                return (words.OP_CALL,)
+            case End():
+                return words.OP_END, command.reason
+
+    def _on_channel(self, operation: int, channel: Channel) -> tuple[int, ...] | None:
+        if self._handles is None or not isinstance(channel, MPIChannel) or not channel.requests:
+            return None
+        return operation, *self._handles.channel(channel)
+
+    def _allreduce(self, command: Allreduce) -> tuple[int, ...] | None:
+        if self._handles is None:
+            return None
+        array = command.words
+        if array.dtype != np.int64 or not array.flags.c_contiguous:
+            raise ValueError(f"Allreduce takes contiguous int64 words, found {array.dtype} {array.strides} bytes apart")
+        persistent = self._handles.collective(command)
+        if persistent is not None:
+            return words.OP_COLLECTIVE, *persistent
+        return words.OP_ALLREDUCE, *self._handles.blocking(command)
+
+    def _poll_list(self, channels: Sequence[Channel]) -> int:
+        """Address of the list of the channels' requests; 0 if there is nothing to look at."""
+        busy = [channel for channel in channels if isinstance(channel, MPIChannel) and channel.requests]
+        if self._handles is None or not busy:
+            return 0
+        key = tuple(id(channel) for channel in busy)
+        if key not in self._polls:
+            interval = int(_POLL_NANOSECONDS / nanoseconds_per_tick())
+            test, status, size = mpi_functions()["MPI_Test"], self._handles.status, self._handles.request_bytes
+            pairs = [word for channel in busy for word in self._handles.channel(channel)]
+            self._polls[key] = self._array((test, status, size, interval, 0, len(busy), *pairs))
+        return self._polls[key]
+
+    def _array(self, values: Sequence[int]) -> int:
+        """Address of the values as words that live as long as this loop."""
+        array = np.array(values, np.int64)
+        self._kept.append(array)
+        return int(array.ctypes.data)
+
+    def _make_context(self, workers: Workers) -> NDArray[np.int64]:
+        context = np.zeros(words.CONTEXT_WORDS, np.int64)
+        context[words.RECORDS] = self._records.ctypes.data
+        context[words.CONTROL] = workers.control
+        context[words.WORKER] = workers.words(0)
+        context[words.TICKS] = self._booked[0].ctypes.data
+        context[words.COUNTS] = self._booked[1].ctypes.data
+        context[words.STOP_ADDRESS] = self._stop.ctypes.data
+        if self._handles is not None:
+            functions = mpi_functions()
+            context[words.START] = functions["MPI_Start"]
+            context[words.STARTALL] = functions["MPI_Startall"]
+            context[words.TEST] = functions["MPI_Test"]
+            context[words.ALLREDUCE] = functions["MPI_Allreduce"]
+            context[words.STATUS] = self._handles.status
+            context[words.REQUEST_BYTES] = self._handles.request_bytes
+            context[words.PATIENCE] = int(_PATIENCE_NANOSECONDS / nanoseconds_per_tick())
+            context[words.INT64] = self._handles.int64
+            context[words.COMMUNICATOR] = self._handles.communicator
+        return context

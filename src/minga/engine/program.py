@@ -1,0 +1,482 @@
+"""Recording: a step as a list of eight operations - apply, let, repeat, when, rotate, move, call, refresh.
+
+A Program knows nothing of layouts or ranks. What has to be exchanged, and when, is inferred from it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Final
+
+import numpy as np
+
+from minga.errors import ProgramError, suggest
+from minga.lang.analysis import reads
+from minga.lang.expr import Arithmetic, Node, as_node, cast
+from minga.lang.graph import Interner, KernelGraph, Param, Store, topological
+from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature, Trace, assemble
+from minga.lang.types import as_dtype
+from minga.space.box import Box
+from minga.space.field import Constant, Field, Register, Slot, coordinate_constant
+from minga.space.grid import Grid
+
+REASONS: Final = ("finished", "converged", "limit", "not finite", "stop")
+"""Why a Program ended, by number."""
+
+Operand = Slot | Constant
+ScalarValue = Register | bool | int | float | np.generic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply:
+    """A kernel over a region. `region` is in the index space of iteration; `operands` follow the graph's params."""
+
+    graph: KernelGraph
+    operands: tuple[Operand, ...]
+    scalars: Mapping[str, ScalarValue]
+    region: Box
+    grid: Grid
+    results: tuple[Register, ...]
+    colour: int = 0
+
+    @property
+    def label(self) -> str:
+        return self.graph.name
+
+    @property
+    def replicated(self) -> bool:
+        """Whether all fields are held whole by every rank, so that every rank does the whole operation."""
+        return all(isinstance(o, Constant) or o.field.replicated for o in self.operands)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Let:
+    """A register becomes the value of an expression of registers; `graph` stores it as a field of one cell."""
+
+    register: Register
+    graph: KernelGraph
+    label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rotate:
+    """Slot k of each field becomes what slot k + 1 was; the last becomes the first."""
+
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Move:
+    """Copy a slot to a field of the same points on another layout."""
+
+    source: Slot
+    target: Slot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A Python function between operations, with what it reads and writes (owned cells only)."""
+
+    function: Callable[..., None]
+    reads: tuple[Slot, ...]
+    writes: tuple[Slot, ...]
+    label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refresh:
+    """Make the halo of a slot valid to a width."""
+
+    slot: Slot
+    width: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """A loop. `until` is evaluated before each round; at most `limit` rounds (None: no bound)."""
+
+    body: list[Operation]
+    limit: int | Register | None
+    until: Let | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class When:
+    """Operations done only if a condition of registers holds."""
+
+    body: list[Operation]
+    condition: Let
+
+
+Operation = Apply | Let | Rotate | Move | Call | Refresh | Repeat | When
+
+
+@dataclass(eq=False)
+class Program:
+    """A recorded sequence of operations; see the module's docstring."""
+
+    name: str = "program"
+    operations: list[Operation] = field(default_factory=list)
+    _stack: list[list[Operation]] = field(default_factory=list, repr=False)
+    _hidden: int = field(default=0, repr=False)
+
+    def __post_init__(self) -> None:
+        self._stack = [self.operations]
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Program {self.name!r}", *_outline(self.operations, "  ")])
+
+    def _add(self, operation: Operation) -> None:
+        self._stack[-1].append(operation)
+
+    def _register(self, dtype: str, name: str) -> Register:
+        self._hidden += 1
+        return Register(f"{self.name}.{self._hidden}.{name}", as_dtype(dtype))
+
+    # The eight operations ------------------------------------------------------------------------------------------
+    def apply(
+        self,
+        kernel: Kernel,
+        *fields: Field | Slot | Sequence[Field | Slot],
+        region: Box | None = None,
+        into: Register | Mapping[str, Register] | None = None,
+        **scalars: object,
+    ) -> Register | SimpleNamespace | None:
+        """Apply a kernel to every cell of a region (default: all points of the fields it stores).
+
+        Returns the kernel's reductions: None, one register, or a namespace of registers; `into` names registers to
+        write instead of new ones. Scalars are numbers, registers, or expressions of registers.
+        """
+        if not isinstance(kernel, Kernel):
+            found = getattr(kernel, "__name__", repr(kernel))
+            raise ProgramError(f"apply expects a kernel first, found {found}", remedy="decorate the function with @mg.kernel")
+        arguments = [self._operand(kernel, number, item) for number, item in enumerate(fields)]
+        flat = [slot for item in arguments for slot in (item if isinstance(item, tuple) else (item,))]
+        grid = _iteration_grid(kernel, flat)
+        values, types = self._scalars(kernel, scalars)
+        iterated = _iterated_axes(flat)
+        kinds = tuple(
+            tuple(_field_type(s, iterated) for s in item) if isinstance(item, tuple) else _field_type(item, iterated)
+            for item in arguments
+        )
+        names = tuple(grid.axes[a] for a in iterated)
+        graph = kernel.graph(Signature(len(iterated), kinds, tuple(types), names))
+        operands: list[Operand] = list(flat)
+        written = _written_field(graph, flat)
+        for param in graph.params[len(flat) :]:
+            axis = iterated[param.axes[0]]
+            centre = written.centre[axis] if written else 0
+            constant = coordinate_constant(grid, axis, centre)
+            operands.append(Constant(constant.name, param.axes, constant.origin, constant.array))
+        _check_aliases(kernel, graph, operands)
+        space = _iteration_points(kernel, graph, flat, grid, iterated)
+        where = space if region is None else region & space
+        if region is not None and not space.contains(region):
+            raise ProgramError(
+                f"apply({kernel.name}): region {region} reaches beyond the points {space}",
+                remedy="choose a region inside the points of the stored field",
+            )
+        _check_reach(kernel, graph, flat, where)
+        results = tuple(self._result(kernel, r.name, r.dtype, into) for r in graph.reductions)
+        colours = (0, 1) if graph.order is not None and graph.order.kind == "red-black" else (0,)
+        if len(colours) == 2:
+            _check_colours(kernel, flat, graph)
+        for colour in colours:
+            self._add(Apply(graph, tuple(operands), values, where, grid, results, colour))
+        if not results:
+            return None
+        if len(results) == 1 and graph.reductions[0].name == "value":
+            return results[0]
+        return SimpleNamespace(**{r.name: register for r, register in zip(graph.reductions, results, strict=True)})
+
+    def let(self, register: Register, value: object) -> Register:
+        """Give a register the value of an expression of registers and numbers."""
+        if not isinstance(register, Register):
+            raise ProgramError(f"let expects a register first, found {register!r}", remedy='make one: mg.Register("dt")')
+        self._add(_let(register, value))
+        return register
+
+    @contextmanager
+    def repeat(
+        self, count: int | Register | None = None, *, until: object = None, limit: int | Register | None = None
+    ) -> Iterator[None]:
+        """Repeat the operations recorded inside: `count` times, or until a condition holds (checked before each round)."""
+        if (count is None) == (until is None):
+            raise ProgramError("repeat needs either a count or until=", remedy="e.g. P.repeat(10), P.repeat(until=r < 1e-8, limit=100)")
+        if count is not None and limit is not None:
+            raise ProgramError("repeat(count, limit=...): a count is its own limit", remedy="drop limit=")
+        bound = count if until is None else limit
+        if isinstance(bound, Register) and bound.dtype not in ("i8", "u8"):
+            raise ProgramError(f"{bound!r} cannot count rounds", remedy='declare it as mg.Register(name, "i8")')
+        if isinstance(bound, int) and bound < 0:
+            raise ProgramError(f"repeat: {bound} rounds", remedy="give 0 or more")
+        condition = None if until is None else self._condition(until)
+        body: list[Operation] = []
+        self._add(Repeat(body, bound, condition))
+        with self._inside(body):
+            yield
+
+    @contextmanager
+    def when(self, condition: object) -> Iterator[None]:
+        """Do the operations recorded inside only if a condition of registers holds."""
+        body: list[Operation] = []
+        self._add(When(body, self._condition(condition)))
+        with self._inside(body):
+            yield
+
+    def rotate(self, *fields: Field) -> None:
+        """Advance time levels: next becomes now, now becomes previous (without copying)."""
+        for item in fields:
+            if not isinstance(item, Field) or item.slots < 2:
+                raise ProgramError(f"rotate({item!r})", remedy="rotate fields declared with slots=2 or more")
+        self._add(Rotate(tuple(fields)))
+
+    def move(self, source: Field | Slot, target: Field | Slot) -> None:
+        """Copy a field to one with the same points whose grid (by its label) lives on another layout."""
+        a, b = _as_slot(source), _as_slot(target)
+        if a.field.points != b.field.points or a.field.dtype != b.field.dtype or a.field.replicated or b.field.replicated:
+            raise ProgramError(
+                f"move from {a.field!r} to {b.field!r}", remedy="both need the same points and type, and all axes"
+            )
+        self._add(Move(a, b))
+
+    def call(
+        self, function: Callable[..., None], *, reads: Sequence[Field | Slot] = (), writes: Sequence[Field | Slot] = ()
+    ) -> None:
+        """Run `function(engine)` in Python between operations. It may touch owned cells of the named fields only."""
+        label = getattr(function, "__name__", "call")
+        self._add(Call(function, tuple(map(_as_slot, reads)), tuple(map(_as_slot, writes)), label))
+
+    def refresh(self, item: Field | Slot, width: int = 1) -> None:
+        """Make the halo of a field valid to `width` cells, boundaries included (for a call that reads it)."""
+        if width < 1:
+            raise ProgramError(f"refresh: width {width}", remedy="give 1 or more")
+        self._add(Refresh(_as_slot(item), width))
+
+    # Helpers -------------------------------------------------------------------------------------------------------
+    @contextmanager
+    def _inside(self, body: list[Operation]) -> Iterator[None]:
+        self._stack.append(body)
+        try:
+            yield
+        finally:
+            self._stack.pop()
+
+    def _condition(self, condition: object) -> Let:
+        node = as_node(condition)
+        return _let(self._register("bool", "condition"), cast(node, "bool"))
+
+    def _operand(self, kernel: Kernel, number: int, item: object) -> Slot | tuple[Slot, ...]:
+        name = kernel.fields[number] if number < len(kernel.fields) else f"argument {number}"
+        if isinstance(item, Field | Slot):
+            return _as_slot(item)
+        if isinstance(item, Sequence) and not isinstance(item, str) and all(isinstance(i, Field | Slot) for i in item):
+            return tuple(_as_slot(i) for i in item)
+        raise ProgramError(
+            f"apply({kernel.name}): {name!r} expects a field (or a list of fields), found {type(item).__name__}",
+            remedy="numbers and registers go by keyword, to the kernel's keyword-only parameters",
+        )
+
+    def _scalars(
+        self, kernel: Kernel, given: Mapping[str, object]
+    ) -> tuple[dict[str, ScalarValue], list[tuple[str, ScalarType]]]:
+        for name in given:
+            if name not in kernel.scalars:
+                close = suggest(name, kernel.scalars)
+                raise ProgramError(
+                    f"apply({kernel.name}): no scalar parameter {name!r}",
+                    remedy=f"did you mean {close!r}?" if close else f"it has {', '.join(kernel.scalars) or 'none'}",
+                )
+        values: dict[str, ScalarValue] = {}
+        types = []
+        for name in kernel.scalars:
+            if name not in given and name not in kernel.defaults:
+                raise ProgramError(
+                    f"apply({kernel.name}): scalar {name!r} is missing", remedy=f"pass {name}=..., or give it a default"
+                )
+            value = given.get(name, kernel.defaults.get(name))
+            if isinstance(value, Arithmetic) and not isinstance(value, Register):
+                node = as_node(value)
+                value = self.let(self._register(node.dtype, name), node)
+            values[name], kind = _scalar(kernel, name, value)
+            types.append((name, kind))
+        return values, types
+
+    def _result(self, kernel: Kernel, name: str, dtype: str, into: Register | Mapping[str, Register] | None) -> Register:
+        if into is None:
+            return self._register(dtype, f"{kernel.name}.{name}")
+        register = into.get(name) if isinstance(into, Mapping) else into
+        if not isinstance(register, Register) or register.dtype != dtype:
+            raise ProgramError(
+                f"apply({kernel.name}): reduction {name!r} is {dtype}, into= gives {register!r}",
+                remedy=f"pass a Register of dtype {dtype}, or a dict of them by name",
+            )
+        return register
+
+
+def _as_slot(item: Field | Slot) -> Slot:
+    if not isinstance(item, Field | Slot):
+        raise ProgramError(f"expected a field, found {item!r}", remedy="pass a Field, or one of its slots: u.next")
+    return item.now if isinstance(item, Field) else item
+
+
+def _scalar(kernel: Kernel, name: str, value: object) -> tuple[ScalarValue, ScalarType]:
+    if isinstance(value, Register):
+        return value, ScalarType(value.dtype, False)
+    if isinstance(value, np.generic):
+        return value, ScalarType(as_dtype(value.dtype), False)
+    if isinstance(value, bool | int | float):
+        return value, ScalarType("bool" if isinstance(value, bool) else "i8" if isinstance(value, int) else "f8", True)
+    raise ProgramError(
+        f"apply({kernel.name}): scalar {name!r} is {type(value).__name__}",
+        remedy="pass a number, a register, or an expression of registers; fields go by position",
+    )
+
+
+def _let(register: Register, value: object) -> Let:
+    node = Interner()(cast(as_node(value), register.dtype))
+    for item in topological([node]):
+        if item.op in ("read", "local", "index"):
+            raise ProgramError(
+                f"let({register.name}): the value depends on cells", remedy="reduce the field in a kernel first"
+            )
+    trace = Trace(1, ("register",), False, 0)
+    trace.params.append(Param("register", register.dtype, (0,)))
+    return Let(register, assemble("let", trace, (Store(0, (1,), (0,), node),)), f"let {register.name}")
+
+
+def _iterated_axes(slots: Sequence[Slot]) -> tuple[int, ...]:
+    """The grid axes a kernel runs over: all, unless every field lacks the same ones."""
+    axes = {axis for slot in slots for axis in slot.field.axes}
+    return tuple(sorted(axes))
+
+
+def _field_type(slot: Slot, iterated: tuple[int, ...]) -> FieldType:
+    return FieldType(slot.field.dtype, tuple(iterated.index(a) for a in slot.field.axes))
+
+
+def _iteration_grid(kernel: Kernel, slots: Sequence[Slot]) -> Grid:
+    if not slots:
+        raise ProgramError(f"apply({kernel.name}): no fields", remedy="pass one field for each positional parameter")
+    dims = {slot.field.grid.ndim for slot in slots}
+    if len(dims) > 1:
+        raise ProgramError(f"apply({kernel.name}): fields of grids with {sorted(dims)} axes", remedy="use grids of one dimension")
+    return min((slot.field.grid for slot in slots), key=lambda grid: grid.size)
+
+
+def _written_field(graph: KernelGraph, slots: Sequence[Slot]) -> Field | None:
+    return next((slots[store.param].field for store in graph.stores), None)
+
+
+def _iteration_points(
+    kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], grid: Grid, iterated: tuple[int, ...]
+) -> Box:
+    """The indices a kernel runs over by default: the points of what it stores at stride 1, or else of what it reads so."""
+    strided = {n.data[0] for n in graph.nodes() if n.op == "read" and any(s > 1 for s in n.data[1])}  # type: ignore[index]
+    strided |= {s.param for s in graph.stores if any(x > 1 for x in s.strides)}
+    stored = [slots[s.param].field for s in graph.stores if s.param not in strided]
+    plain = [s.field for i, s in enumerate(slots) if i not in strided and len(s.field.axes) == len(iterated)]
+    spaces = {f.project(f.points) if f.replicated else f.points for f in (stored or plain)}
+    if not spaces:
+        raise ProgramError(
+            f"apply({kernel.name}): every field is strided, so the cells to run over are not known",
+            remedy="pass a field of the coarse grid as well",
+        )
+    if stored and len(spaces) > 1:
+        raise ProgramError(
+            f"apply({kernel.name}): it stores fields with different points ({', '.join(map(str, sorted(spaces, key=str)))})",
+            remedy="store fields of one kind (cells, or faces of one axis) in one kernel",
+        )
+    space = next(iter(spaces))
+    for other in spaces:
+        space = space & other
+    return space
+
+
+def _check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand]) -> None:
+    """One array behind two parameters, or read and stored by one: only cell by cell, or in a declared order."""
+    written = {operands[p]: p for p in graph.written}
+    if len(written) < len(graph.written):
+        raise ProgramError(f"apply({kernel.name}): one field is given to two parameters that are both stored")
+    for param, found in reads(graph).items():
+        slot = operands[param]
+        if slot not in written:
+            continue
+        alias = written[slot] != param
+        if (graph.order is None or alias) and any(any(offsets) for _, offsets in found):
+            name = graph.params[param].name
+            raise ProgramError(
+                f"apply({kernel.name}): {slot!r} is stored and also read at neighbours (as {name!r}), "
+                "so the result would depend on the order of cells",
+                where=graph.where,
+                remedy="store into another slot (slots=2: u.next, then rotate), or declare order=",
+            )
+
+
+def _check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], region: Box) -> None:
+    """Every read outside a field's points needs a boundary condition there, or a periodic axis."""
+    for param, found in reads(graph).items():
+        if param >= len(slots) or slots[param].field.replicated:
+            continue
+        target = slots[param].field
+        for axis in range(target.grid.ndim):
+            if target.periodic[axis] or region.empty:
+                continue
+            low = min(s[axis] * region.lo[axis] + o[axis] for s, o in found)
+            high = max(s[axis] * (region.hi[axis] - 1) + o[axis] for s, o in found) + 1
+            for side, beyond in (("low", low < target.points.lo[axis]), ("high", high > target.points.hi[axis])):
+                if beyond and target.boundary.at(axis, side) is None:  # type: ignore[arg-type]
+                    raise ProgramError(
+                        f"apply({kernel.name}): {target.name!r} is read beyond the {side} end of axis "
+                        f"{target.grid.axes[axis]!r}, where it has no boundary condition",
+                        where=graph.where,
+                        remedy="give the field boundary=mg.fixed(...) or another condition, make the axis periodic, "
+                        "or restrict the region",
+                    )
+
+
+def _check_colours(kernel: Kernel, slots: Sequence[Slot], graph: KernelGraph) -> None:
+    for store in graph.stores:
+        target = slots[store.param].field
+        for axis in range(target.grid.ndim):
+            if target.periodic[axis] and target.grid.shape[axis] % 2:
+                raise ProgramError(
+                    f"apply({kernel.name}): red-black on periodic axis {target.grid.axes[axis]!r} of "
+                    f"{target.grid.shape[axis]} cells: cells of one colour meet where the axis closes",
+                    remedy="use an even number of cells along periodic axes",
+                )
+        if target.grid.twisted and any(sum(v) % 2 for v in target.grid.shift):
+            raise ProgramError(
+                f"apply({kernel.name}): red-black on a torus shifted by an odd number of cells",
+                remedy="shift by an even number of cells",
+            )
+
+
+def _outline(operations: Sequence[Operation], indent: str) -> Iterator[str]:
+    for operation in operations:
+        match operation:
+            case Apply():
+                names = ", ".join(o.name if isinstance(o, Constant) else repr(o) for o in operation.operands)
+                yield f"{indent}apply {operation.label}({names}) on {operation.region}"
+            case Let():
+                yield f"{indent}{operation.label}"
+            case Rotate():
+                yield f"{indent}rotate {', '.join(f.name for f in operation.fields)}"
+            case Move():
+                yield f"{indent}move {operation.source!r} -> {operation.target!r}"
+            case Call():
+                yield f"{indent}call {operation.label}"
+            case Refresh():
+                yield f"{indent}refresh {operation.slot!r} to width {operation.width}"
+            case Repeat():
+                bound = "" if operation.limit is None else f" at most {operation.limit}"
+                yield f"{indent}repeat{bound}{' until a condition' if operation.until else ''}:"
+                yield from _outline(operation.body, indent + "  ")
+            case When():
+                yield f"{indent}when a condition:"
+                yield from _outline(operation.body, indent + "  ")
+
+

@@ -1,0 +1,114 @@
+"""Reductions of one operation: accumulators of workers, totals of ranks, values of registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from minga.compile.abi import ACCUMULATOR_WORDS
+from minga.compile.exact import empty_accumulator
+from minga.engine import command as cmd
+from minga.engine.exchange import copy_commands
+from minga.engine.helpers import Combine, Copy, Finish, Place, candidate_args, combine_args, finish_args, reduction_words
+from minga.engine.program import Apply
+
+if TYPE_CHECKING:
+    from minga.engine.bind import Binder
+
+
+@dataclass(slots=True)
+class BoundReductions:
+    """Where kernels accumulate, and what turns it into registers."""
+
+    accumulators: tuple[int, ...]
+    commands: list[cmd.Command]
+    not_finite: np.ndarray
+
+
+def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
+    """Accumulators (shared by the shell and the interior of one operation) and the commands after the last cell."""
+    known = binder.reductions.get(id(apply))
+    if known is not None:
+        return known
+    alone = binder.comm.size == 1 or apply.replicated
+    graph = apply.graph
+    accumulators, combines, finishes = [], [], []
+    sums: list[int] = []
+    extremes: list[int] = []
+    places: list[tuple[int, int]] = []
+    widths = [reduction_words(r.kind, r.dtype) for r in graph.reductions]
+    totals = np.zeros(sum(widths), np.int64)
+    start = 0
+    for reduction, width in zip(graph.reductions, widths, strict=True):
+        memory = np.tile(empty_accumulator(reduction.kind)[:ACCUMULATOR_WORDS], (binder.workers, 1))
+        accumulators.append(binder.address(memory))
+        target = binder.address(totals) + 8 * start
+        combines.append(Combine(reduction.kind, reduction.dtype, accumulators[-1], target))
+        register = apply.results[graph.reductions.index(reduction)]
+        finishes.append(Finish(reduction.kind, reduction.dtype, target, binder.address(binder.storage.of(register))))
+        words = range(start, start + width)
+        if reduction.kind in ("argmax", "argmin"):
+            places.append((start, start + 1))
+        else:
+            (extremes if reduction.kind in ("max", "min") else sums).extend(words)
+        start += width
+    flag = np.zeros(8, np.uint8)
+    commands: list[cmd.Command] = [_call(binder, binder.helpers.combine_workers, combine_args(combines, binder.workers))]
+    if not alone:
+        commands += _over_ranks(binder, totals, sums, extremes, places)
+    commands.append(cmd.Set(binder.address(flag), 0))
+    commands.append(_call(binder, binder.helpers.finish_reductions, finish_args(finishes, binder.address(flag))))
+    bound = binder.reductions[id(apply)] = BoundReductions(tuple(accumulators), commands, flag)
+    binder.keep.append(apply)
+    return bound
+
+
+def _call(binder: Binder, function: int, args: np.ndarray) -> cmd.Command:
+    return cmd.Kernel(function, binder.address(args), 1, cmd.Category.REDUCE, "reduce")
+
+
+def _over_ranks(
+    binder: Binder, totals: np.ndarray, sums: list[int], extremes: list[int], places: list[tuple[int, int]]
+) -> list[cmd.Command]:
+    """Integer collectives: one sum, one maximum; where an extreme's place is asked for, one minimum of indices more."""
+    commands: list[cmd.Command] = []
+    if sums:
+        commands += _gathered(binder, totals, sums, "sum")
+    keys = [key for key, _ in places]
+    if extremes or keys:
+        winners = np.zeros(len(extremes) + len(keys), np.int64)
+        commands += _copy(binder, totals, extremes + keys, winners, range(len(winners)))
+        commands.append(cmd.Allreduce(winners, "max"))
+        commands += _copy(binder, winners, range(len(extremes)), totals, extremes)
+        if keys:
+            own, won = binder.address(totals), binder.address(winners) + 8 * len(extremes)
+            items = [(own + 8 * k, won + 8 * n, own + 8 * i) for n, (k, i) in enumerate(places)]
+            commands.append(_call(binder, binder.helpers.arg_candidates, candidate_args(items)))
+            commands += _copy(binder, winners, range(len(extremes), len(winners)), totals, keys)
+            commands += _gathered(binder, totals, [i for _, i in places], "min")
+    return commands
+
+
+def _gathered(binder: Binder, totals: np.ndarray, words: list[int], operation: str) -> list[cmd.Command]:
+    """An allreduce of some words of the totals."""
+    if words == list(range(words[0], words[0] + len(words))):
+        return [cmd.Allreduce(totals[words[0] : words[0] + len(words)], operation)]  # type: ignore[arg-type]
+    buffer = np.zeros(len(words), np.int64)
+    return [
+        *_copy(binder, totals, words, buffer, range(len(words))),
+        cmd.Allreduce(buffer, operation),  # type: ignore[arg-type]
+        *_copy(binder, buffer, range(len(words)), totals, words),
+    ]
+
+
+def _copy(
+    binder: Binder, source: np.ndarray, sources: list[int] | range, target: np.ndarray, targets: list[int] | range
+) -> list[cmd.Command]:
+    whence = binder.address(np.array([binder.address(source)], np.int64))
+    whither = binder.address(np.array([binder.address(target)], np.int64))
+    copies = [
+        Copy(Place(whence, 8 * a, (8,)), Place(whither, 8 * b, (8,)), (1,), 8) for a, b in zip(sources, targets, strict=True)
+    ]
+    return copy_commands(copies, binder.helpers, binder.keep, "reduce")

@@ -1,0 +1,198 @@
+"""Which boxes of a block an operation computes: shells, interiors, extended frames, periodic images, ghost layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from minga.engine.infer import Stage
+from minga.engine.program import Apply
+from minga.engine.reach import Reach
+from minga.engine.storage import MARGIN, Storage
+from minga.errors import LayoutError
+from minga.lang.graph import KernelGraph
+from minga.space.boundary import SIDES, Fill, Side, trace_fill
+from minga.space.box import Box, Point
+from minga.space.field import Constant, Field, Slot, coordinate_constant
+from minga.space.ownership import Ownership
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A box of iteration indices; `shift` makes an index true (that of the cell a periodic image stands for)."""
+
+    lo: tuple[int, ...]
+    hi: tuple[int, ...]
+    shift: tuple[int, ...]
+    reductions: bool = True
+
+    @classmethod
+    def of(cls, box: Box, shift: Sequence[int] | None = None, reductions: bool = True) -> Part:
+        return cls(box.lo, box.hi, tuple(shift) if shift is not None else (0,) * box.ndim, reductions)
+
+
+def lead_field(apply: Apply) -> Field:
+    """The field whose points an operation runs over: one it stores at stride 1, or else one it reads so."""
+    strided = {s.param for s in apply.graph.stores if any(x > 1 for x in s.strides)}
+    stored = [s.param for s in apply.graph.stores if s.param not in strided]
+    for param in (*stored, *range(len(apply.operands))):
+        operand = apply.operands[param]
+        if isinstance(operand, Slot) and not operand.field.replicated and operand.field.grid == apply.grid:
+            if param not in strided:
+                return operand.field
+    raise AssertionError("a distributed operation has a field on its grid")
+
+
+def own_box(apply: Apply, block: int, storage: Storage) -> Box:
+    """The points of the operation's iteration that a block owns."""
+    lead = lead_field(apply)
+    return Ownership.of(lead.grid, storage.layout(lead.grid), lead.centre, None, lead.on).owned(block)
+
+
+def inner_box(apply: Apply, block: int, storage: Storage, exchange: object) -> Box | None:
+    """What a split operation computes after its exchange has begun: the block without all that is sent from it."""
+    if exchange is None:
+        return None
+    inner = own_box(apply, block, storage)
+    for box in exchange.sent_from(block):  # type: ignore[attr-defined]
+        if inner.empty:
+            break
+        overlap = inner & box
+        if overlap.empty:
+            continue
+        cuts = []
+        for axis in range(inner.ndim):
+            low = Box(_put(inner.lo, axis, overlap.hi[axis]), inner.hi)
+            high = Box(inner.lo, _put(inner.hi, axis, overlap.lo[axis]))
+            cuts += [low, high]
+        inner = max(cuts, key=lambda cut: cut.size)
+    return inner
+
+
+def _put(values: Point, axis: int, value: int) -> Point:
+    return (*values[:axis], value, *values[axis + 1 :])
+
+
+def stage_parts(apply: Apply, block: int, storage: Storage, stage: Stage, inner: Box | None) -> Iterator[Part]:
+    """The kernel calls of one block in one (part of a) stage."""
+    own = own_box(apply, block, storage)
+    wide = own if stage.extent.empty else own.grow(stage.extent.lo, stage.extent.hi)
+    if own.empty:
+        return
+    split = [Box(own.lo, own.hi)] if inner is None else [inner]
+    frames = [] if wide == own else wide.subtract(own)
+    if stage.part == "all":
+        if not frames or not apply.graph.reductions:
+            yield from images(apply, wide)
+            return
+        yield from images(apply, own)
+    elif stage.part == "shell":
+        for box in own.subtract(split[0]) if not split[0].empty else [own]:
+            yield from images(apply, box)
+        return
+    else:
+        if not split[0].empty:
+            yield from images(apply, split[0])
+    for box in frames:
+        yield from images(apply, box, reductions=False)
+
+
+def images(apply: Apply, box: Box, reductions: bool = True) -> Iterator[Part]:
+    """A box that may reach into periodic images of the region, as parts with one shift each."""
+    lead = lead_field(apply)
+    periodic = lead.periodic
+    if apply.region == lead.points and not _indexes_truly(apply):
+        inside = Box(
+            tuple(lo if p else max(lo, r) for lo, r, p in zip(box.lo, apply.region.lo, periodic, strict=True)),
+            tuple(hi if p else min(hi, r) for hi, r, p in zip(box.hi, apply.region.hi, periodic, strict=True)),
+        )
+        if not inside.empty:
+            yield Part.of(inside, None, reductions)
+        return
+    for t in lead.grid.images(box, lead.points):
+        piece = box & apply.region.shift(t)
+        if not piece.empty:
+            yield Part.of(piece, [-s for s in t], reductions)
+
+
+def _indexes_truly(apply: Apply) -> bool:
+    """Whether a cell's value depends on its index, so that periodic images must be told their true one."""
+    whole = any(isinstance(o, Constant) or o.field.replicated for o in apply.operands)
+    return whole or apply.graph.order is not None or any(node.op == "index" for node in apply.graph.nodes())
+
+
+def ghost_parts(target: Field, owned: Box, reach: Reach) -> Iterator[tuple[Fill, Part]]:
+    """The fills of a block's ghost cells beyond the domain, in order: axis after axis, nearest layer first."""
+    if owned.empty:
+        return
+    points, periodic = target.points, target.periodic
+    wide = owned.grow(reach.lo, reach.hi)
+    for axis in range(target.grid.ndim):
+        if periodic[axis]:
+            continue
+        lo, hi = list(wide.lo), list(wide.hi)
+        for other in range(target.grid.ndim):
+            if reach.star and other != axis:
+                lo[other], hi[other] = owned.lo[other], owned.hi[other]
+            elif other > axis and not periodic[other]:
+                lo[other], hi[other] = max(lo[other], points.lo[other]), min(hi[other], points.hi[other])
+        for side in SIDES:
+            beyond = points.lo[axis] - wide.lo[axis] if side == "low" else wide.hi[axis] - points.hi[axis]
+            for layer in range(1, beyond + 1):
+                fill = trace_fill(target, axis, side, layer)
+                if fill is None:
+                    continue
+                _check_depth(target, axis, side, fill)
+                at = points.lo[axis] - layer if side == "low" else points.hi[axis] - 1 + layer
+                box = Box(_put(tuple(lo), axis, at), _put(tuple(hi), axis, at + 1))
+                yield from ((_with_constants(target, axis, fill), part) for part in _ghost_images(target, axis, box, fill.graph))
+
+
+def _check_depth(target: Field, axis: int, side: Side, fill: Fill) -> None:
+    extent = target.points.shape[axis]
+    if fill.depth > extent:
+        raise LayoutError(
+            f"the {side} boundary of {target.name!r} along {target.grid.axes[axis]!r} looks {fill.depth} cells inside, "
+            f"but there are only {extent}",
+            remedy="use more cells along the axis, a smaller stencil, or a boundary that looks less deep",
+        )
+
+
+def _ghost_images(target: Field, axis: int, box: Box, graph: KernelGraph) -> Iterator[Part]:
+    """A ghost box, cut at periodic images along the other axes if the condition depends on where the ghost is."""
+    depends = len(graph.params) > 1 or any(node.op == "index" for node in graph.nodes())
+    if not depends or not any(target.periodic):
+        yield Part.of(box)
+        return
+    inside = Box(_put(box.lo, axis, target.points.lo[axis]), _put(box.hi, axis, target.points.lo[axis] + 1))
+    for t in target.grid.images(inside, target.points):
+        shifted = target.points.shift(t)
+        lo = tuple(b if a == axis or not target.periodic[a] else max(b, s) for a, (b, s) in enumerate(zip(box.lo, shifted.lo, strict=True)))
+        hi = tuple(b if a == axis or not target.periodic[a] else min(b, s) for a, (b, s) in enumerate(zip(box.hi, shifted.hi, strict=True)))
+        piece = Box(lo, hi)
+        if not piece.empty:
+            yield Part.of(piece, [-s for s in t])
+
+
+def _with_constants(target: Field, axis: int, fill: Fill) -> Fill:
+    """A fill whose descriptions of coordinates and face arrays became constants."""
+    operands: list[object] = []
+    for operand in fill.operands:
+        if isinstance(operand, Field):
+            operands.append(operand)
+            continue
+        kind, value = operand  # type: ignore[misc]
+        if kind == "coordinate":
+            operands.append(coordinate_constant(target.grid, value, target.centre[value]))
+            continue
+        expected = tuple(target.points.shape[a] for a in kind)
+        if value.shape != expected:
+            raise LayoutError(
+                f"the boundary array of {target.name!r} along {target.grid.axes[axis]!r} has shape {value.shape}",
+                remedy=f"give one value for each cell of the face: {expected}",
+            )
+        padded = np.pad(value, MARGIN, mode="edge")
+        operands.append(Constant("@face", kind, tuple(target.points.lo[a] - MARGIN for a in kind), padded))
+    return Fill(fill.graph, tuple(operands), fill.depth, fill.registers)

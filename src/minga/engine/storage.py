@@ -1,0 +1,160 @@
+"""The memory of one rank: arrays of its blocks, tables of slots, registers. Addresses stay until a field must widen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from minga.engine.reach import Reach
+from minga.errors import ProgramError
+from minga.lang.types import DType
+from minga.space.box import Box
+from minga.space.field import Constant, Field, Register, Slot
+from minga.space.grid import Grid
+from minga.space.layout import Layout
+from minga.space.ownership import Ownership
+
+LINE: Final = 64
+PAGE: Final = 4096
+MARGIN: Final = 16
+"""Points a replicated field is continued beyond its ends."""
+
+
+@dataclass(slots=True)
+class BlockArrays:
+    """A field's copies on one block. Element [0, ...] of each array is index `box.lo`; `table` holds base addresses by slot."""
+
+    block: int
+    owned: Box
+    box: Box
+    arrays: list[np.ndarray]
+    table: np.ndarray
+
+    def array(self, slot: int) -> np.ndarray:
+        """The array that is slot number `slot` at present."""
+        address = int(self.table[slot])
+        return next(a for a in self.arrays if a.__array_interface__["data"][0] == address)
+
+    def view(self, slot: int, box: Box) -> np.ndarray:
+        """A box of a slot's array, by index."""
+        return self.array(slot)[box.slices(self.box.lo)]
+
+
+@dataclass(slots=True)
+class Stored:
+    """A field on this rank."""
+
+    field: Field
+    ownership: Ownership | None
+    halo: Reach
+    blocks: dict[int, BlockArrays]
+
+
+def allocate(box: Box, owned: Box, dtype: DType, number: int) -> np.ndarray:
+    """Zeros over `box`, placed well.
+
+    The first owned cell of a row is line-aligned, no stride is a multiple of a page, and the bases of successive arrays
+    (`number`) are staggered within a page: caches and the store buffer alias on equal low address bits.
+    """
+    size = np.dtype(dtype).itemsize
+    lead = max(0, owned.lo[-1] - box.lo[-1]) * size
+    front = -lead % LINE
+    strides = [size]
+    row = -(-(front + max(1, box.shape[-1]) * size) // LINE) * LINE
+    for axis in range(box.ndim - 2, -1, -1):
+        if row % PAGE == 0:
+            row += LINE
+        strides.insert(0, row)
+        row *= max(1, box.shape[axis])
+    total = row + front + PAGE + LINE
+    buffer = np.zeros(total + LINE, np.uint8)
+    stagger = (number * 5 * LINE) % PAGE
+    base = -(buffer.ctypes.data + stagger) % LINE + stagger
+    return np.ndarray(box.shape, dtype, buffer, base + front, tuple(strides))
+
+
+@dataclass(slots=True)
+class Storage:
+    """All fields and registers of one rank."""
+
+    layouts: Mapping[Grid, Layout]
+    rank: int
+    fields: dict[Field, Stored] = field(default_factory=dict)
+    registers: dict[str, np.ndarray] = field(default_factory=dict)
+    dtypes: dict[str, DType] = field(default_factory=dict)
+    _count: int = 0
+
+    def layout(self, grid: Grid) -> Layout:
+        """The layout of a grid's blocks."""
+        if grid not in self.layouts:
+            raise ProgramError(
+                f"the engine has no layout for {grid!r}",
+                remedy="pass layouts={grid: layout, ...} with every grid of the model",
+            )
+        return self.layouts[grid]
+
+    def stored(self, item: Field, halo: Reach | None = None) -> Stored:
+        """A field's arrays, allocated at first use and again (contents kept) when it needs a wider halo."""
+        stored = self.fields.get(item)
+        need = halo or Reach.none(item.grid.ndim)
+        if stored is not None and stored.halo.covers(Reach(need.lo, need.hi, True)):
+            return stored
+        wide = need if stored is None else stored.halo.union(need)
+        fresh = self._allocate(item, Reach(wide.lo, wide.hi, False))
+        if stored is not None:
+            for number, old in stored.blocks.items():
+                new = fresh.blocks[number]
+                shared = old.box & new.box
+                for k in range(item.slots):
+                    new.view(k, shared)[...] = old.view(k, shared)
+        self.fields[item] = fresh
+        return fresh
+
+    def _allocate(self, item: Field, halo: Reach) -> Stored:
+        if item.replicated:
+            box = item.bounds.grow((MARGIN,) * item.bounds.ndim, (MARGIN,) * item.bounds.ndim)
+            return Stored(item, None, halo, {0: self._block(item, 0, item.bounds, box)})
+        layout = self.layout(item.grid)
+        ownership = Ownership.of(item.grid, layout, item.centre, None, item.on)
+        blocks = {}
+        for number in layout.blocks_of(self.rank):
+            owned, box = ownership.owned(number), ownership.stored(number, halo.lo, halo.hi)
+            blocks[number] = self._block(item, number, owned, box)
+        return Stored(item, ownership, halo, blocks)
+
+    def _block(self, item: Field, number: int, owned: Box, box: Box) -> BlockArrays:
+        arrays = []
+        for _ in range(item.slots):
+            self._count += 1
+            arrays.append(allocate(box, owned, item.dtype, self._count))
+        table = np.array([a.__array_interface__["data"][0] for a in arrays], np.int64)
+        return BlockArrays(number, owned, box, arrays, table)
+
+    def register(self, name: str, dtype: DType, initial: bool | int | float = 0) -> np.ndarray:
+        """The 8 bytes of a register, by its name in graphs, as an array of one value."""
+        memory = self.registers.get(name)
+        if memory is None:
+            memory = self.registers[name] = np.zeros(1, np.int64)
+            self.dtypes[name] = dtype
+            memory.view(np.dtype(dtype))[0] = initial
+        elif self.dtypes[name] != dtype:
+            raise ProgramError(
+                f"two registers are called {name.lstrip('$@')!r}, one {self.dtypes[name]}, one {dtype}",
+                remedy="give each register a name of its own",
+            )
+        return memory.view(np.dtype(dtype))[:1]
+
+    def of(self, register: Register) -> np.ndarray:
+        """A register's value, as an array of one element."""
+        return self.register(register.key, register.dtype, register.initial)
+
+    def pieces(self, slot: Slot) -> Iterator[tuple[Box, np.ndarray]]:
+        """This rank's owned boxes of a slot with views of their values."""
+        for block in self.stored(slot.field).blocks.values():
+            if not block.owned.empty:
+                yield block.owned, block.view(slot.index, block.owned)
+
+

@@ -1,0 +1,34 @@
+"""How a box is cut into tiles: the units workers take, and between which messages are polled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minga.lang.graph import KernelGraph
+
+TILE_CELLS = 1 << 15
+"""Cells worth a tile: some tens of microseconds, long against taking it from the counter."""
+PER_WORKER = 4
+
+
+def tile_shape(graph: KernelGraph, shape: Sequence[int], workers: int) -> tuple[int, ...]:
+    """Full rows, cut along the outer axes; ordered kernels are one tile, as their cells depend on one another."""
+    if graph.order is not None and graph.order.kind != "red-black":
+        return tuple(shape)
+    if graph.locals:
+        from minga.compile.llvm import suggest_tile
+
+        return tuple(suggest_tile(graph, shape))
+    cells = 1
+    for length in shape:
+        cells *= length
+    target = max(1024, min(TILE_CELLS, cells // (workers * PER_WORKER))) if workers > 1 else TILE_CELLS
+    tile = list(shape)
+    for axis in range(len(shape) - 1):
+        inner = 1
+        for length in shape[axis + 1 :]:
+            inner *= length
+        tile[axis] = max(1, min(shape[axis], target // max(1, inner)))
+        if tile[axis] > 1 or inner <= target:
+            break
+    return tuple(tile)

@@ -1,0 +1,143 @@
+"""The errors minga raises: each says what was expected, what was found, where it was, and how to put it right.
+
+One small family. Catch :class:`MingaError` to catch all of them; anything else that escapes is a bug in minga.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = [
+    "CaseError",
+    "KernelError",
+    "LaunchError",
+    "LayoutError",
+    "MingaError",
+    "ProgramError",
+    "RunError",
+    "Where",
+    "suggest",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place in a file that a person can open: ``line`` counts from 1, 0 when only the file is known."""
+
+    file: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class MingaError(Exception):
+    """An error a person can act on.
+
+    Parameters
+    ----------
+    message
+        What was expected and what was found, in one or a few sentences.
+    where
+        The place the mistake is at: a :class:`Where`, a ``(file, line)`` pair, or words, ``"cell (3, 5) at step 12"``.
+    remedy
+        How to put it right, as an instruction.
+
+    ``str(error)`` is the message, then the place, then the remedy, each on lines of its own.
+    """
+
+    exit_status: ClassVar[int] = 1
+    """Status with which the command line ends when this error reaches it."""
+
+    def __init__(
+        self, message: str, *, where: Where | tuple[str, int] | str | None = None, remedy: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = Where(*where) if isinstance(where, tuple) else where
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.where is not None:
+            lines.append(_labelled("at: ", str(self.where)))
+        if self.remedy is not None:
+            lines.append(_labelled("fix: ", self.remedy))
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Carry all attributes through pickling, as errors travel between ranks and worker processes."""
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+class KernelError(MingaError):
+    """A mistake in a kernel or rule: an undeclared name, a wrong offset, a Python ``if`` on a cell."""
+
+
+class CaseError(MingaError):
+    """A mistake in a case file or on the command line; the command line ends with status 2 and no traceback.
+
+    ``key`` is the dotted name of the entry (``"run.steps"``), ``suggestion`` the word that was probably meant.
+    """
+
+    exit_status: ClassVar[int] = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        key: str | None = None,
+        suggestion: str | None = None,
+        where: Where | tuple[str, int] | str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.key = key
+        self.suggestion = suggestion
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if self.key is not None and self.key not in self.message:
+            text = f"{self.key}: {text}"
+        if self.suggestion is not None:
+            text = f"{text}\n" + _labelled("hint: ", f"did you mean {self.suggestion!r}?")
+        return text
+
+
+class LayoutError(MingaError):
+    """A grid, box or layout that cannot work: an empty grid, overlapping blocks, cells without an owner."""
+
+
+class ProgramError(MingaError):
+    """A Program that was recorded wrongly: a value used before it is written, one field written twice at once."""
+
+
+class RunError(MingaError):
+    """A run that could not go on: a value that is not finite, no convergence, a disk that is full."""
+
+
+class LaunchError(MingaError):
+    """MPI was started in a way that cannot work, such as a launcher that belongs to another MPI library."""
+
+
+def suggest(word: str, options: Iterable[str]) -> str | None:
+    """The option that ``word`` was probably meant to be, or None when nothing is close. Case is ignored."""
+    by_folded = {option.casefold(): option for option in options}
+    close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
+
+
+def _labelled(label: str, text: str) -> str:
+    """``text`` after an indented label, its further lines aligned with the first."""
+    margin = "  " + label
+    return margin + text.replace("\n", "\n" + " " * len(margin))
+
+
+def _restore(kind: type[MingaError], args: tuple[object, ...], state: dict[str, object]) -> MingaError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error

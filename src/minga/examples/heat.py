@@ -1,0 +1,42 @@
+"""A warm plate between cold walls: its lowest mode decays, and its shape stays the same."""
+
+import math
+
+import numpy as np
+
+import minga as mg
+
+run = {"steps": 4000}
+output = {"every": 400}
+
+
+@mg.kernel
+def diffuse(u, new, *, r):
+    new[0, 0] = u[0, 0] + r * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0])
+
+
+@mg.kernel
+def look(u):
+    return {"warmest": mg.max(u[0, 0]), "heat": mg.sum(u[0, 0])}
+
+
+def model(shape=(127, 127), *, r=0.2):
+    """`shape` nodes between walls at 0; `r` is diffusivity times time step over squared spacing, stable up to 1/4."""
+    grid = mg.Grid(shape)
+    u = mg.Field("u", grid, slots=2, boundary=mg.fixed(0.0), unit="K", description="temperature above the walls")
+    step = mg.Program("step")
+    step.apply(diffuse, u, u.next, r=r)
+    step.rotate(u)
+    observe = mg.Program("observe")
+    seen = observe.apply(look, u)
+
+    def mode(box):
+        waves = [
+            np.sin(math.pi * np.arange(low + 1, high + 1) / (n + 1)) for low, high, n in zip(box.lo, box.hi, shape)
+        ]
+        return np.multiply.outer(*waves)
+
+    return mg.Model(
+        name="heat", grid=grid, fields=(u,), step=step, initial={"u": mode}, output=("u",),
+        observe=observe, observables=vars(seen), parameters={"r": r},
+    )  # fmt: skip

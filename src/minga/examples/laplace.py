@@ -1,0 +1,35 @@
+"""Laplace's equation on a square by Jacobi relaxation: three sides at 0, a sine on the fourth."""
+
+import math
+
+import minga as mg
+
+run = {"steps": 20000}
+output = {"every": 2000}
+
+
+@mg.kernel
+def relax(u, new):
+    new[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1])
+
+
+@mg.kernel
+def change(u, before):
+    return {"residual": mg.max(abs(u[0, 0] - before[0, 0]))}
+
+
+def model(shape=(127, 127)):
+    """`shape` nodes inside the unit square; the walls lie half a cell beyond the outermost cells' faces."""
+    h = [1 / (n + 1) for n in shape]
+    grid = mg.Grid(shape, spacing=h, origin=[0.5 * width for width in h])
+    cold, sine = mg.fixed(0.0), mg.fixed(lambda y, x: mg.sin(math.pi * x))
+    u = mg.Field("u", grid, slots=2, boundary={"y": (cold, sine), "x": (cold, cold)}, description="potential")
+    step = mg.Program("step")
+    step.apply(relax, u, u.next)
+    step.rotate(u)
+    observe = mg.Program("observe")
+    seen = observe.apply(change, u, u.previous)
+    return mg.Model(
+        name="laplace", grid=grid, fields=(u,), step=step, initial={"u": 0.0}, output=("u",),
+        observe=observe, observables=vars(seen),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What a cell does: expressions, graphs, kernels and rules."""

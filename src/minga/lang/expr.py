@@ -1,0 +1,429 @@
+"""The expression graph of a cell: typed, immutable nodes built by ordinary Python operators.
+
+A node never holds data: it says how one cell's value follows from reads, scalars and constants. Every operation is
+spelled out, so that NumPy, LLVM and PTX give the same bits.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from minga.errors import KernelError
+from minga.lang.types import (
+    DType,
+    as_dtype,
+    integer_range,
+    is_float,
+    is_integer,
+    promote,
+    promote_weak,
+)
+
+_HERE: Final = str(Path(__file__).parent)
+
+COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
+BITWISE: Final = ("and", "or", "xor")
+ARITHMETIC: Final = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max")
+
+
+def author_location() -> str:
+    """`file:line` of the innermost frame outside minga.lang: where the author wrote the expression."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def author_error(message: str, remedy: str) -> KernelError:
+    """A mistake in a kernel, placed at the author's line."""
+    return KernelError(message, remedy=remedy, where=author_location())
+
+
+class Arithmetic:
+    """Python's operators on anything that has a node: expressions, locals, registers."""
+
+    __slots__ = ()
+
+    # Operators -----------------------------------------------------------------------------------------------------
+    def __add__(self, other: object) -> Node:
+        return binary("add", self, other)
+
+    def __radd__(self, other: object) -> Node:
+        return binary("add", other, self)
+
+    def __sub__(self, other: object) -> Node:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: object) -> Node:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: object) -> Node:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: object) -> Node:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: object) -> Node:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: object) -> Node:
+        return binary("div", other, self)
+
+    def __floordiv__(self, other: object) -> Node:
+        return binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: object) -> Node:
+        return binary("floordiv", other, self)
+
+    def __mod__(self, other: object) -> Node:
+        return binary("mod", self, other)
+
+    def __rmod__(self, other: object) -> Node:
+        return binary("mod", other, self)
+
+    def __and__(self, other: object) -> Node:
+        return binary("and", self, other)
+
+    def __rand__(self, other: object) -> Node:
+        return binary("and", other, self)
+
+    def __or__(self, other: object) -> Node:
+        return binary("or", self, other)
+
+    def __ror__(self, other: object) -> Node:
+        return binary("or", other, self)
+
+    def __xor__(self, other: object) -> Node:
+        return binary("xor", self, other)
+
+    def __rxor__(self, other: object) -> Node:
+        return binary("xor", other, self)
+
+    def __lshift__(self, other: object) -> Node:
+        return shift("shl", self, other)
+
+    def __rlshift__(self, other: object) -> Node:
+        return shift("shl", other, self)
+
+    def __rshift__(self, other: object) -> Node:
+        return shift("shr", self, other)
+
+    def __rrshift__(self, other: object) -> Node:
+        return shift("shr", other, self)
+
+    def __pow__(self, exponent: object) -> Node:
+        return power(self, exponent)
+
+    def __neg__(self) -> Node:
+        node = as_node(self)
+        if node.dtype == "bool":
+            raise author_error("a bool has no negative", "write ~x for 'not x', or mg.cast(x, 'i4') for a number")
+        return Node("neg", node.dtype, (node,), weak=node.weak)
+
+    def __pos__(self) -> Node:
+        return as_node(self)
+
+    def __invert__(self) -> Node:
+        node = as_node(self)
+        if is_float(node.dtype):
+            raise author_error(f"~ needs a bool or an integer, found {node.dtype}", "compare first, e.g. ~(x > 0)")
+        return Node("not", node.dtype, (node,), weak=node.weak)
+
+    def __abs__(self) -> Node:
+        node = as_node(self)
+        if node.dtype == "bool" or node.dtype[0] == "u":
+            return node
+        return Node("abs", node.dtype, (node,), weak=node.weak)
+
+    def __eq__(self, other: object) -> Node:  # type: ignore[override]
+        return compare("eq", self, other)
+
+    def __ne__(self, other: object) -> Node:  # type: ignore[override]
+        return compare("ne", self, other)
+
+    def __lt__(self, other: object) -> Node:
+        return compare("lt", self, other)
+
+    def __le__(self, other: object) -> Node:
+        return compare("le", self, other)
+
+    def __gt__(self, other: object) -> Node:
+        return compare("gt", self, other)
+
+    def __ge__(self, other: object) -> Node:
+        return compare("ge", self, other)
+
+    __hash__ = object.__hash__
+
+    # What an expression cannot do ----------------------------------------------------------------------------------
+    def __bool__(self) -> bool:
+        raise author_error(
+            "a cell's value is not known while the kernel is traced, so Python cannot decide on it "
+            "(if, while, and, or, not, min, max, chained comparisons)",
+            "write mg.where(condition, a, b); & | ~ instead of and or not; mg.min and mg.max; (a < b) & (b < c)",
+        )
+
+    def __int__(self) -> int:
+        raise author_error("a cell's value cannot become a Python int", "use mg.cast(x, 'i4')")
+
+    def __float__(self) -> float:
+        raise author_error("a cell's value cannot become a Python float", "use mg.cast(x, 'f8')")
+
+    def __index__(self) -> int:
+        raise author_error(
+            "an offset or a loop bound cannot depend on a cell's value", "use constant offsets and choose with mg.where"
+        )
+
+    def __iter__(self) -> object:
+        raise author_error("a cell's value is one number and cannot be iterated", "loop over offsets instead")
+
+    def __len__(self) -> int:
+        raise author_error("a cell's value is one number and has no length", "loop over a Python sequence instead")
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        raise author_error("NumPy functions cannot act on a cell's value", "use mg.sqrt, mg.exp, mg.where, ...")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **_: object) -> Node:
+        """NumPy scalars on the left of an operator (np.float32(2) * x) combine like any strong operand."""
+        function = _UFUNCS.get(ufunc.__name__)
+        if function is None or method != "__call__" or any(isinstance(i, np.ndarray) and i.ndim for i in inputs):
+            raise author_error(f"np.{ufunc.__name__} cannot act on a cell's value", "use the mg. function of that name")
+        return function(*inputs)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Node(Arithmetic):
+    """One value of the graph.
+
+    op     what it is: const, scalar, read, local, index, or an operation on `args`
+    dtype  its type; a weak node (a Python scalar and what is made of Python scalars only) adapts to its partner
+    data   what the operation needs besides its arguments:
+           const -> the Python value; scalar -> name; index -> axis number;
+           read  -> (parameter number, strides per axis of the parameter, offsets per axis of the parameter);
+           local -> (local number, offsets per iteration axis)
+    """
+
+    op: str
+    dtype: DType
+    args: tuple[Node, ...] = ()
+    data: Hashable = None
+    weak: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{self.op} {self.dtype}{'' if self.data is None else f' {self.data}'}>"
+
+
+_UFUNCS: Final[dict[str, Callable[..., Node]]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "left_shift": operator.lshift,
+    "right_shift": operator.rshift, "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt,
+    "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+}  # fmt: skip
+# With a NumPy scalar on the left the operator would call __array_ufunc__ again, so the scalar becomes a node first.
+_UFUNCS.update({name: (lambda f: lambda a, b: f(as_node(a), as_node(b)))(f) for name, f in _UFUNCS.items()})
+
+
+# Making nodes --------------------------------------------------------------------------------------------------------
+def const(value: bool | int | float, dtype: DType | None = None) -> Node:
+    """A constant: weak when `dtype` is None (a Python scalar), else exactly of that type."""
+    if dtype is None:
+        kind: DType = "bool" if isinstance(value, bool) else "i8" if isinstance(value, int) else "f8"
+        return Node("const", kind, data=value, weak=True)
+    if dtype == "bool":
+        return Node("const", dtype, data=bool(value))
+    if is_float(dtype):
+        return Node("const", dtype, data=float(np.dtype(dtype).type(value)))
+    low, high = integer_range(dtype)
+    if not low <= int(value) <= high:
+        raise author_error(f"{value} does not fit into {dtype} ({low} .. {high})", "use a wider type or mg.cast")
+    return Node("const", dtype, data=int(value))
+
+
+def as_node(value: object) -> Node:
+    """A node for anything an expression may contain: nodes, Python and NumPy scalars, objects with a `node`."""
+    if isinstance(value, Node):
+        return value
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+        try:
+            return const(value.item(), as_dtype(value.dtype))
+        except ValueError as error:
+            raise author_error(str(error), "convert the number, e.g. float(x) or np.float32(x)") from error
+    if isinstance(value, bool | int | float):
+        return const(value)
+    node = getattr(value, "node", None)
+    if isinstance(node, Node):
+        return node
+    if hasattr(value, "__getitem__") and hasattr(value, "parameter"):
+        raise author_error(
+            f"field {getattr(value, 'name', '?')!r} stands without an offset",
+            "read a cell of it, e.g. u[0, 0] for the cell itself",
+        )
+    raise author_error(
+        f"{type(value).__name__} {value!r} cannot be part of a kernel's expression",
+        "use numbers, keyword parameters of the kernel, or cells of its fields",
+    )
+
+
+def cast(value: object, dtype: object) -> Node:
+    """`value` converted to `dtype`. Float to integer truncates and saturates, NaN becomes 0; to bool is `!= 0`."""
+    node = as_node(value)
+    try:
+        target = as_dtype(dtype)
+    except ValueError as error:
+        raise author_error(str(error), "name one of the cell types") from error
+    if node.op == "const" and node.weak:
+        if is_float(target) or target == "bool" or not is_float(node.dtype):
+            return const(node.data, target)  # type: ignore[arg-type]
+        return Node("cast", target, (Node("const", node.dtype, data=node.data),))
+    if node.dtype == target:
+        return node if not node.weak else Node(node.op, node.dtype, node.args, node.data)
+    return Node("cast", target, (node,))
+
+
+def bitcast(value: object, dtype: DType) -> Node:
+    """The same bits read as another type of the same width."""
+    node = as_node(value)
+    return Node("bitcast", dtype, (strong(node),))
+
+
+def strong(node: Node) -> Node:
+    """A weak node fixed to its own type."""
+    return cast(node, node.dtype) if node.weak else node
+
+
+def common(left: object, right: object) -> tuple[Node, Node, DType, bool]:
+    """Both operands converted to their common type; the last item says whether the result is still weak."""
+    a, b = as_node(left), as_node(right)
+    try:
+        if a.weak and b.weak:
+            target: DType = "f8" if "f8" in (a.dtype, b.dtype) else "i8" if "i8" in (a.dtype, b.dtype) else "bool"
+            return _weak_cast(a, target), _weak_cast(b, target), target, True
+        if a.weak:
+            target = promote_weak(b.dtype, a.dtype)
+        elif b.weak:
+            target = promote_weak(a.dtype, b.dtype)
+        else:
+            target = promote(a.dtype, b.dtype)
+    except ValueError as error:
+        raise author_error(
+            f"{a.dtype} and {b.dtype} have no common cell type", "convert one side with mg.cast(x, dtype)"
+        ) from error
+    return cast(a, target), cast(b, target), target, False
+
+
+def _weak_cast(node: Node, target: DType) -> Node:
+    if node.dtype == target:
+        return node
+    if node.op == "const":
+        return Node("const", target, data=float(node.data) if is_float(target) else int(node.data), weak=True)  # type: ignore[arg-type,call-overload]
+    return Node("cast", target, (node,), weak=True)
+
+
+def binary(op: str, left: object, right: object) -> Node:
+    """An arithmetic or bitwise operation with NumPy's typing."""
+    a, b, dtype, weak = common(left, right)
+    if op in BITWISE:
+        if is_float(dtype):
+            raise author_error(
+                f"{op} needs bools or integers, found {as_node(left).dtype} and {as_node(right).dtype}",
+                "put comparisons in parentheses: (u[0] > 1) & (v[0] < 2)",
+            )
+        return Node(op, dtype, (a, b), weak=weak)
+    if op == "div" and not is_float(dtype):
+        a, b, dtype = cast(a, "f8"), cast(b, "f8"), "f8"
+    elif dtype == "bool" and op in ("sub", "floordiv", "mod"):
+        raise author_error(f"bools cannot be combined with {op}", "use ^ for 'differs', or mg.cast(x, 'i4') for numbers")
+    elif dtype == "bool" and op in ("add", "mul", "min", "max"):
+        # NumPy's bool arithmetic is logic.
+        op = {"add": "or", "mul": "and", "min": "and", "max": "or"}[op]
+    return Node(op, dtype, (a, b), weak=weak)
+
+
+def compare(op: str, left: object, right: object) -> Node:
+    """A comparison: a bool."""
+    a, b, _, weak = common(left, right)
+    return Node(op, "bool", (strong(a), strong(b)) if not weak else (a, b), weak=False)
+
+
+def shift(op: str, left: object, right: object) -> Node:
+    """`a << b` or `a >> b` on integers; shifts beyond the width give 0 (or the sign, for a signed >>)."""
+    a, b, dtype, weak = common(left, right)
+    if not is_integer(dtype):
+        raise author_error(f"shifts need integers, found {dtype}", "convert with mg.cast(x, 'u4')")
+    return Node(op, dtype, (a, b), weak=weak)
+
+
+def power(base: object, exponent: object) -> Node:
+    """`x ** n` for a constant integer n, by repeated squaring (the order of multiplications is part of the meaning)."""
+    node = as_node(base)
+    if isinstance(exponent, float) and exponent == 0.5:
+        return square_root(node)
+    if isinstance(exponent, bool) or not isinstance(exponent, int | np.integer):
+        raise author_error(
+            f"x ** {exponent!r}: only constant integer exponents (and 0.5) are powers of a cell's value",
+            "write mg.exp(y * mg.log(x)) for a general power",
+        )
+    n = int(exponent)
+    if n < 0:
+        if not is_float(node.dtype):
+            raise author_error("integers to negative powers are not integers", "convert with mg.cast(x, 'f8') first")
+        return binary("div", 1.0, power(node, -n))
+    result: Node | None = None
+    square = node
+    while n:
+        if n & 1:
+            result = square if result is None else binary("mul", result, square)
+        n >>= 1
+        if n:
+            square = binary("mul", square, square)
+    return binary("add", binary("mul", node, 0), 1) if result is None else result
+
+
+def square_root(value: object) -> Node:
+    """Correctly rounded square root; integers become f8."""
+    return unary_float("sqrt", value)
+
+
+def unary_float(op: str, value: object) -> Node:
+    """A float operation of one argument; integers and bools become f8 first, as in NumPy."""
+    node = as_node(value)
+    if not is_float(node.dtype):
+        node = cast(node, "f8") if not node.weak else _weak_cast(node, "f8")
+    return Node(op, node.dtype, (node,), weak=node.weak)
+
+
+def where(condition: object, then: object, otherwise: object) -> Node:
+    """`then` where the condition holds, else `otherwise`; both are always evaluated."""
+    test = as_node(condition)
+    if test.dtype != "bool":
+        test = cast(test, "bool")
+    a, b, dtype, weak = common(then, otherwise)
+    return Node("select", dtype, (strong(test), a, b), weak=weak)
+
+
+def fused_multiply_add(a: object, b: object, c: object) -> Node:
+    """a * b + c with one rounding; needs FMA hardware and is never introduced by minga itself."""
+    x, y, _, _ = common(a, b)
+    x, z, dtype, weak = common(x, c)
+    y = cast(y, dtype) if not weak else y
+    if not is_float(dtype):
+        raise author_error(f"mg.fma needs floats, found {dtype}", "use a * b + c for integers")
+    return Node("fma", dtype, (x, y, z), weak=weak)
+
+
+def extreme(op: str, values: tuple[object, ...]) -> Node:
+    """Elementwise min or max; NaN propagates and -0 < +0."""
+    result = as_node(values[0])
+    for value in values[1:]:
+        result = binary(op, result, value)
+    return result

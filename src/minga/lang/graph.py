@@ -1,0 +1,169 @@
+"""A traced kernel: what one cell reads, computes and stores, as data that printers and the engine can inspect."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from minga.lang.expr import Node
+from minga.lang.types import DType, is_float
+
+ReductionKind = Literal["max", "min", "argmax", "argmin", "count", "sum"]
+
+RUN: Final = 64
+"""Cells of the innermost axis whose sum is taken in floating point before runs are added exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A field parameter. `axes` are the iteration axes the field has (all of them for an ordinary field)."""
+
+    name: str
+    dtype: DType
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar parameter; it lives in an 8-byte slot of memory as `dtype`. Names with @ are supplied by the engine."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """`param` at index `strides * i + offsets` becomes `value` (already of the parameter's dtype)."""
+
+    param: int
+    strides: tuple[int, ...]
+    offsets: tuple[int, ...]
+    value: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction:
+    """A number over all cells of the region.
+
+    max, min      type of the value; NaN wins, -0 < +0; over no cell: the type's lowest (max) or highest (min) value
+    argmax/argmin i8: the smallest linear global index (row-major over the grid) that has the extreme value, -1 over no cell
+    count         i8: cells where a bool holds
+    sum           f8 for floats (64-cell runs, then exact), i8 for signed, u8 for unsigned and bool
+    """
+
+    name: str
+    kind: ReductionKind
+    value: Node
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """In-place update order. kind: sweep (axes with +1/-1 in `directions`, others free), lexicographic, red-black."""
+
+    kind: Literal["sweep", "lexicographic", "red-black"]
+    directions: tuple[int, ...]
+    across: Literal["exact", "block"] = "exact"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelGraph:
+    """Everything a kernel does to one cell. Nodes are shared: equal sub-expressions are one object."""
+
+    name: str
+    ndim: int
+    params: tuple[Param, ...]
+    scalars: tuple[Scalar, ...]
+    stores: tuple[Store, ...]
+    reductions: tuple[Reduction, ...] = ()
+    locals: tuple[Node, ...] = ()
+    order: Order | None = None
+    where: str = ""
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        """The nodes that must be computed: locals first (in order of definition), then stores, then reductions."""
+        return (*self.locals, *(s.value for s in self.stores), *(r.value for r in self.reductions))
+
+    @property
+    def written(self) -> frozenset[int]:
+        """Numbers of the parameters that are stored to."""
+        return frozenset(store.param for store in self.stores)
+
+    def nodes(self) -> list[Node]:
+        """All nodes, arguments before users."""
+        return list(topological(self.roots))
+
+    def digest(self) -> str:
+        """SHA-256 of the meaning (the author's file and line do not count)."""
+        return hashlib.sha256(dump(self).encode()).hexdigest()
+
+
+def topological(roots: Iterable[Node]) -> Iterator[Node]:
+    """Every node reachable from `roots` once, arguments first; iterative, since unrolled kernels are deep."""
+    seen: set[int] = set()
+    for root in roots:
+        stack: list[tuple[Node, bool]] = [(root, False)]
+        while stack:
+            node, expanded = stack.pop()
+            if id(node) in seen:
+                continue
+            if expanded:
+                seen.add(id(node))
+                yield node
+                continue
+            stack.append((node, True))
+            stack.extend((arg, False) for arg in reversed(node.args) if id(arg) not in seen)
+
+
+class Interner:
+    """Shares equal nodes (common sub-expressions). Nothing is re-associated: that would change the bits."""
+
+    def __init__(self) -> None:
+        self._table: dict[tuple[object, ...], Node] = {}
+        self._memo: dict[int, Node] = {}
+        self._keep: list[Node] = []
+
+    def __call__(self, root: Node) -> Node:
+        """The shared, strong equivalent of `root`."""
+        for node in topological([root]):
+            if id(node) in self._memo:
+                continue
+            args = tuple(self._memo[id(arg)] for arg in node.args)
+            key = (node.op, node.dtype, tuple(id(arg) for arg in args), _const_key(node))
+            shared = self._table.get(key)
+            if shared is None:
+                shared = Node(node.op, node.dtype, args, node.data)
+                self._table[key] = shared
+            self._memo[id(node)] = shared
+            self._keep.append(node)
+        return self._memo[id(root)]
+
+
+def _const_key(node: Node) -> object:
+    # 0.0 == -0.0 == 0 and True == 1 in Python, and NaN differs from itself: compare the spelling instead.
+    return (type(node.data).__name__, repr(node.data)) if node.op == "const" else node.data
+
+
+def spell(node: Node) -> str:
+    """The node's own part of the canonical text: floats as hexadecimal, so that no digit is lost."""
+    if node.op == "const":
+        return float(node.data).hex() if is_float(node.dtype) else repr(node.data)  # type: ignore[arg-type]
+    return "" if node.data is None else repr(node.data)
+
+
+def dump(graph: KernelGraph) -> str:
+    """Canonical text of a graph: one line a node, `%number = op dtype arguments data`. Equal text, equal meaning."""
+    number = {id(node): i for i, node in enumerate(graph.nodes())}
+    lines = [f"kernel {graph.name} ndim={graph.ndim} order={graph.order}"]
+    lines += [f"field {p.name} {p.dtype} axes={p.axes}" for p in graph.params]
+    lines += [f"scalar {s.name} {s.dtype}" for s in graph.scalars]
+    for node in graph.nodes():
+        args = " ".join(f"%{number[id(arg)]}" for arg in node.args)
+        lines.append(f"%{number[id(node)]} = {node.op} {node.dtype} {args} {spell(node)}".rstrip())
+    lines += [f"local {i} = %{number[id(node)]}" for i, node in enumerate(graph.locals)]
+    lines += [f"store {s.param} {s.strides} {s.offsets} = %{number[id(s.value)]}" for s in graph.stores]
+    lines += [f"reduce {r.name} {r.kind} {r.dtype} = %{number[id(r.value)]}" for r in graph.reductions]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,193 @@
+"""Narrower lanes: integer arithmetic in the narrowest type that intervals prove sufficient.
+
+A sum of eight bools written in i4 has values 0 to 8, so bytes give the same result, four times as many at once. Only
+what is made of narrow things is narrowed (narrow fields, bools, constants): shortening wide values that come from
+memory would cost what it gains. No result changes: all values that a narrowed operation takes and gives fit its new
+type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, Final
+
+from minga.lang.expr import COMPARISONS, Node
+from minga.lang.graph import Interner, KernelGraph, topological
+from minga.lang.types import BITS, DType, integer_range, is_float, is_integer
+
+Interval = tuple[int, int]
+"""Smallest and largest value that an integer or bool can have, both included."""
+
+_CANDIDATES: Final[tuple[DType, ...]] = ("u1", "i2", "i4", "u4")
+
+
+def intervals(graph: KernelGraph) -> dict[int, Interval]:
+    """The values that each integer or bool node can have, by `id(node)`."""
+    found: dict[int, Interval] = {}
+    for root in graph.roots:  # Locals come first, in the order in which they may use each other.
+        for node in topological([root]):
+            if id(node) not in found and not is_float(node.dtype):
+                found[id(node)] = _interval(graph, node, found)
+    return found
+
+
+def narrow(graph: KernelGraph) -> KernelGraph:
+    """The same kernel in narrower lanes; stores, reductions and their types are as before."""
+    rewriting = _Narrowing(graph)
+    share = Interner()
+    local_nodes = tuple(share(rewriting.node(root)) for root in graph.locals)
+    return replace(
+        graph,
+        stores=tuple(replace(s, value=share(rewriting.as_before(s.value))) for s in graph.stores),
+        reductions=tuple(replace(r, value=share(rewriting.as_before(r.value))) for r in graph.reductions),
+        locals=local_nodes,
+    )
+
+
+class _Narrowing:
+    """Rewritten nodes by the id of the original; a rewritten node has the same value, perhaps in a narrower type."""
+
+    def __init__(self, graph: KernelGraph) -> None:
+        self._graph = graph
+        self._intervals = intervals(graph)
+        self._new: dict[int, Node] = {}
+
+    def node(self, root: Node) -> Node:
+        """The equivalent of `root`, of its type or a narrower one."""
+        for node in topological([root]):
+            if id(node) not in self._new:
+                self._new[id(node)] = self._rewrite(node)
+        return self._new[id(root)]
+
+    def as_before(self, root: Node) -> Node:
+        """The equivalent of `root` in its own type."""
+        return _in_type(self.node(root), root.dtype)
+
+    def _rewrite(self, node: Node) -> Node:
+        if node.op == "local":
+            number: int = node.data[0]  # type: ignore[index]
+            return Node("local", self.node(self._graph.locals[number]).dtype, (), node.data)
+        if not node.args:
+            return node
+        if node.op == "cast" and self._keeps_value(node):
+            return self._new[id(node.args[0])]
+        if node.op == "cast":
+            return Node("cast", node.dtype, (self._new[id(node.args[0])],))
+        operands = node.args[1:] if node.op == "select" else node.args
+        dtype = operands[0].dtype
+        result = node.dtype
+        if node.op in _NARROWED and is_integer(dtype):
+            dtype = self._type_for(node, operands)
+            result = result if node.op in COMPARISONS else dtype
+        new = tuple(_in_type(self._new[id(arg)], dtype) for arg in operands)
+        if node.op == "select":
+            new = (self._new[id(node.args[0])], *new)
+        return Node(node.op, result, new, node.data)
+
+    def _keeps_value(self, cast: Node) -> bool:
+        """Whether a cast is between integers (or from bool) and its type holds all values."""
+        value = cast.args[0]
+        if is_float(value.dtype) or not is_integer(cast.dtype):
+            return False
+        return _fits(self._intervals[id(value)], cast.dtype)
+
+    def _type_for(self, node: Node, operands: Sequence[Node]) -> DType:
+        """The narrowest type that holds the operands and the result, and is as wide as the rewritten operands."""
+        before = operands[0].dtype
+        values = [self._intervals[id(item)] for item in (*operands, node)]
+        whole = (min(low for low, _ in values), max(high for _, high in values))
+        width = max((BITS[new.dtype] for new in (self._new[id(o)] for o in operands) if new.op != "const"), default=0)
+        for dtype in _CANDIDATES:
+            if width <= BITS[dtype] < BITS[before] and _fits(whole, dtype):
+                return dtype
+        return before
+
+
+def _in_type(node: Node, dtype: DType) -> Node:
+    if node.dtype == dtype:
+        return node
+    if node.op == "const":
+        return Node("const", dtype, data=int(node.data))  # type: ignore[call-overload]
+    return Node("cast", dtype, (node,))
+
+
+def _fits(interval: Interval, dtype: DType) -> bool:
+    low, high = integer_range(dtype)
+    return low <= interval[0] and interval[1] <= high
+
+
+# Intervals -----------------------------------------------------------------------------------------------------------
+def _interval(graph: KernelGraph, node: Node, known: dict[int, Interval]) -> Interval:
+    full = integer_range(node.dtype)
+    data: Any = node.data
+    if node.op == "const":
+        return (int(data), int(data))
+    if node.op == "local":
+        return known[id(graph.locals[data[0]])]
+    if node.op == "cast":
+        source = node.args[0]
+        return known[id(source)] if not is_float(source.dtype) and _fits(known[id(source)], node.dtype) else full
+    rule = _RULES.get(node.op)
+    if rule is None or node.dtype == "bool":
+        return full
+    args = node.args[1:] if node.op == "select" else node.args
+    exact = rule(*(known[id(arg)] for arg in args))
+    # What leaves the type wraps around, to any value.
+    return exact if exact is not None and _fits(exact, node.dtype) else full
+
+
+def _corners(operation: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
+    def rule(a: Interval, b: Interval) -> Interval:
+        values = [operation(x, y) for x, y in product(a, b)]
+        return min(values), max(values)
+
+    return rule
+
+
+def _absolute(a: Interval) -> Interval:
+    low, high = sorted((abs(a[0]), abs(a[1])))
+    return low, high
+
+
+def _and(a: Interval, b: Interval) -> Interval | None:
+    if a[0] < 0 and b[0] < 0:
+        return None
+    return 0, min(high for low, high in (a, b) if low >= 0)
+
+
+def _or(a: Interval, b: Interval) -> Interval | None:
+    return None if a[0] < 0 or b[0] < 0 else (0, (1 << max(a[1].bit_length(), b[1].bit_length())) - 1)
+
+
+def _floor_division(a: Interval, b: Interval) -> Interval | None:
+    if b[0] > 0:
+        return _corners(lambda x, y: x // y)(a, b)
+    # Division by zero gives zero.
+    return (0, a[1]) if a[0] >= 0 and b[0] >= 0 else None
+
+
+def _modulo(a: Interval, b: Interval) -> Interval | None:
+    if a[0] >= 0 and b[0] > a[1]:
+        return a
+    return (0, max(0, b[1] - 1)) if b[0] >= 0 else None
+
+
+def _shift(operation: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval | None]:
+    return lambda a, n: _corners(operation)(a, n) if n[0] >= 0 and n[1] < 64 else None
+
+
+_RULES: Final[dict[str, Callable[..., Interval | None]]] = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "mul": _corners(lambda x, y: x * y),
+    "neg": lambda a: (-a[1], -a[0]),
+    "abs": _absolute,
+    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "select": lambda a, b: (min(a[0], b[0]), max(a[1], b[1])),
+    "and": _and, "or": _or, "xor": _or,
+    "floordiv": _floor_division, "mod": _modulo, "shl": _shift(lambda x, y: x << y), "shr": _shift(lambda x, y: x >> y),
+}  # fmt: skip
+_NARROWED: Final = frozenset((*_RULES, *COMPARISONS))

@@ -1,0 +1,196 @@
+"""What a rule sees: the cell and its neighbours, as expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from minga.errors import suggest
+from minga.lang.expr import Node, author_error, binary, cast, compare, const
+from minga.lang.kernel import CellReader
+from minga.lang.neighbourhood import Offset
+from minga.lang.types import DType, integer_range, is_float
+
+__all__ = ["Cell", "Context", "Near"]
+
+STATES_OF_A_BYTE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What `cell` and `near` need to know: the old values, the neighbourhood in this many dimensions, the states."""
+
+    rule: str
+    readers: Mapping[str, CellReader]
+    around: tuple[Offset, ...]
+    neighbourhood: str
+    states: int | None
+
+    def reader(self, name: str | None, how: str) -> CellReader:
+        """The field of that name, or the only one."""
+        if name is None and len(self.readers) == 1:
+            return next(iter(self.readers.values()))
+        if name in self.readers:
+            return self.readers[name]  # type: ignore[index]
+        names = ", ".join(map(repr, self.readers))
+        if name is None:
+            raise author_error(f"rule {self.rule!r} has the fields {names}; which one is meant?", f"write {how}")
+        close = suggest(str(name), self.readers)
+        raise author_error(
+            f"rule {self.rule!r} has no field {name!r}",
+            f"did you mean {close!r}?" if close else f"its fields are {names}",
+        )
+
+    def here(self, reader: CellReader) -> Node:
+        """The cell's own old value."""
+        return reader[(0,) * len(reader.axes)]
+
+
+class Cell:
+    """The cell of a rule with several fields: `cell.u` is its old value of field u."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Node:
+        context: Context = object.__getattribute__(self, "_context")
+        return context.here(context.reader(name, "cell.u"))
+
+    @property
+    def node(self) -> Node:
+        """Not there: `cell` alone is no value where there are several fields."""
+        return self._several()
+
+    def _several(self, *_: object) -> Node:
+        first = next(iter(self._context.readers))
+        raise author_error(
+            f"rule {self._context.rule!r} has several fields, so `cell` is no number", f"name one: cell.{first}"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _several
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = __bool__ = __and__ = __or__ = __invert__ = _several
+    __eq__ = __ne__ = _several  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Near:
+    """The neighbours of the cell: their old values. In a rule of several fields every method takes the field's name."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __len__(self) -> int:
+        """How many neighbours a cell has."""
+        return len(self._context.around)
+
+    def __getitem__(self, key: object) -> Node:
+        """One neighbour by its offsets: `near[-1, 0]`, or `near["u", -1, 0]` where there are several fields."""
+        given = key if isinstance(key, tuple) else (key,)
+        name = given[0] if given and isinstance(given[0], str) else None
+        reader = self._context.reader(name, 'near["u", ...] with the field\'s name first')
+        offsets = reader._offsets(given[1:] if name is not None else given)
+        if not any(offsets):
+            raise author_error("near[...] at offset 0 is the cell itself", "use the rule's first parameter, `cell`")
+        if offsets not in self._context.around:
+            raise author_error(
+                f"{list(offsets)} is not in the neighbourhood {self._context.neighbourhood}",
+                "declare a larger one: @mg.rule(neighbourhood=mg.moore(2)) or mg.offsets([...])",
+            )
+        return reader[offsets]
+
+    def values(self, field: str | None = None) -> tuple[Node, ...]:
+        """All neighbours in row-major order of their offsets."""
+        reader = self._context.reader(field, 'near.values("u")')
+        return tuple(reader[offset] for offset in self._context.around)
+
+    def count(self, state: object, field: str | None = None) -> Node:
+        """How many neighbours have this value: u1 where 255 is enough."""
+        values = self.values(field)
+        kind = _counter(len(values))
+        if self._context.states == 2 and isinstance(state, int) and state in (0, 1):
+            ones = _total([cast(value, kind) for value in values])  # two states: a cell is its own count
+            return ones if state else binary("sub", const(len(values), kind), ones)
+        self._check_state(state)
+        return _total([cast(compare("eq", value, state), kind) for value in values])
+
+    def any(self, state: object, field: str | None = None) -> Node:
+        """Whether at least one neighbour has this value."""
+        self._check_state(state)
+        return _fold("or", [compare("eq", value, state) for value in self.values(field)])
+
+    def all(self, state: object, field: str | None = None) -> Node:
+        """Whether every neighbour has this value."""
+        self._check_state(state)
+        return _fold("and", [compare("eq", value, state) for value in self.values(field)])
+
+    def sum(self, field: str | None = None) -> Node:
+        """The sum of the neighbours, in row-major order; bytes in the narrowest integers that hold it."""
+        values = self.values(field)
+        if values[0].dtype in ("u1", "bool"):
+            kind = _counter(len(values) * ((self._context.states or STATES_OF_A_BYTE) - 1))
+            values = tuple(cast(value, kind) for value in values)
+        return _total(values)
+
+    def max(self, field: str | None = None) -> Node:
+        """The largest neighbour; NaN wins."""
+        return _fold("max", self.values(field))
+
+    def min(self, field: str | None = None) -> Node:
+        """The smallest neighbour; NaN wins."""
+        return _fold("min", self.values(field))
+
+    def laplacian(self, field: str | None = None) -> Node:
+        """Sum over the axes of u[-1] + u[+1], less 2 u for each axis: h² times the Laplacian for cells of width h.
+
+        The two neighbours of an axis are added first, then the axes in order, then 2·ndim·u is subtracted.
+        """
+        reader = self._context.reader(field, 'near.laplacian("u")')
+        if not is_float(reader.dtype):
+            raise author_error(
+                f"near.laplacian needs floats, {reader.name!r} is {reader.dtype}",
+                '@mg.rule(dtype="f8") for a float cell',
+            )
+        ndim = len(reader.axes)
+        pairs = []
+        for axis in range(ndim):
+            low, high = (tuple(step if a == axis else 0 for a in range(ndim)) for step in (-1, 1))
+            pairs.append(binary("add", self._read(field, low), self._read(field, high)))
+        return binary("sub", _total(pairs), binary("mul", 2.0 * ndim, self._context.here(reader)))
+
+    def _read(self, field: str | None, offset: Offset) -> Node:
+        return self[offset] if field is None else self[(field, *offset)]
+
+    def _check_state(self, state: object) -> None:
+        states = self._context.states
+        if states is not None and isinstance(state, int) and not 0 <= state < states:
+            raise author_error(
+                f"no cell ever has state {state}: the rule has states 0 .. {states - 1}",
+                f"declare more: @mg.rule(states={max(state, 0) + 1})",
+            )
+
+    def __iter__(self) -> object:
+        raise author_error("`near` cannot be iterated", "loop over near.values()")
+
+    def __call__(self, *_: object) -> None:
+        raise author_error("near(...) calls the neighbourhood", "read a neighbour with square brackets: near[-1, 0]")
+
+
+def _counter(largest: int) -> DType:
+    """The narrowest of the cell types that counts so far."""
+    kinds: tuple[DType, ...] = ("u1", "i2", "i4", "i8")
+    return next(kind for kind in kinds if largest <= integer_range(kind)[1])
+
+
+def _fold(op: str, values: Sequence[Node]) -> Node:
+    result = values[0]
+    for value in values[1:]:
+        result = binary(op, result, value)
+    return result
+
+
+def _total(values: Sequence[Node]) -> Node:
+    return _fold("add", values)

@@ -1,0 +1,97 @@
+"""Neighbourhoods: which cells around a cell a rule looks at, in any number of dimensions."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from minga.lang.expr import author_error
+
+__all__ = ["Neighbourhood", "circular", "hex", "moore", "offsets", "von_neumann"]
+
+Offset = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """The cells around a cell, without the cell itself.
+
+    `around(ndim)` lists their offsets in row-major order. `ndim` is the only number of dimensions the neighbourhood
+    makes sense in, None for any. Two neighbourhoods are equal when their names are.
+    """
+
+    name: str
+    ndim: int | None
+    _offsets: Callable[[int], tuple[Offset, ...]] = field(repr=False, compare=False)
+
+    def around(self, ndim: int) -> tuple[Offset, ...]:
+        """The offsets in `ndim` dimensions; an error where the neighbourhood has another number of them."""
+        if self.ndim not in (None, ndim):
+            raise author_error(
+                f"the neighbourhood {self.name} has {self.ndim} dimensions, the grid has {ndim}",
+                f"use a grid of {self.ndim} dimensions, or mg.moore(r), which fits any",
+            )
+        return self._offsets(ndim)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def moore(radius: int = 1) -> Neighbourhood:
+    """The box around the cell: offsets of at most `radius` along every axis; 8 cells in two dimensions, 26 in three."""
+    return _inside(f"moore({_checked(radius)})", radius, lambda _: True)
+
+
+def von_neumann(radius: int = 1) -> Neighbourhood:
+    """The diamond around the cell: offsets whose absolute values sum to at most `radius`; 4 cells in two dimensions."""
+    return _inside(f"von_neumann({_checked(radius)})", radius, lambda o: sum(map(builtins.abs, o)) <= radius)
+
+
+def circular(radius: int) -> Neighbourhood:
+    """The disc (ball) around the cell: offsets of Euclidean length below `radius` + 1/2, as in Golly."""
+    return _inside(f"circular({_checked(radius)})", radius, lambda o: sum(x * x for x in o) <= radius * (radius + 1))
+
+
+def hex() -> Neighbourhood:
+    """Six neighbours on a square array: Moore without north-east (-1, 1) and south-west (1, -1), as in Golly."""
+    inside = _box(1, lambda o: o not in ((-1, 1), (1, -1)))
+    return Neighbourhood("hex()", 2, inside)
+
+
+def offsets(cells: Iterable[int | Sequence[int]]) -> Neighbourhood:
+    """Any cells but the cell itself: offsets with one integer an axis, plain integers in one dimension."""
+    given = [(c,) if isinstance(c, int) else tuple(c) for c in cells]
+    if not given:
+        raise author_error("mg.offsets() names no cell", "list offsets: mg.offsets([(0, -1), (0, 1)])")
+    ndim = len(given[0])
+    for offset in given:
+        if len(offset) != ndim or not all(isinstance(x, int) and not isinstance(x, bool) for x in offset):
+            raise author_error(
+                f"mg.offsets: {offset} beside {given[0]}", "give every offset as integers, one for each axis"
+            )
+        if not any(offset):
+            raise author_error(
+                f"mg.offsets: {offset} is the cell itself", "leave it out: a rule gets the cell as its first parameter"
+            )
+    chosen = tuple(sorted(set(given)))
+    return Neighbourhood(f"offsets({[*chosen]})", ndim, lambda _: chosen)
+
+
+def _checked(radius: int) -> int:
+    if isinstance(radius, bool) or not isinstance(radius, int) or radius < 1:
+        raise author_error(f"a neighbourhood's radius is a positive integer, found {radius!r}", "use 1 for the nearest")
+    return radius
+
+
+def _inside(name: str, radius: int, belongs: Callable[[Offset], bool]) -> Neighbourhood:
+    return Neighbourhood(name, None, _box(radius, belongs))
+
+
+def _box(radius: int, belongs: Callable[[Offset], bool]) -> Callable[[int], tuple[Offset, ...]]:
+    def around(ndim: int) -> tuple[Offset, ...]:
+        every = itertools.product(range(-radius, radius + 1), repeat=ndim)
+        return tuple(o for o in every if any(o) and belongs(o))
+
+    return around

@@ -1,0 +1,291 @@
+"""Where the cells start: files, soups, constants and Python functions, each as a function of a box of the grid.
+
+What a case may write for `automaton.init` (paths are relative to the case's directory):
+
+    "patterns/glider.rle"                       a pattern (.rle, .cells or .npy), centred
+    {pattern = "glider.rle", at = [2, 3]}       the same, its first cell at this row and column
+    [[0, 1, 0], [0, 0, 1], [1, 1, 1]]           a pattern written out
+    {soup = 0.375, seed = 1}                    cells of state 1 with this probability; [0.3, 0.1]: of states 1 and 2
+    {fill = 0.5}                                the same value everywhere
+    "file.py:name"                              a function of the cells' indices
+    {u = ..., v = ...}                          one of these for each field
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError, suggest
+from minga.lang.random import uniform
+from minga.lang.rule import Rule
+from minga.lang.types import DType, integer_range, is_float
+from minga.models.automaton.patterns import Pattern, read_pattern
+from minga.models.python_file import run_file
+from minga.space.box import Box
+
+__all__ = ["Initial", "initial_values", "pattern_of", "place", "soup"]
+
+KEY: Final = "automaton.init"
+FORMS: Final = (
+    'write a file ("glider.rle", "cells.npy", "file.py:name"), rows of states, {soup = 0.3, seed = 1}, '
+    '{pattern = "glider.rle", at = [0, 0]}, {fill = 1.0}, or one of these for each field'
+)
+PATTERN_FILES: Final = (".rle", ".cells", ".npy")
+SOUP_STREAM: Final = 0x50075007
+
+Array = NDArray[Any]
+Initial = Callable[[Box], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the parts of `init` need to know: the grid, the rule's states, and where files are."""
+
+    shape: tuple[int, ...]
+    states: int | None
+    directory: Path
+    seed: int
+
+    def check(self, values: Array, dtype: DType, what: str) -> Array:
+        """`values` as cells of this type, each one a state of the rule."""
+        if not is_float(dtype) and values.dtype.kind == "f" and not np.equal(values, np.floor(values)).all():
+            raise CaseError(f"{what} holds fractions, the cells are {dtype}", key=KEY)
+        if values.dtype.kind not in "biuf":
+            raise CaseError(f"{what} holds {values.dtype}, not numbers", key=KEY)
+        if is_float(dtype) or not values.size:
+            return values.astype(dtype)
+        low, high = (0, self.states - 1) if self.states else integer_range(dtype)
+        least, most = values.min(), values.max()
+        if least < low or most > high:
+            wrong = most if most > high else least
+            raise CaseError(f"{what} holds {wrong}; the rule's states are {low} .. {high}", key=KEY)
+        return values.astype(dtype)
+
+
+def initial_values(
+    init: object, rule: Rule, shape: tuple[int, ...], directory: Path = Path(), seed: int = 0
+) -> dict[str, Initial]:
+    """For each field of the rule the function that gives its first values on a box of the grid."""
+    start = Start(shape, rule.states, directory, seed)
+    several = len(rule.fields) > 1
+    if isinstance(init, Mapping) and (several or set(init) == set(rule.fields)) and _names_fields(init, rule):
+        return {
+            name: _one(init[name], number, dtype, start) for number, (name, dtype) in enumerate(rule.fields.items())
+        }
+    if isinstance(init, str) and (split := _function(init, directory)):
+        return _from_function(split, rule, start)
+    if callable(init):
+        return _from_function(init, rule, start)
+    if several:
+        raise CaseError(
+            f"the rule has the fields {', '.join(rule.fields)}; found {init!r}",
+            key=KEY,
+            remedy="start each of them: {"
+            + ", ".join(f"{name} = ..." for name in rule.fields)
+            + '}, or "file.py:name"',
+        )
+    name, dtype = next(iter(rule.fields.items()))
+    return {name: _one(init, 0, dtype, start)}
+
+
+def _names_fields(init: Mapping[Any, Any], rule: Rule) -> bool:
+    """Whether a mapping starts each field by name; an error where some are missing or unknown."""
+    if set(init) == set(rule.fields):
+        return True
+    unknown = [str(name) for name in init if name not in rule.fields]
+    missing = [name for name in rule.fields if name not in init]
+    raise CaseError(
+        f"no field {unknown[0]!r}" if unknown else f"field {missing[0]!r} has no start",
+        key=KEY,
+        suggestion=suggest(unknown[0], rule.fields) if unknown else None,
+        remedy="start each of the rule's fields: " + ", ".join(rule.fields),
+    )
+
+
+def _one(init: object, number: int, dtype: DType, start: Start) -> Initial:
+    """The start of one field."""
+    if isinstance(init, str):
+        return place(_read(init, dtype, start), start.shape, None)
+    if isinstance(init, np.ndarray) or (isinstance(init, Sequence) and init):
+        return place(_rows(init, dtype, start), start.shape, None)
+    if isinstance(init, Mapping):
+        for word, keys in {"soup": {"seed"}, "pattern": {"at"}, "fill": set[str]()}.items():
+            if word not in init:
+                continue
+            if extra := sorted(set(init) - {word} - keys):
+                raise CaseError(
+                    f"unknown entry {extra[0]!r}", key=KEY, suggestion=suggest(extra[0], keys), remedy=FORMS
+                )
+            return _table(word, init, number, dtype, start)
+        close = suggest(str(next(iter(init), "")), ("soup", "pattern", "fill"))
+        raise CaseError(f"found {dict(init)!r}", key=KEY, suggestion=close, remedy=FORMS)
+    raise CaseError(f"found {init!r}", key=KEY, remedy=FORMS)
+
+
+def _table(word: str, init: Mapping[str, Any], number: int, dtype: DType, start: Start) -> Initial:
+    value = init[word]
+    if word == "soup":
+        seed = init.get("seed", start.seed)
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+            raise CaseError(f"seed = {seed!r}: expected an integer 0 .. 2**64 - 1", key=f"{KEY}.seed")
+        return soup(_probabilities(value, start.states), seed, start.shape, dtype, number)
+    if word == "fill":
+        if not isinstance(value, bool | int | float):
+            raise CaseError(f"fill = {value!r}: expected a number", key=f"{KEY}.fill")
+        filling = start.check(np.asarray(value), dtype, "fill")
+        return lambda box: np.full(box.shape, filling, dtype)
+    if not isinstance(value, str):
+        return place(_rows(value, dtype, start), start.shape, init.get("at"))
+    return place(_read(value, dtype, start), start.shape, init.get("at"))
+
+
+# Soups ---------------------------------------------------------------------------------------------------------------
+def _probabilities(value: object, states: int | None) -> tuple[float, ...]:
+    given = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    if not all(isinstance(p, int | float) and not isinstance(p, bool) and 0 <= p <= 1 for p in given) or sum(given) > 1:
+        raise CaseError(
+            f"soup = {value!r}: expected probabilities",
+            key=f"{KEY}.soup",
+            remedy="write the share of live cells, 0 .. 1, or a list with those of states 1, 2, ..., at most 1 in all",
+        )
+    if states is not None and len(given) >= states:
+        raise CaseError(
+            f"soup has shares for {len(given)} states besides 0, the rule has {states - 1}", key=f"{KEY}.soup"
+        )
+    return tuple(map(float, given))
+
+
+def soup(
+    probabilities: Sequence[float], seed: int, shape: tuple[int, ...], dtype: DType = "u1", number: int = 0
+) -> Initial:
+    """Random cells: state k with probability `probabilities[k - 1]`, else 0. Each cell's draw depends only on the seed,
+    its index in the grid and the field's number, so no layout changes it."""
+    limits = np.cumsum(np.asarray(probabilities, np.float64))[::-1]
+
+    def values(box: Box) -> Array:
+        draws = uniform(box.shape, seed=seed, stream=SOUP_STREAM, draw=number, origin=box.lo, extent=shape)
+        cells = np.zeros(box.shape, dtype)
+        for state, limit in zip(range(len(limits), 0, -1), limits, strict=True):
+            cells[draws < limit] = state
+        return cells
+
+    return values
+
+
+# Patterns ------------------------------------------------------------------------------------------------------------
+def pattern_of(init: object, directory: Path) -> Pattern | None:
+    """The pattern file that `init` names, where it is one that can name a rule."""
+    name = init.get("pattern") if isinstance(init, Mapping) else init
+    is_pattern = isinstance(name, str) and Path(name).suffix in (".rle", ".cells")
+    return read_pattern(directory / str(name), KEY) if is_pattern else None
+
+
+def _read(name: str, dtype: DType, start: Start) -> Array:
+    path = start.directory / name
+    if path.suffix not in PATTERN_FILES:
+        raise CaseError(f"{name!r} is not a file of a known kind", key=KEY, remedy=FORMS)
+    if not path.is_file():
+        beside = [str(p.relative_to(start.directory)) for p in start.directory.glob("**/*") if p.suffix == path.suffix]
+        raise CaseError(
+            f"there is no file {str(path)!r}",
+            key=KEY,
+            suggestion=suggest(name, beside[:1000]),
+            remedy="paths are relative to the case file's directory",
+        )
+    if path.suffix != ".npy":
+        return _rows(read_pattern(path, KEY).cells, dtype, start, name)
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise CaseError(f"{str(path)!r} is no .npy file of numbers: {error}", key=KEY) from error
+    return _rows(array, dtype, start, name)
+
+
+def _rows(rows: object, dtype: DType, start: Start, what: str = "the pattern") -> Array:
+    """Cells as an array with the grid's number of axes that fits into the grid."""
+    try:
+        array = np.asarray(rows)
+    except ValueError as error:
+        raise CaseError("rows of the pattern differ in length", key=KEY) from error
+    ndim = len(start.shape)
+    if ndim == 1 and array.ndim == 2 and array.shape[0] == 1:
+        array = array[0]
+    if array.ndim != ndim:
+        raise CaseError(f"{what} has {array.ndim} dimensions, the grid has {ndim}", key=KEY)
+    if any(n > limit for n, limit in zip(array.shape, start.shape)):
+        array = _trimmed(array)
+    if any(n > limit for n, limit in zip(array.shape, start.shape)):
+        size, grid = (" x ".join(map(str, s)) for s in (array.shape, start.shape))
+        raise CaseError(f"{what} is {size} cells, larger than the grid, {grid}", key=KEY, remedy="enlarge grid.shape")
+    return start.check(array, dtype, what)
+
+
+def _trimmed(array: Array) -> Array:
+    """The smallest box of the array that holds all cells that are not 0."""
+    if not array.any():
+        return array[(slice(0, 0),) * array.ndim]
+    cut = []
+    for axis in range(array.ndim):
+        alive = np.flatnonzero(array.any(axis=tuple(a for a in range(array.ndim) if a != axis)))
+        cut.append(slice(int(alive[0]), int(alive[-1]) + 1))
+    return array[tuple(cut)]
+
+
+def place(pattern: Array, shape: tuple[int, ...], at: object) -> Initial:
+    """The pattern on a grid of zeros: its first cell at index `at`, or centred (the odd cell towards the low ends)."""
+    if at is None:
+        corner = tuple((n - m) // 2 for n, m in zip(shape, pattern.shape))
+    elif isinstance(at, Sequence) and len(at) == len(shape) and all(isinstance(i, int) for i in at):
+        corner = tuple(at)
+    else:
+        raise CaseError(f"at = {at!r}: expected an index for each of {len(shape)} axes", key=f"{KEY}.at")
+    if any(i < 0 or i + m > n for i, m, n in zip(corner, pattern.shape, shape)):
+        size, grid = (" x ".join(map(str, s)) for s in (pattern.shape, shape))
+        raise CaseError(f"a pattern of {size} cells at {list(corner)} leaves the grid, {grid}", key=f"{KEY}.at")
+    occupied = Box(corner, tuple(i + m for i, m in zip(corner, pattern.shape)))
+
+    def values(box: Box) -> Array:
+        cells = np.zeros(box.shape, pattern.dtype)
+        common = box & occupied
+        if not common.empty:
+            cells[common.slices(box.lo)] = pattern[common.slices(corner)]
+        return cells
+
+    return values
+
+
+# Functions -----------------------------------------------------------------------------------------------------------
+def _function(init: str, directory: Path) -> Callable[..., object] | None:
+    """The function that "file.py:name" names; None for other strings."""
+    path, colon, name = init.partition(":")
+    if not path.endswith(".py"):
+        return None
+    names = run_file(directory / path, KEY)
+    if not colon or not callable(names.get(name)) or isinstance(names.get(name), Rule):
+        functions = [key for key, value in names.items() if callable(value) and getattr(value, "__code__", None)]
+        raise CaseError(f"{path!r} has no function {name!r}", key=KEY, suggestion=suggest(name, functions))
+    found: Callable[..., object] = names[name]
+    return found
+
+
+def _from_function(function: Callable[..., object], rule: Rule, start: Start) -> dict[str, Initial]:
+    """Each field from function(shape, *indices): indices are integer arrays, one an axis, that broadcast to the box."""
+
+    def field(name: str, dtype: DType) -> Initial:
+        def values(box: Box) -> Array:
+            indices = np.ogrid[tuple(slice(low, high) for low, high in zip(box.lo, box.hi, strict=True))]
+            result: Any = function(start.shape, *indices)
+            result = result if isinstance(result, Mapping) else {name: result} if len(rule.fields) == 1 else {}
+            if name not in result:
+                raise CaseError(f"{function.__name__} returns no values for field {name!r}", key=KEY)
+            return np.ascontiguousarray(np.broadcast_to(start.check(np.asarray(result[name]), dtype, name), box.shape))
+
+        return values
+
+    return {name: field(name, dtype) for name, dtype in rule.fields.items()}

@@ -1,0 +1,234 @@
+"""Pattern files: Golly's run-length encoding (RLE) and plain text (.cells), as small arrays of states.
+
+Source of the format: golly.sourceforge.io/Help/formats.html, conwaylife.com/wiki/Run_Length_Encoded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+
+__all__ = ["Pattern", "read_cells", "read_pattern", "read_rle", "write_rle"]
+
+States = NDArray[np.uint8]
+
+_HEADER: Final = re.compile(r"x\s*=\s*(\d+)\s*,\s*y\s*=\s*(\d+)\s*(?:,\s*rule\s*=\s*(.+?)\s*)?,?\s*", re.IGNORECASE)
+_POSITION: Final = re.compile(r"Pos\s*=\s*(-?\d+)\s*,\s*(-?\d+)")
+_GENERATION: Final = re.compile(r"Gen\s*=\s*(\d+)")
+_LINE: Final = 70
+_MOST_CELLS: Final = 1 << 31
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern:
+    """A pattern of cells.
+
+    cells       states, u1, of shape (rows, columns)
+    rule        the rule it is meant for, as written in the file ("B3/S23"), without a bounded grid's suffix; or None
+    bounds      the suffix of the rule that names a bounded grid ("T64,64"), or None
+    position    row and column of the upper left cell, where the file says so (#CXRLE Pos)
+    generation  the step the pattern was taken at (#CXRLE Gen)
+    comments    text of the comment lines, without the mark
+    """
+
+    cells: States
+    rule: str | None = None
+    bounds: str | None = None
+    position: tuple[int, int] | None = None
+    generation: int = 0
+    comments: tuple[str, ...] = ()
+
+    @property
+    def population(self) -> int:
+        """Number of cells whose state is not 0."""
+        return int(np.count_nonzero(self.cells))
+
+
+def read_pattern(path: Path, key: str = "automaton.init") -> Pattern:
+    """The pattern in a file, by its ending: .rle or .cells. A CaseError names `key` and the place in the file."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise CaseError(f"cannot read the pattern {str(path)!r}: {error.strerror}", key=key) from error
+    read = read_cells if path.suffix == ".cells" else read_rle
+    try:
+        return read(text)
+    except PatternError as error:
+        raise CaseError(str(error), key=key, where=(str(path), error.line), remedy=error.remedy) from None
+
+
+class PatternError(ValueError):
+    """Text that is no pattern; `line` counts from 1."""
+
+    def __init__(self, message: str, line: int, remedy: str) -> None:
+        super().__init__(message)
+        self.line = line
+        self.remedy = remedy
+
+
+def read_rle(text: str) -> Pattern:
+    """A pattern from RLE text: comments, an optional header, runs such as 3o2b$, with states up to 255 (pA is 25).
+
+    Cells decide the size where the header gives a smaller one; a larger one pads with dead cells. Text after `!` is
+    ignored. Raises PatternError.
+    """
+    lines = list(enumerate(text.splitlines(), start=1))
+    head = list(itertools.takewhile(lambda numbered: _is_head(numbered[1]), lines))
+    runs = list(_runs(lines[len(head) :]))
+    rows = max((row + 1 for row, _, _, _ in runs), default=0)
+    columns = max((column + length for _, column, length, _ in runs), default=0)
+    rule = bounds = None
+    for _, line in head:
+        if header := _HEADER.fullmatch(line.strip()):
+            padded = max(rows, int(header[2])), max(columns, int(header[1]))
+            rows, columns = padded if padded[0] * padded[1] <= _MOST_CELLS else (rows, columns)
+            rule, _, bounds = (part.strip() or None for part in (header[3] or "").partition(":"))
+    if rows * columns > _MOST_CELLS:
+        raise PatternError(f"the pattern is {rows} x {columns} cells large", 1, "use a smaller pattern")
+    cells = np.zeros((rows, columns), np.uint8)
+    for row, column, length, state in runs:
+        cells[row, column : column + length] = state
+    marked = " ".join(line for _, line in head if line.startswith("#CXRLE"))
+    position, generation = _POSITION.search(marked), _GENERATION.search(marked)
+    return Pattern(
+        cells,
+        rule,
+        bounds,
+        (int(position[2]), int(position[1])) if position else None,
+        int(generation[1]) if generation else 0,
+        tuple(line[2:].strip() for _, line in head if line.startswith("#") and not line.startswith("#CXRLE")),
+    )
+
+
+def _is_head(line: str) -> bool:
+    return not line.strip() or line.startswith("#") or _HEADER.fullmatch(line.strip()) is not None
+
+
+def _runs(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, int, int]]:
+    """(row, column, length, state) of each run of equal cells that are not dead."""
+    row = column = 0
+    count = ""
+    prefix = ""
+    for number, line in lines:
+        if not prefix and not count and line.lstrip().startswith("#"):
+            continue
+        for character in line:
+            if character.isspace():
+                continue
+            if character in "0123456789" and not prefix:
+                count += character
+                continue
+            if character == "!":
+                return
+            length = int(count) if count else 1
+            if length > _MOST_CELLS:
+                raise PatternError(f"a run of {length} cells", number, "use a smaller pattern")
+            if character == "$" and not prefix:
+                row, column, count = row + length, 0, ""
+                continue
+            if "p" <= character <= "y" and not prefix:
+                prefix = character
+                continue
+            state = _state(prefix, character)
+            if state is None:
+                raise PatternError(
+                    f"{prefix + character!r} is no cell in run-length encoding",
+                    number,
+                    "cells are b and o (or . and A to X, pA to yO), $ ends a row, ! the pattern",
+                )
+            if state:
+                yield row, column, length, state
+            column, count, prefix = column + length, "", ""
+    # A missing final ! is common in hand-written files and loses nothing.
+
+
+def _state(prefix: str, character: str) -> int | None:
+    if prefix:
+        state = 24 * (ord(prefix) - ord("o")) + ord(character) - ord("A") + 1
+        return state if "A" <= character <= "X" and state <= 255 else None
+    if character in "b.":
+        return 0
+    if character == "o":
+        return 1
+    return ord(character) - ord("A") + 1 if "A" <= character <= "X" else None
+
+
+def _letter(state: int, many: bool) -> str:
+    if not many:
+        return "o" if state else "b"
+    if state == 0:
+        return "."
+    high, low = divmod(state - 1, 24)
+    return (chr(ord("o") + high) if high else "") + chr(ord("A") + low)
+
+
+def write_rle(
+    cells: NDArray[np.integer], rule: str = "B3/S23", comments: tuple[str, ...] = (), generation: int = 0
+) -> str:
+    """RLE text of a two-dimensional array of states 0 .. 255; `read_rle` gives the same cells back."""
+    if cells.ndim != 2:
+        raise ValueError(f"RLE is for two dimensions; the array has {cells.ndim}")
+    if cells.size and not 0 <= int(cells.min()) <= int(cells.max()) <= 255:
+        raise ValueError("RLE is for states 0 .. 255")
+    many = bool(cells.size) and int(cells.max()) > 1
+    lines = [*(f"#C {comment}" for comment in comments)]
+    if generation:
+        lines.append(f"#CXRLE Gen={generation}")
+    lines.append(f"x = {cells.shape[1]}, y = {cells.shape[0]}, rule = {rule}")
+    line = ""
+    for token in [*_tokens(cells, many), "!"]:
+        if len(line) + len(token) > _LINE:
+            lines.append(line)
+            line = ""
+        line += token
+    return "\n".join([*lines, line]) + "\n"
+
+
+def _tokens(cells: NDArray[np.integer], many: bool) -> Iterator[str]:
+    """Runs as text: rows end with $, dead cells at the end of a row and empty rows at the end are left out."""
+    ended = 0
+    for row, states in enumerate(cells):
+        alive = np.flatnonzero(states)
+        if not alive.size:
+            continue
+        if row > ended:
+            yield _run(row - ended, "$")
+            ended = row
+        states = states[: alive[-1] + 1]
+        starts = np.concatenate(([0], np.flatnonzero(np.diff(states)) + 1, [states.size]))
+        for start, stop in itertools.pairwise(starts):
+            yield _run(int(stop - start), _letter(int(states[start]), many))
+
+
+def _run(length: int, letter: str) -> str:
+    return letter if length == 1 else f"{length}{letter}"
+
+
+def read_cells(text: str) -> Pattern:
+    """A pattern from plain text: a line a row, `.` dead, `O` or `*` alive, `!` a comment. Raises PatternError."""
+    rows: list[list[int]] = []
+    comments: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("!"):
+            comments.append(line[1:].strip())
+            continue
+        row = line.rstrip()
+        wrong = set(row) - set(".O*")
+        if wrong:
+            raise PatternError(f"{min(wrong)!r} is no cell", number, "write . for dead and O for live cells")
+        rows.append([int(character in "O*") for character in row])
+    while rows and not any(rows[-1]):
+        rows.pop()
+    cells = np.zeros((len(rows), max(map(len, rows), default=0)), np.uint8)
+    for index, row_states in enumerate(rows):
+        cells[index, : len(row_states)] = row_states
+    return Pattern(cells, comments=tuple(comments))

@@ -1,0 +1,131 @@
+"""Boundary conditions in words, as a case file writes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minga.errors import CaseError, LayoutError, suggest
+from minga.space.boundary import Condition, fixed, reflect, zero_gradient
+from minga.space.grid import Grid
+
+__all__ = ["Boundaries", "parse_boundary"]
+
+KEY = "grid.boundary"
+WORDS = ("periodic", "fixed", "reflect", "zero-gradient")
+FORMS = (
+    'one of "periodic", "fixed", "reflect", "zero-gradient", ["fixed", value], ["reflect", "cell"], {shift = cells}; '
+    "or a list with one of these an axis, where a list of two is for the low and the high side"
+)
+
+Shift = Mapping[str | int, int]
+Pair = tuple[Condition, Condition]
+
+
+@dataclass(frozen=True, slots=True)
+class Boundaries:
+    """What lies beyond the ends of each axis: joined ends (perhaps shifted), or a condition for each side."""
+
+    sides: tuple[Pair | None, ...]
+    shift: tuple[Shift, ...]
+    values: tuple[bool | int | float, ...]
+
+    @property
+    def conditions(self) -> dict[str | int, Pair]:
+        """The `boundary` of the fields: a pair for each axis that is not periodic."""
+        return {axis: pair for axis, pair in enumerate(self.sides) if pair is not None}
+
+    def grid(self, shape: Sequence[int]) -> Grid:
+        """The grid of this shape whose axes are joined as said."""
+        try:
+            return Grid(shape, periodic=[pair is None for pair in self.sides], shift=dict(enumerate(self.shift)))
+        except LayoutError as error:
+            raise CaseError(error.message, key="grid", remedy=error.remedy) from error
+
+
+def parse_boundary(value: object, ndim: int) -> Boundaries:
+    """Boundary conditions as a case writes them, for `ndim` axes."""
+    axes = [value] * ndim if isinstance(value, str | Mapping) or _is_condition(value) else value
+    if not isinstance(axes, Sequence):
+        raise CaseError(f"found {value!r}", key=KEY, remedy=f"write {FORMS}")
+    if len(axes) != ndim:
+        raise CaseError(
+            f"{len(axes)} entries for a grid of {ndim} axes: {value!r}",
+            key=KEY,
+            remedy="give one entry an axis, or one word for all; a pair for two sides is a list in that list",
+        )
+    parsed = [_axis(entry, axis, ndim) for axis, entry in enumerate(axes)]
+    return Boundaries(tuple(pair for pair, _ in parsed), tuple(shift for _, shift in parsed), tuple(_values(axes)))
+
+
+def _axis(entry: object, axis: int, ndim: int) -> tuple[Pair | None, Shift]:
+    """The conditions at the two sides of one axis, None where it is periodic, and its shift."""
+    if entry == "periodic":
+        return None, {}
+    if isinstance(entry, Mapping):
+        return None, _shift(entry, axis, ndim)
+    if isinstance(entry, str) or _is_condition(entry):
+        condition = _condition(entry)
+        return (condition, condition), {}
+    if not (isinstance(entry, Sequence) and len(entry) == 2):
+        raise CaseError(f"found {entry!r} for axis {axis}", key=KEY, remedy=f"write {FORMS}")
+    if "periodic" in entry:
+        raise CaseError(
+            f"{list(entry)!r}: an axis is periodic at both sides or at none", key=KEY, remedy='write "periodic" alone'
+        )
+    return (_condition(entry[0]), _condition(entry[1])), {}
+
+
+def _is_condition(value: object) -> bool:
+    """Whether a list is one condition, ["fixed", 1.0] or ["reflect", "cell"], not a list of conditions."""
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and (isinstance(value[1], bool | int | float) or value[1] in ("edge", "cell"))
+    )
+
+
+def _values(entry: object) -> Iterator[bool | int | float]:
+    """The numbers that cells beyond an end are fixed at."""
+    if entry == "fixed":
+        yield 0
+    elif _is_condition(entry):
+        yield from (number for number in entry if isinstance(number, bool | int | float))  # type: ignore[attr-defined]
+    elif isinstance(entry, Sequence) and not isinstance(entry, str):
+        for item in entry:
+            yield from _values(item)
+
+
+def _condition(entry: object) -> Condition:
+    word: object = entry
+    argument: object = None
+    if _is_condition(entry):
+        word, argument = entry  # type: ignore[misc]
+    match word:
+        case "fixed" if argument is None or (isinstance(argument, bool | int | float) and math.isfinite(argument)):
+            return fixed(0 if argument is None else argument)
+        case "reflect" if argument in (None, "edge", "cell"):
+            return reflect("cell" if argument == "cell" else "edge")
+        case "zero-gradient" if argument is None:
+            return zero_gradient()
+    close = suggest(word, WORDS) if isinstance(word, str) and word not in WORDS else None
+    raise CaseError(f"found {entry!r}", key=KEY, suggestion=close, remedy=f"write {FORMS}")
+
+
+def _shift(entry: Mapping[Any, Any], axis: int, ndim: int) -> Shift:
+    """{shift = 5} (two axes: along the other one) or {shift = {x = 5}}: a periodic axis that is joined displaced."""
+    shift = entry.get("shift")
+    if set(entry) != {"shift"}:
+        close = suggest(str(next(iter(entry), "")), ["shift"])
+        raise CaseError(f"found {dict(entry)!r}", key=KEY, suggestion=close, remedy=f"write {FORMS}")
+    if isinstance(shift, int) and not isinstance(shift, bool) and ndim == 2:
+        return {1 - axis: shift}
+    if isinstance(shift, Mapping) and all(isinstance(v, int) and not isinstance(v, bool) for v in shift.values()):
+        return dict(shift)
+    raise CaseError(
+        f"found shift = {shift!r}", key=KEY, remedy="name the axis the ends are displaced along: {shift = {x = 5}}"
+    )

@@ -1,0 +1,132 @@
+"""From the name in a case to a Model: models that ship with minga, Python files that define one, and the examples."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from minga.engine.model import Model
+from minga.errors import CaseError, MingaError, suggest
+from minga.models.python_file import run_file
+from minga.models.settings import GridSettings
+
+__all__ = ["MODELS", "PythonCase", "example", "examples", "load_model", "python_case"]
+
+MODELS: Final = ("automaton",)
+"""Models of minga's own; each is a package of that name here, with a function `load`."""
+
+TABLES: Final = ("run", "output")
+"""Tables of a case that a Python file may give defaults for, as dicts of these names."""
+
+
+def load_model(name: str, tables: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
+    """The model of a case: `name` is its entry "model", `tables` are all its tables, `directory` is where it lies.
+
+    A name of MODELS reads the table of that name; "file.py" is a Python file and reads the table [parameters].
+    Raises CaseError.
+    """
+    if name.endswith(".py"):
+        return python_case(directory / name).model(grid, tables.get("parameters", {}))
+    if name not in MODELS:
+        raise CaseError(
+            f"there is no model {name!r}",
+            key="model",
+            suggestion=suggest(name, MODELS),
+            remedy=f"name one of {', '.join(MODELS)}, or a Python file that defines a model",
+        )
+    if not isinstance(tables.get(name), Mapping):
+        raise CaseError(f"the case has no table [{name}]", key=name, remedy=f"describe the {name} in [{name}]")
+    model: Model = importlib.import_module(f"minga.models.{name}").load(tables[name], grid, directory)
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCase:
+    """A Python file that defines a simulation.
+
+    It has a function `model` that returns a Model: its parameter `shape` is the case's grid.shape, `boundary` its
+    grid.boundary, and its other parameters are the table [parameters], all with defaults. A file without anything to
+    choose may have the Model itself instead. Dicts `run` and `output` in it are defaults of these tables.
+    """
+
+    path: Path
+    defaults: Mapping[str, Mapping[str, Any]]
+    _model: Model | Callable[..., object]
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """The parameters of its function `model`, by name."""
+        return {} if isinstance(self._model, Model) else dict(inspect.signature(self._model).parameters)
+
+    def model(self, grid: GridSettings, parameters: Mapping[str, Any]) -> Model:
+        """The Model for what a case chose. Raises CaseError where the function has no such parameter, or fails."""
+        given = {f"grid.{key}": value for key, value in grid if value is not None}
+        given |= {f"parameters.{key}": value for key, value in parameters.items()}
+        known = self.parameters
+        arguments = {}
+        for key, value in given.items():
+            name = key.split(".", 1)[1]
+            if name not in known:
+                raise CaseError(
+                    f"the model in {self.path.name} has no parameter {name!r}",
+                    key=key,
+                    suggestion=suggest(name, known),
+                    remedy=f"its parameters are {', '.join(known)}"
+                    if known
+                    else f"define def model({name}=...) in {self.path.name}",
+                )
+            arguments[name] = value
+        return self._call(arguments)
+
+    def _call(self, arguments: Mapping[str, Any]) -> Model:
+        if isinstance(self._model, Model):
+            return self._model
+        place = (str(self.path), self._model.__code__.co_firstlineno)
+        try:
+            result = self._model(**arguments)
+        except MingaError:
+            raise
+        except Exception as error:
+            raise CaseError(f"model() raises {type(error).__name__}: {error}", key="model", where=place) from error
+        if not isinstance(result, Model):
+            raise CaseError(
+                f"model() returns {type(result).__name__}, not a Model",
+                key="model",
+                where=place,
+                remedy="end it with return mg.Model(...)",
+            )
+        return result
+
+
+def python_case(path: Path) -> PythonCase:
+    """Run a Python file and find the simulation it defines. Raises CaseError where there is none."""
+    names = run_file(path, "model")
+    found = names.get("model")
+    if not (isinstance(found, Model) or inspect.isfunction(found)):
+        close = suggest("model", [name for name, value in names.items() if inspect.isfunction(value)])
+        raise CaseError(
+            f"{path.name} defines no model",
+            key="model",
+            suggestion=close,
+            where=str(path),
+            remedy="define def model(shape=(64, 64)): ... return mg.Model(...)",
+        )
+    defaults = {table: names[table] for table in TABLES if isinstance(names.get(table), Mapping)}
+    return PythonCase(path, defaults, found)
+
+
+# Examples ------------------------------------------------------------------------------------------------------------
+def examples() -> dict[str, Path]:
+    """The cases that ship with minga, by name: TOML files and Python files."""
+    directory = Path(str(files("minga"))) / "examples"
+    return {path.stem: path for path in sorted(directory.iterdir()) if path.suffix in (".toml", ".py")}
+
+
+def example(name: str) -> Path | None:
+    """The file of an example, None where there is none of this name."""
+    return examples().get(name.replace("_", "-"))

@@ -1,0 +1,131 @@
+"""Tables of a case against their schema: what pydantic finds wrong, as one clear error that names the key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from minga.errors import CaseError, suggest
+
+__all__ = ["dotted", "validate"]
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "a word in quotes",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+}
+
+
+def validate(kind: type[Settings], data: Mapping[str, object], key: str = "") -> Settings:
+    """The settings in ``data``, a table of a case called ``key``, checked against their schema.
+
+    Types must be right: ``"10"`` and ``10.0`` are no whole numbers; lists serve as tuples, and words as paths.
+
+    Raises one CaseError for the first thing that is wrong: the dotted key, what was expected and what was found, and
+    for a key that does not exist the one that was probably meant.
+    """
+    try:
+        # pydantic is strict about JSON in just the way a case file needs; from Python it would also refuse lists.
+        return kind.model_validate_json(json.dumps(data, default=str), strict=True)
+    except ValidationError as error:
+        raise _explain(kind, error, key) from None
+
+
+def dotted(*parts: object) -> str:
+    """A dotted key from its parts; the empty ones are left out, numbers are list entries: ``grid.shape[0]``."""
+    text = ""
+    for part in parts:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif part != "":
+            text += f".{part}" if text else str(part)
+    return text
+
+
+def _explain(kind: type[BaseModel], error: ValidationError, key: str) -> CaseError:
+    # Unknown keys first: a misspelt key is also a missing one, and its own name is the better hint.
+    faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
+    fault = faults[0]
+    place = tuple(part for part in fault["loc"] if not _is_union_tag(part))
+    name = dotted(key, *place)
+    if fault["type"] == "extra_forbidden":
+        known = _fields_at(kind, place[:-1])
+        table = dotted(key, *place[:-1])
+        among = f"[{table}] has " if table else "a case has "
+        return CaseError(
+            f"unknown key {name!r}",
+            key=name,
+            suggestion=suggest(str(place[-1]), known),
+            remedy=f"remove or rename it; {among}{', '.join(sorted(known))}",
+        )
+    if fault["type"] == "missing":
+        return CaseError(f"{name!r} is missing", key=name, remedy=_description(kind, place))
+    return CaseError(
+        f"{name}: expected {_expected(fault)}, found {fault['input']!r}", key=name, remedy=_description(kind, place)
+    )
+
+
+def _expected(fault: Any) -> str:
+    """What a value should have been, in a person's words."""
+    kind, limits = fault["type"], fault.get("ctx", {})
+    if kind in _EXPECTED:
+        return _EXPECTED[kind]
+    if kind == "greater_than":
+        return f"a number above {limits['gt']}"
+    if kind == "greater_than_equal":
+        return f"a number of at least {limits['ge']}"
+    if kind == "less_than_equal":
+        return f"a number of at most {limits['le']}"
+    if kind == "literal_error":
+        return f"one of {limits['expected']}"
+    if kind == "too_short":
+        return f"at least {limits['min_length']} entries"
+    if kind == "too_long":
+        return f"at most {limits['max_length']} entries"
+    if kind == "value_error":
+        return str(limits.get("error", fault["msg"]))
+    return str(fault["msg"])
+
+
+def _is_union_tag(part: object) -> bool:
+    """Whether part of a location is pydantic's own name for a branch of a union, such as ``tuple[int, ...]``."""
+    return isinstance(part, str) and (any(c in part for c in "[(") or part in ("int", "float", "str", "bool"))
+
+
+def _schema(kind: type[BaseModel], place: tuple[object, ...]) -> type[BaseModel] | None:
+    """The schema of the table at a place within another table."""
+    for part in place:
+        field = kind.model_fields.get(str(part))
+        inner = field.annotation if field else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            return None
+        kind = inner
+    return kind
+
+
+def _fields_at(kind: type[BaseModel], place: tuple[object, ...]) -> list[str]:
+    schema = _schema(kind, place)
+    return [field.alias or name for name, field in schema.model_fields.items()] if schema else []
+
+
+def _description(kind: type[BaseModel], place: tuple[object, ...]) -> str | None:
+    """What the schema says about the field at a place: the remedy."""
+    names = [part for part in place if isinstance(part, str)]
+    schema = _schema(kind, tuple(names[:-1])) if names else None
+    field = schema.model_fields.get(names[-1]) if schema else None
+    return field.description if field else None

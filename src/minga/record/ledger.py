@@ -1,0 +1,25 @@
+"""Where a rank's time went, as plain data for files."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minga.engine.engine import Engine
+
+__all__ = ["ledger_entry"]
+
+
+def ledger_entry(engine: Engine) -> dict[str, Any]:
+    """This rank's line of the ledger: seconds by category, messages, bytes, and the machine it ran on."""
+    ledger = engine.ledger
+    return {
+        "rank": engine.comm.rank,
+        "host": platform.node(),
+        "processor": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [],
+        "seconds": dict(ledger.seconds),
+        "messages": ledger.messages,
+        "bytes": ledger.bytes,
+    }

@@ -1,0 +1,184 @@
+"""One run from beginning to end on the ranks there are: frames, digest, observables and ledger of a model.
+
+``run`` is the way in from Python and returns what xarray works with; the command line writes the same to a directory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.comm import Comm, SerialComm
+from minga.engine.drive import drive
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.record.digest import digest_of_blocks
+from minga.record.ledger import ledger_entry
+from minga.record.variables import CONVENTIONS, TIME, variables_of
+from minga.space.cuts import parse_layout
+from minga.space.field import Field
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["Outcome", "Settings", "execute", "run"]
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a run is done; none of it changes a bit of the result."""
+
+    steps: int
+    every: int | None = None
+    threads: int = 1
+    layout: str = "cartesian"
+    halo_depth: int = 1
+    overlap: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to; equal on all ranks, but for the ledger, which rank 0 has."""
+
+    steps: int
+    """Steps that were done."""
+    seconds: float
+    """Wall time of these steps, output included."""
+    cells: int
+    digest: str
+    """Fingerprint of the last state, 16 hexadecimal digits: see :mod:`minga.record.digest`."""
+    observables: dict[str, Any]
+    stopped: bool
+    """Whether somebody asked to stop before the last step."""
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def cells_per_second(self) -> float:
+        """Cell updates per second."""
+        return self.steps * self.cells / self.seconds if self.seconds > 0 else 0.0
+
+
+def execute(
+    model: Model,
+    comm: Comm,
+    settings: Settings,
+    fields: Sequence[Field],
+    on_frame: Callable[[int, Arrays], None] | None = None,
+    on_progress: Callable[[int, float], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Outcome:
+    """Run a model on the ranks of ``comm``; collective.
+
+    Parameters
+    ----------
+    model, comm, settings
+        What, on which ranks, how.
+    fields
+        The output fields; they also make up the digest, in this order.
+    on_frame
+        Called on rank 0 with the step and whole arrays, at step 0, every ``settings.every`` steps, and at the end.
+    on_progress
+        Called on rank 0 now and then with the steps done and the seconds since the first.
+    stop
+        Asked on every rank now and then; where it says yes on any, all stop at the same step.
+    """
+    layout = parse_layout(settings.layout, model.grid.box, comm.size)
+    engine = Engine(
+        {model.grid: layout},
+        comm=comm,
+        threads=settings.threads,
+        halo_depth=settings.halo_depth,
+        overlap=settings.overlap,
+    )
+    started = time.perf_counter()
+
+    def snapshot(step: int, engine: Engine) -> None:
+        arrays = {field.name: engine.gather(field) for field in fields}
+        if on_frame is not None and comm.rank == 0:
+            on_frame(step, {name: array for name, array in arrays.items() if array is not None})
+
+    def progress(step: int, steps: int, engine: Engine) -> None:
+        if on_progress is not None and comm.rank == 0:
+            on_progress(step, time.perf_counter() - started)
+
+    result = drive(
+        model,
+        engine,
+        settings.steps,
+        every=settings.every,
+        on_snapshot=snapshot if on_frame is not None else None,
+        on_progress=progress,
+        stop=stop,
+    )
+    seconds = time.perf_counter() - started
+    return Outcome(
+        steps=result.steps,
+        seconds=seconds,
+        cells=model.grid.size,
+        digest=state_digest(engine, fields),
+        observables=result.observables,
+        stopped=result.steps < settings.steps,
+        ledger=comm.gather(ledger_entry(engine)) or [],
+    )
+
+
+def state_digest(engine: Engine, fields: Sequence[Field]) -> str:
+    """The digest of the present state of fields; collective, equal on all ranks."""
+    mine = digest_of_blocks([(field.bounds, engine.blocks(field)) for field in fields])
+    words = np.array([mine], np.uint64).view(np.int64)
+    engine.comm.allreduce(words, "sum")
+    return f"{int(words.view(np.uint64)[0]):016x}"
+
+
+def run(
+    model: Model,
+    steps: int,
+    *,
+    every: int | None = None,
+    fields: Sequence[str] | None = None,
+    threads: int = 1,
+    comm: Comm | None = None,
+    layout: str = "cartesian",
+    halo_depth: int = 1,
+    overlap: bool = True,
+) -> xarray.Dataset:
+    """Run a model and return its frames: dimensions time, y, x; the digest and the observables are attributes.
+
+    Parameters
+    ----------
+    steps, every
+        How many steps, and from one frame to the next; without ``every`` the first and the last state are kept.
+    fields
+        Names of the fields to keep; by default the model's output.
+    threads, comm, layout, halo_depth, overlap
+        How it is run; nothing of the result depends on them. On several ranks (``comm=mg.MPIComm()``) every rank calls
+        this, and rank 0 gets the frames; the datasets of the others hold attributes only.
+    """
+    import xarray
+
+    known = {field.name: field for field in model.fields}
+    chosen = tuple(known[name] for name in fields) if fields is not None else tuple(known[n] for n in model.output)
+    frames: list[tuple[int, dict[str, NDArray[Any]]]] = []
+
+    def keep(step: int, arrays: Arrays) -> None:
+        frames.append((step, {name: np.array(array) for name, array in arrays.items()}))
+
+    ranks = comm or SerialComm()
+    outcome = execute(model, ranks, Settings(steps, every, threads, layout, halo_depth, overlap), chosen, keep)
+    attributes = {"Conventions": CONVENTIONS, "model": model.name, "steps": outcome.steps, "digest": outcome.digest}
+    dataset = xarray.Dataset(attrs=attributes | outcome.observables)
+    if ranks.rank != 0:
+        return dataset
+    dataset = dataset.assign_coords({TIME: (TIME, [step for step, _ in frames], {"long_name": "steps done"})})
+    for variable in variables_of(chosen):
+        dataset = dataset.assign_coords({c.name: (c.name, c.values, c.attributes) for c in variable.coordinates})
+        stacked = np.stack([arrays[variable.name] for _, arrays in frames])
+        dataset[variable.name] = (variable.dims, stacked, variable.attributes)
+    return dataset

@@ -1,0 +1,98 @@
+"""What a field is called and where its points lie, in the terms of files: dimensions, coordinates, CF attributes.
+
+Dimensions are ``time`` and the field's axes; points on faces have dimensions of their own (``y_face``), as their
+coordinates differ. Attributes follow the CF conventions (cfconventions.org): ``units``, ``long_name``, ``axis``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import RunError
+from minga.space.field import Field
+
+__all__ = ["CONVENTIONS", "TIME", "Coordinate", "Variable", "variable_of", "variables_of"]
+
+CONVENTIONS = "CF-1.11"
+TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """The positions of a field's points along one axis."""
+
+    name: str
+    values: NDArray[np.float64]
+    attributes: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One output field as files see it."""
+
+    name: str
+    dtype: np.dtype[Any]
+    coordinates: tuple[Coordinate, ...]
+    attributes: dict[str, str]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Points along each axis, without time."""
+        return tuple(len(c.values) for c in self.coordinates)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dimensions, time first."""
+        return (TIME, *(c.name for c in self.coordinates))
+
+
+def variable_of(field: Field) -> Variable:
+    """The terms of one field."""
+    bounds = field.bounds
+    return Variable(
+        name=field.name,
+        dtype=np.dtype(field.dtype),
+        coordinates=tuple(
+            _coordinate(field, axis, low, high)
+            for axis, low, high in zip(field.axes, bounds.lo, bounds.hi, strict=True)
+        ),
+        attributes={"units": field.unit, "long_name": field.description or field.name},
+    )
+
+
+def variables_of(fields: Sequence[Field]) -> tuple[Variable, ...]:
+    """The terms of all output fields; RunError where two of them, or a field and an axis, share a name."""
+    variables = tuple(variable_of(field) for field in fields)
+    taken: dict[str, str] = {TIME: "the time axis"}
+    for variable in variables:
+        for coordinate in variable.coordinates:
+            taken.setdefault(coordinate.name, f"an axis of the grid of {variable.name}")
+    for variable in variables:
+        if variable.name in taken:
+            raise RunError(
+                f"the output field {variable.name!r} has the name of {taken[variable.name]}",
+                remedy="give the field another name",
+            )
+        taken[variable.name] = "another output field"
+    return variables
+
+
+def _coordinate(field: Field, axis: int, low: int, high: int) -> Coordinate:
+    grid = field.grid
+    on_faces = bool(field.centre[axis])
+    positions = (grid.faces(axis) if on_faces else grid.centres(axis))[low:high]
+    name = grid.axes[axis]
+    place = "cell faces" if on_faces else "cell centres"
+    attributes = {"units": grid.units[axis], "long_name": f"{name} of {place}"}
+    if name in "xyz":
+        attributes["axis"] = name.upper()
+    if field.on is not None:
+        name = f"{name}_{field.name}"  # part of an axis: not the coordinate that other fields have
+    elif on_faces:
+        name = f"{name}_face"
+    return Coordinate(name, positions, attributes)

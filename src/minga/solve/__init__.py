@@ -1,0 +1,1 @@
+"""Methods made from kernels: relaxation, conjugate gradients and multigrid."""

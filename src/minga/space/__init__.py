@@ -1,0 +1,1 @@
+"""Where cells live: boxes, grids, fields, regions, layouts, transfers and boundary fills."""

@@ -1,0 +1,208 @@
+"""What lies beyond the ends of an axis: conditions as small traced functions of the nearest cells inside.
+
+A condition gives the value of ghost cell number `layer` (1 is nearest) of an edge. It is traced like any kernel, so a
+wall vorticity or an electrode is written the same way as a mirror.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from minga.errors import LayoutError
+from minga.lang.expr import Arithmetic, Node, as_node, author_error, cast
+from minga.lang.graph import Interner, KernelGraph, Param, Store
+from minga.lang.kernel import Trace, assemble, tracing
+from minga.space.grid import Grid
+
+if TYPE_CHECKING:
+    from minga.space.field import Field
+
+Side = Literal["low", "high"]
+SIDES: tuple[Side, Side] = ("low", "high")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Condition:
+    """A boundary condition: `value(edge)` is the expression of a ghost cell; `reads` says whether it looks inside."""
+
+    name: str
+    value: Callable[[Edge], object]
+    reads: bool = True
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+ConditionLike = Condition
+BoundaryLike = Condition | Mapping[str | int, "Condition | tuple[Condition, Condition] | Sequence[Condition]"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Conditions of a field: per axis a pair (low, high); None where the axis is periodic or nothing was said."""
+
+    sides: tuple[tuple[Condition | None, Condition | None], ...]
+
+    def at(self, axis: int, side: Side) -> Condition | None:
+        return self.sides[axis][side == "high"]
+
+
+def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Boundary:
+    """A field's conditions from one for all sides, or a mapping of axes to one or two."""
+    if isinstance(value, Boundary):
+        return value
+    none: tuple[Condition | None, Condition | None] = (None, None)
+    if value is None:
+        return Boundary((none,) * grid.ndim)
+    if isinstance(value, Condition):
+        return Boundary(tuple(none if periodic else (value, value) for periodic in grid.periodic))
+    if not isinstance(value, Mapping):
+        raise LayoutError(
+            f"field {name!r}: boundary={value!r} is not a condition",
+            remedy="use mg.fixed(0.0), mg.reflect('edge'), mg.zero_gradient(), mg.custom(...), or a mapping of axes to them",
+        )
+    sides = [none] * grid.ndim
+    for axis, pair in value.items():
+        number = grid.axis(axis)
+        if grid.periodic[number]:
+            raise LayoutError(
+                f"field {name!r}: axis {grid.axes[number]!r} is periodic and has no boundary",
+                remedy="leave the axis out, or make the grid non-periodic along it",
+            )
+        low, high = (pair, pair) if isinstance(pair, Condition) else pair
+        sides[number] = (low, high)
+    return Boundary(tuple(sides))
+
+
+def fixed(value: object) -> Condition:
+    """Ghost cells hold `value`: a number, a register, a function of the ghost's coordinates, or an array over the face."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return Condition("fixed(array)", lambda edge: edge.array(value), reads=False)
+    if callable(value) and not isinstance(value, Arithmetic):
+        function = value
+        return Condition(
+            "fixed(function)",
+            lambda edge: function(*(edge.coordinate(axis) for axis in range(edge.ndim))),
+            reads=False,
+        )
+    return Condition(f"fixed({value!r})", lambda edge: value, reads=False)
+
+
+def reflect(about: Literal["edge", "cell"] = "edge") -> Condition:
+    """A mirror: about the domain's edge (ghost k = cell k-1, zero flux) or about the last cell (ghost k = cell k)."""
+    if about not in ("edge", "cell"):
+        raise LayoutError(f"reflect({about!r})", remedy='reflect about "edge" or "cell"')
+    shift = 1 if about == "edge" else 0
+    return Condition(f"reflect({about!r})", lambda edge: edge[edge.layer - shift])
+
+
+def zero_gradient() -> Condition:
+    """Every ghost cell repeats the last cell inside."""
+    return Condition("zero_gradient()", lambda edge: edge[0])
+
+
+def custom(function: Callable[[Edge], object], name: str = "custom") -> Condition:
+    """A condition of your own: `function(edge)` returns the value of ghost cell `edge.layer`, from `edge[n]` inside."""
+    return Condition(name, function)
+
+
+@dataclass(slots=True)
+class Edge:
+    """A ghost cell while its condition is traced.
+
+    edge[n] is the n-th cell inside, counted from the edge along its normal (0 is nearest); edge.layer counts ghost cells
+    outwards from 1; edge.side is "low" or "high"; edge.field(other)[n] reads another field there.
+    """
+
+    trace: Trace
+    axis: int
+    side: Side
+    layer: int
+    ndim: int
+    fields: list[object] = field(default_factory=list)
+    depth: dict[int, int] = field(default_factory=dict)
+
+    def _read(self, number: int, n: int) -> Node:
+        if not isinstance(n, int) or n < 0:
+            raise author_error(f"edge[{n!r}]", "count cells inside from 0 (nearest to the edge)")
+        self.depth[number] = max(self.depth.get(number, 0), n + 1)
+        step = n + self.layer if self.side == "low" else -(n + self.layer)
+        offsets = tuple(step if axis == self.axis else 0 for axis in range(self.ndim))
+        return Node("read", self.trace.params[number].dtype, data=(number, (1,) * self.ndim, offsets))
+
+    def __getitem__(self, n: int) -> Node:
+        return self._read(0, n)
+
+    def field(self, other: Field) -> Inside:
+        """Another field on the same grid, read at the cells inside this edge."""
+        if other.grid.ndim != self.ndim or other.replicated:
+            raise author_error(f"edge.field({other.name!r})", "use a field of the same grid with all axes")
+        self.trace.params.append(Param(other.name, other.dtype, tuple(range(self.ndim))))
+        self.fields.append(other)
+        return Inside(self, len(self.trace.params) - 1)
+
+    def array(self, values: np.ndarray) -> Node:
+        """Values over the face: one entry for each index along the other axes."""
+        axes = tuple(axis for axis in range(self.ndim) if axis != self.axis)
+        if values.ndim != len(axes):
+            raise author_error(
+                f"a boundary array of {values.ndim} axes on a face of {len(axes)}", "give one value for each cell of the face"
+            )
+        self.trace.params.append(Param("@face", "f8", axes))
+        self.fields.append((axes, np.ascontiguousarray(values, "f8")))
+        return Node("read", "f8", data=(len(self.trace.params) - 1, (1,) * len(axes), (0,) * len(axes)))
+
+    def coordinate(self, axis: int | str) -> Node:
+        """Position of the ghost cell along an axis."""
+        before = len(self.trace.params)
+        node = self.trace.coordinate(self.trace.axis(axis))
+        if len(self.trace.params) > before:
+            self.fields.append(("coordinate", self.trace.axis(axis)))
+        return node
+
+    def index(self, axis: int | str) -> Node:
+        """Index of the ghost cell along an axis (negative or beyond the end along the normal)."""
+        return Node("index", "i8", data=self.trace.axis(axis))
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """Another field beside an edge."""
+
+    edge: Edge
+    number: int
+
+    def __getitem__(self, n: int) -> Node:
+        return self.edge._read(self.number, n)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """The traced condition of one layer of ghost cells: its graph, what its parameters are, how deep it looks inside."""
+
+    graph: KernelGraph
+    operands: tuple[object, ...]
+    depth: int
+    registers: bool
+
+
+def trace_fill(target: Field, axis: int, side: Side, layer: int) -> Fill | None:
+    """The kernel of ghost layer `layer` beyond an end of `target`; None if nothing is said about that end."""
+    condition = target.boundary.at(axis, side)
+    if condition is None:
+        return None
+    ndim = target.grid.ndim
+    trace = Trace(ndim, target.grid.axes, False, 0)
+    trace.params.append(Param(target.name, target.dtype, tuple(range(ndim))))
+    edge = Edge(trace, axis, side, layer, ndim)
+    with tracing(trace):
+        value = cast(as_node(condition.value(edge)), target.dtype)
+    share = Interner()
+    store = Store(0, (1,) * ndim, (0,) * ndim, share(value))
+    graph = assemble(f"{condition.name} of {target.name}", trace, (store,))
+    depth = max(edge.depth.values(), default=0)
+    return Fill(graph, (target, *edge.fields), depth, bool(graph.scalars))

@@ -1,0 +1,160 @@
+"""Half-open integer boxes in the index space of a grid: what regions, blocks, halos and transfers are made of.
+
+A box is plain data in Python integers. Thousands of boxes at once are kept as int64 arrays instead (see
+:mod:`minga.space.layout`); a ``Box`` is what leaves those arrays when a person or a copy loop looks at one of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from minga.errors import LayoutError
+
+__all__ = ["Box", "Point", "Widths", "directions"]
+
+Point = tuple[int, ...]
+"""An index or a translation vector, one integer an axis."""
+
+Widths = int | Sequence[int]
+"""A width an axis, or one width for all axes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """All indices ``i`` with ``lo[a] <= i[a] < hi[a]`` on every axis ``a``; empty where some ``hi[a] <= lo[a]``.
+
+    Axes are ordered as in NumPy: the last one is the innermost, contiguous in memory.
+    """
+
+    lo: Point
+    hi: Point
+
+    def __post_init__(self) -> None:
+        if len(self.lo) != len(self.hi):
+            raise LayoutError(f"a box needs as many low as high ends; found lo={self.lo} and hi={self.hi}")
+
+    @classmethod
+    def of(cls, shape: Iterable[int]) -> Box:
+        """The box of an array of this shape: from index zero to ``shape``."""
+        hi = tuple(int(length) for length in shape)
+        return cls((0,) * len(hi), hi)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.lo)
+
+    @property
+    def shape(self) -> Point:
+        """Indices along each axis, never negative."""
+        return tuple(max(high - low, 0) for low, high in zip(self.lo, self.hi, strict=True))
+
+    @property
+    def size(self) -> int:
+        """Number of indices in the box."""
+        return math.prod(self.shape)
+
+    @property
+    def empty(self) -> bool:
+        """Whether the box holds no index at all."""
+        return any(high <= low for low, high in zip(self.lo, self.hi, strict=True))
+
+    def intersect(self, other: Box) -> Box:
+        """The indices in both boxes; an empty intersection keeps ``hi >= lo`` so that it stays empty when shifted."""
+        lo = tuple(map(max, self.lo, other.lo))
+        return Box(lo, tuple(map(max, lo, map(min, self.hi, other.hi))))
+
+    __and__ = intersect
+
+    def shift(self, vector: Sequence[int]) -> Box:
+        """The box moved by ``vector``."""
+        return Box(
+            tuple(low + v for low, v in zip(self.lo, vector, strict=True)),
+            tuple(high + v for high, v in zip(self.hi, vector, strict=True)),
+        )
+
+    def grow(self, lo: Widths, hi: Widths) -> Box:
+        """The box extended by ``lo`` below and ``hi`` above on each axis; negative widths shrink it."""
+        return Box(
+            tuple(low - w for low, w in zip(self.lo, _per_axis(lo, self.ndim), strict=True)),
+            tuple(high + w for high, w in zip(self.hi, _per_axis(hi, self.ndim), strict=True)),
+        )
+
+    def contains(self, other: Box) -> bool:
+        """Whether every index of ``other`` is in this box (true for an empty ``other``)."""
+        return other.empty or (
+            all(a <= b for a, b in zip(self.lo, other.lo, strict=True))
+            and all(a >= b for a, b in zip(self.hi, other.hi, strict=True))
+        )
+
+    def subtract(self, other: Box) -> list[Box]:
+        """The indices of this box outside ``other``, as at most ``2 * ndim`` disjoint boxes.
+
+        Axis by axis, the slab below and the slab above are cut off, so outer axes give the largest pieces and the
+        order is always the same.
+        """
+        if self.empty:
+            return []
+        common = self.intersect(other)
+        if common.empty:
+            return [self]
+        pieces = []
+        lo, hi = list(self.lo), list(self.hi)
+        for axis in range(self.ndim):
+            if lo[axis] < common.lo[axis]:
+                pieces.append(Box(tuple(lo), (*hi[:axis], common.lo[axis], *hi[axis + 1 :])))
+            if common.hi[axis] < hi[axis]:
+                pieces.append(Box((*lo[:axis], common.hi[axis], *lo[axis + 1 :]), tuple(hi)))
+            lo[axis], hi[axis] = common.lo[axis], common.hi[axis]
+        return pieces
+
+    def hull(self, other: Box) -> Box:
+        """The smallest box that contains both; an empty box adds nothing."""
+        if self.empty:
+            return other
+        if other.empty:
+            return self
+        return Box(tuple(map(min, self.lo, other.lo)), tuple(map(max, self.hi, other.hi)))
+
+    def slices(self, origin: Sequence[int]) -> tuple[slice, ...]:
+        """The box as slices of an array whose element 0 has index ``origin``.
+
+        Raises LayoutError where the box begins below the array: Python would read the negative slice from the far end.
+        """
+        if any(low < o for low, o in zip(self.lo, origin, strict=True)) and not self.empty:
+            raise LayoutError(f"box {self} begins below its array, whose first element is {tuple(origin)}")
+        return tuple(slice(low - o, high - o) for low, high, o in zip(self.lo, self.hi, origin, strict=True))
+
+    def coarsen(self, factor: Widths) -> Box:
+        """The coarse cells whose first fine cell is here: coarse cell ``c`` goes where fine cell ``factor * c`` is."""
+        factors = _per_axis(factor, self.ndim)
+        return Box(
+            tuple(-(-low // f) for low, f in zip(self.lo, factors, strict=True)),
+            tuple(-(-high // f) for high, f in zip(self.hi, factors, strict=True)),
+        )
+
+    def refine(self, factor: Widths) -> Box:
+        """All fine cells of the coarse cells in this box."""
+        factors = _per_axis(factor, self.ndim)
+        return Box(
+            tuple(low * f for low, f in zip(self.lo, factors, strict=True)),
+            tuple(high * f for high, f in zip(self.hi, factors, strict=True)),
+        )
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(f"{low}:{high}" for low, high in zip(self.lo, self.hi, strict=True)) + "]"
+
+    __repr__ = __str__
+
+
+def directions(ndim: int, faces_only: bool) -> list[Point]:
+    """The neighbours of a box: all vectors of -1, 0 and +1 but zero, or only those along one axis, ascending."""
+    around = itertools.product((-1, 0, 1), repeat=ndim)
+    return [d for d in around if (sum(map(abs, d)) == 1 if faces_only else any(d))]
+
+
+def _per_axis(widths: Widths, ndim: int) -> Sequence[int]:
+    return (widths,) * ndim if isinstance(widths, int) else widths

@@ -1,0 +1,142 @@
+"""Many boxes at once, as int64 arrays ``lo`` and ``hi`` of shape (n, ndim): measure, intersect, merge, verify, find."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.space.box import Box, Point
+
+__all__ = ["BoxIndex", "Ints", "first_miscount", "meet", "merge", "volumes"]
+
+Ints = NDArray[np.int64]
+
+_FAN = 16
+"""Children of a node of the index: wide enough that one NumPy call a level is worth its overhead."""
+
+
+def volumes(lo: Ints, hi: Ints) -> Ints:
+    """Number of cells in each box, zero for empty ones."""
+    sizes: Ints = np.prod(np.maximum(hi - lo, 0), axis=1, dtype=np.int64)
+    return sizes
+
+
+def meet(a_lo: Ints, a_hi: Ints, b_lo: Ints, b_hi: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """All pairs of boxes ``a[i]`` and ``b[j]`` that share a cell: arrays i, j and the shared boxes, by i, then by j."""
+    lo = np.maximum(a_lo[:, None], b_lo[None])
+    hi = np.minimum(a_hi[:, None], b_hi[None])
+    i, j = np.nonzero((lo < hi).all(axis=2))
+    return i, j, lo[i, j], hi[i, j]
+
+
+def merge(lo: Ints, hi: Ints, owner: Ints) -> tuple[Ints, Ints, Ints]:
+    """Join boxes of one owner that make up a box together, innermost axis first, until no two can be joined."""
+    count = -1
+    while count != len(owner):
+        count = len(owner)
+        for axis in reversed(range(lo.shape[1])):
+            lo, hi, owner = _merge_along(axis, lo, hi, owner)
+    order = np.lexsort((*lo.T[::-1], owner))
+    return lo[order], hi[order], owner[order]
+
+
+def _merge_along(axis: int, lo: Ints, hi: Ints, owner: Ints) -> tuple[Ints, Ints, Ints]:
+    """Join each run of boxes that touch along ``axis`` and agree in everything else."""
+    across = [a for a in range(lo.shape[1]) if a != axis]
+    same = np.column_stack((owner, lo[:, across], hi[:, across]))
+    order = np.lexsort((lo[:, axis], *same.T))
+    lo, hi, owner, same = lo[order], hi[order], owner[order], same[order]
+    joined = (same[1:] == same[:-1]).all(axis=1) & (lo[1:, axis] == hi[:-1, axis])
+    first = np.concatenate(([True], ~joined))
+    last = np.concatenate((~joined, [True]))
+    return lo[first], hi[last], owner[first]
+
+
+def first_miscount(lo: Ints, hi: Ints, domain: Box) -> tuple[Point, int] | None:
+    """The first cell that is not in exactly one box, and in how many it is; None where the boxes tile the domain.
+
+    A box is the sum over its corners of signed quadrants, so two sets of boxes cover every cell equally often exactly
+    when their signed corners cancel. That needs one sort of the corners and never compares boxes pair by pair. At
+    the first corner that is left over, no other one lies below: its sign is the error in the count there.
+    """
+    ndim = domain.ndim
+    lo = np.concatenate((lo, [domain.lo]))
+    hi = np.concatenate((hi, [domain.hi]))
+    sign = np.concatenate((np.ones(len(lo) - 1, np.int64), [-1]))
+    corners, signs = [], []
+    for ends in itertools.product((False, True), repeat=ndim):
+        corners.append(np.where(ends, hi, lo))
+        signs.append(-sign if sum(ends) % 2 else sign)
+    points, weights = np.concatenate(corners), np.concatenate(signs)
+    order = np.lexsort(points.T[::-1])
+    points, weights = points[order], weights[order]
+    starts = np.flatnonzero(np.concatenate(([True], (points[1:] != points[:-1]).any(axis=1))))
+    totals = np.add.reduceat(weights, starts)
+    wrong = np.flatnonzero(totals)
+    if not len(wrong):
+        return None
+    cell = tuple(points[starts[wrong[0]]].tolist())
+    inside = domain.contains(Box(cell, tuple(c + 1 for c in cell)))
+    return cell, int(totals[wrong[0]]) + inside
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxIndex:
+    """Finds the boxes that meet a box, among very many, in logarithmic time.
+
+    A packed R-tree (Roussopoulos and Leifker 1985): boxes in Morton order, so that neighbours in the list are close
+    in space, with the hulls of each ``_FAN`` in a row on the level above. Boxes may overlap and be of any sizes.
+    """
+
+    order: Ints
+    levels: tuple[tuple[Ints, Ints], ...]
+    """(lo, hi) of the nodes from the sorted boxes up to a level of at most ``_FAN`` hulls."""
+
+    @classmethod
+    def build(cls, lo: Ints, hi: Ints) -> BoxIndex:
+        """The index of boxes none of which is empty."""
+        order = np.argsort(_morton(lo + (hi - lo) // 2), kind="stable")
+        levels = [(lo[order], hi[order])]
+        while len(levels[-1][0]) > _FAN:
+            below_lo, below_hi = levels[-1]
+            starts = np.arange(0, len(below_lo), _FAN)
+            levels.append((np.minimum.reduceat(below_lo, starts), np.maximum.reduceat(below_hi, starts)))
+        return cls(order, tuple(levels))
+
+    def overlapping(self, box: Box) -> Ints:
+        """Numbers of the boxes that share a cell with ``box``, ascending."""
+        return self.visit(box)[0]
+
+    def visit(self, box: Box) -> tuple[Ints, int]:
+        """What :meth:`overlapping` returns, and how many boxes and hulls were looked at to find it."""
+        if box.empty:
+            return np.empty(0, np.int64), 0
+        lo, hi = np.array(box.lo), np.array(box.hi)
+        nodes = np.arange(len(self.levels[-1][0]))
+        seen = 0
+        for depth in reversed(range(len(self.levels))):
+            node_lo, node_hi = self.levels[depth]
+            seen += len(nodes)
+            nodes = nodes[((node_lo[nodes] < hi) & (node_hi[nodes] > lo)).all(axis=1)]
+            if depth:
+                nodes = (nodes[:, None] * _FAN + np.arange(_FAN)).ravel()
+                nodes = nodes[nodes < len(self.levels[depth - 1][0])]
+        return np.sort(self.order[nodes]), seen
+
+
+def _morton(points: Ints) -> Ints:
+    """Position of each point on the Z-order curve through all of them: the bits of its coordinates, interleaved."""
+    ndim = points.shape[1]
+    bits = min(62 // ndim, 16)
+    low = points.min(axis=0, initial=np.iinfo(np.int64).max)
+    extent = max(int((points - low).max(initial=0)), 1)
+    down = max(extent.bit_length() - bits, 0)
+    scaled = (points - low) >> down
+    code = np.zeros(len(points), np.int64)
+    for bit in range(min(bits, extent.bit_length())):
+        for axis in range(ndim):
+            code |= ((scaled[:, axis] >> bit) & 1) << (bit * ndim + ndim - 1 - axis)
+    return code

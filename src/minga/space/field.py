@@ -1,0 +1,204 @@
+"""What a simulation stores: fields on grids, their time levels, registers, and constants the grid supplies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from minga.errors import LayoutError
+from minga.lang.expr import Arithmetic, Node
+from minga.lang.types import DType, as_dtype
+from minga.space.boundary import Boundary, BoundaryLike, as_boundary
+from minga.space.box import Box
+from minga.space.grid import Grid
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Field:
+    """A declared quantity: one value a point of the grid, in `slots` copies (time levels, Krylov bases).
+
+    dtype     one of bool u1 i2 i4 i8 u4 u8 f4 f8
+    slots     copies; slot 0 is `now`, slot 1 `next`, the last one `previous`
+    centre    axes on whose faces the points lie (names or numbers); empty for cells. Face i lies below cell i
+    axes      the grid's axes the field has; a field without all of them is held whole by every rank
+    on        the box of the grid the field exists on
+    boundary  conditions beyond the ends of the axes that are not periodic
+    """
+
+    name: str
+    grid: Grid
+    dtype: DType
+    slots: int
+    centre: tuple[int, ...]
+    axes: tuple[int, ...]
+    on: Box | None
+    boundary: Boundary
+    unit: str
+    description: str
+
+    def __init__(
+        self,
+        name: str,
+        grid: Grid,
+        dtype: object = "f8",
+        *,
+        slots: int = 1,
+        centre: Sequence[str | int] | str = (),
+        axes: Sequence[str | int] | None = None,
+        on: Box | None = None,
+        boundary: BoundaryLike = None,
+        unit: str = "1",
+        description: str = "",
+    ) -> None:
+        put = object.__setattr__
+        faces = {grid.axis(axis) for axis in ((centre,) if isinstance(centre, str) and centre else centre)}
+        put(self, "name", name)
+        put(self, "grid", grid)
+        try:
+            put(self, "dtype", as_dtype(dtype))
+        except ValueError as error:
+            raise LayoutError(f"field {name!r}: {error}") from error
+        put(self, "slots", slots)
+        put(self, "centre", tuple(int(axis in faces) for axis in range(grid.ndim)))
+        put(self, "axes", tuple(range(grid.ndim)) if axes is None else tuple(sorted(grid.axis(a) for a in axes)))
+        put(self, "on", on)
+        put(self, "boundary", as_boundary(boundary, grid, name))
+        put(self, "unit", unit)
+        put(self, "description", description)
+        if slots < 1:
+            raise LayoutError(f"field {name!r} has {slots} slots", remedy="a field has one slot or more")
+        if not self.axes:
+            raise LayoutError(f"field {name!r} has no axes", remedy="a number equal on all ranks is a Register")
+        if on is not None and not grid.points(self.centre).contains(on):
+            raise LayoutError(
+                f"field {name!r} exists on {on}, beyond its grid {grid.points(self.centre)}",
+                remedy="choose a box inside the grid",
+            )
+        if on is not None and len(self.axes) != grid.ndim:
+            raise LayoutError(f"field {name!r} has both axes= and on=", remedy="give it all axes, or no box")
+
+    @property
+    def replicated(self) -> bool:
+        """Whether every rank holds the whole field (it lacks axes of the grid)."""
+        return len(self.axes) != self.grid.ndim
+
+    @property
+    def points(self) -> Box:
+        """The box of all points, along the grid's axes (also those the field lacks)."""
+        return self.grid.points(self.centre) if self.on is None else self.on
+
+    @property
+    def bounds(self) -> Box:
+        """The box of all points along the field's own axes."""
+        return self.project(self.points)
+
+    def project(self, box: Box) -> Box:
+        """A box of the grid seen along the field's own axes."""
+        return Box(tuple(box.lo[a] for a in self.axes), tuple(box.hi[a] for a in self.axes))
+
+    @property
+    def periodic(self) -> tuple[bool, ...]:
+        """Which grid axes wrap around for this field."""
+        return tuple(
+            p and (self.on is None or (self.on.lo[a] == 0 and self.on.hi[a] == self.grid.shape[a]))
+            for a, p in enumerate(self.grid.periodic)
+        )
+
+    def slot(self, index: int) -> Slot:
+        """One of the field's copies; negative numbers count from the last."""
+        if not -self.slots <= index < self.slots:
+            raise LayoutError(
+                f"field {self.name!r} has no slot {index}; it has {self.slots}", remedy="declare it with more slots="
+            )
+        return Slot(self, index % self.slots)
+
+    @property
+    def now(self) -> Slot:
+        return self.slot(0)
+
+    @property
+    def next(self) -> Slot:
+        return self.slot(1)
+
+    @property
+    def previous(self) -> Slot:
+        return self.slot(-1)
+
+    def __repr__(self) -> str:
+        extra = "".join(
+            [
+                f", slots={self.slots}" if self.slots > 1 else "",
+                f", faces={[self.grid.axes[a] for a, c in enumerate(self.centre) if c]}" if any(self.centre) else "",
+                f", axes={[self.grid.axes[a] for a in self.axes]}" if self.replicated else "",
+                f", on={self.on}" if self.on is not None else "",
+                f", unit={self.unit!r}" if self.unit != "1" else "",
+            ]
+        )
+        return f"Field({self.name!r}, {self.dtype}, {'x'.join(map(str, self.bounds.shape))}{extra})"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One copy of a field, by its present position: rotation moves the contents, not the name."""
+
+    field: Field
+    index: int
+
+    def __repr__(self) -> str:
+        return self.field.name if self.field.slots == 1 else f"{self.field.name}[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Register(Arithmetic):
+    """A number equal on all ranks: time, dt, a residual. Kernels read it, reductions and `let` write it."""
+
+    name: str
+    dtype: DType = "f8"
+    initial: bool | int | float = 0
+
+    @property
+    def key(self) -> str:
+        """The register's name as a scalar of a graph."""
+        return self.name if self.name.startswith("@") else f"${self.name}"
+
+    @property
+    def node(self) -> Node:
+        return Node("scalar", self.dtype, data=self.key)
+
+    def __bool__(self) -> bool:
+        raise LayoutError(
+            f"register {self.name!r} has no value while a Program is recorded, so Python cannot decide on it",
+            remedy="use `with P.when(condition):` or `P.repeat(until=condition)`; after a run, engine.read(register)",
+        )
+
+    def __repr__(self) -> str:
+        return f"Register({self.name!r}, {self.dtype})"
+
+
+SEED = Register("@seed", "u8")
+"""The seed behind mg.random()."""
+STEP = Register("@step", "u8")
+"""The step number behind mg.random(): a step program ends with P.let(mg.STEP, mg.STEP + 1)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """Values every rank holds whole: coordinates, boundary arrays. Element [0, ...] of `array` is index `origin`."""
+
+    name: str
+    axes: tuple[int, ...]
+    origin: tuple[int, ...]
+    array: np.ndarray
+
+
+def coordinate_constant(grid: Grid, axis: int, centre: int, margin: int = 16) -> Constant:
+    """Positions of points along an axis, continued evenly beyond both ends by `margin` points."""
+    points = grid.faces(axis) if centre else grid.centres(axis)
+    if centre and grid.periodic[axis]:
+        points = points[:-1]
+    widths = grid.widths(axis)
+    low = points[0] - widths[0] * np.arange(margin, 0, -1)
+    high = points[-1] + widths[-1] * np.arange(1, margin + 1)
+    return Constant(f"@coordinate{axis}", (axis,), (-margin,), np.concatenate([low, points, high]))

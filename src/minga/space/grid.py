@@ -1,0 +1,336 @@
+"""The global grid: how many cells there are, where they lie in the world, and which edges are joined.
+
+Axes are ordered as in NumPy, the last one innermost. Index and coordinate are kept apart: everything that decides who
+owns and who moves which cell uses integer boxes; spacing, origin and units serve kernels, pictures and files.
+"""
+
+from __future__ import annotations
+
+import functools
+import graphlib
+import itertools
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import LayoutError, suggest
+from minga.space.box import Box, Point, Widths
+
+__all__ = ["Floats", "Grid"]
+
+Floats = NDArray[np.float64]
+Spacing = float | Sequence[float] | Floats
+"""Spacing along one axis: the width of every cell, or one width a cell."""
+
+_LETTERS = "wzyx"
+_MAX_NDIM = len(_LETTERS)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Grid:
+    """A structured grid of one to four axes.
+
+    Parameters
+    ----------
+    shape
+        Cells along each axis.
+    axes
+        A name for each axis; by default the last letters of w, z, y, x.
+    spacing
+        Cell width: one number for all axes, or an entry an axis, each a number (uniform) or an array with one
+        width a cell (stretched). Kept as a float or a tuple of floats an axis.
+    origin
+        Coordinate of face 0 along each axis, or one number for all.
+    units
+        Unit of the coordinates along each axis, or one for all; ``"1"`` is dimensionless.
+    periodic
+        Whether the two ends of each axis are joined, or one answer for all.
+    shift
+        A shifted (twisted) torus: for a periodic axis, how many cells one is moved along other periodic axes when one
+        leaves through its high end, as ``{"y": {"x": 5}}`` or ``{"y": (0, 5)}``. Cell ``(y + N, x)`` is cell
+        ``(y, x + 5)``, as in Golly's ``:T30+5,20`` (golly.sourceforge.io/Help/bounded.html). Kept as a vector an axis.
+    label
+        Tells apart grids of equal shape that live on different layouts.
+
+    Raises
+    ------
+    LayoutError
+        Where these do not fit together.
+    """
+
+    shape: Point
+    axes: tuple[str, ...]
+    spacing: tuple[float | tuple[float, ...], ...]
+    origin: tuple[float, ...]
+    units: tuple[str, ...]
+    periodic: tuple[bool, ...]
+    shift: tuple[Point, ...]
+    label: str
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        axes: Sequence[str] | None = None,
+        spacing: float | Sequence[Spacing] = 1.0,
+        origin: float | Sequence[float] = 0.0,
+        units: str | Sequence[str] = "1",
+        periodic: bool | Sequence[bool] = False,
+        shift: Mapping[str | int, Mapping[str | int, int] | Sequence[int]] | Sequence[Sequence[int]] = (),
+        label: str = "",
+    ) -> None:
+        put = object.__setattr__
+        put(self, "shape", _shape(shape))
+        put(self, "label", str(label))
+        put(self, "axes", _names(axes, self.ndim))
+        put(self, "origin", tuple(map(float, _each("origin", origin, self.ndim))))
+        put(self, "units", tuple(map(str, _each("units", units, self.ndim))))
+        put(self, "periodic", tuple(map(bool, _each("periodic", periodic, self.ndim))))
+        widths = _each("spacing", spacing, self.ndim)
+        put(self, "spacing", tuple(_spacing(w, n, a) for w, n, a in zip(widths, self.shape, self.axes, strict=True)))
+        put(self, "shift", self._shift(shift))
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return math.prod(self.shape)
+
+    @property
+    def box(self) -> Box:
+        """The box of all cells."""
+        return Box.of(self.shape)
+
+    @property
+    def twisted(self) -> bool:
+        """Whether crossing some periodic axis also moves along another one."""
+        return any(map(any, self.shift))
+
+    def axis(self, name: str | int) -> int:
+        """The number of an axis given by name or number (negative ones count from the innermost)."""
+        if isinstance(name, str):
+            if name in self.axes:
+                return self.axes.index(name)
+            close = suggest(name, self.axes)
+            raise LayoutError(
+                f"the grid has no axis {name!r}; its axes are {', '.join(self.axes)}",
+                remedy=f"did you mean {close!r}?" if close else None,
+            )
+        if not -self.ndim <= name < self.ndim:
+            raise LayoutError(f"the grid has no axis {name}; it has {self.ndim}, from 0 on ({', '.join(self.axes)})")
+        return name % self.ndim
+
+    def widths(self, axis: str | int) -> Floats:
+        """Width of every cell along an axis, f8 of shape (N,)."""
+        number = self.axis(axis)
+        return np.broadcast_to(np.asarray(self.spacing[number], np.float64), (self.shape[number],)).copy()
+
+    def faces(self, axis: str | int) -> Floats:
+        """Coordinates of the faces between cells along an axis, both ends included, f8 of shape (N + 1,)."""
+        number = self.axis(axis)
+        width = self.spacing[number]
+        if isinstance(width, float):
+            distance = np.arange(self.shape[number] + 1, dtype=np.float64) * width
+        else:
+            distance = np.concatenate(([0.0], np.cumsum(np.asarray(width, np.float64))))
+        return self.origin[number] + distance
+
+    def centres(self, axis: str | int) -> Floats:
+        """Coordinates of the cell centres along an axis, f8 of shape (N,)."""
+        number = self.axis(axis)
+        width = self.spacing[number]
+        if isinstance(width, float):
+            return self.origin[number] + (np.arange(self.shape[number], dtype=np.float64) + 0.5) * width
+        faces = self.faces(number)
+        return 0.5 * (faces[:-1] + faces[1:])
+
+    def points(self, centre: Sequence[int]) -> Box:
+        """The box of all points of a field with one ``centre`` bit an axis.
+
+        Bit 0 is cell centres, N points; bit 1 is cell faces, N + 1 points, or N on a periodic axis, whose last face is
+        its first one.
+        """
+        if len(centre) != self.ndim or any(bit not in (0, 1) for bit in centre):
+            raise LayoutError(f"centre needs a bit (0 cells, 1 faces) for each axis {self.axes}; found {tuple(centre)}")
+        faces = (bit and not p for bit, p in zip(centre, self.periodic, strict=True))
+        return Box.of(n + int(extra) for n, extra in zip(self.shape, faces, strict=True))
+
+    def images(self, reach: Box, points: Box) -> list[Point]:
+        """All periodic translations ``t`` for which ``points`` moved by ``t`` meets ``reach``.
+
+        Images of all points of a periodic axis tile it, so each index of ``reach`` lies in at most one of them, however
+        many periods away. The unmoved one comes first when it is among them, the others in ascending order.
+        """
+        if reach.empty or points.empty:
+            return []
+        found = [(0,) * self.ndim]
+        for axis in self._crossing_order():
+            found = [moved for t in found for moved in self._along(axis, t, reach, points)]
+        return sorted(found, key=lambda t: (any(t), t))
+
+    def coarsen(self, factor: Widths = 2) -> Grid:
+        """The grid of ``ceil(N / factor)`` cells an axis, each the union of ``factor`` fine ones (the last of fewer).
+
+        Raises LayoutError on a shifted torus whose shift is no whole number of coarse cells.
+        """
+        factors = _each("factor", factor, self.ndim)
+        for vector in self.shift:
+            for axis, cells in enumerate(vector):
+                if cells and (cells % factors[axis] or self.shape[axis] % factors[axis]):
+                    raise LayoutError(
+                        f"a torus of {self.shape[axis]} cells along {self.axes[axis]} with a shift of {cells} "
+                        f"cannot be coarsened by {factors[axis]}",
+                        remedy=f"choose lengths and shifts along {self.axes[axis]} that {factors[axis]} divides",
+                    )
+        return replace(
+            self,
+            shape=self.box.coarsen(factors).shape,
+            spacing=tuple(map(_coarse_spacing, self.spacing, self.shape, factors)),
+            shift=tuple(tuple(map(operator.floordiv, vector, factors)) for vector in self.shift),
+        )
+
+    def project(self, axes: Sequence[int]) -> Grid:
+        """The grid along some of the axes, in their order here; shifts from or to other axes are left out."""
+        return Grid(
+            shape=[self.shape[a] for a in axes],
+            axes=[self.axes[a] for a in axes],
+            spacing=[self.spacing[a] for a in axes],
+            origin=[self.origin[a] for a in axes],
+            units=[self.units[a] for a in axes],
+            periodic=[self.periodic[a] for a in axes],
+            shift=[[self.shift[a][b] for b in axes] for a in axes],
+            label=self.label,
+        )
+
+    def relabel(self, label: str) -> Grid:
+        """The same grid under another label."""
+        return replace(self, label=label)
+
+    def __repr__(self) -> str:
+        lengths = " x ".join(f"{n} {a}" for n, a in zip(self.shape, self.axes, strict=True))
+        widths = [f"{w:g}" if isinstance(w, float) else f"{min(w):g}..{max(w):g}" for w in self.spacing]
+        said = [lengths, f"spacing {widths[0] if len(set(widths)) == 1 else ' x '.join(widths)}"]
+        if any(self.origin):
+            said.append(f"origin {self.origin}")
+        if set(self.units) != {"1"}:
+            said.append(f"units {', '.join(self.units)}")
+        if any(self.periodic):
+            said.append("periodic " + ", ".join(itertools.compress(self.axes, self.periodic)))
+        for name, vector in zip(self.axes, self.shift, strict=True):
+            said += [f"{name} shifts {b} by {cells:+d}" for b, cells in zip(self.axes, vector, strict=True) if cells]
+        if self.label:
+            said.append(f"label {self.label!r}")
+        return f"Grid({'; '.join(said)})"
+
+    def _along(self, axis: int, t: Point, reach: Box, points: Box) -> list[Point]:
+        """``t`` plus every number of crossings of ``axis`` that can bring ``points`` onto ``reach`` along it."""
+        period = self.shape[axis] if self.periodic[axis] else 0
+        low, high = points.lo[axis] + t[axis], points.hi[axis] + t[axis]
+        if not period:
+            return [t] if low < reach.hi[axis] and high > reach.lo[axis] else []
+        first = (reach.lo[axis] - high) // period + 1
+        last = -((low - reach.hi[axis]) // period) - 1
+        # Leaving through the high end moves one *by* the shift, so the image beyond it lies *back* by the shift.
+        step = [-cells for cells in self.shift[axis]]
+        step[axis] = period
+        return [tuple(a + k * b for a, b in zip(t, step, strict=True)) for k in range(first, last + 1)]
+
+    def _crossing_order(self) -> list[int]:
+        """The axes, each after those whose crossing moves one along it."""
+        sources = {a: {b for b in range(self.ndim) if self.shift[b][a]} for a in range(self.ndim)}
+        return list(graphlib.TopologicalSorter(sources).static_order())
+
+    def _shift(
+        self, shift: Mapping[str | int, Mapping[str | int, int] | Sequence[int]] | Sequence[Sequence[int]]
+    ) -> tuple[Point, ...]:
+        """The shift as one vector an axis, checked: joins are between periodic axes, and not in a circle."""
+        rows = [[0] * self.ndim for _ in range(self.ndim)]
+        given = shift.items() if isinstance(shift, Mapping) else enumerate(shift)
+        for crossed, vector in given:
+            number = self.axis(crossed)
+            entries = vector.items() if isinstance(vector, Mapping) else enumerate(vector)
+            for along, cells in entries:
+                rows[number][self.axis(along)] = int(cells)
+        for crossed, along in itertools.product(range(self.ndim), repeat=2):
+            if not rows[crossed][along]:
+                continue
+            if crossed == along:
+                raise LayoutError(f"crossing axis {self.axes[crossed]} cannot shift along itself")
+            for axis in (crossed, along):
+                if not self.periodic[axis]:
+                    raise LayoutError(
+                        f"a shift along {self.axes[along]} when crossing {self.axes[crossed]} joins both axes, but "
+                        f"{self.axes[axis]} is not periodic",
+                        remedy=f"make {self.axes[axis]} periodic or leave the shift out",
+                    )
+        vectors = tuple(map(tuple, rows))
+        object.__setattr__(self, "shift", vectors)
+        try:
+            self._crossing_order()
+        except graphlib.CycleError as error:
+            circle = " -> ".join(self.axes[a] for a in error.args[1])
+            raise LayoutError(
+                f"shifts run in a circle ({circle}), so the images of the grid overlap",
+                remedy="shift only one of these axes",
+            ) from None
+        return vectors
+
+
+def _shape(shape: Sequence[int]) -> Point:
+    lengths = tuple(int(n) for n in shape)
+    if not 1 <= len(lengths) <= _MAX_NDIM:
+        raise LayoutError(f"a grid has 1 to {_MAX_NDIM} axes; found shape {lengths}")
+    if min(lengths) < 1:
+        raise LayoutError(f"a grid needs at least one cell along each axis; found shape {lengths}")
+    return lengths
+
+
+def _names(axes: Sequence[str] | None, ndim: int) -> tuple[str, ...]:
+    names = tuple(axes) if axes is not None else tuple(_LETTERS[_MAX_NDIM - ndim :])
+    if len(names) != ndim or len(set(names)) != ndim or not all(isinstance(n, str) and n for n in names):
+        raise LayoutError(f"a grid of {ndim} axes needs {ndim} different axis names; found {names}")
+    return names
+
+
+def _each(what: str, given: Any, ndim: int) -> tuple[Any, ...]:
+    """One entry an axis: ``given`` itself if it has one for each, repeated if it is a single one."""
+    if isinstance(given, str | float | int | bool | np.number | np.bool_):
+        return (given,) * ndim
+    entries = tuple(given)
+    if len(entries) != ndim:
+        raise LayoutError(
+            f"{what} needs one entry for each of {ndim} axes; found {len(entries)}",
+            remedy="give cell widths of a stretched axis as an entry of their own: spacing=[widths]"
+            if what == "spacing"
+            else None,
+        )
+    return entries
+
+
+def _spacing(width: Spacing, length: int, name: str) -> float | tuple[float, ...]:
+    """The spacing along one axis as a float (uniform) or a tuple of one float a cell (stretched)."""
+    values = np.asarray(width, np.float64)
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise LayoutError(f"cell widths along axis {name} must be positive and finite; found {width}")
+    if values.ndim == 0:
+        return float(values)
+    if values.shape != (length,):
+        raise LayoutError(f"axis {name} has {length} cells, but its spacing has shape {values.shape}")
+    return tuple(values.tolist())
+
+
+def _coarse_spacing(width: float | tuple[float, ...], length: int, factor: int) -> float | tuple[float, ...]:
+    if isinstance(width, float):
+        if length % factor == 0:
+            return width * factor
+        width = (width,) * length
+    # Added from left to right: Python's sum() compensates rounding since 3.12, and would give other bits than 3.11.
+    return tuple(functools.reduce(operator.add, width[i : i + factor]) for i in range(0, length, factor))

@@ -1,0 +1,135 @@
+"""How far a run is, for the person who waits: a bar on a terminal, one line a minute elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol, TextIO
+
+__all__ = ["Listener", "LogLines", "Progress", "progress_display", "rate_text", "time_text"]
+
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: ``step`` of ``steps`` after ``seconds``, with ``cells`` in the grid and ``ranks`` at work."""
+
+    step: int
+    steps: int
+    seconds: float
+    cells: int
+    ranks: int
+
+    @property
+    def rate(self) -> float:
+        """Cell updates per second so far."""
+        return self.step * self.cells / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds until the end at the rate so far; None before the first step."""
+        return self.seconds / self.step * (self.steps - self.step) if self.step else None
+
+
+class Listener(Protocol):
+    """Whoever is told how a run goes."""
+
+    def progress(self, progress: Progress) -> None:
+        """Some steps were done."""
+
+    def note(self, text: str) -> None:
+        """Something a person should know."""
+
+
+def rate_text(rate: float) -> str:
+    """Cell updates per second with a unit prefix: ``1.23 Gcells/s``."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rate >= limit:
+            return f"{rate / limit:.3g} {prefix}cells/s"
+    return f"{rate:.3g} cells/s"
+
+
+def time_text(seconds: float) -> str:
+    """A duration: ``42 s``, ``3:07``, ``1:02:03``."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class LogLines:
+    """One line a minute, for logs and batch jobs."""
+
+    def __init__(self, name: str, stream: TextIO, interval: float = _MINUTE) -> None:
+        self._name, self._stream, self._interval = name, stream, interval
+        self._next = time.monotonic() + interval
+
+    def progress(self, progress: Progress) -> None:
+        """Write a line when a minute has passed since the last one."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self._interval
+        left = progress.remaining
+        remaining = "" if left is None else f", {time_text(left)} left"
+        self._write(
+            f"{self._name}: step {progress.step} of {progress.steps} "
+            f"({100 * progress.step / max(1, progress.steps):.0f} %), {rate_text(progress.rate)} on "
+            f"{ranks_text(progress.ranks)}{remaining}"
+        )
+
+    def note(self, text: str) -> None:
+        """Write a note."""
+        self._write(text)
+
+    def _write(self, line: str) -> None:
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+def ranks_text(ranks: int) -> str:
+    """``1 rank``, ``2 ranks``."""
+    return f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"
+
+
+@contextmanager
+def progress_display(name: str, steps: int, stream: TextIO | None = None) -> Iterator[Listener]:
+    """A listener that shows progress on ``stream`` (standard error): a bar if that is a terminal, lines otherwise."""
+    stream = stream or sys.stderr
+    if not stream.isatty():
+        yield LogLines(name, stream)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    console = Console(file=stream)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[ranks]}"),
+    )
+    with RichProgress(*columns, console=console) as bar:
+        task = bar.add_task(name, total=max(1, steps), rate="", ranks="")
+
+        class Bar:
+            def progress(self, progress: Progress) -> None:
+                bar.update(
+                    task,
+                    completed=progress.step,
+                    total=max(1, progress.steps),
+                    rate=rate_text(progress.rate),
+                    ranks=ranks_text(progress.ranks),
+                )
+
+            def note(self, text: str) -> None:
+                console.print(text, highlight=False, markup=False)
+
+        yield Bar()

@@ -1,0 +1,116 @@
+"""Pattern files: RLE with all its irregularities, plain text, and what is said about files that are neither."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from minga.errors import CaseError
+from minga.models.automaton.patterns import read_cells, read_pattern, read_rle, write_rle
+from minga.models.case import examples
+
+GLIDER = [[0, 1, 0], [0, 0, 1], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("text", [
+    "bo$2bo$3o!",
+    "x = 3, y = 3\nbo$2bo$3o!",
+    "x = 3, y = 3, rule = B3/S23\nbob$2bo$3o!",
+    "#N Glider\n#C moves\n#r 23/3\nx=3,y=3,rule=b3/s23\n\nb o $\n2b\no$3\no!",
+    ".A$2.A$3A!",
+    "bo$2bo$3o",
+    "bo$2bo$3o!\nwords after the end",
+    "x = 1, y = 1\nbo$2bo$3o!",
+    "X = 3, Y = 3, rule = Life\r\nbo$2bo$3o!\r\n",
+    "bo$2bo\n# between\n$3o!",
+])  # fmt: skip
+def test_spellings_of_a_glider(text: str) -> None:
+    assert read_rle(text).cells.tolist() == GLIDER
+
+
+def test_the_header_says_the_rule_and_comments_the_rest() -> None:
+    pattern = read_rle("#N name\n#CXRLE Pos=-3,4 Gen=12\n#C two\nx = 2, y = 1, rule = B36/S23:T64,48+3\n2o!")
+    assert (pattern.rule, pattern.bounds) == ("B36/S23", "T64,48+3")
+    assert (pattern.position, pattern.generation) == ((4, -3), 12)
+    assert pattern.comments == ("name", "two")
+    assert pattern.population == 2
+    bare = read_rle("2o!")
+    assert (bare.rule, bare.bounds, bare.position, bare.generation, bare.comments) == (None, None, None, 0, ())
+
+
+def test_a_larger_header_is_a_margin() -> None:
+    assert read_rle("x = 4, y = 2\no!").cells.tolist() == [[1, 0, 0, 0], [0, 0, 0, 0]]
+    assert read_rle("x = 1000000000, y = 1000000000\no!").cells.tolist() == [[1]]
+
+
+def test_rows_are_skipped() -> None:
+    assert read_rle("o3$2o$!").cells.tolist() == [[1, 0], [0, 0], [0, 0], [1, 1]]
+
+
+def test_many_states() -> None:
+    assert read_rle(".AXpApXqAyO!").cells.tolist() == [[0, 1, 24, 25, 48, 49, 255]]
+    assert read_rle("2pA3.B!").cells.tolist() == [[25, 25, 0, 0, 0, 2]]
+
+
+@given(
+    arrays(np.uint8, array_shapes(min_dims=2, max_dims=2, max_side=40), elements=st.sampled_from([0, 0, 0, 1, 1])),
+    st.sampled_from([1, 2, 24, 25, 255]),
+)
+def test_written_patterns_read_back(cells: np.ndarray, largest: int) -> None:
+    cells = cells * np.uint8(largest)
+    text = write_rle(cells, "B36/S23", ("a comment",), 7)
+    pattern = read_rle(text)
+    assert np.array_equal(pattern.cells, cells)
+    assert (pattern.rule, pattern.generation, pattern.comments) == ("B36/S23", 7, ("a comment",))
+    assert max(map(len, text.splitlines())) <= 70
+
+
+def test_empty_patterns() -> None:
+    assert read_rle("!").cells.size == 0
+    assert read_rle("").cells.size == 0
+    assert read_cells("! nothing\n").cells.size == 0
+    assert np.array_equal(read_rle(write_rle(np.zeros((3, 4), "u1"))).cells, np.zeros((3, 4)))
+
+
+def test_write_refuses_what_rle_cannot_hold() -> None:
+    with pytest.raises(ValueError, match="two dimensions"):
+        write_rle(np.zeros(3, "u1"))
+    with pytest.raises(ValueError, match=r"0 \.\. 255"):
+        write_rle(np.full((2, 2), 256))
+
+
+def test_plain_text() -> None:
+    pattern = read_cells("!Name: Glider\n!\n.O\n..O\n*OO\n\n")
+    assert pattern.cells.tolist() == GLIDER
+    assert pattern.comments == ("Name: Glider", "")
+
+
+@pytest.mark.parametrize(("name", "text", "line", "words"), [
+    ("a.rle", "x = 3, y = 3\nbo$\n2bz!", 3, "'z'"), ("a.rle", "pZ!", 1, "'pZ'"), ("a.rle", "yP!", 1, "'yP'"),
+    ("a.rle", "99999999999999o!", 1, "99999999999999 cells"), ("a.rle", "999999o999999$o!", 1, "cells large"),
+    ("a.cells", "!\n.O\n.x\n", 3, "'x'"),
+])  # fmt: skip
+def test_broken_files_name_the_line(tmp_path: Path, name: str, text: str, line: int, words: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(CaseError, match=r"automaton\.init") as caught:
+        read_pattern(tmp_path / name)
+    assert words in str(caught.value)
+    assert f"{name}:{line}" in str(caught.value)
+
+
+def test_a_missing_file() -> None:
+    with pytest.raises(CaseError, match="cannot read"):
+        read_pattern(Path("nowhere.rle"))
+
+
+def test_the_shipped_patterns() -> None:
+    directory = examples()["life"].parent / "patterns"
+    populations = {path.stem: read_pattern(path).population for path in directory.iterdir()}
+    assert populations == {
+        "r-pentomino": 5, "acorn": 7, "diehard": 7, "glider": 5, "gosper-glider-gun": 36,
+    }  # fmt: skip

@@ -1,0 +1,116 @@
+"""Imports go downwards only, and importing minga needs nothing but NumPy and llvmlite."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import minga
+
+SOURCE = Path(minga.__file__).parent
+LAYERS = ("lang", "compile", "space", "engine", "fit", "record", "solve", "models", "view", "cli")
+EVERYWHERE = {"errors"}  # modules of the root that all layers may import
+HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "pydantic", "typer", "rich", "cupy", "pandas", "numcodecs")
+
+
+def modules_imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Line and dotted path of all that a module imports, at any depth of nesting; ``package`` is the one it lies in.
+
+    ``from a import b`` yields both ``a.b`` only, as ``b`` may be a module of ``a``.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, tuple(alias.name.split("."))
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            inside = tuple(node.module.split(".")) if node.module else ()
+            for alias in node.names:
+                yield node.lineno, (*base, *inside, alias.name)
+
+
+def upward_imports(path: Path, source: Path) -> list[str]:
+    """The imports of one file that break the direction, as text a person can act on."""
+    parts = path.relative_to(source).with_suffix("").parts
+    package = (source.name, *parts[:-1])
+    own = parts[0]
+    if own in ("__init__", "__main__"):
+        return []  # the root offers names of all layers; what that costs is tested below
+    problems = []
+    for line, name in modules_imported(ast.parse(path.read_text(), str(path)), package):
+        if name[0] != source.name or len(name) == 1:
+            continue
+        other = name[1]
+        if other in EVERYWHERE or (own in LAYERS and other in LAYERS and LAYERS.index(other) <= LAYERS.index(own)):
+            continue
+        target = ".".join(name)
+        if other in LAYERS and own in LAYERS:
+            problems.append(f"{path}:{line}: {own} may not import {target}: {other} lies above {own}")
+        elif own in EVERYWHERE:
+            problems.append(f"{path}:{line}: {own} is imported by all, so it may import nothing of {source.name}")
+        else:
+            problems.append(f"{path}:{line}: {target} is no layer; import from the module that defines it")
+    return problems
+
+
+def test_imports_go_downwards_only() -> None:
+    files = sorted(SOURCE.rglob("*.py"))
+    assert len(files) > len(LAYERS)
+    problems = [problem for path in files for problem in upward_imports(path, SOURCE)]
+    assert not problems, "\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("lang/a.py", "import minga.space.box"),
+        ("lang/a.py", "from minga.space import box"),
+        ("lang/a.py", "def f():\n    from ..engine import bind"),
+        ("models/x/a.py", "from ...view import plots"),
+        ("lang/a.py", "from minga import view"),
+        ("lang/a.py", "from minga import kernel"),
+        ("space/__init__.py", "from .. import cli"),
+        ("errors.py", "from .lang import expr"),
+    ],
+)
+def test_a_wrong_direction_is_noticed(tmp_path: Path, file: str, text: str) -> None:
+    path = tmp_path / "minga" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert len(upward_imports(path, tmp_path / "minga")) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (
+            "engine/a.py",
+            "from ..lang.expr import Expr\nimport minga.space.box\nfrom . import bind\nfrom .. import errors",
+        ),
+        ("models/x/a.py", "from ..y import b\nfrom ...errors import MingaError\nimport numpy.fft"),
+        ("space/__init__.py", "from .box import Box\nfrom ..compile import llvm"),
+    ],
+)
+def test_a_right_direction_is_accepted(tmp_path: Path, file: str, text: str) -> None:
+    path = tmp_path / "minga" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert upward_imports(path, tmp_path / "minga") == []
+
+
+def test_packages_are_known() -> None:
+    found = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    assert found <= set(LAYERS), f"add the new layer to the order in this file: {sorted(found - set(LAYERS))}"
+
+
+def test_importing_minga_is_light() -> None:
+    code = "import sys, minga; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(result.stdout.split())
+    assert "minga" in loaded
+    assert not loaded & set(HEAVY), "import these in the functions that use them"

@@ -1,0 +1,79 @@
+"""Pictures: which frames, which plane, and that what is drawn can be looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from minga.errors import RunError
+from minga.record.store import FrameStore
+from minga.record.variables import variable_of, variables_of
+from minga.space.field import Field
+from minga.space.grid import Grid
+from minga.view.pictures import chosen_frames, draw, draw_run, plane
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "expected"),
+    [(0, 12, []), (1, 12, [0]), (3, 12, [0, 1, 2]), (101, 5, [0, 25, 50, 75, 100]), (9, 1, [8]), (9, 2, [0, 8])],
+)
+def test_first_and_last_are_among_the_chosen_frames(count: int, most: int, expected: list[int]) -> None:
+    assert chosen_frames(count, most) == expected
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u1", "i4", "u8", "f4", "f8"])
+@pytest.mark.parametrize("shape", [(7,), (5, 9), (4, 5, 6), (2, 3, 4, 5), (1, 1), (2, 700)])
+def test_every_field_can_be_drawn(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
+    field = Field("u", Grid(shape), dtype, unit="K")
+    values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    variable = variable_of(field)
+    draw(tmp_path / "u.png", values, "u", variable.coordinates, variable.attributes, title="step 0")
+    image = imread(tmp_path / "u.png")
+    assert image.shape[0] >= 100
+    assert image.shape[1] >= 100
+    assert [p.name for p in tmp_path.iterdir()] == ["u.png"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+def test_values_without_a_range_can_be_drawn(tmp_path: Path, value: float) -> None:
+    variable = variable_of(Field("u", Grid((3, 4))))
+    draw(tmp_path / "u.png", np.full((3, 4), value), "u", variable.coordinates, variable.attributes)
+    assert (tmp_path / "u.png").stat().st_size > 0
+
+
+def test_few_states_are_drawn_crisp(tmp_path: Path) -> None:
+    """A checkerboard has its two colours and hardly any between them."""
+    variable = variable_of(Field("cell", Grid((40, 40)), "u1"))
+    values = (np.indices((40, 40)).sum(axis=0) % 2).astype("u1")
+    draw(tmp_path / "c.png", values, "cell", variable.coordinates, variable.attributes)
+    pixels = np.round(imread(tmp_path / "c.png")[..., :3] * 255).astype(int).reshape(-1, 3)
+    dark = (abs(pixels - [0x1F, 0x3B, 0x57]).max(axis=1) <= 2).sum()
+    light = (abs(pixels - [0xF7, 0xF5, 0xEF]).max(axis=1) <= 2).sum()
+    assert dark > 10_000
+    assert 0.8 < dark / light < 1.25
+
+
+def test_a_middle_slice_is_shown_of_three_axes() -> None:
+    variable = variable_of(Field("u", Grid((5, 3, 4), spacing=2.0)))
+    values = np.arange(60.0).reshape(5, 3, 4)
+    image, axes, where = plane(values, variable.coordinates)
+    assert (image == values[2]).all()
+    assert [a.name for a in axes] == ["y", "x"]
+    assert where == ["z = 5"]
+
+
+def test_pictures_of_a_run(tmp_path: Path) -> None:
+    fields = [Field("a", Grid((8, 8)), "u1"), Field("b", Grid((8, 8)))]
+    store = FrameStore(tmp_path / "fields.zarr", variables_of(fields), {})
+    for step in range(0, 101, 10):
+        store.append(step, {"a": np.zeros((8, 8), "u1"), "b": np.full((8, 8), step, "f8")})
+    drawn = draw_run(store.path, tmp_path / "pictures", most=3)
+    assert [p.name for p in drawn] == [f"{name}-{step:03d}.png" for name in "ab" for step in (0, 50, 100)]
+    assert draw_run(store.path, tmp_path / "none", most=0) == []
+    assert not (tmp_path / "none").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="cannot write"):
+        draw_run(store.path, tmp_path / "file")
