@@ -96,4 +96,4 @@ def test_command_lines() -> None:
     assert Launcher(Path("/x/mpiexec"), "MPICH").command(3) == ["/x/mpiexec", "-launcher", "fork", "-n", "3"]
     words = Launcher(Path("/x/mpirun"), "Open MPI").command(3)
     assert words[:3] == ["/x/mpirun", "-n", "3"]
-    assert ["--bind-to", "none"] == words[-2:]
+    assert words[-2:] == ["--bind-to", "none"]

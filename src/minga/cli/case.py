@@ -83,12 +83,12 @@ class Case:
         table = copy.deepcopy(self.resolved(ranks))
         with disk_errors(directory.inputs):
             if _is_file(base, table["model"]) and str(table["model"]).endswith(".py"):
-                table["model"] = _keep(base / table["model"], directory)
+                table["model"] = _keep(base, table["model"], directory)
                 table |= {section_name(table["model"]): table.pop(self.section, None)}
             section = table.get(section_name(str(table["model"]))) or {}
             for key, value in section.items():
                 if _is_file(base, value):
-                    section[key] = _keep(base / value, directory)
+                    section[key] = _keep(base, value, directory)
         shape = " x ".join(map(str, self.model.grid.shape))
         write_whole(directory.case, f"# The case as it was run, on a grid of {shape} cells.\n" + dump(table))
 
@@ -252,8 +252,9 @@ def _override(text: str) -> tuple[str, object]:
     if not equals or not key.strip():
         raise CaseError(f"expected KEY=VALUE, found {text!r}", key="--set", remedy="such as --set run.steps=10")
     parsed = parse_value(value.strip())
-    if isinstance(parsed, str) and parsed and Path(parsed).is_file():
-        parsed = str(Path(parsed).resolve())  # on a command line, files are relative to where the person is
+    if _is_file(Path(), parsed):
+        file, name = _split(str(parsed))
+        parsed = str(Path(file).resolve()) + name  # on a command line, files are relative to where the person is
     return key.strip(), parsed
 
 
@@ -293,13 +294,21 @@ def _short(path: Path) -> str:
 
 
 def _is_file(base: Path, value: object) -> bool:
-    return isinstance(value, str) and value != "" and len(value) < 1000 and (base / value).is_file()
+    return isinstance(value, str) and 0 < len(value) < 1000 and (base / _split(value)[0]).is_file()
 
 
-def _keep(path: Path, directory: RunDirectory) -> str:
-    """Copy an input file into the run's directory; its name relative to there."""
+def _split(value: str) -> tuple[str, str]:
+    """``file.py:name`` as the file and ``:name``."""
+    file, colon, name = value.rpartition(":")
+    return (file, colon + name) if file.endswith(".py") else (value, "")
+
+
+def _keep(base: Path, value: str, directory: RunDirectory) -> str:
+    """Copy an input file into the run's directory; how the case there names it."""
     directory.inputs.mkdir(exist_ok=True)
-    target = directory.inputs / path.name
-    if not (target.exists() and target.samefile(path)):
-        shutil.copyfile(path, target)
-    return target.relative_to(directory.path).as_posix()
+    file, name = _split(value)
+    source = base / file
+    target = directory.inputs / source.name
+    if not (target.exists() and target.samefile(source)):
+        shutil.copyfile(source, target)
+    return target.relative_to(directory.path).as_posix() + name

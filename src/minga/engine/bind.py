@@ -14,7 +14,7 @@ import numpy as np
 from minga.compile.abi import offsets
 from minga.compile.llvm import Compiled, compile_kernel
 from minga.engine import command as cmd
-from minga.engine.comm import Comm
+from minga.engine.comm import Channel, Comm
 from minga.engine.exchange import BoundExchange, bind_exchange, bind_move
 from minga.engine.helpers import HelperKernels, helper_addresses
 from minga.engine.infer import Begin, Boundaries, Branch, Exchange, Finish, Item, Loop, Schedule, Stage
@@ -45,7 +45,7 @@ class Binding:
     """A bound Program. `keep` holds every array whose address the commands contain."""
 
     commands: list[cmd.Command]
-    channels: list[cmd.Channel]
+    channels: list[Channel]
     reason: np.ndarray
     place: np.ndarray
     places: list[str]
@@ -66,10 +66,10 @@ class Binder:
     next_tag: Callable[[], int]
     pending: list[Callable[[], cmd.Command]] = field(default_factory=list)
     keep: list[object] = field(default_factory=list)
-    channels: list[cmd.Channel] = field(default_factory=list)
+    channels: list[Channel] = field(default_factory=list)
     exchanges: dict[int, BoundExchange] = field(default_factory=dict)
-    open: list[cmd.Channel] = field(default_factory=list)
-    stubs: list[tuple[Label, int, list[cmd.Channel]]] = field(default_factory=list)
+    open: list[Channel] = field(default_factory=list)
+    stubs: list[tuple[Label, int, list[Channel]]] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
     reason: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     place: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))

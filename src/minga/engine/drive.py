@@ -94,7 +94,10 @@ def observe(model: Model, engine: Engine) -> dict[str, Any]:
     if model.observe is None:
         return {}
     engine.run(model.observe)
-    return {name: engine.read(register) for name, register in model.observables.items()}
+    return {
+        name: [engine.read(register) for register in item] if isinstance(item, tuple) else engine.read(item)
+        for name, item in model.observables.items()
+    }
 
 
 def _next_chunk(count: int, elapsed: float) -> int:

@@ -43,6 +43,15 @@ class Outcome:
         return self.ok
 
 
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Where this rank's time went since the engine was made: seconds by category, messages and bytes it sent."""
+
+    seconds: Mapping[str, float]
+    messages: int
+    bytes: int
+
+
 @dataclass(slots=True)
 class _Prepared:
     """A Program ready to run, and what is valid after it."""
@@ -92,7 +101,7 @@ class Engine:
         self.workers = Workers(threads, cpus=cpus)
         self.native = native and unsupported(self.comm, self.workers) is None
         self.storage = Storage(dict(layouts), self.comm.rank)
-        self.ledger = new_ledger()
+        self.booked = new_ledger()
         self.messages = np.zeros(2, np.int64)
         self.stop = np.zeros(1, np.int64)
         self._kernels: dict[tuple[str, bool], Compiled] = {}
@@ -161,6 +170,12 @@ class Engine:
                 whole[box.slices(target.bounds.lo)] = values
         return whole
 
+    @property
+    def ledger(self) -> Ledger:
+        """Where this rank's time went."""
+        seconds = {c.name.lower(): float(self.booked[0, c]) * 1e-9 for c in cmd.Category}
+        return Ledger(seconds, int(self.messages[0]), int(self.messages[1]))
+
     # Running -------------------------------------------------------------------------------------------------------
     def run(self, program: Program, times: int = 1) -> Outcome:
         """Run a Program `times` times in a row (one loop, without Python between)."""
@@ -177,7 +192,7 @@ class Engine:
         if prepared.native is not None:
             code = prepared.native.run()
         else:
-            code = interpret(prepared.binding.commands, self.comm, self.workers, self.ledger, self.stop)
+            code = interpret(prepared.binding.commands, self.comm, self.workers, self.booked, self.stop)
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         if code == NOT_FINITE:
@@ -207,7 +222,7 @@ class Engine:
         native = None
         if self.native:
             self.workers.reserve(binding.scratch_bytes)
-            native = NativeLoop(binding.commands, self.comm, self.workers, self.ledger, self.stop)
+            native = NativeLoop(binding.commands, self.comm, self.workers, self.booked, self.stop)
         prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native)
         return prepared
 

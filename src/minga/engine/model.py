@@ -20,7 +20,7 @@ class Model:
     initial      values of slot 0 by field name: a number, a global array, or a function of a Box
     output       names of the fields that snapshots hold (default: all with all axes)
     observe      a Program whose registers are the observables
-    observables  registers by the name people see
+    observables  registers by the name people see; several of them (a histogram) become a list
     registers    initial values of registers by name
     """
 
@@ -31,7 +31,7 @@ class Model:
     initial: Mapping[str, FieldValue] = field(default_factory=dict)
     output: tuple[str, ...] = ()
     observe: Program | None = None
-    observables: Mapping[str, Register] = field(default_factory=dict)
+    observables: Mapping[str, Register | tuple[Register, ...]] = field(default_factory=dict)
     registers: Mapping[Register, bool | int | float] = field(default_factory=dict)
     parameters: Mapping[str, object] = field(default_factory=dict)
     seed: int = 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from minga.engine import command as cmd
-from minga.engine.comm import Envelope
+from minga.engine.comm import Channel, Envelope
 from minga.engine.exchange import _dense, _place, _word, copy_commands
 from minga.engine.helpers import Copy as BoxCopy
 from minga.engine.helpers import Place
@@ -71,7 +71,7 @@ def bind_sweep(binder: Binder, apply: Apply) -> None:
         for source in sources
         if units[source].owner != units[target].owner
     }
-    sending: list[cmd.Channel] = []
+    sending: list[Channel] = []
     for number in in_order(units, before):
         unit = units[number]
         sources = [s for s in before[number] if units[s].block != unit.block]
@@ -217,7 +217,7 @@ def _copies(source: Unit, target: Unit, upstream: Sequence[Upstream]) -> list[tu
     return result
 
 
-def _send(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upstream], tag: int) -> cmd.Channel:
+def _send(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upstream], tag: int) -> Channel:
     copies = _copies(source, target, upstream)
     buffer = _buffer(copies)
     word = _word(buffer, binder.keep)

@@ -128,7 +128,7 @@ def _interval(graph: KernelGraph, node: Node, known: dict[int, Interval]) -> Int
         return known[id(graph.locals[data[0]])]
     if node.op == "cast":
         source = node.args[0]
-        return known[id(source)] if not is_float(source.dtype) and _fits(known[id(source)], node.dtype) else full
+        return known[id(source)] if not is_float(source.dtype) else full
     rule = _RULES.get(node.op)
     if rule is None or node.dtype == "bool":
         return full
@@ -148,7 +148,7 @@ def _corners(operation: Callable[[int, int], int]) -> Callable[[Interval, Interv
 
 def _absolute(a: Interval) -> Interval:
     low, high = sorted((abs(a[0]), abs(a[1])))
-    return low, high
+    return (0 if a[0] <= 0 <= a[1] else low), high
 
 
 def _and(a: Interval, b: Interval) -> Interval | None:

@@ -50,19 +50,14 @@ class Outcome:
     steps: int
     """Steps that were done."""
     seconds: float
-    """Wall time of these steps, output included."""
-    cells: int
+    """Wall time of these steps, without output."""
+    cells_per_second: float
     digest: str
     """Fingerprint of the last state, 16 hexadecimal digits: see :mod:`minga.record.digest`."""
     observables: dict[str, Any]
     stopped: bool
     """Whether somebody asked to stop before the last step."""
     ledger: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def cells_per_second(self) -> float:
-        """Cell updates per second."""
-        return self.steps * self.cells / self.seconds if self.seconds > 0 else 0.0
 
 
 def execute(
@@ -89,9 +84,9 @@ def execute(
     stop
         Asked on every rank now and then; where it says yes on any, all stop at the same step.
     """
-    layout = parse_layout(settings.layout, model.grid.box, comm.size)
+    grids = dict.fromkeys((model.grid, *(item.grid for item in model.fields)))
     engine = Engine(
-        {model.grid: layout},
+        {grid: parse_layout(settings.layout, grid.box, comm.size) for grid in grids},
         comm=comm,
         threads=settings.threads,
         halo_depth=settings.halo_depth,
@@ -117,13 +112,12 @@ def execute(
         on_progress=progress,
         stop=stop,
     )
-    seconds = time.perf_counter() - started
     return Outcome(
         steps=result.steps,
-        seconds=seconds,
-        cells=model.grid.size,
+        seconds=result.seconds,
+        cells_per_second=result.cells_per_second,
         digest=state_digest(engine, fields),
-        observables=result.observables,
+        observables=dict(result.observables),
         stopped=result.steps < settings.steps,
         ledger=comm.gather(ledger_entry(engine)) or [],
     )
@@ -131,7 +125,10 @@ def execute(
 
 def state_digest(engine: Engine, fields: Sequence[Field]) -> str:
     """The digest of the present state of fields; collective, equal on all ranks."""
-    mine = digest_of_blocks([(field.bounds, engine.blocks(field)) for field in fields])
+    mine = digest_of_blocks(
+        # Of a field that every rank holds whole, one copy counts.
+        [(f.bounds, engine.blocks(f) if engine.comm.rank == 0 or not f.replicated else ()) for f in fields]
+    )
     words = np.array([mine], np.uint64).view(np.int64)
     engine.comm.allreduce(words, "sum")
     return f"{int(words.view(np.uint64)[0]):016x}"
