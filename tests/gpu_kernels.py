@@ -13,9 +13,10 @@ from minga.compile.exact import Words, empty_accumulator
 from minga.compile.numpy import BoundArray, evaluate
 from minga.lang import functions as mg
 from minga.lang import math
+from minga.lang.cell import local
 from minga.lang.expr import bitcast, cast, fused_multiply_add
 from minga.lang.graph import KernelGraph
-from minga.lang.kernel import Kernel, ScalarType, Signature, infer_signature, local
+from minga.lang.kernel import Kernel, ScalarType, Signature, infer_signature
 from minga.lang.random import random, random_bits
 from minga.lang.types import DTYPES, integer_range, is_float
 

@@ -62,7 +62,7 @@ def _slow(module: ir.Module) -> Code:
     args, tile, _ = code.arguments
     value = code.variable(tile)
     with code.loop(code.load(args + 8)):
-        value.set(value.get() * 6364136223846793005 + 1442695040888963407)
+        value.set((value.get() ^ value.get().shift_in_zeros(29)) * 6364136223846793005)
     place = code.load(args) + tile * 8
     code.store(code.load(place) + 1 + value.get().equals(12345), place)  # an unlikely value: the work must be done
     code.finish()

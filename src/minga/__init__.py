@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minga.compile.explain import Kernel, kernel
 from minga.engine.comm import MPIComm, SerialComm, run_virtual
 from minga.engine.drive import Result, drive
 from minga.engine.engine import Engine, Outcome
@@ -18,10 +19,10 @@ from minga.errors import (
     ProgramError,
     RunError,
 )
+from minga.lang.cell import local
 from minga.lang.expr import cast, where
 from minga.lang.expr import fused_multiply_add as fma
 from minga.lang.functions import abs, argmax, argmin, coordinate, count, flush, index, max, min, sqrt, sum
-from minga.lang.kernel import Kernel, kernel, local
 from minga.lang.math import cos, exp, expm1, log, log1p, sin, tanh
 from minga.lang.neighbourhood import circular, hex, moore, offsets, von_neumann
 from minga.lang.random import random, random_bits
@@ -32,6 +33,72 @@ from minga.space.box import Box
 from minga.space.field import SEED, STEP, Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import Layout
+
+__all__ = [
+    "SEED",
+    "STEP",
+    "Box",
+    "CaseError",
+    "Engine",
+    "Field",
+    "Grid",
+    "Kernel",
+    "KernelError",
+    "LaunchError",
+    "Layout",
+    "LayoutError",
+    "MPIComm",
+    "MingaError",
+    "Model",
+    "Outcome",
+    "Program",
+    "ProgramError",
+    "Register",
+    "Result",
+    "Rule",
+    "RunError",
+    "SerialComm",
+    "Slot",
+    "abs",
+    "argmax",
+    "argmin",
+    "automaton",
+    "cast",
+    "circular",
+    "coordinate",
+    "cos",
+    "count",
+    "custom",
+    "drive",
+    "exp",
+    "expm1",
+    "fixed",
+    "flush",
+    "fma",
+    "hex",
+    "index",
+    "kernel",
+    "local",
+    "log",
+    "log1p",
+    "max",
+    "min",
+    "moore",
+    "offsets",
+    "random",
+    "random_bits",
+    "reflect",
+    "rule",
+    "run",
+    "run_virtual",
+    "sin",
+    "sqrt",
+    "sum",
+    "tanh",
+    "von_neumann",
+    "where",
+    "zero_gradient",
+]
 
 
 def __getattr__(name: str) -> Any:

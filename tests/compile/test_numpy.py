@@ -14,9 +14,10 @@ from minga.compile.abi import ACCUMULATOR_WORDS
 from minga.compile.exact import add_exactly, combine, empty_accumulator, finish
 from minga.compile.numpy import BoundArray, evaluate, run_sums
 from minga.lang import functions as mg
+from minga.lang.cell import local
 from minga.lang.expr import bitcast, cast, fused_multiply_add
 from minga.lang.graph import KernelGraph
-from minga.lang.kernel import Kernel, ScalarType, Signature, infer_signature, local
+from minga.lang.kernel import Kernel, ScalarType, Signature, infer_signature
 
 
 def graph_of(function, *fields, ndim=1, scalars=(), **options) -> KernelGraph:

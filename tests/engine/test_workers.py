@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def test_scratch_is_aligned_and_grows(native: bool) -> None:
                 assert words[2] >= size
                 spans.append((words[1], words[1] + words[2]))
             spans.sort()
-            assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:]))
+            assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
 
 
 @pytest.mark.parametrize("native", TEAMS)

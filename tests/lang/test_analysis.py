@@ -23,9 +23,10 @@ from minga.lang.analysis import (
     reads,
     traffic,
 )
+from minga.lang.cell import local
 from minga.lang.expr import Node, as_node, cast, fused_multiply_add, shift
 from minga.lang.graph import KernelGraph
-from minga.lang.kernel import Kernel, ScalarType, Signature, infer_signature, local
+from minga.lang.kernel import Kernel, ScalarType, Signature, infer_signature
 from minga.lang.narrow import intervals, narrow
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
+import pytest
 
 from minga.engine.comm import Envelope, MPIComm
 from minga.engine.command import Allreduce, Call, Category, Command, Count, End, Kernel, Start, Wait
@@ -18,7 +19,6 @@ from minga.engine.native import NativeLoop, unsupported
 from minga.engine.workers import Workers
 from minga.errors import RunError
 from native_kernels import kernels
-
 
 
 class Ring:
@@ -133,14 +133,13 @@ def check_mpi_errors_are_run_errors(comm: MPIComm) -> None:
     peer = (comm.rank + 1) % comm.size
     back = (comm.rank - 1) % comm.size
     channel = comm.channel([Envelope(peer, sent)], [Envelope(back, room)], 0)
-    with Workers() as workers, NativeLoop([Start(channel), Wait(channel), End(0)], comm, workers) as loop:
-        try:
-            loop.run()
-        except RunError as error:
-            assert "MPI reports an error" in str(error)
-            assert "command 1, Wait" in str(error)
-        else:
-            raise AssertionError("the error was not noticed")
+    with (
+        Workers() as workers,
+        NativeLoop([Start(channel), Wait(channel), End(0)], comm, workers) as loop,
+        pytest.raises(RunError, match="MPI reports an error") as caught,
+    ):
+        loop.run()
+    assert "command 1, Wait" in str(caught.value)
 
 
 def check_functions_are_found(comm: MPIComm) -> None:

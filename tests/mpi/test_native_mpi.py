@@ -23,7 +23,8 @@ def test_the_native_loop_equals_the_interpreter(ranks: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "check", ["runs_again_and_frees", "without_persistent_collectives", "mpi_errors_are_run_errors", "functions_are_found"]
+    "check",
+    ["runs_again_and_frees", "without_persistent_collectives", "mpi_errors_are_run_errors", "functions_are_found"],
 )
 def test_two_ranks(check: str) -> None:
     assert run_ranks(2, SCRIPT, check).check().out == ["ok\n"] * 2

@@ -19,7 +19,7 @@ def test_rates(rate: float, text: str) -> None:
     assert rate_text(rate) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(4.2, "4 s"), (187, "3:07"), (3723, "1:02:03")])
+@pytest.mark.parametrize(("seconds", "text"), [(0.852, "0.85 s"), (42.1, "42 s"), (187, "3:07"), (3723, "1:02:03")])
 def test_times(seconds: float, text: str) -> None:
     assert time_text(seconds) == text
 

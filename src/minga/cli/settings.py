@@ -37,4 +37,4 @@ class OutputSettings(BaseModel):
     fields: Annotated[
         tuple[str, ...] | None, Field(min_length=1, description="names of the fields to keep; left out, all of them")
     ] = None
-    pictures: Annotated[int, Field(ge=0, description="pictures of each field at most; 0 draws none")] = 12
+    pictures: Annotated[int, Field(ge=0, description="pictures of each field at most; 0 draws none")] = 16

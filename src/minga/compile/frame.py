@@ -9,7 +9,6 @@ from minga.lang.graph import KernelGraph
 from minga.lang.types import DType, itemsize
 
 
-
 class Frame:
     """Registers loaded once at the kernel's entry from `%args`, `%tile` and `%worker`."""
 

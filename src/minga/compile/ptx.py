@@ -74,9 +74,9 @@ def print_ptx_ir(graph: KernelGraph, *, reductions: bool = True) -> str:
 
 def gpu_graph(graph: KernelGraph, *, reductions: bool = True) -> KernelGraph:
     """The graph that is printed: locals written out, and every operation one that the GPU has."""
-    mapping(graph)
     if not reductions:
         graph = replace(graph, reductions=())
+    mapping(graph)  # refuses what a GPU cannot run
     return lower(inline_locals(graph))
 
 

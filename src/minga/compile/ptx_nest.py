@@ -79,8 +79,29 @@ class Nest:
         if d == 0 and self.plan.coloured:
             start = text.add(start, self._off_colour({**index, axis: start}))
             place, step = text.mul(place, 2), text.mul(step, 2)
-        with text.loop(text.add(start, place), frame.hi[axis], step) as here:
+        with self._in_turn(text.add(start, place), frame.hi[axis], step) as here:
             yield {axis: here}
+
+    @contextmanager
+    def _in_turn(self, start: str, stop: str, step: str) -> Iterator[str]:
+        """`for index in range(start, stop, step)` over what falls to one thread: one index, mostly.
+
+        The empty assembly hides from LLVM how the index goes on, so that it keeps no register for each address that
+        could be stepped along.
+        """
+        text = self.text
+        position = variable(text, "i64", start)
+        head, body, done = (text.fresh(stem) for stem in ("head", "body", "done"))
+        text.emit(f"br label %{head}")
+        text.start(head)
+        index = text.let(f"load i64, ptr {position}", "i")
+        text.emit(f"br i1 {text.let(f'icmp slt i64 {index}, {stop}')}, label %{body}, label %{done}")
+        text.start(body)
+        yield index
+        hidden = text.let(f'call i64 asm "", "=l,0"(i64 {index})')
+        text.emit(f"store i64 {text.let(f'add i64 {hidden}, {step}')}, ptr {position}")
+        text.emit(f"br label %{head}")
+        text.start(done)
 
     def _off_colour(self, index: Index) -> str:
         """0 if the cell has the colour to visit, else 1."""
@@ -101,7 +122,7 @@ class Nest:
         first, stop = self._run_range()
         start = text.add(first, text.let(f"lshr i64 {warp}, 3"))
         within = text.let(f"lshr i64 {text.sub(place, warp)}, 3")
-        with text.loop(start, stop, text.let(f"lshr i64 {self.frame.places[0]}, 3")) as run:
+        with self._in_turn(start, stop, text.let(f"lshr i64 {self.frame.places[0]}, 3")) as run:
             true = text.add(text.mul(text.add(run, within), RUN), lane)
             yield {self.last: text.sub(true, self.frame.shift[self.last])}
 

@@ -26,7 +26,7 @@ from minga.engine.storage import Storage
 from minga.engine.sweep import bind_sweep
 from minga.engine.tiles import tile_shape
 from minga.lang.graph import KernelGraph
-from minga.space.field import Constant, Register, Slot
+from minga.space.field import Constant, Field, Register, Slot
 
 UNBOUNDED: Final = (1 << 63) - 1
 NOT_FINITE: Final = REASONS.index("not finite")
@@ -199,7 +199,9 @@ class Binder:
     def let(self, let: Let) -> None:
         memory = self.storage.of(let.register)
         slot = np.array([self.address(memory)], np.int64)
-        self.kernel(let.graph, Part((0,), (1,), (0,)), [(self.address(slot), 0, (1,))], {}, cmd.Category.OTHER, let.label)
+        self.kernel(
+            let.graph, Part((0,), (1,), (0,)), [(self.address(slot), 0, (1,))], {}, cmd.Category.OTHER, let.label
+        )
 
     def loop(self, loop: Loop) -> None:
         counter = self.address(np.zeros(1, np.int64))
@@ -291,7 +293,9 @@ class Binder:
             extent=apply.grid.shape, colour=apply.colour,
         )  # fmt: skip
 
-    def operand(self, operand: Slot | Constant, block: int | None, shift: Sequence[int]) -> tuple[int, int, tuple[int, ...]]:
+    def operand(
+        self, operand: Slot | Constant, block: int | None, shift: Sequence[int]
+    ) -> tuple[int, int, tuple[int, ...]]:
         """Slot address, element offset of index 0 and element strides of a parameter."""
         if isinstance(operand, Constant):
             array, origin = operand.array, operand.origin
@@ -383,8 +387,8 @@ class Binder:
                         operands.append(self.operand(item.slot, number, part.shift))
                     elif isinstance(operand, Constant):
                         operands.append(self.operand(operand, number, part.shift))
-                    else:
-                        operands.append(self.operand(operand.now, number, part.shift))  # type: ignore[attr-defined]
+                    elif isinstance(operand, Field):
+                        operands.append(self.operand(operand.now, number, part.shift))
                 self.kernel(
                     fill.graph, part, operands, {}, cmd.Category.BOUNDARY, fill.graph.name, extent=target.grid.shape
                 )

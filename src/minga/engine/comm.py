@@ -46,6 +46,10 @@ class Comm(Protocol):
     def rank(self) -> int: ...
     @property
     def size(self) -> int: ...
+    @property
+    def leads_node(self) -> bool:
+        """Whether this is the first rank of its machine: it compiles, the others load what it compiled."""
+
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel: ...
     def allreduce(self, words: np.ndarray, operation: Operation) -> None:
         """Combine int64 words over all ranks, in place."""
@@ -69,6 +73,7 @@ class SerialComm:
 
     rank = 0
     size = 1
+    leads_node = True
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
         return _Silent()
@@ -125,6 +130,7 @@ class VirtualComm:
         self._shared = shared
         self.rank = rank
         self.size = shared.size
+        self.leads_node = rank == 0
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
         return _VirtualChannel(self._shared, self.rank, tuple(sends), tuple(receives), tag)
@@ -233,6 +239,9 @@ class MPIComm:
         self.communicator = (MPI.COMM_WORLD if communicator is None else communicator).Dup()
         self.rank = int(self.communicator.rank)
         self.size = int(self.communicator.size)
+        node = self.communicator.Split_type(MPI.COMM_TYPE_SHARED)
+        self.leads_node = node.rank == 0
+        node.Free()
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
         return MPIChannel(self._mpi, self.communicator, sends, receives, tag)

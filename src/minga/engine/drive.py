@@ -56,6 +56,9 @@ def drive(
     RunError if a value is not finite: the fields then still hold what was computed.
     """
     start(model, engine)
+    engine.prepare(model.step, looped=False)
+    if model.observe is not None:
+        engine.prepare(model.observe, looped=False)
     spent, done, chunk = 0.0, 0, 1
     outcome = Outcome(True, "finished")
     if on_snapshot is not None:

@@ -13,6 +13,7 @@ do on C's int64_t (`>>` keeps the sign, comparisons give 0 or 1). Addresses are 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from llvmlite import ir
 
+from minga.compile.cache import default_cache, object_key
 from minga.compile.jit import Loaded, object_code
 from minga.compile.target import host_target
 
@@ -297,7 +299,19 @@ def load(module: ir.Module, functions: Sequence[Code]) -> tuple[dict[str, int], 
         address = Word(table, table.builder.ptrtoint(code.function, I64))
         table.store(address, table.arguments[0] + 8 * number)
     table.finish()
-    loaded = Loaded(object_code(str(module), host_target()), table.function.name)
+    loaded = Loaded(_object(str(module), module.name), table.function.name)
     addresses = np.zeros(len(names), np.int64)
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.address)(addresses.ctypes.data)
     return dict(zip(names, addresses.tolist(), strict=True)), loaded
+
+
+def _object(text: str, name: str) -> bytes:
+    """The module's machine code, from the cache if it is there."""
+    target, cache = host_target(), default_cache()
+    key = object_key(hashlib.sha256(text.encode()).hexdigest(), target, "engine")
+    code = cache.load(key) if cache else None
+    if code is None:
+        code = object_code(text, target)
+        if cache:
+            cache.store(key, code, {"kernel": name, "cpu": target.cpu})
+    return code

@@ -19,7 +19,7 @@ from minga.engine.native import NativeLoop, unsupported
 from minga.engine.program import REASONS, Call, Operation, Program, Repeat
 from minga.engine.storage import MARGIN, BlockArrays, Storage
 from minga.engine.workers import Workers
-from minga.errors import LayoutError, ProgramError, RunError
+from minga.errors import LayoutError, ProgramError
 from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
@@ -89,7 +89,9 @@ class Engine:
             raise LayoutError(f"halo_depth is {halo_depth}", remedy="give 1 (an exchange a step) or more")
         if isinstance(layouts, Layout):
             if grid is None:
-                raise LayoutError("one layout without its grid", remedy="pass Engine({grid: layout}) or Engine(layout, grid=grid)")
+                raise LayoutError(
+                    "one layout without its grid", remedy="pass Engine({grid: layout}) or Engine(layout, grid=grid)"
+                )
             layouts = {grid: layouts}
         for layout in layouts.values():
             if layout.ranks != self.comm.size:
@@ -181,12 +183,8 @@ class Engine:
         """Run a Program `times` times in a row (one loop, without Python between)."""
         if times < 0:
             raise ProgramError(f"run {times} times", remedy="give 0 or more")
-        operations: list[Operation] = program.operations
-        looped = times != 1
-        if looped:
-            operations = [Repeat(program.operations, TIMES, None)]
-            self.write(TIMES, times)
-        prepared = self._prepare(program, operations, looped)
+        self.write(TIMES, times)
+        prepared = self.prepare(program, looped=times != 1)
         self.workers.reserve(prepared.binding.scratch_bytes)
         self._valid = {}
         if prepared.native is not None:
@@ -203,13 +201,22 @@ class Engine:
             return Outcome(False, "limit")
         return Outcome(True, "converged" if prepared.binding.converges else REASONS[0])
 
+    def prepare(self, program: Program, *, looped: bool = True) -> _Prepared:
+        """Compile and bind a Program ahead of its run; all ranks call it together. `looped`: for times other than 1."""
+        operations: list[Operation] = program.operations
+        if looped:
+            operations = [Repeat(program.operations, TIMES, None)]
+        return self._prepare(program, operations, looped)
+
     def _prepare(self, program: Program, operations: Sequence[Operation], looped: bool) -> _Prepared:
         start = frozenset(self._valid.items())
         key = (program, len(program.operations), looped, start, self._generation)
         prepared = self._prepared.get(key)
         if prepared is not None:
             return prepared
-        schedule = infer(operations, depth=self.halo_depth, overlap=self.overlap and self.comm.size > 1, valid=self._valid)
+        schedule = infer(
+            operations, depth=self.halo_depth, overlap=self.overlap and self.comm.size > 1, valid=self._valid
+        )
         before = {item: stored.halo for item, stored in self.storage.fields.items()}
         for slot, reach in schedule.widest.items():
             self.storage.stored(slot.field, reach)
@@ -217,8 +224,12 @@ class Engine:
             # Arrays moved: whatever was bound holds old addresses, and new halo cells are not valid.
             self.close_bindings()
             return self._prepare_again(program, operations, looped)
+        if not self.comm.leads_node:
+            self.comm.barrier()
         binder = Binder(self.storage, self.comm, self.threads, self._kernels, self._python, self._next_tag)
         binding = binder.bind(schedule)
+        if self.comm.leads_node:
+            self.comm.barrier()
         native = None
         if self.native:
             self.workers.reserve(binding.scratch_bytes)
@@ -275,6 +286,3 @@ def _continue_beyond(arrays: BlockArrays, slot: Slot) -> None:
         width[number] = (MARGIN, MARGIN)
         inside = np.pad(inside, width, mode="wrap" if target.periodic[axis] else "edge")
     arrays.array(slot.index)[...] = inside
-
-
-

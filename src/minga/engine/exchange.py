@@ -70,7 +70,9 @@ def bind_move(
 ) -> BoundExchange:
     """A field brought to another layout."""
     a, b = move.source.field, move.target.field
-    transfer = move_transfer(storage.layout(a.grid), storage.layout(b.grid), a.grid, comm.rank, centre=a.centre, on=a.on)
+    transfer = move_transfer(
+        storage.layout(a.grid), storage.layout(b.grid), a.grid, comm.rank, centre=a.centre, on=a.on
+    )
     return _bind([Leg(move.source, move.target, transfer)], storage, comm, tag, helpers, keep)
 
 
@@ -104,12 +106,20 @@ def _bind(
             for copy in message.copies:
                 sent.setdefault(copy.source, []).append(copy.source_box)
                 buffer = Place(out[message.peer], used_out[message.peer], _dense(copy, size))
-                pack.append(BoxCopy(_place(sources[copy.source], leg.source, copy.source_box), buffer, copy.source_box.shape, size))
+                pack.append(
+                    BoxCopy(
+                        _place(sources[copy.source], leg.source, copy.source_box), buffer, copy.source_box.shape, size
+                    )
+                )
                 used_out[message.peer] += copy.source_box.size * size
         for message in leg.transfer.receives:
             for copy in message.copies:
                 buffer = Place(into[message.peer], used_in[message.peer], _dense(copy, size))
-                unpack.append(BoxCopy(buffer, _place(targets[copy.target], leg.target, copy.target_box), copy.source_box.shape, size))
+                unpack.append(
+                    BoxCopy(
+                        buffer, _place(targets[copy.target], leg.target, copy.target_box), copy.source_box.shape, size
+                    )
+                )
                 used_in[message.peer] += copy.source_box.size * size
     channel = comm.channel(
         [Envelope(peer, buffer) for peer, buffer in sends.items()],
@@ -129,7 +139,9 @@ def _bind(
     )
 
 
-def copy_commands(copies: Sequence[BoxCopy], helpers: HelperKernels, keep: list[object], label: str) -> list[cmd.Command]:
+def copy_commands(
+    copies: Sequence[BoxCopy], helpers: HelperKernels, keep: list[object], label: str
+) -> list[cmd.Command]:
     """One command for all copies of a phase."""
     if not copies:
         return []

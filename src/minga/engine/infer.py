@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Register, Repeat, Rotate, When
+from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
 from minga.engine.reach import Reach, reads_beyond, stencil, with_boundary
 from minga.lang.analysis import reads
-from minga.space.field import Slot
+from minga.space.field import Register, Slot
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,9 @@ class Schedule:
     widest: dict[Slot, Reach]
 
 
-def infer(operations: Sequence[Operation], *, depth: int = 1, overlap: bool = True, valid: Valid | None = None) -> Schedule:
+def infer(
+    operations: Sequence[Operation], *, depth: int = 1, overlap: bool = True, valid: Valid | None = None
+) -> Schedule:
     """Place exchanges and boundary fills. `depth`: steps a deep halo lasts; `valid`: what is known at the start."""
     pass_ = _Pass(depth, overlap)
     pass_.valid = dict(valid or {})
@@ -178,8 +180,7 @@ class _Pass:
             self.fill(slot, reach, out)
         out.append(Stage(apply, extent))
         for store in apply.graph.stores:
-            slot = apply.operands[store.param]
-            assert isinstance(slot, Slot)
+            slot = apply.slot(store.param)
             self.filled.pop(slot, None)
             if _overwrites(apply, store.param):
                 self.valid[slot] = extent
@@ -267,8 +268,7 @@ def requirements(apply: Apply, extent: Reach) -> tuple[dict[Slot, Reach], dict[S
 
 def _overwrites(apply: Apply, param: int) -> bool:
     """Whether an operation stores every point of a field."""
-    slot = apply.operands[param]
-    assert isinstance(slot, Slot)
+    slot = apply.slot(param)
     whole = apply.region == slot.field.points
     plain = all(set(s.strides) == {1} for s in apply.graph.stores if s.param == param)
     return whole and plain and (apply.graph.order is None or apply.graph.order.kind != "red-black")
@@ -312,8 +312,7 @@ def _extents(operations: Sequence[Operation]) -> dict[int, Reach]:
         elif isinstance(operation, Apply) and not operation.replicated:
             extent = Reach.none(operation.grid.ndim)
             for param in operation.graph.written:
-                slot = operation.operands[param]
-                assert isinstance(slot, Slot)
+                slot = operation.slot(param)
                 extent = extent.union(need.get(slot, extent))
                 if _overwrites(operation, param):
                     need.pop(slot, None)
@@ -337,8 +336,7 @@ def _needed_at_head(operations: Sequence[Operation], extents: dict[int, Reach]) 
                 for slot, reach in requirements(operation, extent)[0].items():
                     add(slot, reach)
                 for param in operation.graph.written:
-                    slot = operation.operands[param]
-                    assert isinstance(slot, Slot)
+                    slot = operation.slot(param)
                     written.add(name.get(slot, slot))
             elif isinstance(operation, Rotate):
                 for item in operation.fields:
@@ -430,7 +428,11 @@ def _before(rotation: Rotate, slot: Slot) -> Slot:
 
 def _splittable(stage: Stage, later: Sequence[Item], names: Sequence[Slot]) -> bool:
     apply = stage.apply
-    if stage.part != "all" or apply.replicated or (apply.graph.order is not None and apply.graph.order.kind != "red-black"):
+    if (
+        stage.part != "all"
+        or apply.replicated
+        or (apply.graph.order is not None and apply.graph.order.kind != "red-black")
+    ):
         return False
     strided = any(s > 1 for store in apply.graph.stores for s in store.strides)
     written = {apply.operands[p] for p in apply.graph.written}

@@ -52,7 +52,8 @@ class Model:
             if item.name == name:
                 return item
         raise ProgramError(
-            f"model {self.name!r} has no field {name!r}", remedy=f"its fields are {', '.join(f.name for f in self.fields)}"
+            f"model {self.name!r} has no field {name!r}",
+            remedy=f"its fields are {', '.join(f.name for f in self.fields)}",
         )
 
     def __repr__(self) -> str:

@@ -15,9 +15,10 @@ import numpy as np
 
 from minga.errors import ProgramError, suggest
 from minga.lang.analysis import reads
-from minga.lang.expr import Arithmetic, Node, as_node, cast
+from minga.lang.expr import Arithmetic, as_node, cast
 from minga.lang.graph import Interner, KernelGraph, Param, Store, topological
-from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature, Trace, assemble
+from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature
+from minga.lang.trace import Trace, assemble
 from minga.lang.types import as_dtype
 from minga.space.box import Box
 from minga.space.field import Constant, Field, Register, Slot, coordinate_constant
@@ -45,6 +46,12 @@ class Apply:
     @property
     def label(self) -> str:
         return self.graph.name
+
+    def slot(self, param: int) -> Slot:
+        """The slot a parameter that is stored stands for."""
+        slot = self.operands[param]
+        assert isinstance(slot, Slot)
+        return slot
 
     @property
     def replicated(self) -> bool:
@@ -139,7 +146,7 @@ class Program:
     # The eight operations ------------------------------------------------------------------------------------------
     def apply(
         self,
-        kernel: Kernel,
+        kernel: Kernel | object,
         *fields: Field | Slot | Sequence[Field | Slot],
         region: Box | None = None,
         into: Register | Mapping[str, Register] | None = None,
@@ -152,7 +159,9 @@ class Program:
         """
         if not isinstance(kernel, Kernel):
             found = getattr(kernel, "__name__", repr(kernel))
-            raise ProgramError(f"apply expects a kernel first, found {found}", remedy="decorate the function with @mg.kernel")
+            raise ProgramError(
+                f"apply expects a kernel first, found {found}", remedy="decorate the function with @mg.kernel"
+            )
         arguments = [self._operand(kernel, number, item) for number, item in enumerate(fields)]
         flat = [slot for item in arguments for slot in (item if isinstance(item, tuple) else (item,))]
         grid = _iteration_grid(kernel, flat)
@@ -195,7 +204,9 @@ class Program:
     def let(self, register: Register, value: object) -> Register:
         """Give a register the value of an expression of registers and numbers."""
         if not isinstance(register, Register):
-            raise ProgramError(f"let expects a register first, found {register!r}", remedy='make one: mg.Register("dt")')
+            raise ProgramError(
+                f"let expects a register first, found {register!r}", remedy='make one: mg.Register("dt")'
+            )
         self._add(_let(register, value))
         return register
 
@@ -205,7 +216,9 @@ class Program:
     ) -> Iterator[None]:
         """Repeat the operations recorded inside: `count` times, or until a condition holds (checked before each round)."""
         if (count is None) == (until is None):
-            raise ProgramError("repeat needs either a count or until=", remedy="e.g. P.repeat(10), P.repeat(until=r < 1e-8, limit=100)")
+            raise ProgramError(
+                "repeat needs either a count or until=", remedy="e.g. P.repeat(10), P.repeat(until=r < 1e-8, limit=100)"
+            )
         if count is not None and limit is not None:
             raise ProgramError("repeat(count, limit=...): a count is its own limit", remedy="drop limit=")
         bound = count if until is None else limit
@@ -237,7 +250,12 @@ class Program:
     def move(self, source: Field | Slot, target: Field | Slot) -> None:
         """Copy a field to one with the same points whose grid (by its label) lives on another layout."""
         a, b = _as_slot(source), _as_slot(target)
-        if a.field.points != b.field.points or a.field.dtype != b.field.dtype or a.field.replicated or b.field.replicated:
+        if (
+            a.field.points != b.field.points
+            or a.field.dtype != b.field.dtype
+            or a.field.replicated
+            or b.field.replicated
+        ):
             raise ProgramError(
                 f"move from {a.field!r} to {b.field!r}", remedy="both need the same points and type, and all axes"
             )
@@ -305,7 +323,9 @@ class Program:
             types.append((name, kind))
         return values, types
 
-    def _result(self, kernel: Kernel, name: str, dtype: str, into: Register | Mapping[str, Register] | None) -> Register:
+    def _result(
+        self, kernel: Kernel, name: str, dtype: str, into: Register | Mapping[str, Register] | None
+    ) -> Register:
         if into is None:
             return self._register(dtype, f"{kernel.name}.{name}")
         register = into.get(name) if isinstance(into, Mapping) else into
@@ -363,7 +383,9 @@ def _iteration_grid(kernel: Kernel, slots: Sequence[Slot]) -> Grid:
         raise ProgramError(f"apply({kernel.name}): no fields", remedy="pass one field for each positional parameter")
     dims = {slot.field.grid.ndim for slot in slots}
     if len(dims) > 1:
-        raise ProgramError(f"apply({kernel.name}): fields of grids with {sorted(dims)} axes", remedy="use grids of one dimension")
+        raise ProgramError(
+            f"apply({kernel.name}): fields of grids with {sorted(dims)} axes", remedy="use grids of one dimension"
+        )
     return min((slot.field.grid for slot in slots), key=lambda grid: grid.size)
 
 
@@ -375,7 +397,7 @@ def _iteration_points(
     kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], grid: Grid, iterated: tuple[int, ...]
 ) -> Box:
     """The indices a kernel runs over by default: the points of what it stores at stride 1, or else of what it reads so."""
-    strided = {n.data[0] for n in graph.nodes() if n.op == "read" and any(s > 1 for s in n.data[1])}  # type: ignore[index]
+    strided = {n.data[0] for n in graph.nodes() if n.op == "read" and any(s > 1 for s in n.data[1])}
     strided |= {s.param for s in graph.stores if any(x > 1 for x in s.strides)}
     stored = [slots[s.param].field for s in graph.stores if s.param not in strided]
     plain = [s.field for i, s in enumerate(slots) if i not in strided and len(s.field.axes) == len(iterated)]
@@ -478,5 +500,3 @@ def _outline(operations: Sequence[Operation], indent: str) -> Iterator[str]:
             case When():
                 yield f"{indent}when a condition:"
                 yield from _outline(operation.body, indent + "  ")
-
-

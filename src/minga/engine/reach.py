@@ -81,7 +81,7 @@ def with_boundary(slot: Slot, need: Reach) -> tuple[Reach, dict[Slot, Reach]]:
                 width = hi if side == "low" else lo
                 width[axis] = max(width[axis], fill.depth - 1)
                 for other in fill.operands[1:]:
-                    if isinstance(other, Field):
+                    if isinstance(other, Field) and other is not target:
                         depth = tuple(max(need.lo[a], need.hi[a], fill.depth) for a in range(target.grid.ndim))
                         reach = Reach(depth, depth, False)
                         others[other.now] = others.get(other.now, Reach.none(target.grid.ndim)).union(reach)

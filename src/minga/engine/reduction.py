@@ -11,7 +11,16 @@ from minga.compile.abi import ACCUMULATOR_WORDS
 from minga.compile.exact import empty_accumulator
 from minga.engine import command as cmd
 from minga.engine.exchange import copy_commands
-from minga.engine.helpers import Combine, Copy, Finish, Place, candidate_args, combine_args, finish_args, reduction_words
+from minga.engine.helpers import (
+    Combine,
+    Copy,
+    Finish,
+    Place,
+    candidate_args,
+    combine_args,
+    finish_args,
+    reduction_words,
+)
 from minga.engine.program import Apply
 
 if TYPE_CHECKING:
@@ -55,7 +64,9 @@ def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
             (extremes if reduction.kind in ("max", "min") else sums).extend(words)
         start += width
     flag = np.zeros(8, np.uint8)
-    commands: list[cmd.Command] = [_call(binder, binder.helpers.combine_workers, combine_args(combines, binder.workers))]
+    commands: list[cmd.Command] = [
+        _call(binder, binder.helpers.combine_workers, combine_args(combines, binder.workers))
+    ]
     if not alone:
         commands += _over_ranks(binder, totals, sums, extremes, places)
     commands.append(cmd.Set(binder.address(flag), 0))
@@ -109,6 +120,7 @@ def _copy(
     whence = binder.address(np.array([binder.address(source)], np.int64))
     whither = binder.address(np.array([binder.address(target)], np.int64))
     copies = [
-        Copy(Place(whence, 8 * a, (8,)), Place(whither, 8 * b, (8,)), (1,), 8) for a, b in zip(sources, targets, strict=True)
+        Copy(Place(whence, 8 * a, (8,)), Place(whither, 8 * b, (8,)), (1,), 8)
+        for a, b in zip(sources, targets, strict=True)
     ]
     return copy_commands(copies, binder.helpers, binder.keep, "reduce")

@@ -13,7 +13,7 @@ from minga.engine.reach import Reach
 from minga.engine.storage import MARGIN, Storage
 from minga.errors import LayoutError
 from minga.lang.graph import KernelGraph
-from minga.space.boundary import SIDES, Fill, Side, trace_fill
+from minga.space.boundary import SIDES, FaceArray, Fill, FillOperand, Position, Side, trace_fill
 from minga.space.box import Box, Point
 from minga.space.field import Constant, Field, Slot, coordinate_constant
 from minga.space.ownership import Ownership
@@ -147,7 +147,9 @@ def ghost_parts(target: Field, owned: Box, reach: Reach) -> Iterator[tuple[Fill,
                 _check_depth(target, axis, side, fill)
                 at = points.lo[axis] - layer if side == "low" else points.hi[axis] - 1 + layer
                 box = Box(_put(tuple(lo), axis, at), _put(tuple(hi), axis, at + 1))
-                yield from ((_with_constants(target, axis, fill), part) for part in _ghost_images(target, axis, box, fill.graph))
+                yield from (
+                    (_with_constants(target, axis, fill), part) for part in _ghost_images(target, axis, box, fill.graph)
+                )
 
 
 def _check_depth(target: Field, axis: int, side: Side, fill: Fill) -> None:
@@ -169,8 +171,14 @@ def _ghost_images(target: Field, axis: int, box: Box, graph: KernelGraph) -> Ite
     inside = Box(_put(box.lo, axis, target.points.lo[axis]), _put(box.hi, axis, target.points.lo[axis] + 1))
     for t in target.grid.images(inside, target.points):
         shifted = target.points.shift(t)
-        lo = tuple(b if a == axis or not target.periodic[a] else max(b, s) for a, (b, s) in enumerate(zip(box.lo, shifted.lo, strict=True)))
-        hi = tuple(b if a == axis or not target.periodic[a] else min(b, s) for a, (b, s) in enumerate(zip(box.hi, shifted.hi, strict=True)))
+        lo = tuple(
+            b if a == axis or not target.periodic[a] else max(b, s)
+            for a, (b, s) in enumerate(zip(box.lo, shifted.lo, strict=True))
+        )
+        hi = tuple(
+            b if a == axis or not target.periodic[a] else min(b, s)
+            for a, (b, s) in enumerate(zip(box.hi, shifted.hi, strict=True))
+        )
         piece = Box(lo, hi)
         if not piece.empty:
             yield Part.of(piece, [-s for s in t])
@@ -178,21 +186,25 @@ def _ghost_images(target: Field, axis: int, box: Box, graph: KernelGraph) -> Ite
 
 def _with_constants(target: Field, axis: int, fill: Fill) -> Fill:
     """A fill whose descriptions of coordinates and face arrays became constants."""
-    operands: list[object] = []
+    operands: list[FillOperand] = []
     for operand in fill.operands:
-        if isinstance(operand, Field):
-            operands.append(operand)
-            continue
-        kind, value = operand  # type: ignore[misc]
-        if kind == "coordinate":
-            operands.append(coordinate_constant(target.grid, value, target.centre[value]))
-            continue
-        expected = tuple(target.points.shape[a] for a in kind)
-        if value.shape != expected:
-            raise LayoutError(
-                f"the boundary array of {target.name!r} along {target.grid.axes[axis]!r} has shape {value.shape}",
-                remedy=f"give one value for each cell of the face: {expected}",
-            )
-        padded = np.pad(value, MARGIN, mode="edge")
-        operands.append(Constant("@face", kind, tuple(target.points.lo[a] - MARGIN for a in kind), padded))
+        match operand:
+            case Position():
+                operands.append(coordinate_constant(target.grid, operand.axis, target.centre[operand.axis]))
+            case FaceArray():
+                operands.append(_face_constant(target, axis, operand))
+            case _:
+                operands.append(operand)
     return Fill(fill.graph, tuple(operands), fill.depth, fill.registers)
+
+
+def _face_constant(target: Field, axis: int, face: FaceArray) -> Constant:
+    """A face's values, continued beyond its edges for corners."""
+    expected = tuple(target.points.shape[a] for a in face.axes)
+    if face.values.shape != expected:
+        raise LayoutError(
+            f"the boundary array of {target.name!r} along {target.grid.axes[axis]!r} has shape {face.values.shape}",
+            remedy=f"give one value for each cell of the face: {expected}",
+        )
+    origin = tuple(target.points.lo[a] - MARGIN for a in face.axes)
+    return Constant("@face", face.axes, origin, np.pad(face.values, MARGIN, mode="edge"))

@@ -12,7 +12,7 @@ from minga.engine.reach import Reach
 from minga.errors import ProgramError
 from minga.lang.types import DType
 from minga.space.box import Box
-from minga.space.field import Constant, Field, Register, Slot
+from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 from minga.space.ownership import Ownership
@@ -156,5 +156,3 @@ class Storage:
         for block in self.stored(slot.field).blocks.values():
             if not block.owned.empty:
                 yield block.owned, block.view(slot.index, block.owned)
-
-

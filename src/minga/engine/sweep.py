@@ -226,7 +226,12 @@ def _send(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upstrea
         size = np.dtype(slot.field.dtype).itemsize
         arrays = binder.storage.stored(slot.field).blocks[source.block]
         packed.append(
-            BoxCopy(_place(arrays, slot, copy.source_box), Place(word, used, _dense(copy, size)), copy.source_box.shape, size)
+            BoxCopy(
+                _place(arrays, slot, copy.source_box),
+                Place(word, used, _dense(copy, size)),
+                copy.source_box.shape,
+                size,
+            )
         )
         used += copy.source_box.size * size
     channel = binder.comm.channel([Envelope(target.owner, buffer)], [], tag)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -215,7 +215,7 @@ class Node(Arithmetic):
     op: str
     dtype: DType
     args: tuple[Node, ...] = ()
-    data: Hashable = None
+    data: Any = None
     weak: bool = False
 
     def __repr__(self) -> str:
@@ -283,7 +283,7 @@ def cast(value: object, dtype: object) -> Node:
         raise author_error(str(error), "name one of the cell types") from error
     if node.op == "const" and node.weak:
         if is_float(target) or target == "bool" or not is_float(node.dtype):
-            return const(node.data, target)  # type: ignore[arg-type]
+            return const(node.data, target)
         return Node("cast", target, (Node("const", node.dtype, data=node.data),))
     if node.dtype == target:
         return node if not node.weak else Node(node.op, node.dtype, node.args, node.data)
@@ -325,7 +325,7 @@ def _weak_cast(node: Node, target: DType) -> Node:
     if node.dtype == target:
         return node
     if node.op == "const":
-        return Node("const", target, data=float(node.data) if is_float(target) else int(node.data), weak=True)  # type: ignore[arg-type,call-overload]
+        return Node("const", target, data=float(node.data) if is_float(target) else int(node.data), weak=True)
     return Node("cast", target, (node,), weak=True)
 
 
@@ -342,7 +342,9 @@ def binary(op: str, left: object, right: object) -> Node:
     if op == "div" and not is_float(dtype):
         a, b, dtype = cast(a, "f8"), cast(b, "f8"), "f8"
     elif dtype == "bool" and op in ("sub", "floordiv", "mod"):
-        raise author_error(f"bools cannot be combined with {op}", "use ^ for 'differs', or mg.cast(x, 'i4') for numbers")
+        raise author_error(
+            f"bools cannot be combined with {op}", "use ^ for 'differs', or mg.cast(x, 'i4') for numbers"
+        )
     elif dtype == "bool" and op in ("add", "mul", "min", "max"):
         # NumPy's bool arithmetic is logic.
         op = {"add": "or", "mul": "and", "min": "and", "max": "or"}[op]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import overload
 
+from minga.lang.cell import Reduced
 from minga.lang.expr import Node, as_node, author_error, cast, const, extreme, square_root
 from minga.lang.expr import where as where
-from minga.lang.kernel import Reduced, current_trace
+from minga.lang.trace import current_trace
 from minga.lang.types import as_dtype, is_float
 
 
@@ -16,7 +17,7 @@ def max(value: object, /) -> Reduced: ...
 def max(value: object, other: object, /, *more: object) -> Node: ...
 def max(value: object, /, *others: object) -> Node | Reduced:
     """Of several values: the larger one, cell by cell. Of one: the largest over all cells, to be returned."""
-    return extreme("max", (value, *others)) if others else _reduce("max", value)  # type: ignore[arg-type]
+    return extreme("max", (value, *others)) if others else _reduce("max", value)
 
 
 @overload
@@ -25,7 +26,7 @@ def min(value: object, /) -> Reduced: ...
 def min(value: object, other: object, /, *more: object) -> Node: ...
 def min(value: object, /, *others: object) -> Node | Reduced:
     """Of several values: the smaller one, cell by cell. Of one: the smallest over all cells, to be returned."""
-    return extreme("min", (value, *others)) if others else _reduce("min", value)  # type: ignore[arg-type]
+    return extreme("min", (value, *others)) if others else _reduce("min", value)
 
 
 def argmax(value: object) -> Reduced:

@@ -150,7 +150,7 @@ def _const_key(node: Node) -> object:
 def spell(node: Node) -> str:
     """The node's own part of the canonical text: floats as hexadecimal, so that no digit is lost."""
     if node.op == "const":
-        return float(node.data).hex() if is_float(node.dtype) else repr(node.data)  # type: ignore[arg-type]
+        return float(node.data).hex() if is_float(node.dtype) else repr(node.data)
     return "" if node.data is None else repr(node.data)
 
 

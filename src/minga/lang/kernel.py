@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import FrozenInstanceError, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import FrozenInstanceError, dataclass
 from pathlib import Path
 from typing import Literal
 
 from minga.errors import KernelError, MingaError
-from minga.lang.expr import Node, as_node, author_error, cast
-from minga.lang.graph import (
-    Interner,
-    KernelGraph,
-    Order,
-    Param,
-    Reduction,
-    ReductionKind,
-    Scalar,
-    Store,
-    topological,
-)
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.graph import Interner, KernelGraph, Order, Param, Reduction, ReductionKind, Store
+from minga.lang.trace import Trace, assemble, tracing
 from minga.lang.types import DType, as_dtype, is_float, is_signed
 
 
@@ -53,195 +42,6 @@ class Signature:
     axis_names: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Trace:
-    """The recording of one kernel while its function runs."""
-
-    ndim: int
-    axis_names: tuple[str, ...]
-    ordered: bool
-    stream: int
-    params: list[Param] = field(default_factory=list)
-    scalars: dict[str, Scalar] = field(default_factory=dict)
-    stores: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Node] = field(default_factory=dict)
-    locals: list[Node] = field(default_factory=list)
-    coordinates: dict[str, int] = field(default_factory=dict)
-    draws: dict[object, object] = field(default_factory=dict)
-
-    def scalar(self, name: str, dtype: DType, *, weak: bool = False) -> Node:
-        """A scalar parameter's value; names with @ come from the engine."""
-        self.scalars.setdefault(name, Scalar(name, dtype))
-        return Node("scalar", dtype, data=name, weak=weak)
-
-    def axis(self, axis: int | str) -> int:
-        """The number of an axis given by number or name."""
-        if isinstance(axis, str):
-            if axis not in self.axis_names:
-                raise author_error(f"no axis {axis!r}", f"the axes are {', '.join(map(repr, self.axis_names))}")
-            return self.axis_names.index(axis)
-        if not -self.ndim <= axis < self.ndim:
-            raise author_error(f"no axis {axis} in {self.ndim} dimensions", f"use 0 .. {self.ndim - 1} or a name")
-        return axis % self.ndim
-
-    def coordinate(self, axis: int) -> Node:
-        """The position of the cell's point along an axis, read from a one-axis field that the engine supplies."""
-        name = f"@coordinate{axis}"
-        if name not in self.coordinates:
-            self.coordinates[name] = len(self.params)
-            self.params.append(Param(name, "f8", (axis,)))
-        return Node("read", "f8", data=(self.coordinates[name], (1,), (0,)))
-
-
-_trace: ContextVar[Trace | None] = ContextVar("minga_trace", default=None)
-
-
-def current_trace(what: str) -> Trace:
-    """The kernel being traced; an author error if there is none."""
-    trace = _trace.get()
-    if trace is None:
-        raise author_error(f"{what} outside a kernel", "use it inside a function decorated with @mg.kernel")
-    return trace
-
-
-@dataclass(frozen=True, slots=True)
-class CellReader:
-    """A field inside a kernel: `u[di, dj]` reads a neighbour, `u[0, 0] = value` records a store."""
-
-    name: str
-    parameter: int
-    dtype: DType
-    axes: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    def strided(self, *strides: int) -> CellReader:
-        """The same field at `stride * index + offset`: how grids of different resolution meet (one stride for all axes, or one each)."""
-        each = strides * len(self.axes) if len(strides) == 1 else strides
-        if len(each) != len(self.axes) or any(not isinstance(s, int) or s < 1 for s in each):
-            raise author_error(
-                f"{self.name}.strided{strides}: expected one positive integer, or {len(self.axes)} of them",
-                f"e.g. {self.name}.strided(2)",
-            )
-        return CellReader(self.name, self.parameter, self.dtype, self.axes, tuple(each))
-
-    def _offsets(self, key: object) -> tuple[int, ...]:
-        given = key if isinstance(key, tuple) else (key,)
-        count = len(self.axes)
-        if len(given) != count:
-            raise author_error(
-                f"{self.name}[{', '.join(map(str, given))}] has {len(given)} offsets; {self.name!r} has {count} axes",
-                f"write {self.name}[{', '.join(['0'] * count)}] for the cell itself",
-            )
-        for item in given:
-            if isinstance(item, Node):
-                raise author_error(
-                    f"{self.name}: an offset depends on a cell's value",
-                    "offsets are constants; choose between neighbours with mg.where",
-                )
-            if isinstance(item, slice):
-                raise author_error(f"{self.name}: slices are not offsets", "a kernel describes one cell: use integers")
-            if isinstance(item, bool) or not hasattr(item, "__index__"):
-                raise author_error(f"{self.name}: offset {item!r} is not an integer", "offsets count cells: -1, 0, 1, ...")
-        return tuple(item.__index__() for item in given)  # type: ignore[attr-defined]
-
-    def __getitem__(self, key: object) -> Node:
-        offsets = self._offsets(key)
-        trace = current_trace(f"{self.name}[...]")
-        stored = trace.stores.get((self.parameter, self.strides, offsets))
-        if trace.ordered and stored is not None:
-            return stored
-        return Node("read", self.dtype, data=(self.parameter, self.strides, offsets))
-
-    def __setitem__(self, key: object, value: object) -> None:
-        offsets = self._offsets(key)
-        trace = current_trace(f"{self.name}[...] = ...")
-        for offset, stride in zip(offsets, self.strides, strict=True):
-            if not 0 <= offset < stride:
-                raise author_error(
-                    f"{self.name}[{', '.join(map(str, offsets))}] = ... stores into a neighbour",
-                    "a kernel stores its own cell (offset 0): turn the scatter into a gather by reading neighbours",
-                )
-        if len(self.axes) != trace.ndim:
-            raise author_error(
-                f"{self.name!r} lacks axes of the iteration, so many cells would store the same value",
-                "store a field with all axes, or use a reduction",
-            )
-        node = as_node(value)
-        if is_float(node.dtype) and not is_float(self.dtype) and not node.weak:
-            raise author_error(
-                f"{self.name} is {self.dtype}, the value is {node.dtype}", f"write mg.cast(value, {self.dtype!r})"
-            )
-        if self.dtype != "bool" and node.dtype == "bool" and is_float(self.dtype):
-            node = cast(node, "u1")
-        trace.stores[self.parameter, self.strides, offsets] = cast(node, self.dtype)
-
-    def __call__(self, *_: object) -> None:
-        raise author_error(f"{self.name}(...) calls a field", f"read a cell with square brackets: {self.name}[0, ...]")
-
-    def _no_arithmetic(self, *_: object) -> Node:
-        raise author_error(
-            f"field {self.name!r} stands without an offset",
-            f"read a cell of it: {self.name}[{', '.join(['0'] * len(self.axes))}]",
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
-    __neg__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __and__ = __or__ = __invert__ = _no_arithmetic  # type: ignore[assignment]
-    __pow__ = __mod__ = __floordiv__ = __rpow__ = __rmod__ = __rfloordiv__ = __rand__ = __ror__ = _no_arithmetic
-
-    def __iter__(self) -> object:
-        raise author_error(f"field {self.name!r} cannot be iterated", "loop over constant offsets")
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """A named intermediate that may be read at offsets."""
-
-    number: int
-    dtype: DType
-    ndim: int
-    definition: Node
-
-    @property
-    def node(self) -> Node:
-        """Used without offsets, the local is its value at the cell itself."""
-        return self[(0,) * self.ndim]
-
-    def __getitem__(self, key: object) -> Node:
-        reader = CellReader(f"local {self.number}", -1, self.dtype, tuple(range(self.ndim)), (1,) * self.ndim)
-        offsets = reader._offsets(key)
-        return Node("local", self.dtype, (), (self.number, offsets))
-
-
-def local(value: object) -> Local:
-    """Name an intermediate so that it can be read at offsets: `g = mg.local(u[0,1] - u[0,-1]); g[1,0] - g[-1,0]`.
-
-    It is computed once a cell (once more at tile edges) and widens the halo by itself.
-    """
-    trace = current_trace("mg.local")
-    if trace.ordered:
-        raise author_error("mg.local in an ordered kernel", "write the expression out: its value depends on the order")
-    node = as_node(value)
-    node = cast(node, node.dtype)
-    trace.locals.append(node)
-    return Local(len(trace.locals) - 1, node.dtype, trace.ndim, node)
-
-
-@dataclass(frozen=True, slots=True)
-class Reduced:
-    """What a reduction call returns inside a kernel; the kernel returns it to its caller."""
-
-    kind: ReductionKind
-    value: Node
-
-    def _not_a_value(self, *_: object) -> Node:
-        raise author_error(
-            f"the result of a reduction ({self.kind}) is known only after all cells are done",
-            "return it from the kernel and use the register in a later operation",
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _not_a_value
-    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = __bool__ = _not_a_value  # type: ignore[assignment]
-
-
 def reduction_dtype(kind: ReductionKind, dtype: DType) -> DType:
     """The type of a reduction's register."""
     if kind in ("argmax", "argmin", "count"):
@@ -263,7 +63,7 @@ class Kernel:
         name: str | None = None,
     ) -> None:
         self.function = function
-        self.name = name or getattr(function, "__name__", "kernel")
+        self.name: str = name or str(getattr(function, "__name__", "kernel"))
         self.order = order
         self.across = across
         self._graphs: dict[Signature, KernelGraph] = {}
@@ -313,7 +113,8 @@ def kernel(
 
 
 def _parameters(function: Callable[..., object], where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    fields, scalars = [], []
+    fields: list[str] = []
+    scalars: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise KernelError(
@@ -349,7 +150,9 @@ def _order(kernel: Kernel, ndim: int, axis_names: tuple[str, ...]) -> Order | No
     trace = Trace(ndim, axis_names, True, 0)
     for axis, direction in order.items():
         if direction not in (1, -1):
-            raise KernelError(f"order: direction {direction!r} of axis {axis!r}", where=kernel.where, remedy="use +1 or -1")
+            raise KernelError(
+                f"order: direction {direction!r} of axis {axis!r}", where=kernel.where, remedy="use +1 or -1"
+            )
         directions[trace.axis(axis)] = direction
     return Order("sweep", tuple(directions), kernel.across)
 
@@ -434,44 +237,16 @@ def _finish(kernel: Kernel, trace: Trace, order: Order | None, result: object) -
     return graph
 
 
-def assemble(
-    name: str,
-    trace: Trace,
-    stores: tuple[Store, ...],
-    reductions: tuple[Reduction, ...] = (),
-    locals_: tuple[Node, ...] = (),
-    order: Order | None = None,
-    where: str = "",
-) -> KernelGraph:
-    """A graph of what a trace collected; registers that the expressions captured become scalar parameters."""
-    roots = (*locals_, *(s.value for s in stores), *(r.value for r in reductions))
-    for node in topological(roots):
-        if node.op == "scalar":
-            trace.scalars.setdefault(str(node.data), Scalar(str(node.data), node.dtype))
-    scalars = tuple(trace.scalars.values())
-    return KernelGraph(name, trace.ndim, tuple(trace.params), scalars, stores, reductions, locals_, order, where)
-
-
-@contextmanager
-def tracing(trace: Trace) -> Iterator[Trace]:
-    """Make `trace` the recording that fields and functions of the kernel language write to."""
-    token = _trace.set(trace)
-    try:
-        yield trace
-    finally:
-        _trace.reset(token)
-
-
 def check_graph(graph: KernelGraph) -> None:
     """What a traced kernel must satisfy as a whole."""
     order = graph.order
     if order is not None and order.kind == "red-black":
         for node in graph.nodes():
-            if node.op == "read" and node.data[0] in graph.written:  # type: ignore[index]
-                _, strides, offsets = node.data  # type: ignore[misc]
+            if node.op == "read" and node.data[0] in graph.written:
+                _, _, offsets = node.data
                 if any(offsets) and sum(offsets) % 2 == 0:
                     raise KernelError(
-                        f"red-black: {graph.params[node.data[0]].name}{list(offsets)} is a cell of the same colour",  # type: ignore[index]
+                        f"red-black: {graph.params[node.data[0]].name}{list(offsets)} is a cell of the same colour",
                         where=graph.where,
                         remedy="cells of one colour must not read each other: drop the diagonal reads or use an ordered sweep",
                     )

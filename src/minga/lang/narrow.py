@@ -128,7 +128,7 @@ def _interval(graph: KernelGraph, node: Node, known: dict[int, Interval]) -> Int
         return known[id(graph.locals[data[0]])]
     if node.op == "cast":
         source = node.args[0]
-        return known[id(source)] if not is_float(source.dtype) else full
+        return known[id(source)] if not is_float(source.dtype) and _fits(known[id(source)], node.dtype) else full
     rule = _RULES.get(node.op)
     if rule is None or node.dtype == "bool":
         return full
@@ -153,7 +153,7 @@ def _absolute(a: Interval) -> Interval:
 
 def _and(a: Interval, b: Interval) -> Interval | None:
     if a[0] < 0 and b[0] < 0:
-        return None
+        return 0,1
     return 0, min(high for low, high in (a, b) if low >= 0)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from minga.errors import suggest
+from minga.lang.cell import CellReader
 from minga.lang.expr import Node, author_error, binary, cast, compare, const
-from minga.lang.kernel import CellReader
 from minga.lang.neighbourhood import Offset
 from minga.lang.types import DType, integer_range, is_float
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.lang.expr import Node, author_error, cast, const
-from minga.lang.kernel import Trace, current_trace
+from minga.lang.trace import Trace, current_trace
 from minga.lang.types import as_dtype
 
 _ROTATIONS: Final = (13, 15, 26, 6, 17, 29, 16, 24)

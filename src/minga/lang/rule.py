@@ -9,8 +9,9 @@ from types import CodeType, MappingProxyType
 from typing import Any, overload
 
 from minga.errors import KernelError
+from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, cast
-from minga.lang.kernel import CellReader, Kernel
+from minga.lang.kernel import Kernel
 from minga.lang.near import STATES_OF_A_BYTE, Cell, Context, Near
 from minga.lang.neighbourhood import Neighbourhood, moore
 from minga.lang.types import DType, as_dtype, is_float, is_integer

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from minga.errors import LayoutError
 from minga.lang.expr import Arithmetic, Node, as_node, author_error, cast
 from minga.lang.graph import Interner, KernelGraph, Param, Store
-from minga.lang.kernel import Trace, assemble, tracing
+from minga.lang.trace import Trace, assemble, tracing
 from minga.space.grid import Grid
 
 if TYPE_CHECKING:
-    from minga.space.field import Field
+    from minga.space.field import Constant, Field
 
 Side = Literal["low", "high"]
 SIDES: tuple[Side, Side] = ("low", "high")
@@ -110,6 +110,24 @@ def custom(function: Callable[[Edge], object], name: str = "custom") -> Conditio
     return Condition(name, function)
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An operand of a fill: the coordinates of points along an axis."""
+
+    axis: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FaceArray:
+    """An operand of a fill: one value for each index along the axes of a face."""
+
+    axes: tuple[int, ...]
+    values: np.ndarray
+
+
+FillOperand: TypeAlias = "Field | Position | FaceArray | Constant"
+
+
 @dataclass(slots=True)
 class Edge:
     """A ghost cell while its condition is traced.
@@ -122,9 +140,15 @@ class Edge:
     axis: int
     side: Side
     layer: int
-    ndim: int
-    fields: list[object] = field(default_factory=list)
+    target: Field
+    fields: list[FillOperand] = field(default_factory=list)
     depth: dict[int, int] = field(default_factory=dict)
+    own: int | None = None
+    """Number of the parameter that reads the field itself. Not the one that is stored: a ghost cell is never read."""
+
+    @property
+    def ndim(self) -> int:
+        return self.target.grid.ndim
 
     def _read(self, number: int, n: int) -> Node:
         if not isinstance(n, int) or n < 0:
@@ -135,7 +159,9 @@ class Edge:
         return Node("read", self.trace.params[number].dtype, data=(number, (1,) * self.ndim, offsets))
 
     def __getitem__(self, n: int) -> Node:
-        return self._read(0, n)
+        if self.own is None:
+            self.own = self.field(self.target).number
+        return self._read(self.own, n)
 
     def field(self, other: Field) -> Inside:
         """Another field on the same grid, read at the cells inside this edge."""
@@ -150,10 +176,11 @@ class Edge:
         axes = tuple(axis for axis in range(self.ndim) if axis != self.axis)
         if values.ndim != len(axes):
             raise author_error(
-                f"a boundary array of {values.ndim} axes on a face of {len(axes)}", "give one value for each cell of the face"
+                f"a boundary array of {values.ndim} axes on a face of {len(axes)}",
+                "give one value for each cell of the face",
             )
         self.trace.params.append(Param("@face", "f8", axes))
-        self.fields.append((axes, np.ascontiguousarray(values, "f8")))
+        self.fields.append(FaceArray(axes, np.ascontiguousarray(values, "f8")))
         return Node("read", "f8", data=(len(self.trace.params) - 1, (1,) * len(axes), (0,) * len(axes)))
 
     def coordinate(self, axis: int | str) -> Node:
@@ -161,7 +188,7 @@ class Edge:
         before = len(self.trace.params)
         node = self.trace.coordinate(self.trace.axis(axis))
         if len(self.trace.params) > before:
-            self.fields.append(("coordinate", self.trace.axis(axis)))
+            self.fields.append(Position(self.trace.axis(axis)))
         return node
 
     def index(self, axis: int | str) -> Node:
@@ -185,7 +212,7 @@ class Fill:
     """The traced condition of one layer of ghost cells: its graph, what its parameters are, how deep it looks inside."""
 
     graph: KernelGraph
-    operands: tuple[object, ...]
+    operands: tuple[FillOperand, ...]
     depth: int
     registers: bool
 
@@ -198,7 +225,7 @@ def trace_fill(target: Field, axis: int, side: Side, layer: int) -> Fill | None:
     ndim = target.grid.ndim
     trace = Trace(ndim, target.grid.axes, False, 0)
     trace.params.append(Param(target.name, target.dtype, tuple(range(ndim))))
-    edge = Edge(trace, axis, side, layer, ndim)
+    edge = Edge(trace, axis, side, layer, target)
     with tracing(trace):
         value = cast(as_node(condition.value(edge)), target.dtype)
     share = Interner()

@@ -19,26 +19,28 @@ from minga.record.variables import Coordinate
 __all__ = ["chosen_frames", "draw", "draw_run", "plane"]
 
 _DPI = 100
-_SMALLEST, _LARGEST = 480, 1600
+_LONGEST_CELLS, _LONGEST_FIELD, _SHORTEST = 1100, 720, 40
+"""Pixels of the longer side of a picture (single cells want more), and of the shorter one at least."""
+_LEFT, _RIGHT, _BELOW, _ABOVE, _BAR = 75, 120, 50, 35, 500
+_MOST_STRETCHED = 4.0
 _FEW_STATES = 16
 
 Values = NDArray[Any]
 
 
 def chosen_frames(count: int, most: int) -> list[int]:
-    """At most ``most`` of ``count`` frames, evenly spread, the first and the last among them."""
-    if count <= most:
-        return list(range(count))
-    if most == 1:
-        return [count - 1]
-    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
+    """At most ``most`` of ``count`` frames: every one, every second, ..., and the last in any case."""
+    if most < 2:
+        return list(range(count))[-1:] if most else []
+    stride = max(1, -(-(count - 1) // (most - 1)))
+    return sorted({*range(0, count, stride), *range(count)[-1:]})
 
 
-def draw_run(store: Path, folder: Path, most: int = 12) -> list[Path]:
+def draw_run(store: Path, folder: Path, most: int = 16) -> list[Path]:
     """Draw the frames of all fields of a run into ``folder``; the files, in order of fields and steps."""
     reader = FrameReader.open(store)
     frames = chosen_frames(len(reader.steps), most)
-    if not frames or most < 1:
+    if not frames:
         return []
     with disk_errors(folder):
         folder.mkdir(exist_ok=True)
@@ -69,12 +71,10 @@ def draw(
     ``limits`` are the ends of the colour scale; by default those of the values.
     """
     image, axes, where = plane(values, coordinates)
-    low, high = limits or _limits([values])
+    ends = limits or _limits([values])
     label = name if attributes.get("units", "1") == "1" else f"{name} ({attributes['units']})"
     title = ", ".join(part for part in (title, *where) if part)
-    figure = _line(image, axes, label, title, (low, high)) if image.ndim == 1 else None
-    if figure is None:
-        figure = _image(image, axes, label, title, (low, high))
+    figure = (_line if image.ndim == 1 else _image)(image, axes, label, title, ends)
     with disk_errors(path):
         temporary = path.with_name(f".{path.name}.partial")
         figure.savefig(temporary, dpi=_DPI, format="png")
@@ -102,32 +102,44 @@ def _limits(frames: Sequence[Values]) -> tuple[float, float]:
 
 
 def _image(image: Values, axes: list[Coordinate], label: str, title: str, limits: tuple[float, float]) -> Any:
-    """A picture of two axes, drawn as a matrix: the first axis downwards, as rules and patterns are written."""
-    from matplotlib.colors import BoundaryNorm
-    from matplotlib.figure import Figure
+    """A picture of two axes, in which a cell is a whole number of pixels where there is room.
 
+    Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards.
+    """
     discrete = image.dtype.kind in "bui"
-    rows, columns = image.shape
-    figure = Figure(figsize=_size(rows, columns), layout="constrained")
-    plot = figure.add_subplot()
+    wide, high = _pixels(image.shape, axes, _LONGEST_CELLS if discrete else _LONGEST_FIELD)
+    figure, plot, bar = _frame(wide, high)
     states = int(limits[1] - limits[0]) + 1
-    options: dict[str, Any] = {"vmin": limits[0], "vmax": limits[1], "cmap": "viridis"}
-    if discrete and states <= _FEW_STATES:
-        edges = np.arange(states + 1) + limits[0] - 0.5
-        options = {"cmap": _palette(states), "norm": BoundaryNorm(edges, states)}
+    few = discrete and states <= _FEW_STATES
+    (left, right), (first, last) = _ends(axes[1]), _ends(axes[0])
     shown = plot.imshow(
         image.astype(np.int64) if discrete else image,
-        interpolation="nearest" if discrete or max(image.shape) < 200 else "antialiased",
-        extent=(*_ends(axes[1]), *_ends(axes[0])[::-1]),
-        **options,
+        aspect="auto",
+        interpolation="nearest" if wide >= image.shape[1] and high >= image.shape[0] else "antialiased",
+        interpolation_stage="rgba",
+        origin="upper" if discrete else "lower",
+        extent=(left, right, last, first) if discrete else (left, right, first, last),
+        **(_few_states(states, limits[0]) if few else {"vmin": limits[0], "vmax": limits[1], "cmap": "viridis"}),
     )
-    if discrete and states <= _FEW_STATES:
-        if states > 1:
-            figure.colorbar(shown, label=label, ticks=np.arange(states) + limits[0], shrink=0.6)
+    if states > 1 or not discrete:
+        figure.colorbar(shown, cax=bar, label=label, ticks=np.arange(states) + limits[0] if few else None)
     else:
-        figure.colorbar(shown, label=label, shrink=0.8)
+        bar.remove()
     plot.set(xlabel=_axis_label(axes[1]), ylabel=_axis_label(axes[0]), title=f"{label}, {title}" if title else label)
     return figure
+
+
+def _frame(wide: int, high: int) -> tuple[Any, Any, Any]:
+    """A figure with room for a picture of ``wide`` x ``high`` pixels exactly, and for a bar beside it."""
+    from matplotlib.figure import Figure
+
+    width, height = wide + _LEFT + _RIGHT, high + _BELOW + _ABOVE
+    figure = Figure(figsize=(width / _DPI, height / _DPI))
+    plot = figure.add_axes((_LEFT / width, _BELOW / height, wide / width, high / height))
+    tall = min(high, _BAR)
+    middle = _BELOW + (high - tall) / 2
+    bar = figure.add_axes(((_LEFT + wide + 20) / width, middle / height, 15 / width, tall / height))
+    return figure, plot, bar
 
 
 def _line(values: Values, axes: list[Coordinate], label: str, title: str, limits: tuple[float, float]) -> Any:
@@ -144,24 +156,27 @@ def _line(values: Values, axes: list[Coordinate], label: str, title: str, limits
     return figure
 
 
-def _palette(states: int) -> Any:
-    """Light for state 0, so that sparse automata look like their patterns in books, and well apart for the others."""
+def _few_states(states: int, lowest: float) -> dict[str, Any]:
+    """One colour a state: light for the lowest, so that sparse patterns look as they do in books, others well apart."""
     from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
+    from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    if states <= 2:
-        return ListedColormap(["#f7f5ef", "#1f3b57"][:states])
-    others = colormaps["turbo"](np.linspace(0.08, 0.92, states - 1))
-    return ListedColormap([(0.97, 0.96, 0.94, 1.0), *map(tuple, others)])
+    colours: list[Any] = ["#f7f5ef", "#1f3b57"]
+    if states > 2:
+        colours = [colours[0], *map(tuple, colormaps["turbo"](np.linspace(0.08, 0.92, states - 1)))]
+    edges = np.arange(max(states, 2) + 1) + lowest - 0.5
+    return {"cmap": ListedColormap(colours), "norm": BoundaryNorm(edges, max(states, 2))}
 
 
-def _size(rows: int, columns: int) -> tuple[float, float]:
-    """Inches of a figure that gives each cell a whole number of pixels where there is room, and keeps the shape."""
-    longest = max(rows, columns)
-    scale = max(1, _SMALLEST // longest) if longest < _SMALLEST else min(1.0, _LARGEST / longest)
-    wide = max(columns * scale, _SMALLEST / 2) + 160
-    high = max(rows * scale, _SMALLEST / 3) + 100
-    return wide / _DPI, high / _DPI
+def _pixels(shape: tuple[int, ...], axes: list[Coordinate], longest: int) -> tuple[int, int]:
+    """Width and height of a picture: its longer side near ``longest``, its proportions those of the coordinates."""
+    (left, right), (first, last) = _ends(axes[1]), _ends(axes[0])
+    ratio = ((last - first) / shape[0]) / ((right - left) / shape[1]) if right > left and last > first else 1.0
+    ratio = min(max(ratio, 1 / _MOST_STRETCHED), _MOST_STRETCHED)  # height of a cell over its width
+    rows, columns = shape[0] * max(ratio, 1.0), shape[1] * max(1 / ratio, 1.0)
+    scale = longest / max(rows, columns)
+    scale = float(int(scale)) if scale >= 1 else scale
+    return max(_SHORTEST, round(columns * scale)), max(_SHORTEST, round(rows * scale))
 
 
 def _ends(axis: Coordinate) -> tuple[float, float]:

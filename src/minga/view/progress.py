@@ -54,7 +54,9 @@ def rate_text(rate: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """A duration: ``42 s``, ``3:07``, ``1:02:03``."""
+    """A duration: ``0.85 s``, ``42 s``, ``3:07``, ``1:02:03``."""
+    if seconds < 10:
+        return f"{seconds:.2g} s"
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from minga.engine.program import Program
 from minga.lang import functions as mg
-from minga.lang.kernel import CellReader, Kernel, Reduced
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.kernel import Kernel
 from minga.lang.rule import Rule
 from minga.lang.types import is_float
 from minga.space.field import STEP, Field, Register

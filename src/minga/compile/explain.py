@@ -1,0 +1,159 @@
+"""Looking into a kernel: what it reads and costs, what bounds it on this machine, and the code it becomes."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, overload
+
+import numpy as np
+
+from minga.compile.call import Call
+from minga.compile.llvm import compile_kernel, print_llvm
+from minga.compile.numpy import BoundArray
+from minga.compile.ptx import print_ptx
+from minga.errors import KernelError
+from minga.lang import kernel as lang
+from minga.lang.analysis import bytes_per_cell, flops, is_star, radius, reads
+from minga.lang.cell import CellReader
+from minga.lang.graph import KernelGraph, dump
+from minga.lang.kernel import FieldType, ScalarType, Signature
+from minga.lang.types import DType, as_dtype
+
+Printer = Literal["llvm", "ptx", "numpy"]
+
+
+class Kernel(lang.Kernel):
+    """A kernel that can be looked into."""
+
+    def explain(self, dtype: object = "f8", ndim: int | None = None) -> str:
+        """What a cell reads and writes, the radius, flops, bytes, and the speed limit they set on one core here.
+
+        A kernel that was applied is explained as it was applied last; else for fields of `dtype` in `ndim` axes.
+        """
+        graph = self._typed(dtype, ndim)
+        lines = [f"kernel {graph.name} in {graph.ndim} axes ({graph.where})"]
+        width = max(len(p.name) for p in graph.params)
+        for number, param in enumerate(graph.params):
+            lines.append(f"  {param.name:<{width}}  {param.dtype}  {_access(graph, number)}")
+        lines += [f"  {s.name:<{width}}  {s.dtype}  scalar" for s in graph.scalars]
+        lines += [f"  {r.kind} -> {r.name}  {r.dtype}" for r in graph.reductions]
+        if graph.locals:
+            lines.append(f"  {len(graph.locals)} locals, kept in scratch a tile at a time")
+        work, traffic = flops(graph), bytes_per_cell(graph)
+        machine = measure_core("f4" if all(p.dtype != "f8" for p in graph.params) else "f8")
+        by_memory, by_arithmetic = machine.bytes_per_second / max(1, traffic), machine.flops_per_second / max(1, work)
+        limit, what = min((by_memory, "memory"), (by_arithmetic, "arithmetic"))
+        lines.append(f"  {work} flops and {traffic} bytes a cell: {work / max(1, traffic):.2f} flops a byte")
+        lines.append(
+            f"  bound on this core: {limit / 1e6:.0f} Mcells/s, by {what} "
+            f"({machine.bytes_per_second / 1e9:.1f} GB/s, {machine.flops_per_second / 1e9:.1f} Gflop/s measured)"
+        )
+        return "\n".join(lines)
+
+    def source(self, printer: Printer = "llvm", dtype: object = "f8", ndim: int | None = None) -> str:
+        """The kernel as LLVM IR, as PTX, or as the graph that the NumPy evaluator walks, one operation a line."""
+        graph = self._typed(dtype, ndim)
+        if printer == "llvm":
+            return print_llvm(graph)
+        if printer == "ptx":
+            return print_ptx(graph)
+        if printer == "numpy":
+            return dump(graph)
+        raise KernelError(
+            f"kernel {self.name!r}: no printer {printer!r}", where=self.where, remedy='use "llvm", "ptx" or "numpy"'
+        )
+
+    def _typed(self, dtype: object, ndim: int | None) -> KernelGraph:
+        if self._graphs and ndim is None:
+            return list(self._graphs.values())[-1]
+        kind = as_dtype(dtype)
+        scalars = tuple((name, ScalarType("f8", True)) for name in self.scalars)
+        mistakes = []
+        for axes in [ndim] if ndim is not None else [1, 2, 3, 4]:
+            fields = tuple(FieldType(kind, tuple(range(axes))) for _ in self.fields)
+            try:
+                return lang.trace_kernel(self, Signature(axes, fields, scalars))
+            except KernelError as error:
+                mistakes.append(error)
+        wrong_count = [m for m in mistakes if "offsets;" not in m.message and "offset;" not in m.message]
+        raise (wrong_count or mistakes)[0]
+
+
+@overload
+def kernel(function: Callable[..., object]) -> Kernel: ...
+@overload
+def kernel(
+    *,
+    order: Mapping[str | int, int] | Literal["lexicographic", "red-black"] | None = None,
+    across: Literal["exact", "block"] = "exact",
+) -> Callable[[Callable[..., object]], Kernel]: ...
+def kernel(
+    function: Callable[..., object] | None = None,
+    *,
+    order: Mapping[str | int, int] | Literal["lexicographic", "red-black"] | None = None,
+    across: Literal["exact", "block"] = "exact",
+) -> Kernel | Callable[[Callable[..., object]], Kernel]:
+    """Make a kernel of a function of fields (positional parameters) and scalars (keyword-only parameters).
+
+    order   None: all cells at once, reads see old values. {"x": +1}: sweep along x, in place.
+            "lexicographic": every axis ascending, in place. "red-black": even cells, then odd cells, in place.
+    across  of ordered kernels: "exact" has the bits of one process; "block" lets each block use old halos.
+    """
+    if function is None:
+        return lambda f: Kernel(f, order=order, across=across)
+    return Kernel(function, order=order, across=across)
+
+
+def _access(graph: KernelGraph, number: int) -> str:
+    parts = []
+    if number in reads(graph):
+        reach = radius(graph)[number]
+        width = " x ".join(f"-{a}..+{b}" for a, b in zip(reach.low, reach.high, strict=True))
+        shape = "the cell itself" if reach.zero else f"{'star' if is_star(graph, number) else 'box'} {width}"
+        parts.append(f"reads {shape}")
+    if number in graph.written:
+        parts.append("stores")
+    return ", ".join(parts) or "unused"
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """Measured limits of one core."""
+
+    bytes_per_second: float
+    flops_per_second: float
+
+
+_CHAIN: Final = 64
+
+
+@functools.cache
+def measure_core(dtype: DType = "f8") -> Core:
+    """Memory bandwidth (a copy: bytes read, allocated and written) and arithmetic in cache; about 0.2 s."""
+    source, target = np.ones(1 << 22), np.zeros(1 << 22)
+    moved = 3 * source.nbytes / _fastest(lambda: np.copyto(target, source))
+
+    def polynomial(u: CellReader, new: CellReader) -> None:
+        value = u[0]
+        for _ in range(_CHAIN // 2):
+            value = value * u[0] + 1.0
+        new[0] = value
+
+    kind = FieldType(dtype, (0,))
+    graph = lang.trace_kernel(lang.Kernel(polynomial), Signature(1, (kind, kind)))
+    cells = 1 << 11
+    arrays = [BoundArray(np.zeros(cells, dtype), (0,)) for _ in range(2)]
+    call = Call(compile_kernel(graph), ((0,), (cells,)), arrays)
+    return Core(moved, _CHAIN * cells / _fastest(call.run, 50))
+
+
+def _fastest(work: Callable[[], object], repeats: int = 5) -> float:
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)

@@ -1,0 +1,90 @@
+"""The recording of a kernel while its function runs: parameters, stores, locals, and where they go in a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from minga.lang.expr import Node, author_error
+from minga.lang.graph import KernelGraph, Order, Param, Reduction, Scalar, Store, topological
+from minga.lang.types import DType
+
+
+@dataclass(slots=True)
+class Trace:
+    """The recording of one kernel while its function runs."""
+
+    ndim: int
+    axis_names: tuple[str, ...]
+    ordered: bool
+    stream: int
+    params: list[Param] = field(default_factory=list)
+    scalars: dict[str, Scalar] = field(default_factory=dict)
+    stores: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Node] = field(default_factory=dict)
+    locals: list[Node] = field(default_factory=list)
+    coordinates: dict[str, int] = field(default_factory=dict)
+    draws: dict[object, object] = field(default_factory=dict)
+
+    def scalar(self, name: str, dtype: DType, *, weak: bool = False) -> Node:
+        """A scalar parameter's value; names with @ come from the engine."""
+        self.scalars.setdefault(name, Scalar(name, dtype))
+        return Node("scalar", dtype, data=name, weak=weak)
+
+    def axis(self, axis: int | str) -> int:
+        """The number of an axis given by number or name."""
+        if isinstance(axis, str):
+            if axis not in self.axis_names:
+                raise author_error(f"no axis {axis!r}", f"the axes are {', '.join(map(repr, self.axis_names))}")
+            return self.axis_names.index(axis)
+        if not -self.ndim <= axis < self.ndim:
+            raise author_error(f"no axis {axis} in {self.ndim} dimensions", f"use 0 .. {self.ndim - 1} or a name")
+        return axis % self.ndim
+
+    def coordinate(self, axis: int) -> Node:
+        """The position of the cell's point along an axis, read from a one-axis field that the engine supplies."""
+        name = f"@coordinate{axis}"
+        if name not in self.coordinates:
+            self.coordinates[name] = len(self.params)
+            self.params.append(Param(name, "f8", (axis,)))
+        return Node("read", "f8", data=(self.coordinates[name], (1,), (0,)))
+
+
+_trace: ContextVar[Trace | None] = ContextVar("minga_trace", default=None)
+
+
+def current_trace(what: str) -> Trace:
+    """The kernel being traced; an author error if there is none."""
+    trace = _trace.get()
+    if trace is None:
+        raise author_error(f"{what} outside a kernel", "use it inside a function decorated with @mg.kernel")
+    return trace
+
+
+def assemble(
+    name: str,
+    trace: Trace,
+    stores: tuple[Store, ...],
+    reductions: tuple[Reduction, ...] = (),
+    locals_: tuple[Node, ...] = (),
+    order: Order | None = None,
+    where: str = "",
+) -> KernelGraph:
+    """A graph of what a trace collected; registers that the expressions captured become scalar parameters."""
+    roots = (*locals_, *(s.value for s in stores), *(r.value for r in reductions))
+    for node in topological(roots):
+        if node.op == "scalar":
+            trace.scalars.setdefault(str(node.data), Scalar(str(node.data), node.dtype))
+    scalars = tuple(trace.scalars.values())
+    return KernelGraph(name, trace.ndim, tuple(trace.params), scalars, stores, reductions, locals_, order, where)
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Make `trace` the recording that fields and functions of the kernel language write to."""
+    token = _trace.set(trace)
+    try:
+        yield trace
+    finally:
+        _trace.reset(token)

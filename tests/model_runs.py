@@ -1,0 +1,51 @@
+"""Whole models run in this process, on one rank or on virtual ones: what they leave, as arrays and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.comm import Comm, run_virtual
+from minga.engine.drive import drive
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.space.cuts import parse_layout
+
+
+@dataclass(frozen=True)
+class Left:
+    """Output fields by name, and observables, after a run."""
+
+    fields: Mapping[str, NDArray[Any]]
+    observables: Mapping[str, Any]
+
+    @property
+    def cell(self) -> NDArray[Any]:
+        return self.fields["cell"]
+
+
+def run_model(model: Model, steps: int, *, ranks: int = 1, layout: str = "cartesian", **options: Any) -> Left:
+    """The state after so many steps; options are the engine's. Every rank must see the same observables."""
+
+    def on_rank(comm: Comm | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        layouts = {model.grid: parse_layout(layout, model.grid.box, ranks)}
+        with Engine(layouts, comm=comm, **options) as engine:
+            result = drive(model, engine, steps)
+            return {name: engine.gather(model.field(name)) for name in model.output}, dict(result.observables)
+
+    results = [on_rank(None)] if ranks == 1 else run_virtual(ranks, on_rank)
+    assert all(repr(observables) == repr(results[0][1]) for _, observables in results)
+    return Left(*results[0])
+
+
+def assert_same(a: Left, b: Left) -> None:
+    """The same bits in all fields, the same observables."""
+    assert a.fields.keys() == b.fields.keys()
+    for name, values in a.fields.items():
+        assert values.tobytes() == b.fields[name].tobytes(), name
+        assert np.array_equal(values, b.fields[name])
+    assert repr(a.observables) == repr(b.observables)
