@@ -204,6 +204,39 @@ def test_locals_become_narrow_too():
     assert got[0] == got[1]
 
 
+@pytest.mark.parametrize(
+    "op", ["+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "min", "max", "choice", "abs", "neg"]
+)
+def test_intervals_hold_every_value(op):
+    """All pairs of small ranges: an operation's interval holds its results on all pairs of values."""
+
+    def kernel(u, v, new):
+        low_a, low_b = as_node(np.int64(a[0])), as_node(np.int64(b[0]))
+        x, y = low_a + u[0] % (a[1] - a[0] + 1), low_b + v[0] % (b[1] - b[0] + 1)
+        match op:
+            case "choice":
+                new[0] = mg.where(u[0] < v[0], x, y)
+            case "abs":
+                new[0] = mg.abs(x)
+            case "neg":
+                new[0] = -x
+            case _:
+                new[0] = combine(op, x, y)
+
+    ranges = [(-7, -3), (-4, 0), (-3, 5), (0, 0), (0, 6), (2, 7)]
+    u, v = (g.ravel() for g in np.meshgrid(np.arange(10), np.arange(10)))
+    for a in ranges:
+        for b in ranges:
+            graph = graph_of(kernel, "i8", "i8", "i8", ndim=1)
+            new = np.zeros(100, "i8")
+            evaluate(graph, ((0,), (100,)), [BoundArray(x, (0,)) for x in (u, v, new)])
+            low, high = intervals(graph)[id(graph.stores[0].value)]
+            assert low <= new.min(), (a, b)
+            assert new.max() <= high, (a, b)
+            if op in ("+", "-", "*", "min", "max", "choice", "abs", "neg"):
+                assert (low, high) == (new.min(), new.max()), (a, b)
+
+
 INTEGERS = ("bool", "u1", "i2", "i4", "i8", "u4", "u8")
 BINARY = ("+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "<", "==", ">=", "min", "max", "where")
 

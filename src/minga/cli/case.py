@@ -283,7 +283,7 @@ def _located(source: Source, origin: Mapping[str, str]) -> Iterator[None]:
 
 def _place(key: str, source: Source, origin: Mapping[str, str]) -> Where | str:
     for known, said in origin.items():
-        if key == known or key.startswith((f"{known}.", f"{known}[")):
+        if key == known or key.startswith((f"{known}.", f"{known}[")) or known.startswith(f"{key}."):
             return said
     return Where(_short(source.path), line_of(source.text, key))
 

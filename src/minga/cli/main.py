@@ -35,7 +35,10 @@ def root(version: Annotated[bool, typer.Option("--version", help="Show the versi
 
 @app.command()
 def run(
-    case: Annotated[str, typer.Argument(help="A TOML file, a Python file that defines a model, or an example's name.")],
+    case: Annotated[
+        str,
+        typer.Argument(metavar="CASE", help="A TOML file, a Python file that defines a model, or an example's name."),
+    ],
     ranks: Annotated[
         int | None, typer.Option("-n", "--ranks", help="MPI ranks; by default one for each physical core.")
     ] = None,
@@ -66,7 +69,7 @@ def run(
 
 @app.command()
 def export(
-    run: Annotated[Path, typer.Argument(help="A run's directory.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory.")],
     out: Annotated[Path, typer.Option("--out", help="The file to write.")],
     field: Annotated[
         str | None, typer.Option("--field", help="The field; may be left out if there is only one.")

@@ -16,7 +16,9 @@ class RunSettings(BaseModel):
 
     model_config = _STRICT
 
-    steps: Annotated[int, Field(ge=0, description="say how many steps to do, such as steps = 100")]
+    steps: Annotated[
+        int, Field(ge=0, description="say how many steps to do: steps = 100 in [run], or --set run.steps=100")
+    ]
     ranks: Annotated[
         int | None, Field(ge=1, description="MPI ranks; left out, one for each physical core that is available")
     ] = None

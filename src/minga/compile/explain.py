@@ -137,10 +137,13 @@ def measure_core(dtype: DType = "f8") -> Core:
     moved = 3 * source.nbytes / _fastest(lambda: np.copyto(target, source))
 
     def polynomial(u: CellReader, new: CellReader) -> None:
-        value = u[0]
-        for _ in range(_CHAIN // 2):
-            value = value * u[0] + 1.0
-        new[0] = value
+        # Eight chains that do not wait for one another, so that throughput is measured, not latency.
+        values = [u[0] + number for number in range(8)]
+        for _ in range(_CHAIN // 16):
+            values = [value * u[0] + 1.0 for value in values]
+        for number, value in enumerate(values[1:]):
+            values[0] = values[0] + value if number % 2 else values[0] * value
+        new[0] = values[0]
 
     kind = FieldType(dtype, (0,))
     graph = lang.trace_kernel(lang.Kernel(polynomial), Signature(1, (kind, kind)))

@@ -30,7 +30,7 @@ class Category(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Call `function(args, tile, worker)` for every tile; tiles are taken by all workers. `polls`: channels in flight meanwhile."""
+    """Call `function(args, tile, worker)` for every tile, by all workers. `polls`: channels in flight meanwhile."""
 
     function: int
     args: int

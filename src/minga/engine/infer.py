@@ -35,7 +35,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
-    """A halo exchange of several slots; the names at its start may differ from those at its finish (rotation between)."""
+    """A halo exchange of several slots, by their names at its start and at its finish (a rotation may lie between)."""
 
     start: tuple[Slot, ...]
     finish: tuple[Slot, ...]

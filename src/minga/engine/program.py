@@ -13,11 +13,21 @@ from typing import Final
 
 import numpy as np
 
+from minga.engine.check import (
+    Operand,
+    check_aliases,
+    check_colours,
+    check_reach,
+    field_type,
+    iterated_axes,
+    iteration_grid,
+    iteration_points,
+    written_field,
+)
 from minga.errors import ProgramError, suggest
-from minga.lang.analysis import reads
 from minga.lang.expr import Arithmetic, as_node, cast
 from minga.lang.graph import Interner, KernelGraph, Param, Store, topological
-from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature
+from minga.lang.kernel import Kernel, ScalarType, Signature
 from minga.lang.trace import Trace, assemble
 from minga.lang.types import as_dtype
 from minga.space.box import Box
@@ -27,7 +37,6 @@ from minga.space.grid import Grid
 REASONS: Final = ("finished", "converged", "limit", "not finite", "stop")
 """Why a Program ended, by number."""
 
-Operand = Slot | Constant
 ScalarValue = Register | bool | int | float | np.generic
 
 
@@ -164,35 +173,35 @@ class Program:
             )
         arguments = [self._operand(kernel, number, item) for number, item in enumerate(fields)]
         flat = [slot for item in arguments for slot in (item if isinstance(item, tuple) else (item,))]
-        grid = _iteration_grid(kernel, flat)
+        grid = iteration_grid(kernel, flat)
         values, types = self._scalars(kernel, scalars)
-        iterated = _iterated_axes(flat)
+        iterated = iterated_axes(flat)
         kinds = tuple(
-            tuple(_field_type(s, iterated) for s in item) if isinstance(item, tuple) else _field_type(item, iterated)
+            tuple(field_type(s, iterated) for s in item) if isinstance(item, tuple) else field_type(item, iterated)
             for item in arguments
         )
         names = tuple(grid.axes[a] for a in iterated)
         graph = kernel.graph(Signature(len(iterated), kinds, tuple(types), names))
         operands: list[Operand] = list(flat)
-        written = _written_field(graph, flat)
+        written = written_field(graph, flat)
         for param in graph.params[len(flat) :]:
             axis = iterated[param.axes[0]]
             centre = written.centre[axis] if written else 0
             constant = coordinate_constant(grid, axis, centre)
             operands.append(Constant(constant.name, param.axes, constant.origin, constant.array))
-        _check_aliases(kernel, graph, operands)
-        space = _iteration_points(kernel, graph, flat, grid, iterated)
+        check_aliases(kernel, graph, operands)
+        space = iteration_points(kernel, graph, flat, grid, iterated)
         where = space if region is None else region & space
         if region is not None and not space.contains(region):
             raise ProgramError(
                 f"apply({kernel.name}): region {region} reaches beyond the points {space}",
                 remedy="choose a region inside the points of the stored field",
             )
-        _check_reach(kernel, graph, flat, where)
+        check_reach(kernel, graph, flat, where)
         results = tuple(self._result(kernel, r.name, r.dtype, into) for r in graph.reductions)
         colours = (0, 1) if graph.order is not None and graph.order.kind == "red-black" else (0,)
         if len(colours) == 2:
-            _check_colours(kernel, flat, graph)
+            check_colours(kernel, flat, graph)
         for colour in colours:
             self._add(Apply(graph, tuple(operands), values, where, grid, results, colour))
         if not results:
@@ -214,7 +223,7 @@ class Program:
     def repeat(
         self, count: int | Register | None = None, *, until: object = None, limit: int | Register | None = None
     ) -> Iterator[None]:
-        """Repeat the operations recorded inside: `count` times, or until a condition holds (checked before each round)."""
+        """Repeat the operations recorded inside: `count` times, or until a condition holds before a round."""
         if (count is None) == (until is None):
             raise ProgramError(
                 "repeat needs either a count or until=", remedy="e.g. P.repeat(10), P.repeat(until=r < 1e-8, limit=100)"
@@ -366,115 +375,6 @@ def _let(register: Register, value: object) -> Let:
     trace = Trace(1, ("register",), False, 0)
     trace.params.append(Param("register", register.dtype, (0,)))
     return Let(register, assemble("let", trace, (Store(0, (1,), (0,), node),)), f"let {register.name}")
-
-
-def _iterated_axes(slots: Sequence[Slot]) -> tuple[int, ...]:
-    """The grid axes a kernel runs over: all, unless every field lacks the same ones."""
-    axes = {axis for slot in slots for axis in slot.field.axes}
-    return tuple(sorted(axes))
-
-
-def _field_type(slot: Slot, iterated: tuple[int, ...]) -> FieldType:
-    return FieldType(slot.field.dtype, tuple(iterated.index(a) for a in slot.field.axes))
-
-
-def _iteration_grid(kernel: Kernel, slots: Sequence[Slot]) -> Grid:
-    if not slots:
-        raise ProgramError(f"apply({kernel.name}): no fields", remedy="pass one field for each positional parameter")
-    dims = {slot.field.grid.ndim for slot in slots}
-    if len(dims) > 1:
-        raise ProgramError(
-            f"apply({kernel.name}): fields of grids with {sorted(dims)} axes", remedy="use grids of one dimension"
-        )
-    return min((slot.field.grid for slot in slots), key=lambda grid: grid.size)
-
-
-def _written_field(graph: KernelGraph, slots: Sequence[Slot]) -> Field | None:
-    return next((slots[store.param].field for store in graph.stores), None)
-
-
-def _iteration_points(
-    kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], grid: Grid, iterated: tuple[int, ...]
-) -> Box:
-    """The indices a kernel runs over by default: the points of what it stores at stride 1, or else of what it reads so."""
-    strided = {n.data[0] for n in graph.nodes() if n.op == "read" and any(s > 1 for s in n.data[1])}
-    strided |= {s.param for s in graph.stores if any(x > 1 for x in s.strides)}
-    stored = [slots[s.param].field for s in graph.stores if s.param not in strided]
-    plain = [s.field for i, s in enumerate(slots) if i not in strided and len(s.field.axes) == len(iterated)]
-    spaces = {f.project(f.points) if f.replicated else f.points for f in (stored or plain)}
-    if not spaces:
-        raise ProgramError(
-            f"apply({kernel.name}): every field is strided, so the cells to run over are not known",
-            remedy="pass a field of the coarse grid as well",
-        )
-    if stored and len(spaces) > 1:
-        raise ProgramError(
-            f"apply({kernel.name}): it stores fields with different points ({', '.join(map(str, sorted(spaces, key=str)))})",
-            remedy="store fields of one kind (cells, or faces of one axis) in one kernel",
-        )
-    space = next(iter(spaces))
-    for other in spaces:
-        space = space & other
-    return space
-
-
-def _check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand]) -> None:
-    """One array behind two parameters, or read and stored by one: only cell by cell, or in a declared order."""
-    written = {operands[p]: p for p in graph.written}
-    if len(written) < len(graph.written):
-        raise ProgramError(f"apply({kernel.name}): one field is given to two parameters that are both stored")
-    for param, found in reads(graph).items():
-        slot = operands[param]
-        if slot not in written:
-            continue
-        alias = written[slot] != param
-        if (graph.order is None or alias) and any(any(offsets) for _, offsets in found):
-            name = graph.params[param].name
-            raise ProgramError(
-                f"apply({kernel.name}): {slot!r} is stored and also read at neighbours (as {name!r}), "
-                "so the result would depend on the order of cells",
-                where=graph.where,
-                remedy="store into another slot (slots=2: u.next, then rotate), or declare order=",
-            )
-
-
-def _check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], region: Box) -> None:
-    """Every read outside a field's points needs a boundary condition there, or a periodic axis."""
-    for param, found in reads(graph).items():
-        if param >= len(slots) or slots[param].field.replicated:
-            continue
-        target = slots[param].field
-        for axis in range(target.grid.ndim):
-            if target.periodic[axis] or region.empty:
-                continue
-            low = min(s[axis] * region.lo[axis] + o[axis] for s, o in found)
-            high = max(s[axis] * (region.hi[axis] - 1) + o[axis] for s, o in found) + 1
-            for side, beyond in (("low", low < target.points.lo[axis]), ("high", high > target.points.hi[axis])):
-                if beyond and target.boundary.at(axis, side) is None:  # type: ignore[arg-type]
-                    raise ProgramError(
-                        f"apply({kernel.name}): {target.name!r} is read beyond the {side} end of axis "
-                        f"{target.grid.axes[axis]!r}, where it has no boundary condition",
-                        where=graph.where,
-                        remedy="give the field boundary=mg.fixed(...) or another condition, make the axis periodic, "
-                        "or restrict the region",
-                    )
-
-
-def _check_colours(kernel: Kernel, slots: Sequence[Slot], graph: KernelGraph) -> None:
-    for store in graph.stores:
-        target = slots[store.param].field
-        for axis in range(target.grid.ndim):
-            if target.periodic[axis] and target.grid.shape[axis] % 2:
-                raise ProgramError(
-                    f"apply({kernel.name}): red-black on periodic axis {target.grid.axes[axis]!r} of "
-                    f"{target.grid.shape[axis]} cells: cells of one colour meet where the axis closes",
-                    remedy="use an even number of cells along periodic axes",
-                )
-        if target.grid.twisted and any(sum(v) % 2 for v in target.grid.shift):
-            raise ProgramError(
-                f"apply({kernel.name}): red-black on a torus shifted by an odd number of cells",
-                remedy="shift by an even number of cells",
-            )
 
 
 def _outline(operations: Sequence[Operation], indent: str) -> Iterator[str]:

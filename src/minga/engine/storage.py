@@ -25,7 +25,7 @@ MARGIN: Final = 16
 
 @dataclass(slots=True)
 class BlockArrays:
-    """A field's copies on one block. Element [0, ...] of each array is index `box.lo`; `table` holds base addresses by slot."""
+    """A field's copies on one block. Element [0, ...] is index `box.lo`; `table` holds base addresses by slot."""
 
     block: int
     owned: Box

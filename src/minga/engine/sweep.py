@@ -8,6 +8,7 @@ already: they were exchanged before the sweep.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -81,9 +82,12 @@ def bind_sweep(binder: Binder, apply: Apply) -> None:
             box = unit.box & apply.region
             if not box.empty:
                 binder.part(apply, unit.block, Part.of(box), addresses)
-        for target in (t for t in range(len(units)) if number in before[t] and units[t].block != unit.block):
-            if unit.owner == rank and units[target].owner != rank:
-                sending.append(_send(binder, unit, units[target], upstream, tags[number, target]))
+        if unit.owner == rank:
+            sending += [
+                _send(binder, unit, units[target], upstream, tags[number, target])
+                for target in range(len(units))
+                if (number, target) in tags
+            ]
     # Sends complete at the end: waiting for one at once could wait for a rank that waits for a later one.
     for channel in sending:
         binder.emit(cmd.Wait(channel))
@@ -114,8 +118,8 @@ def upstream_reads(apply: Apply, split: Sequence[bool]) -> list[Upstream]:
             aside = any(o and cut and not d for o, d, cut in zip(offsets, order.directions, split, strict=True))
             if (first < 0 and (any(s > 0 for s in across) or aside)) or (first > 0 and any(s < 0 for s in across)):
                 raise ProgramError(
-                    f"apply({apply.label}): the sweep reads {apply.graph.params[param].name}{list(offsets)}, so two blocks "
-                    "of this layout would wait for each other row by row",
+                    f"apply({apply.label}): the sweep reads {apply.graph.params[param].name}{list(offsets)}, so two "
+                    "blocks of this layout would wait for each other row by row",
                     where=apply.graph.where,
                     remedy='cut the grid along one axis only (layout = "slabs"), or declare across="block"',
                 )
@@ -145,7 +149,7 @@ def cut_units(apply: Apply, lead: Field, layout: Layout, ranks: int) -> list[Uni
     edges = [lead.points.lo[axis] + extent * k // pieces for k in range(pieces + 1)]
     units = []
     for block, box in enumerate(boxes):
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in itertools.pairwise(edges):
             lo, hi = list(box.lo), list(box.hi)
             lo[axis], hi[axis] = max(lo[axis], low), min(hi[axis], high)
             if lo[axis] < hi[axis]:

@@ -21,7 +21,7 @@ class CellReader:
     strides: tuple[int, ...]
 
     def strided(self, *strides: int) -> CellReader:
-        """The same field at `stride * index + offset`: how grids of different resolution meet (one stride for all axes, or one each)."""
+        """The same field at `stride * index + offset`: how grids of different resolution meet."""
         each = strides * len(self.axes) if len(strides) == 1 else strides
         if len(each) != len(self.axes) or any(not isinstance(s, int) or s < 1 for s in each):
             raise author_error(

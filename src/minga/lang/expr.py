@@ -194,10 +194,11 @@ class Arithmetic:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **_: object) -> Node:
         """NumPy scalars on the left of an operator (np.float32(2) * x) combine like any strong operand."""
+        # A NumPy scalar on the left would bring the operator back here, so the operands become nodes first.
         function = _UFUNCS.get(ufunc.__name__)
         if function is None or method != "__call__" or any(isinstance(i, np.ndarray) and i.ndim for i in inputs):
             raise author_error(f"np.{ufunc.__name__} cannot act on a cell's value", "use the mg. function of that name")
-        return function(*inputs)
+        return function(*map(as_node, inputs))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -229,8 +230,6 @@ _UFUNCS: Final[dict[str, Callable[..., Node]]] = {
     "right_shift": operator.rshift, "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt,
     "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
 }  # fmt: skip
-# With a NumPy scalar on the left the operator would call __array_ufunc__ again, so the scalar becomes a node first.
-_UFUNCS.update({name: (lambda f: lambda a, b: f(as_node(a), as_node(b)))(f) for name, f in _UFUNCS.items()})
 
 
 # Making nodes --------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class Reduction:
     """A number over all cells of the region.
 
     max, min      type of the value; NaN wins, -0 < +0; over no cell: the type's lowest (max) or highest (min) value
-    argmax/argmin i8: the smallest linear global index (row-major over the grid) that has the extreme value, -1 over no cell
+    argmax/argmin i8: the smallest linear global index (row-major) that has the extreme value, -1 over no cell
     count         i8: cells where a bool holds
     sum           f8 for floats (64-cell runs, then exact), i8 for signed, u8 for unsigned and bool
     """

@@ -248,7 +248,7 @@ def check_graph(graph: KernelGraph) -> None:
                     raise KernelError(
                         f"red-black: {graph.params[node.data[0]].name}{list(offsets)} is a cell of the same colour",
                         where=graph.where,
-                        remedy="cells of one colour must not read each other: drop the diagonal reads or use an ordered sweep",
+                        remedy="cells of one colour must not read each other: drop diagonal reads or sweep in order",
                     )
 
 

@@ -135,7 +135,7 @@ def _interval(graph: KernelGraph, node: Node, known: dict[int, Interval]) -> Int
     args = node.args[1:] if node.op == "select" else node.args
     exact = rule(*(known[id(arg)] for arg in args))
     # What leaves the type wraps around, to any value.
-    return exact if exact is not None and _fits(exact, node.dtype) else full
+    return exact if exact is not None else full
 
 
 def _corners(operation: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
@@ -153,7 +153,7 @@ def _absolute(a: Interval) -> Interval:
 
 def _and(a: Interval, b: Interval) -> Interval | None:
     if a[0] < 0 and b[0] < 0:
-        return 0,1
+        return None
     return 0, min(high for low, high in (a, b) if low >= 0)
 
 

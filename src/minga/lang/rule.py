@@ -264,7 +264,7 @@ def largest(node: Node, states: int) -> int | None:
     """The largest value a node can have where its cells are below `states`; None where that is not seen at once."""
     match node.op:
         case "const" if not is_float(node.dtype):
-            return int(node.data)  # type: ignore[call-overload, no-any-return]
+            return int(node.data)
         case "read" if node.dtype == "u1":
             return states - 1
         case "select":

@@ -63,7 +63,7 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
     if not isinstance(value, Mapping):
         raise LayoutError(
             f"field {name!r}: boundary={value!r} is not a condition",
-            remedy="use mg.fixed(0.0), mg.reflect('edge'), mg.zero_gradient(), mg.custom(...), or a mapping of axes to them",
+            remedy="use mg.fixed(0.0), mg.reflect('edge'), mg.zero_gradient(), mg.custom(f), or axes mapped to them",
         )
     sides = [none] * grid.ndim
     for axis, pair in value.items():
@@ -79,7 +79,7 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
 
 
 def fixed(value: object) -> Condition:
-    """Ghost cells hold `value`: a number, a register, a function of the ghost's coordinates, or an array over the face."""
+    """Ghost cells hold `value`: a number, a register, a function of their coordinates, or an array over the face."""
     if isinstance(value, np.ndarray) and value.ndim:
         return Condition("fixed(array)", lambda edge: edge.array(value), reads=False)
     if callable(value) and not isinstance(value, Arithmetic):
@@ -132,7 +132,7 @@ FillOperand: TypeAlias = "Field | Position | FaceArray | Constant"
 class Edge:
     """A ghost cell while its condition is traced.
 
-    edge[n] is the n-th cell inside, counted from the edge along its normal (0 is nearest); edge.layer counts ghost cells
+    edge[n] is the n-th cell inside, counted from the edge along its normal (0 is nearest); edge.layer counts ghosts
     outwards from 1; edge.side is "low" or "high"; edge.field(other)[n] reads another field there.
     """
 
@@ -209,7 +209,7 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """The traced condition of one layer of ghost cells: its graph, what its parameters are, how deep it looks inside."""
+    """The traced condition of one layer of ghost cells: its graph, its parameters, how deep it looks inside."""
 
     graph: KernelGraph
     operands: tuple[FillOperand, ...]

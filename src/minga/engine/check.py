@@ -1,0 +1,125 @@
+"""What an operation runs over, and what a kernel may do to the fields it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minga.errors import ProgramError
+from minga.lang.analysis import reads
+from minga.lang.graph import KernelGraph
+from minga.lang.kernel import FieldType, Kernel
+from minga.space.boundary import SIDES
+from minga.space.box import Box
+from minga.space.field import Constant, Field, Slot
+from minga.space.grid import Grid
+
+Operand = Slot | Constant
+
+
+def iterated_axes(slots: Sequence[Slot]) -> tuple[int, ...]:
+    """The grid axes a kernel runs over: all, unless every field lacks the same ones."""
+    axes = {axis for slot in slots for axis in slot.field.axes}
+    return tuple(sorted(axes))
+
+
+def field_type(slot: Slot, iterated: tuple[int, ...]) -> FieldType:
+    return FieldType(slot.field.dtype, tuple(iterated.index(a) for a in slot.field.axes))
+
+
+def iteration_grid(kernel: Kernel, slots: Sequence[Slot]) -> Grid:
+    if not slots:
+        raise ProgramError(f"apply({kernel.name}): no fields", remedy="pass one field for each positional parameter")
+    dims = {slot.field.grid.ndim for slot in slots}
+    if len(dims) > 1:
+        raise ProgramError(
+            f"apply({kernel.name}): fields of grids with {sorted(dims)} axes", remedy="use grids of one dimension"
+        )
+    return min((slot.field.grid for slot in slots), key=lambda grid: grid.size)
+
+
+def written_field(graph: KernelGraph, slots: Sequence[Slot]) -> Field | None:
+    return next((slots[store.param].field for store in graph.stores), None)
+
+
+def iteration_points(
+    kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], grid: Grid, iterated: tuple[int, ...]
+) -> Box:
+    """The indices a kernel runs over by default: the points of what it stores (or else reads) at stride 1."""
+    strided = {n.data[0] for n in graph.nodes() if n.op == "read" and any(s > 1 for s in n.data[1])}
+    strided |= {s.param for s in graph.stores if any(x > 1 for x in s.strides)}
+    stored = [slots[s.param].field for s in graph.stores if s.param not in strided]
+    plain = [s.field for i, s in enumerate(slots) if i not in strided and len(s.field.axes) == len(iterated)]
+    spaces = {f.project(f.points) if f.replicated else f.points for f in (stored or plain)}
+    if not spaces:
+        raise ProgramError(
+            f"apply({kernel.name}): every field is strided, so the cells to run over are not known",
+            remedy="pass a field of the coarse grid as well",
+        )
+    if stored and len(spaces) > 1:
+        raise ProgramError(
+            f"apply({kernel.name}): it stores fields with different points: {', '.join(sorted(map(str, spaces)))}",
+            remedy="store fields of one kind (cells, or faces of one axis) in one kernel",
+        )
+    space = next(iter(spaces))
+    for other in spaces:
+        space = space & other
+    return space
+
+
+def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand]) -> None:
+    """One array behind two parameters, or read and stored by one: only cell by cell, or in a declared order."""
+    written = {operands[p]: p for p in graph.written}
+    if len(written) < len(graph.written):
+        raise ProgramError(f"apply({kernel.name}): one field is given to two parameters that are both stored")
+    for param, found in reads(graph).items():
+        slot = operands[param]
+        if slot not in written:
+            continue
+        alias = written[slot] != param
+        if (graph.order is None or alias) and any(any(offsets) for _, offsets in found):
+            name = graph.params[param].name
+            raise ProgramError(
+                f"apply({kernel.name}): {slot!r} is stored and also read at neighbours (as {name!r}), "
+                "so the result would depend on the order of cells",
+                where=graph.where,
+                remedy="store into another slot (slots=2: u.next, then rotate), or declare order=",
+            )
+
+
+def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], region: Box) -> None:
+    """Every read outside a field's points needs a boundary condition there, or a periodic axis."""
+    for param, found in reads(graph).items():
+        if param >= len(slots) or slots[param].field.replicated:
+            continue
+        target = slots[param].field
+        for axis in range(target.grid.ndim):
+            if target.periodic[axis] or region.empty:
+                continue
+            low = min(s[axis] * region.lo[axis] + o[axis] for s, o in found)
+            high = max(s[axis] * (region.hi[axis] - 1) + o[axis] for s, o in found) + 1
+            for side, beyond in zip(SIDES, (low < target.points.lo[axis], high > target.points.hi[axis]), strict=True):
+                if beyond and target.boundary.at(axis, side) is None:
+                    raise ProgramError(
+                        f"apply({kernel.name}): {target.name!r} is read beyond the {side} end of axis "
+                        f"{target.grid.axes[axis]!r}, where it has no boundary condition",
+                        where=graph.where,
+                        remedy="give the field boundary=mg.fixed(...) or another condition, make the axis periodic, "
+                        "or restrict the region",
+                    )
+
+
+def check_colours(kernel: Kernel, slots: Sequence[Slot], graph: KernelGraph) -> None:
+    for store in graph.stores:
+        target = slots[store.param].field
+        for axis in range(target.grid.ndim):
+            if target.periodic[axis] and target.grid.shape[axis] % 2:
+                raise ProgramError(
+                    f"apply({kernel.name}): red-black on periodic axis {target.grid.axes[axis]!r} of "
+                    f"{target.grid.shape[axis]} cells: cells of one colour meet where the axis closes",
+                    remedy="use an even number of cells along periodic axes",
+                )
+        if target.grid.twisted and any(sum(v) % 2 for v in target.grid.shift):
+            raise ProgramError(
+                f"apply({kernel.name}): red-black on a torus shifted by an odd number of cells",
+                remedy="shift by an even number of cells",
+            )
