@@ -216,6 +216,9 @@ def calculate(op: tuple[str, ...], values: Callable[[str], list[Column]], words:
             return words_of(quotient if op[0] == "div" else a - quotient * b)
         case "mul" | "mad" if kind[0] != "f":
             factors = values(kind)
+            if op[1] == "hi":
+                assert (op[0], kind) == ("mul", "u32"), op
+                return words_of(factors[0].astype(np.uint64) * factors[1] >> np.uint64(32))
             if op[1] == "wide":
                 factors[:2] = [f.astype(np.int64 if kind[0] == "s" else np.uint64) for f in factors[:2]]
                 factors[2:] = [words[2].view(factors[0].dtype)] if op[0] == "mad" else []

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minga.cli.memory import check_fields, check_shape
 from minga.cli.settings import OutputSettings, RunSettings
 from minga.cli.toml import dump, line_of, parse_value
 from minga.errors import CaseError, LayoutError, MingaError, Where, suggest
@@ -186,10 +187,12 @@ def _check(source: Source, table: dict[str, Any]) -> Case:
     run = validate(RunSettings, table.get("run", {}), "run")
     output = validate(OutputSettings, table.get("output", {}), "output")
     grid = validate(GridSettings, table.get("grid", {}), "grid")
+    check_shape(grid.shape)
     if python is not None:
         model = python.model(grid, table.get(section, {}))
     else:
         model = load_model(name, table, grid, source.path.parent)
+    check_fields(model)
     output_fields(model, output)
     _check_layout(model, run)
     return Case(str(table.get("name", source.name)), source, table, model, run, output)

@@ -155,17 +155,17 @@ def _ranks() -> Finding:
         return Finding("ranks", "note", text, {"rank": job.rank, "size": job.size})
     found: Library = library()
     launcher = find_launcher(found)
-    probe = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.size, flush=True); w.Barrier()"
+    probe = "from mpi4py import MPI; w = MPI.COMM_WORLD; w.Barrier(); w.rank or print(w.size)"
     command = [*launcher.command(2), sys.executable, "-c", probe]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=launcher.environment(), check=False)
-    sizes = done.stdout.split()
-    data = {"sizes": sizes, "status": done.returncode, "pinning": os.environ.get("MINGA_PIN", "on")}
-    if sizes == ["2", "2"] and done.returncode == 0:
+    said = done.stdout.strip()
+    data = {"world": said, "status": done.returncode, "pinning": os.environ.get("MINGA_PIN", "on")}
+    if said == "2" and done.returncode == 0:
         return Finding(
             "ranks", "ok", f"2 ranks met; ranks are kept on cores of their own (MINGA_PIN={data['pinning']})", data
         )
-    said = done.stderr.strip().splitlines()
-    return Finding("ranks", "problem", f"2 ranks did not meet: sizes {sizes}. {said[-1] if said else ''}".strip(), data)
+    why = (done.stderr.strip().splitlines() or [""])[-1]
+    return Finding("ranks", "problem", f"2 processes were started but did not meet (each sees {said!r}) {why}", data)
 
 
 def _cache() -> Finding:

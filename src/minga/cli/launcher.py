@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from minga.errors import LaunchError
 
-__all__ = ["Job", "Launcher", "check_world", "find_launcher", "launcher_vendor", "library", "surrounding_job"]
+__all__ = ["Job", "Launcher", "check_world", "find_launcher", "launcher_vendor", "library", "surrounding_job", "world"]
 
 _JOB_VARIABLES = (
     ("PMI_RANK", "PMI_SIZE", "MPICH's mpiexec"),
@@ -69,6 +70,14 @@ class Launcher:
         if self.vendor == "Open MPI" and os.geteuid() == 0:
             environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         return environment
+
+
+def world() -> Any:
+    """Start MPI: the communicator of all ranks. What does not fit together is left to :func:`check_world`."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="suspicious MPI execution environment")
+        from mpi4py import MPI
+    return MPI.COMM_WORLD
 
 
 def surrounding_job(environment: Mapping[str, str] = os.environ) -> Job | None:

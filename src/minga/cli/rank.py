@@ -13,7 +13,7 @@ from pathlib import Path
 
 from minga.cli.case import find_source, read_case
 from minga.cli.events import EventWriter, silence_stdout
-from minga.cli.launcher import check_world, surrounding_job
+from minga.cli.launcher import check_world, surrounding_job, world
 from minga.cli.stopping import StopRequest
 from minga.errors import LaunchError, MingaError
 from minga.record.directory import RunDirectory
@@ -27,12 +27,10 @@ def main(arguments: list[str]) -> int:
     order = json.loads(arguments[0])
     stop = StopRequest()
     with stop.listening():
-        from mpi4py import MPI
-
-        world = MPI.COMM_WORLD
+        everyone = world()
         job = surrounding_job()
         try:
-            check_world(world.size, order["ranks"], order["launcher"])
+            check_world(everyone.size, order["ranks"], order["launcher"])
         except LaunchError as error:
             if job is None or job.rank == 0:
                 sys.stderr.write(f"minga: {error}\n")
@@ -40,8 +38,8 @@ def main(arguments: list[str]) -> int:
         try:
             _run(order, stop)
         except BaseException as error:
-            report(error, world.rank, world.size)
-            world.Abort(error.exit_status if isinstance(error, MingaError) else 1)
+            report(error, everyone.rank, everyone.size)
+            everyone.Abort(error.exit_status if isinstance(error, MingaError) else 1)
     return 0
 
 

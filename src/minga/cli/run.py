@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from minga.cli.case import Case, find_source, read_case
-from minga.cli.launcher import Job, check_world, find_launcher, surrounding_job
+from minga.cli.launcher import Job, check_world, find_launcher, surrounding_job, world
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, LayoutError, RunError
 from minga.record.directory import RunDirectory
@@ -101,14 +101,13 @@ def _launched(
 
 def _run_in_job(request: Request, case: Case, job: Job) -> tuple[dict[str, Any] | None, int]:
     """Run as one rank of a job that a person started with a launcher of their own."""
-    from mpi4py import MPI
-
     from minga.cli.perform import perform
     from minga.cli.rank import report
     from minga.cli.stopping import StopRequest
     from minga.engine.comm import MPIComm
 
-    check_world(MPI.COMM_WORLD.size, job.size, job.launcher)
+    everyone = world()
+    check_world(everyone.size, job.size, job.launcher)
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
     _check_ranks(case, job.size)
@@ -123,7 +122,7 @@ def _run_in_job(request: Request, case: Case, job: Job) -> tuple[dict[str, Any] 
                 result = perform(case, comm, directory, listener, stop)
     except BaseException as error:
         report(error, comm.rank, comm.size)
-        MPI.COMM_WORLD.Abort(1)
+        everyone.Abort(1)
         raise
     return _finish(case, directory, result)
 

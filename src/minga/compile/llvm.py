@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Final, Literal
 
 from minga.compile.cache import Cache, default_cache, object_key
@@ -15,9 +16,12 @@ from minga.compile.schedule import schedule
 from minga.compile.scratch import Ring, rings
 from minga.compile.target import Target, host_target
 from minga.errors import KernelError
-from minga.lang.graph import KernelGraph
+from minga.lang.graph import RUN, KernelGraph
+from minga.lang.narrow import narrow
 
 ENTRY: Final = "kernel"
+SCRATCH: Final = 256 << 10
+"""Bytes of locals that a tile may need by default: half of a small second-level cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,29 @@ def print_llvm(graph: KernelGraph, *, target: Target | None = None, reductions: 
             remedy="write a * b + c, which has the same bits everywhere, or leave this machine out",
         )
     plan = schedule(graph)
-    return _module(Kernel(lower(graph, rounding=target.rounding), plan, reductions=reductions), target)
+    graph = lower(narrow(graph), rounding=target.rounding)
+    return _module(Kernel(graph, plan, reductions=reductions), target)
+
+
+def suggest_tile(graph: KernelGraph, shape: Sequence[int], *, memory: int = SCRATCH, workers: int = 1) -> tuple[int, ...]:
+    """A tile shape for a box of this shape: whole rows, and `memory` bytes of scratch for locals at most.
+
+    A kernel with locals keeps axis 0 long, since locals are computed anew at the edges of tiles along the other axes,
+    and for a few planes before each tile. Where there are several workers, at least four tiles for each, if possible.
+    """
+    tile = [max(1, length) for length in shape]
+    places = _rings(graph, True)
+    for axis in range(1, len(tile) - 1):
+        while tile[axis] > 4 and sum(ring.bytes(tile) for ring in places) > memory:
+            tile[axis] = -(-tile[axis] // 2)
+    if workers > 1:
+        others = prod(-(-length // size) for length, size in zip(shape[1:], tile[1:], strict=True))
+        wanted = -(-4 * workers // max(1, others))
+        shortest = 2 * max((ring.high[0] - ring.low[0] + 1 for ring in places), default=1)
+        tile[0] = min(tile[0], max(shortest, -(-tile[0] // wanted)))
+        if len(tile) == 1:
+            tile[0] = -(-tile[0] // RUN) * RUN
+    return tuple(tile)
 
 
 def scratch_bytes(graph: KernelGraph, tile_shape: Sequence[int], *, reductions: bool = True) -> int:
@@ -91,30 +117,10 @@ def scratch_bytes(graph: KernelGraph, tile_shape: Sequence[int], *, reductions: 
     return rows + sum(ring.bytes(tile_shape) for ring in _rings(graph, reductions))
 
 
-def suggest_tile(graph: KernelGraph, shape: Sequence[int], *, memory: int = 256 << 10, workers: int = 1) -> tuple[int, ...]:
-    """A tile shape for a box of this shape: whole rows, and scratch of locals within `memory` bytes (half a L2 cache).
-
-    Kernels with locals keep axis 0 long, since locals are recomputed at tile edges of the other axes only; others are
-    cut along axis 0. At least four tiles a worker, where the box allows it.
-    """
-    tile = [max(1, length) for length in shape]
-    if len(tile) == 1:
-        return (max(1024, -(-tile[0] // (4 * workers) // 64) * 64),) if workers > 1 else (tile[0],)
-    places = _rings(graph, True)
-    if places and len(tile) > 2:
-        while tile[1] > 8 and sum(ring.bytes(tile) for ring in places) > memory:
-            tile[1] = -(-tile[1] // 2)
-    if workers > 1:
-        others = 1
-        for length, size in zip(shape[1:], tile[1:], strict=True):
-            others *= -(-length // size)
-        depth = max((ring.depth for ring in places), default=1)
-        tile[0] = max(min(2 * depth, tile[0]), -(-tile[0] * others // (4 * workers)) if others < 4 * workers else tile[0])
-        tile[0] = min(tile[0], max(1, shape[0]))
-    return tuple(tile)
-
-
 def _rings(graph: KernelGraph, reductions: bool) -> tuple[Ring, ...]:
+    if not graph.locals:
+        return ()
+    graph = narrow(graph)
     reduced = graph.reductions if reductions else ()
     roots = [store.value for store in graph.stores] + [item.value for item in reduced]
     return rings(graph.ndim, graph.locals, roots)

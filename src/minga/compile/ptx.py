@@ -23,6 +23,7 @@ from minga.compile.lower import lower
 from minga.compile.ptx_locals import inline_locals
 from minga.compile.ptx_map import BLOCK, Launch, launch, mapping
 from minga.compile.ptx_nest import Nest
+from minga.compile.ptx_tile import tile_of, with_shared_locals
 from minga.compile.text import Text
 from minga.errors import KernelError
 from minga.lang.graph import KernelGraph
@@ -58,7 +59,7 @@ def print_ptx_ir(graph: KernelGraph, *, reductions: bool = True) -> str:
     """The LLVM IR that becomes PTX."""
     graph = gpu_graph(graph, reductions=reductions)
     text = Text()
-    nest = Nest(text, graph, mapping(graph))
+    nest = Nest(text, graph, mapping(graph), tile_of(graph))
     lines = [f'target triple = "{TRIPLE}"', ""]
     if nest.shared_words:
         lines += [f"@shared = internal addrspace(3) global [{nest.shared_words} x i64] undef, align 8", ""]
@@ -67,17 +68,17 @@ def print_ptx_ir(graph: KernelGraph, *, reductions: bool = True) -> str:
         *text.lines,
         "}",
         "",
-        f'attributes #0 = {{ nounwind "nvvm.maxntid"="{BLOCK}" }}',
+        f'attributes #0 = {{ nounwind "nvvm.maxntid"="{BLOCK}" "nvvm.minctasm"="2" }}',
     ]
     return "\n".join(lines) + "\n"
 
 
 def gpu_graph(graph: KernelGraph, *, reductions: bool = True) -> KernelGraph:
-    """The graph that is printed: locals written out, and every operation one that the GPU has."""
+    """The graph that is printed: only locals that are kept in shared memory, and only operations that the GPU has."""
     if not reductions:
         graph = replace(graph, reductions=())
     mapping(graph)  # refuses what a GPU cannot run
-    return lower(inline_locals(graph))
+    return lower(with_shared_locals(graph) if tile_of(graph) else inline_locals(graph))
 
 
 @functools.cache

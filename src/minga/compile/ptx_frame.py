@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, cast
 
 from minga.compile import abi
@@ -20,6 +22,7 @@ DIMENSIONS: Final = ("x", "y", "z")
 class Frame:
     """Registers loaded once at the kernel's entry from `%args` and the launch.
 
+    block, blocks   the block's number along x, y and z of the launch, and how many there are
     place, places   the thread's number along x, y and z of the launch, and how many there are
     thread, threads the thread's number within its block, and how many the block has
     """
@@ -45,12 +48,11 @@ class Frame:
     # The launch ----------------------------------------------------------------------------------------------------
     def _launch(self) -> None:
         text = self.text
-        inside, shape, self.place, self.places = [], [], [], []
-        for d in DIMENSIONS:
-            inside.append(self._special(f"tid.{d}"))
-            shape.append(self._special(f"ntid.{d}"))
-            self.place.append(text.add(text.mul(self._special(f"ctaid.{d}"), shape[-1]), inside[-1]))
-            self.places.append(text.mul(self._special(f"nctaid.{d}"), shape[-1]))
+        inside, shape, self.block, self.blocks = (
+            [self._special(f"{name}.{d}") for d in DIMENSIONS] for name in ("tid", "ntid", "ctaid", "nctaid")
+        )
+        self.place = [text.add(text.mul(b, n), t) for b, n, t in zip(self.block, shape, inside, strict=True)]
+        self.places = [text.mul(b, n) for b, n in zip(self.blocks, shape, strict=True)]
         plane = text.add(text.mul(inside[2], shape[1]), inside[1])
         self.thread = text.add(text.mul(plane, shape[0]), inside[0])
         self.threads = text.mul(text.mul(shape[0], shape[1]), shape[2])
@@ -108,6 +110,7 @@ class Cell:
         self.text = frame.text
         self.index = index
         self._own: dict[tuple[int, Offsets], str] = {}
+        self._strides: dict[tuple[int, int], str] = {}
         self._true: dict[int, str] = {}
 
     def true(self, axis: int) -> str:
@@ -121,8 +124,17 @@ class Cell:
         axes, text = self.frame.graph.params[param].axes, self.text
         distance = "0"
         for axis, offset in zip(axes, offsets, strict=True):
-            distance = _sum(text, distance, _product(text, self.frame.stride[param][axis], offset))
+            distance = _sum(text, distance, _product(text, self._stride(param, axis), offset)) if offset else distance
         return self.frame.element(self._start(param, strides), self.frame.graph.params[param].dtype, distance)
+
+    def _stride(self, param: int, axis: int) -> str:
+        """A stride of which LLVM does not know that all cells share it: multiples of it are not kept in registers."""
+        stride = self.frame.stride[param][axis]
+        if stride == "1":
+            return stride
+        if (param, axis) not in self._strides:
+            self._strides[param, axis] = self.text.let(f'call i64 asm sideeffect "", "=l,0"(i64 {stride}) memory(none)')
+        return self._strides[param, axis]
 
     def _start(self, param: int, strides: Offsets) -> str:
         """Address of the element at offset 0: the offsets then add what is equal for all cells."""
@@ -152,3 +164,37 @@ def _sum(text: Text, a: str, b: str) -> str:
 def _product(text: Text, register: str, number: int) -> str:
     """`register * number`; a stride of 1 needs no instruction."""
     return str(number) if register == "1" else text.mul(register, number)
+
+
+# Code that several parts print ----------------------------------------------------------------------------------------
+def variable(text: Text, kind: str, value: str) -> str:
+    """A variable of the thread (LLVM keeps it in a register) with its first value."""
+    pointer = text.let(f"alloca {kind}", "p")
+    text.emit(f"store {kind} {value}, ptr {pointer}")
+    return pointer
+
+
+@contextmanager
+def in_turn(text: Text, start: str, stop: str, step: str) -> Iterator[str]:
+    """`for index in range(start, stop, step)` over what falls to one thread or block: one index, mostly.
+
+    The empty assembly hides from LLVM how the index goes on, so that it keeps no register for each address that could
+    be stepped along.
+    """
+    position = variable(text, "i64", start)
+    head, body, done = (text.fresh(stem) for stem in ("head", "body", "done"))
+    text.emit(f"br label %{head}")
+    text.start(head)
+    index = text.let(f"load i64, ptr {position}", "i")
+    text.emit(f"br i1 {text.let(f'icmp slt i64 {index}, {stop}')}, label %{body}, label %{done}")
+    text.start(body)
+    yield index
+    hidden = text.let(f'call i64 asm "", "=l,0"(i64 {index})')
+    text.emit(f"store i64 {text.let(f'add i64 {hidden}, {step}')}, ptr {position}")
+    text.emit(f"br label %{head}")
+    text.start(done)
+
+
+def barrier(text: Text) -> None:
+    """All threads of the block wait for each other."""
+    text.emit("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")

@@ -1,7 +1,8 @@
-"""Locals written out: a graph that says the same without `local` nodes."""
+"""Locals written out: a graph that says the same without `local` nodes, or with fewer."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import cast
 
@@ -11,30 +12,36 @@ from minga.lang.graph import Interner, KernelGraph, Param, topological
 Offsets = tuple[int, ...]
 
 
-def inline_locals(graph: KernelGraph) -> KernelGraph:
-    """`graph` with every local replaced by its definition, moved to the offsets at which it is read.
+def inline_locals(graph: KernelGraph, keep: Collection[int] = ()) -> KernelGraph:
+    """`graph` with every local but those of `keep` replaced by its definition, moved to the offsets of the read.
 
-    Equal values are still computed once a cell, but neighbours compute them again: the price of needing no scratch
-    memory.
+    Equal values are still computed once a cell, but neighbours compute them again: the price of needing no memory.
     """
     if not graph.locals:
         return graph
-    inline = _Inline(graph)
+    inline = _Inline(graph, keep)
     share = Interner()
     own = (0,) * graph.ndim
     return replace(
         graph,
         stores=tuple(replace(store, value=share(inline(store.value, own))) for store in graph.stores),
         reductions=tuple(replace(item, value=share(inline(item.value, own))) for item in graph.reductions),
-        locals=(),
+        locals=tuple(share(inline(node, own)) for node in graph.locals) if keep else (),
     )
 
 
-class _Inline:
-    """Nodes without locals, as seen from a neighbour at some offsets."""
+def read_at_offsets(graph: KernelGraph) -> frozenset[int]:
+    """Numbers of the locals that a neighbour's value is read of."""
+    reads = (cast(tuple[int, Offsets], node.data) for node in graph.nodes() if node.op == "local")
+    return frozenset(number for number, offsets in reads if any(offsets))
 
-    def __init__(self, graph: KernelGraph) -> None:
+
+class _Inline:
+    """Nodes without (most) locals, as seen from a neighbour at some offsets."""
+
+    def __init__(self, graph: KernelGraph, keep: Collection[int]) -> None:
         self._graph = graph
+        self._keep = keep
         self._moved: dict[tuple[int, Offsets], Node] = {}
 
     def __call__(self, root: Node, offsets: Offsets) -> Node:
@@ -46,7 +53,9 @@ class _Inline:
     def _move(self, node: Node, offsets: Offsets) -> Node:
         if node.op == "local":
             number, own = cast(tuple[int, Offsets], node.data)
-            return self(self._graph.locals[number], tuple(a + b for a, b in zip(own, offsets, strict=True)))
+            place = tuple(a + b for a, b in zip(own, offsets, strict=True))
+            kept = number in self._keep
+            return Node("local", node.dtype, data=(number, place)) if kept else self(self._graph.locals[number], place)
         if node.op == "read":
             param, strides, own = cast(tuple[int, Offsets, Offsets], node.data)
             return Node("read", node.dtype, data=(param, strides, _read_at(self._graph.params[param], strides, own, offsets)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
 from minga.compile.ptx_frame import WARP, Offsets
+from minga.compile.ptx_tile import tile_of
 from minga.compile.schedule import schedule
 from minga.errors import KernelError
 from minga.lang.graph import RUN, KernelGraph
@@ -104,9 +105,14 @@ def _runs(graph: KernelGraph, inner: tuple[int, ...]) -> Literal["none", "lanes"
 
 def launch(graph: KernelGraph, lo: Sequence[int], hi: Sequence[int], *, reductions: bool = True) -> Launch:
     """A launch that covers the box lo..hi once. `reductions` as given to `print_ptx`."""
-    plan = mapping(graph)
+    if not reductions:
+        graph = replace(graph, reductions=())
+    plan, tile = mapping(graph), tile_of(graph)
     cells = [max(1, hi[axis] - lo[axis]) for axis in plan.threads] + [1] * (3 - len(plan.threads))
-    if reductions and plan.runs == "lanes":
+    if tile is not None:
+        counts = [-(-n // length) for n, length in zip(cells, (*reversed(tile.shape), 1, 1))]
+        return _within_limits(graph, counts, (WARP, BLOCK // WARP, 1))
+    if plan.runs == "lanes":
         cells[0] = ((cells[0] - 1) // RUN + 2) * LANES
     elif plan.coloured:
         cells[0] = (cells[0] + 1) // 2
@@ -114,11 +120,14 @@ def launch(graph: KernelGraph, lo: Sequence[int], hi: Sequence[int], *, reductio
     if cells[1] > 1:
         width = min(width, 2 * WARP)
     height = min(BLOCK // width, cells[1])
-    grid = [-(-cells[0] // width), -(-cells[1] // height), cells[2]]
-    grid = [min(count, most) for count, most in zip(grid, _MOST_BLOCKS, strict=True)]
-    if reductions and graph.reductions:
+    return _within_limits(graph, [-(-cells[0] // width), -(-cells[1] // height), cells[2]], (width, height, 1))
+
+
+def _within_limits(graph: KernelGraph, counts: Sequence[int], block: tuple[int, int, int]) -> Launch:
+    grid = [min(count, most) for count, most in zip(counts, _MOST_BLOCKS, strict=True)]
+    if graph.reductions:
         # Each block adds to the accumulators once, so fewer blocks that do more cells each are better.
         for d in (2, 1, 0):
             others = grid[0] * grid[1] * grid[2] // grid[d]
             grid[d] = max(1, min(grid[d], _REDUCING_BLOCKS // others))
-    return Launch((grid[0], grid[1], grid[2]), (width, height, 1))
+    return Launch((grid[0], grid[1], grid[2]), block)

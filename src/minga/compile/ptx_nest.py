@@ -8,9 +8,10 @@ from functools import partial
 from typing import Final
 
 from minga.compile.ir import Body
-from minga.compile.ptx_frame import WARP, Cell, Frame
+from minga.compile.ptx_frame import WARP, Cell, Frame, in_turn, variable
 from minga.compile.ptx_map import LANES, Mapping
-from minga.compile.ptx_reduce import Reducer, shuffle_down, variable
+from minga.compile.ptx_reduce import Reducer, shuffle_down
+from minga.compile.ptx_tile import Tile, TileCell, Tiles
 from minga.compile.text import Text
 from minga.lang.graph import RUN, KernelGraph
 
@@ -23,7 +24,7 @@ _TREE: Final = (4, 2, 1)
 class Nest:
     """Prints one kernel function; `shared_words` of shared memory are needed then."""
 
-    def __init__(self, text: Text, graph: KernelGraph, plan: Mapping) -> None:
+    def __init__(self, text: Text, graph: KernelGraph, plan: Mapping, tile: Tile | None) -> None:
         self.text = text
         self.graph = graph
         self.plan = plan
@@ -31,20 +32,24 @@ class Nest:
         self.reducer = Reducer(self.frame, graph.reductions)
         self.last = graph.ndim - 1
         self._roots = [store.value for store in graph.stores] + self.reducer.roots
-        innermost: dict[str, Callable[[Index], None]] = {"none": self._cell, "lanes": self._lanes, "line": self._line}
+        self.shared_words = self.reducer.shared_words
+        if tile is None:
+            self._loops()
+        else:
+            self.shared_words += tile.words
+            Tiles(self.frame, tile, 8 * self.reducer.shared_words, self._compute).print()
+        self.reducer.finish()
+        text.emit("ret void")
+
+    # Loops ---------------------------------------------------------------------------------------------------------
+    def _loops(self) -> None:
+        innermost: dict[str, Callable[[Index], object]] = {"none": self._cell, "lanes": self._lanes, "line": self._line}
         with ExitStack() as stack:
             index: Index = {}
             for level in self._levels():
                 index = index | stack.enter_context(level(index))
-            innermost[plan.runs](index)
-        self.reducer.finish()
-        text.emit("ret void")
+            innermost[self.plan.runs](index)
 
-    @property
-    def shared_words(self) -> int:
-        return self.reducer.shared_words
-
-    # Loops ---------------------------------------------------------------------------------------------------------
     def _levels(self) -> Iterator[Level]:
         """The loops and conditions around the innermost part, outermost first."""
         for axis in self.plan.outer:
@@ -79,29 +84,8 @@ class Nest:
         if d == 0 and self.plan.coloured:
             start = text.add(start, self._off_colour({**index, axis: start}))
             place, step = text.mul(place, 2), text.mul(step, 2)
-        with self._in_turn(text.add(start, place), frame.hi[axis], step) as here:
+        with in_turn(text, text.add(start, place), frame.hi[axis], step) as here:
             yield {axis: here}
-
-    @contextmanager
-    def _in_turn(self, start: str, stop: str, step: str) -> Iterator[str]:
-        """`for index in range(start, stop, step)` over what falls to one thread: one index, mostly.
-
-        The empty assembly hides from LLVM how the index goes on, so that it keeps no register for each address that
-        could be stepped along.
-        """
-        text = self.text
-        position = variable(text, "i64", start)
-        head, body, done = (text.fresh(stem) for stem in ("head", "body", "done"))
-        text.emit(f"br label %{head}")
-        text.start(head)
-        index = text.let(f"load i64, ptr {position}", "i")
-        text.emit(f"br i1 {text.let(f'icmp slt i64 {index}, {stop}')}, label %{body}, label %{done}")
-        text.start(body)
-        yield index
-        hidden = text.let(f'call i64 asm "", "=l,0"(i64 {index})')
-        text.emit(f"store i64 {text.let(f'add i64 {hidden}, {step}')}, ptr {position}")
-        text.emit(f"br label %{head}")
-        text.start(done)
 
     def _off_colour(self, index: Index) -> str:
         """0 if the cell has the colour to visit, else 1."""
@@ -122,7 +106,7 @@ class Nest:
         first, stop = self._run_range()
         start = text.add(first, text.let(f"lshr i64 {warp}, 3"))
         within = text.let(f"lshr i64 {text.sub(place, warp)}, 3")
-        with self._in_turn(start, stop, text.let(f"lshr i64 {self.frame.places[0]}, 3")) as run:
+        with in_turn(text, start, stop, text.let(f"lshr i64 {self.frame.places[0]}, 3")) as run:
             true = text.add(text.mul(text.add(run, within), RUN), lane)
             yield {self.last: text.sub(true, self.frame.shift[self.last])}
 
@@ -192,8 +176,10 @@ class Nest:
 
     # A cell --------------------------------------------------------------------------------------------------------
     def _cell(self, index: Index) -> list[str]:
+        return self._compute(Cell(self.frame, index))
+
+    def _compute(self, cell: Cell | TileCell) -> list[str]:
         """Values first, then stores; returns the cell's terms of the float sums."""
-        cell = Cell(self.frame, index)
         values = Body(self.text, cell.leaf).all(self._roots)
         count = len(self.graph.stores)
         for store, value in zip(self.graph.stores, values[:count], strict=True):

@@ -20,7 +20,7 @@ from minga.compile.abi import (
     SUM_POSITIVE_INFINITY,
 )
 from minga.compile.ir import Body
-from minga.compile.ptx_frame import WARP, Cell, Frame
+from minga.compile.ptx_frame import WARP, Cell, Frame, barrier, variable
 from minga.compile.ptx_map import BLOCK
 from minga.compile.text import Text
 from minga.lang.expr import Node, bitcast, cast, compare, const, where
@@ -221,7 +221,7 @@ class Reducer:
             self.shared_words += part.words * (1 if isinstance(part, Limbs) else BLOCK // WARP)
         self.limbs = [part for part, _, _ in self._parts if isinstance(part, Limbs)]
         if self.limbs:
-            self._barrier()
+            barrier(self.text)
 
     def _shared(self) -> str:
         pointer = self.text.let("addrspacecast ptr addrspace(3) @shared to ptr", "p")
@@ -257,7 +257,7 @@ class Reducer:
         for part, shared, _ in self._parts:
             if isinstance(part, Gathered):
                 part.gather_warp(shared)
-        self._barrier()
+        barrier(self.text)
         for part, _, accumulator in self._parts:
             if isinstance(part, Limbs):
                 part.gather_block(accumulator)
@@ -268,18 +268,8 @@ class Reducer:
                 if isinstance(part, Gathered):
                     part.gather_block(shared, accumulator)
 
-    def _barrier(self) -> None:
-        self.text.emit("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
-
 
 # Instructions --------------------------------------------------------------------------------------------------------
-def variable(text: Text, kind: str, value: str) -> str:
-    """A variable of the thread (LLVM keeps it in a register) with its first value."""
-    pointer = text.let(f"alloca {kind}", "p")
-    text.emit(f"store {kind} {value}, ptr {pointer}")
-    return pointer
-
-
 def atomic(text: Text, operation: str, pointer: str, value: str) -> None:
     """Change a word that other threads change too, in any order."""
     text.let(f"atomicrmw {operation} ptr {pointer}, i64 {value} {_DEVICE} monotonic")

@@ -76,7 +76,8 @@ def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand
         if slot not in written:
             continue
         alias = written[slot] != param
-        if (graph.order is None or alias) and any(any(offsets) for _, offsets in found):
+        stored = next(store.strides for store in graph.stores if store.param == written[slot])
+        if (graph.order is None or alias) and not all(_own_points(stored, *read) for read in found):
             name = graph.params[param].name
             raise ProgramError(
                 f"apply({kernel.name}): {slot!r} is stored and also read at neighbours (as {name!r}), "
@@ -84,6 +85,11 @@ def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand
                 where=graph.where,
                 remedy="store into another slot (slots=2: u.next, then rotate), or declare order=",
             )
+
+
+def _own_points(stored: Sequence[int], strides: Sequence[int], offsets: Sequence[int]) -> bool:
+    """Whether a read at a stride stays among the points that its own cell, and no other, stores."""
+    return tuple(strides) == tuple(stored) and all(0 <= o < s for o, s in zip(offsets, stored, strict=True))
 
 
 def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], region: Box) -> None:

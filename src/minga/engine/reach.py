@@ -57,8 +57,10 @@ def stencil(apply: Apply) -> dict[Slot, Reach]:
             continue
         ndim = slot.field.grid.ndim
         lo = tuple(max(0, *(-o[a] for _, o in found)) for a in range(ndim))
-        # At stride s a block of cells [lo, hi) reads up to s * (hi - 1) + offset: s - 1 less than the fine block's end.
-        hi = tuple(max(0, *(o[a] - (s[a] - 1) for s, o in found)) for a in range(ndim))
+        # At stride s a block of cells [lo, hi) reads up to s * (hi - 1) + offset: s - 1 less than the fine block's end,
+        # but where s does not divide the fine axis, its last block ends early.
+        shape = slot.field.points.shape
+        hi = tuple(max(0, *(o[a] - (s[a] - 1) + -shape[a] % s[a] for s, o in found)) for a in range(ndim))
         star = all(sum(map(bool, o)) <= 1 for _, o in found)
         needs[slot] = needs.get(slot, Reach.none(ndim)).union(Reach(lo, hi, star))
     return needs

@@ -135,7 +135,7 @@ def _interval(graph: KernelGraph, node: Node, known: dict[int, Interval]) -> Int
     args = node.args[1:] if node.op == "select" else node.args
     exact = rule(*(known[id(arg)] for arg in args))
     # What leaves the type wraps around, to any value.
-    return exact if exact is not None else full
+    return exact if exact is not None and _fits(exact, node.dtype) else full
 
 
 def _corners(operation: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:

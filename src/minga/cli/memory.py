@@ -1,0 +1,61 @@
+"""Whether a case fits into this machine, before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from minga.cli.launcher import surrounding_job
+from minga.errors import CaseError
+
+if TYPE_CHECKING:
+    from minga.engine.model import Model
+
+__all__ = ["check_fields", "check_shape", "machine_memory"]
+
+_MOST_CELLS = 2**60
+"""Cells are numbered in 64 bits, with room for offsets and halos."""
+
+
+def machine_memory() -> int | None:
+    """Bytes of memory of this machine; None where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_shape(shape: Sequence[int] | None) -> None:
+    """CaseError where a grid of this shape cannot fit, with one byte for each cell."""
+    if shape is not None:
+        _check(math.prod(shape), math.prod(shape), shape)
+
+
+def check_fields(model: Model) -> None:
+    """CaseError where all time levels of a model's fields do not fit."""
+    needed = sum(f.slots * math.prod(f.bounds.shape) * max(1, _itemsize(f.dtype)) for f in model.fields)
+    _check(model.grid.size, needed, model.grid.shape)
+
+
+def _check(cells: int, needed: int, shape: Sequence[int]) -> None:
+    job = surrounding_job()
+    memory = None if job is not None and job.size > 1 else machine_memory()  # a job may have many machines
+    if cells > _MOST_CELLS:
+        found = f"{cells:.2g} cells are more than can be numbered"
+    elif memory is not None and needed > memory:
+        found = f"{cells:.3g} cells need {needed / 2**30:.4g} GiB, and this machine has {memory / 2**30:.4g} GiB"
+    else:
+        return
+    raise CaseError(
+        f"grid.shape: {list(shape)} is too large: {found}",
+        key="grid.shape",
+        remedy="choose fewer cells, or more machines",
+    )
+
+
+def _itemsize(dtype: str) -> int:
+    import numpy as np
+
+    return np.dtype(dtype).itemsize

@@ -1,0 +1,78 @@
+"""Every block of the README and the documentation does what it says: Python runs, commands run, TOML is a case."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@dataclass(frozen=True)
+class Block:
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(*languages: str) -> list[Block]:
+    found = []
+    for page in PAGES:
+        text = page.read_text()
+        for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            if match[1] in languages:
+                found.append(Block(page, text[: match.start()].count("\n") + 1, match[1], match[2]))
+    return found
+
+
+def test_every_block_says_what_it_is() -> None:
+    known = {"python", "console", "toml", "text"}
+    for block in blocks("", *known, "sh", "bash", "py"):
+        assert block.language in known, f"{block}: name the language (python, console, toml) or text"
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def test_python_blocks_run(block: Block, tmp_path: Path) -> None:
+    script = tmp_path / "block.py"
+    script.write_text(block.text)
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{block}\n{done.stderr}"
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b.page == p for b in blocks("console"))], ids=lambda p: p.name)
+def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    for block in blocks("toml"):
+        saved = re.search(r"Saved as `([\w.-]+)`", page.read_text())
+        if block.page == page and saved:
+            (tmp_path / saved[1]).write_text(block.text)
+    makefile = (ROOT / "Makefile").read_text()
+    for block in blocks("console"):
+        if block.page != page:
+            continue
+        for line in block.text.splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["make"]:
+                assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), f"{block}: no target {words[1]}"
+                continue
+            assert words[:1] == ["minga"], f"{block}: {line!r} is not a command of ours"
+            command = [str(Path(sys.executable).parent / "minga"), *words[1:]]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+            assert done.returncode == 0, f"{block}: {line}\n{done.stdout}\n{done.stderr}"
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target} does not exist"

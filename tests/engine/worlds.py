@@ -1,0 +1,527 @@
+"""Random simulations: grids, fields, boundaries, Programs made of a fixed pool of kernels, and layouts to run them on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import minga as mg
+from minga.engine.program import Program
+from minga.space.boundary import Condition
+from minga.space.cuts import bisection, blocks, cartesian, slabs
+from minga.space.field import Field, Register, Slot
+from minga.space.grid import Grid
+from minga.space.layout import Layout
+
+from .eager import (
+    Wall,
+    beside,
+    by_index,
+    fixed_array,
+    fixed_function,
+    fixed_number,
+    fixed_register,
+    odd_about,
+    reflect_cell,
+    reflect_edge,
+    zero_gradient,
+)
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+
+# Kernels, for any number of axes -------------------------------------------------------------------------------------
+def at(u: Any, axis: int = 0, step: int = 0) -> Any:
+    """Cell `step` along an axis."""
+    return u[tuple(step if a == axis % len(u.axes) else 0 for a in range(len(u.axes)))]
+
+
+def put(u: Any, value: Any) -> None:
+    u[(0,) * len(u.axes)] = value
+
+
+def around(u: Any, radius: int = 1) -> list[Any]:
+    """All cells of a box but the middle."""
+    ndim = len(u.axes)
+    offsets = itertools.product(range(-radius, radius + 1), repeat=ndim)
+    return [u[o] for o in offsets if any(o)]
+
+
+def total(values: Sequence[Any]) -> Any:
+    result = values[0]
+    for value in values[1:]:
+        result = result + value
+    return result
+
+
+def faces(u: Any) -> list[Any]:
+    return [at(u, a, s) for a in range(len(u.axes)) for s in (-1, 1)]
+
+
+@mg.kernel
+def star(u, new):
+    put(new, 0.5 * at(u) + total(faces(u)) * (0.5 / (2 * len(u.axes))))
+
+
+@mg.kernel
+def box(u, new, *, weight=0.125):
+    cells = around(u)
+    put(new, weight * at(u) + (1.0 - weight) * (total(cells) * (1.0 / len(cells))))
+
+
+@mg.kernel
+def lopsided(u, new):
+    put(new, 0.25 * at(u, 0, -2) + 0.5 * at(u, -1, 1) + 0.25 * at(u))
+
+
+@mg.kernel
+def far(u, new):
+    put(new, 0.5 * at(u, -1, -3) - 0.25 * at(u, -1, 2) + 0.125 * at(u, 0, 1))
+
+
+@mg.kernel
+def blend(x, y, *, a):
+    put(x, 0.5 * at(x) + a * at(y))
+
+
+@mg.kernel
+def life(c, new):
+    n = total([mg.cast(v, "i4") for v in around(c)])
+    alive = at(c) == 1
+    put(new, mg.cast((n == 3) | ((n == 2) & alive), "u1"))
+    return {"population": mg.count(alive), "oldest": mg.argmax(at(c))}
+
+
+@mg.kernel
+def burn(c, new):
+    fire = (at(c, 0, -1) == 1) | (at(c, -1, 1) == 1)
+    put(new, mg.where(fire & (mg.random() < 0.7), 1, mg.where(mg.random() < 0.1, 0, at(c))))
+
+
+@mg.kernel
+def noise(u, new):
+    put(new, 0.5 * at(u) + mg.random() * at(u, -1, 1))
+
+
+@mg.kernel
+def indexed(u, new):
+    put(new, 0.5 * at(u, 0, 1) + 0.03125 * mg.cast(mg.index(0), "f8") - 0.0625 * mg.cast(mg.index(-1), "f8"))
+
+
+@mg.kernel
+def placed(u, new):
+    put(new, 0.25 * at(u, -1, -1) + mg.coordinate(0) + 0.5 * mg.coordinate(-1))
+
+
+@mg.kernel
+def fluxes(u, new):
+    g = mg.local(at(u, -1, 1) - at(u))
+    put(new, at(u) + 0.125 * (at_local(g, len(u.axes), -1, 0) - at_local(g, len(u.axes), -1, -1)))
+
+
+@mg.kernel
+def crossed(u, new):
+    g = mg.local(0.5 * (at(u, 0, 1) - at(u, 0, -1)))
+    h = mg.local(0.5 * (at_local(g, len(u.axes), -1, 1) + at_local(g, len(u.axes), -1, -1)))
+    put(new, 0.75 * at(u) + 0.25 * at_local(h, len(u.axes), 0, 1))
+
+
+def at_local(g: Any, ndim: int, axis: int, step: int) -> Any:
+    return g[tuple(step if a == axis % ndim else 0 for a in range(ndim))]
+
+
+@mg.kernel
+def extremes(u):
+    return {"hi": mg.max(at(u)), "lo": mg.min(at(u)), "where": mg.argmax(at(u)), "least": mg.argmin(abs(at(u)))}
+
+
+@mg.kernel
+def sums(k, c):
+    return {"signed": mg.sum(at(k)), "odd": mg.count(at(k) % 2 == 1), "unsigned": mg.sum(at(c))}
+
+
+@mg.kernel
+def mean(u):
+    return {"total": mg.sum(at(u)), "squares": mg.sum(at(u) * at(u))}
+
+
+@mg.kernel
+def relax(u, new):
+    value = total(faces(u)) * (1.0 / (2 * len(u.axes)))
+    put(new, value)
+    return mg.max(abs(value - at(u)))
+
+
+@mg.kernel(order="red-black")
+def checkered(u, f):
+    put(u, 0.5 * at(u) + (0.5 / (2 * len(u.axes))) * total(faces(u)) + 0.125 * at(f))
+    return mg.max(abs(at(u)))
+
+
+@mg.kernel(order="lexicographic")
+def lexicographic(u, f):
+    put(u, 0.25 * at(u) + (0.75 / (2 * len(u.axes))) * total(faces(u)) + 0.125 * at(f))
+
+
+@mg.kernel(order={0: +1})
+def down(u, f):
+    put(u, 0.5 * at(u, 0, -1) + 0.25 * at(f) + 0.125 * at(u, 0, 1))
+
+
+@mg.kernel(order={-1: -1})
+def back(u, f):
+    put(u, 0.5 * at(u, -1, 1) - 0.25 * at(u, -1, -1) + 0.5 * at(f))
+    return mg.min(at(u))
+
+
+@mg.kernel
+def counter(k, c, new):
+    put(new, (at(k, 0, 1) * 3 + at(k, -1, -1) + mg.cast(at(c), "i4")) % 1009)
+
+
+@mg.kernel
+def gradient(u, p):
+    put(p, at(u) - at(u, -1, -1))
+
+
+@mg.kernel
+def divergence(u, p, new):
+    put(new, at(u) + 0.125 * (at(p, -1, 1) - at(p)))
+
+
+@mg.kernel
+def smooth_faces(p, q):
+    put(q, 0.5 * at(p) + 0.25 * (at(p, -1, 1) + at(p, -1, -1)))
+
+
+@mg.kernel
+def profile(u, row, column, new):
+    put(new, at(u) * row[0] + 0.25 * column[1] + 0.125 * column[-2] + 0.5 * at(u, 0, 1))
+
+
+@mg.kernel
+def along(row, other):
+    other[0] = 0.5 * row[0] + 0.25 * (row[-1] + row[2])
+
+
+@mg.kernel
+def on_plate(u, p, new):
+    put(new, 0.5 * at(p, -1, 1) + 0.25 * at(p, 0, -1) + 0.25 * at(u))
+
+
+@mg.kernel
+def several(fields, new, low):
+    put(new, 0.5 * at(fields[0], 0, -1) + 0.25 * at(fields[1], -1, 1))
+    put(low, mg.cast(at(fields[1]), "f4") * 0.5)
+    return {"top": mg.max(at(fields[0]) - at(fields[1]))}
+
+
+@mg.kernel
+def single(g, u):
+    put(u, 0.5 * at(u) + mg.cast(at(g, -1, 1) - at(g, 0, -1), "f8"))
+
+
+# Worlds ----------------------------------------------------------------------------------------------------------------
+@dataclass
+class World:
+    """Fields with walls and initial values, registers, and a Program over them."""
+
+    grid: Grid
+    walls: dict[Condition, Wall] = field(default_factory=dict)
+    fields: dict[str, Field] = field(default_factory=dict)
+    registers: list[Register] = field(default_factory=list)
+    programs: list[Program] = field(default_factory=list)
+    ordered: bool = False
+    float_sums: bool = False
+    log: list[str] = field(default_factory=list)
+
+    def wall(self, wall: Wall) -> Condition:
+        self.walls[wall.condition] = wall
+        return wall.condition
+
+    def initial(self, item: Field) -> np.ndarray:
+        rng = np.random.default_rng(sum(map(ord, item.name)))
+        values = rng.integers(-8, 8, (item.slots, *item.bounds.shape))
+        if item.dtype[0] == "f":
+            return values.astype(item.dtype) * np.dtype(item.dtype).type(0.37)
+        return (values % 2 if item.dtype == "u1" else values).astype(item.dtype)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"World({self.grid!r}", *self.log, *map(repr, self.programs), ")"])
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
+
+
+LENGTHS = {1: 40, 2: 13, 3: 7, 4: 4}
+
+
+@st.composite
+def grids(draw: Draw, float_sums: bool = False) -> Grid:
+    ndim = 2 if float_sums else draw(st.sampled_from([1, 2, 2, 2, 3, 3, 4]))
+    shape = [draw(st.integers(1, LENGTHS[ndim])) for _ in range(ndim)]
+    if float_sums:
+        shape[-1] = draw(st.sampled_from([63, 64, 65, 130, 200]))
+    periodic = [draw(st.booleans()) for _ in range(ndim)]
+    shift = {}
+    joined = [a for a in range(ndim) if periodic[a]]
+    if len(joined) > 1 and draw(st.booleans()):
+        shift = {joined[0]: {joined[-1]: draw(st.integers(-5, 5))}}
+    return Grid(shape, periodic=periodic, shift=shift, spacing=[0.5 ** (a + 1) for a in range(ndim)], origin=0.25)
+
+
+def conditions(draw: Draw, world: World, name: str, dtype: str, centre: Sequence[int] = (), others: bool = True) -> Any:
+    """A mapping of the axes that are not periodic to a pair of conditions."""
+    grid, result = world.grid, {}
+    points = grid.points(tuple(int(a in centre) for a in range(grid.ndim)))
+    for axis in range(grid.ndim):
+        if grid.periodic[axis]:
+            continue
+        pair = []
+        for side in range(2):
+            options: list[Callable[[], Wall]] = [lambda: fixed_number(1), zero_gradient]
+            if points.shape[axis] >= 4:
+                options += [reflect_edge, reflect_cell]
+            if dtype == "f8":
+                face = tuple(n for a, n in enumerate(points.shape) if a != axis)
+                options += [
+                    lambda: fixed_register(world.registers[0]),
+                    lambda: fixed_function(grid.ndim),
+                    lambda face=face: fixed_array(np.random.default_rng(3).random(face)),
+                    lambda axis=axis: by_index((axis + 1) % grid.ndim),
+                ]
+                if points.shape[axis] >= 4:
+                    options.append(lambda: odd_about(0.5))
+                if others and "f" in world.fields:
+                    options.append(lambda: beside(world.fields["f"]))
+            choice = draw(st.integers(0, len(options) - 1))
+            if dtype == "f8" and grid.ndim == 1 and choice >= 2 + 2 * (points.shape[axis] >= 4) + 2:
+                choice = 0  # a face of no axes has no array
+            pair.append(world.wall(options[choice]()))
+        world.log.append(f"  {name} along {grid.axes[axis]}: {pair}")
+        result[axis] = tuple(pair)
+    return result
+
+
+@st.composite
+def worlds(draw: Draw, length: int = 6, float_sums: bool = False) -> World:
+    world = World(draw(grids(float_sums)))
+    grid, fields = world.grid, world.fields
+    world.float_sums = float_sums
+    world.registers = [mg.Register("edge value", "f8", 0.75), mg.Register("flag", "i8"), mg.Register("turns", "i8", 2)]
+
+    def make(name: str, dtype: str = "f8", *, centre: Sequence[int] = (), others: bool = False, **options: Any) -> None:
+        axes = options.get("axes")
+        boundary = None if axes is not None else conditions(draw, world, name, dtype, centre, others)
+        fields[name] = Field(name, grid, dtype, centre=centre, boundary=boundary or None, **options)
+
+    last = grid.ndim - 1
+    make("f")
+    make("u", slots=2, others=True)
+    make("v", slots=3, others=True)
+    make("g", "f4", slots=2)
+    make("c", "u1", slots=2)
+    make("k", "i4", slots=2)
+    make("p", centre=(last,))
+    make("q", centre=(last,))
+    if grid.ndim > 1:
+        make("row", axes=(0,), slots=2)
+        make("column", axes=(last,))
+    lo = [draw(st.integers(0, n - 1)) for n in grid.shape]
+    hi = [draw(st.integers(a + 1, n)) for a, n in zip(lo, grid.shape, strict=True)]
+    if grid.ndim > 1 and not any(grid.periodic):
+        make("plate", slots=2, on=mg.Box(tuple(lo), tuple(hi)))
+        if not all(n >= 4 for n in fields["plate"].points.shape):
+            box_ = mg.Box(tuple(lo), tuple(hi))
+            fields["plate"] = Field(
+                "plate", grid, slots=2, on=box_, boundary=world.wall(fixed_number(1))
+            )
+    for number in range(draw(st.integers(1, 2))):
+        world.programs.append(program(draw, world, f"program {number}", length))
+    return world
+
+
+def program(draw: Draw, world: World, name: str, length: int) -> Program:
+    result = Program(name)
+    _operations(draw, world, result, draw(st.integers(1, length)), 0)
+    if draw(st.booleans()):
+        result.let(mg.STEP, mg.STEP + 1)
+    return result
+
+
+def _slot(draw: Draw, item: Field, but: Sequence[Slot] = ()) -> Slot:
+    options = [item.slot(k) for k in range(item.slots) if item.slot(k) not in but]
+    return draw(st.sampled_from(options))
+
+
+def _operations(draw: Draw, world: World, program: Program, count: int, depth: int) -> None:
+    for _ in range(count):
+        kind = draw(st.sampled_from(["apply"] * 8 + ["rotate"] * 2 + ["let", "call", "refresh"] + ["loop", "when"] * (depth < 2)))
+        if kind == "apply":
+            _apply(draw, world, program)
+        elif kind == "rotate":
+            program.rotate(*draw(st.sampled_from([("u",), ("v",), ("u", "v"), ("c",), ("k",)])).__class__(
+                world.fields[n] for n in draw(st.sampled_from([("u",), ("v",), ("u", "v"), ("c",), ("k",)]))
+            ))
+        elif kind == "let":
+            edge, flag, _ = world.registers
+            program.let(edge, edge * 0.5 + 0.25)
+            program.let(flag, flag + 1)
+        elif kind == "call":
+            item = world.fields[draw(st.sampled_from(["u", "c", "p"]))]
+            program.call(_halve(item), writes=[item])
+        elif kind == "refresh":
+            program.refresh(_slot(draw, world.fields[draw(st.sampled_from(["v", "k"]))]), draw(st.integers(1, 2)))
+        elif kind == "when":
+            flag = world.registers[1]
+            with program.when(flag % 2 == draw(st.integers(0, 1))):
+                _operations(draw, world, program, draw(st.integers(1, 3)), depth + 1)
+        else:
+            flag, turns = world.registers[1], world.registers[2]
+            way = draw(st.sampled_from(["count", "register", "until"]))
+            if way == "until":
+                goal = draw(st.integers(0, 4))
+                loop = program.repeat(until=flag >= goal, limit=draw(st.integers(0, 3)))
+            else:
+                loop = program.repeat(turns if way == "register" else draw(st.integers(0, 4)))
+            with loop:
+                _operations(draw, world, program, draw(st.integers(1, 3)), depth + 1)
+                program.let(flag, flag + 1)
+
+
+def _halve(item: Field) -> Callable[[Any], None]:
+    def halve(engine: Any) -> None:
+        for _, view in engine.blocks(item):
+            view[...] = view // 2 if view.dtype.kind in "iu" else view * 0.5
+
+    return halve
+
+
+def _apply(draw: Draw, world: World, program: Program) -> None:
+    f = world.fields
+    pool = ["star", "box", "lopsided", "far", "blend", "life", "burn", "noise", "indexed", "placed", "fluxes", "crossed"]
+    pool += ["extremes", "sums", "relax", "counter", "gradient", "divergence", "smooth_faces", "several", "single", "reset"]
+    pool += ["checkered", "lexicographic", "down", "back"]
+    if "row" in f:
+        pool += ["profile", "along"]
+    if "plate" in f:
+        pool += ["on_plate"]
+    if world.float_sums:
+        pool += ["mean"] * 6
+    name = draw(st.sampled_from(pool))
+    two_slots = {
+        "star": star, "box": box, "lopsided": lopsided, "far": far, "noise": noise, "indexed": indexed,
+        "placed": placed, "fluxes": fluxes, "crossed": crossed, "relax": relax,
+    }  # fmt: skip
+    if name in two_slots:
+        source = _slot(draw, f[draw(st.sampled_from(["u", "v"]))])
+        target = _slot(draw, f[draw(st.sampled_from(["u", "v"]))], [source])
+        program.apply(two_slots[name], source, target, region=_region(draw, world.grid.box))
+    elif name == "blend":
+        x, y = _slot(draw, f["v"]), _slot(draw, f["u"])
+        edge = world.registers[0]
+        program.apply(blend, x, y, a=draw(st.sampled_from([0.25, edge, edge * 0.5])), region=_region(draw, world.grid.box))
+    elif name in ("life", "burn"):
+        source = _slot(draw, f["c"])
+        program.apply({"life": life, "burn": burn}[name], source, _slot(draw, f["c"], [source]))
+    elif name == "extremes":
+        program.apply(extremes, _slot(draw, f["u"]), region=_region(draw, world.grid.box))
+    elif name == "sums":
+        program.apply(sums, f["k"], f["c"])
+    elif name == "mean":
+        program.apply(mean, _slot(draw, f["u"]), region=_region(draw, world.grid.box))
+    elif name == "counter":
+        source = _slot(draw, f["k"])
+        program.apply(counter, source, _slot(draw, f["c"]), _slot(draw, f["k"], [source]))
+    elif name == "gradient":
+        program.apply(gradient, _slot(draw, f["u"]), f["p"])
+    elif name == "divergence":
+        source = _slot(draw, f["u"])
+        program.apply(divergence, source, f["p"], _slot(draw, f["u"], [source]))
+    elif name == "smooth_faces":
+        program.apply(smooth_faces, f["p"], f["q"])
+    elif name == "several":
+        program.apply(several, [f["u"], f["v"]], f["f"], _slot(draw, f["g"]))
+    elif name == "single":
+        program.apply(single, _slot(draw, f["g"]), _slot(draw, f["u"]))
+    elif name == "reset":
+        program.apply(blend, f["f"], f["u"], a=0.125)
+    elif name in ("checkered", "lexicographic", "down", "back"):
+        odd = any(p and n % 2 for p, n in zip(world.grid.periodic, world.grid.shape, strict=True))
+        odd |= any(sum(v) % 2 for v in world.grid.shift)
+        if name == "checkered" and odd:
+            return
+        world.ordered |= name != "checkered"
+        kernels = {"checkered": checkered, "lexicographic": lexicographic, "down": down, "back": back}
+        program.apply(kernels[name], _slot(draw, f["u"]), f["f"])
+    elif name == "profile":
+        source = _slot(draw, f["u"])
+        program.apply(profile, source, _slot(draw, f["row"]), f["column"], _slot(draw, f["u"], [source]))
+    elif name == "along":
+        source = _slot(draw, f["row"])
+        program.apply(along, source, _slot(draw, f["row"], [source]))
+    elif name == "on_plate":
+        source = _slot(draw, f["plate"])
+        program.apply(on_plate, f["u"], source, _slot(draw, f["plate"], [source]))
+    else:
+        raise AssertionError(name)
+
+
+def _region(draw: Draw, space: mg.Box) -> mg.Box | None:
+    if draw(st.integers(0, 3)):
+        return None
+    lo = [draw(st.integers(0, n - 1)) for n in space.shape]
+    hi = [draw(st.integers(a + 1, n)) for a, n in zip(lo, space.shape, strict=True)]
+    return mg.Box(tuple(lo), tuple(hi))
+
+
+# Ways to run -------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Way:
+    """A layout and the engine's settings."""
+
+    layout: Layout
+    halo_depth: int
+    overlap: bool
+    threads: int
+    slabs: bool
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        boxes = ", ".join(f"{self.layout.box(b)} on {self.layout.owner[b]}" for b in range(len(self.layout)))
+        printer.text(
+            f"{self.layout.ranks} ranks, {boxes}; halo depth {self.halo_depth}, overlap {self.overlap}, {self.threads} threads"
+        )
+
+
+@st.composite
+def ways(draw: Draw, grid: Grid, granule: int = 1, most: int = 7) -> Way:
+    ranks = draw(st.integers(1, most))
+    domain, kind = grid.box, draw(st.sampled_from(["slabs", "slabs", "cartesian", "bisection", "blocks", "single"]))
+    axis = draw(st.integers(0, grid.ndim - 1))
+    if kind == "slabs":
+        weights = [float(draw(st.integers(0, 3))) for _ in range(ranks)]
+        layout = slabs(domain, ranks, axis, weights if any(weights) else None, granule)
+    elif kind == "cartesian":
+        parts = [1] * grid.ndim
+        left = ranks
+        for a in range(grid.ndim):
+            parts[a] = draw(st.sampled_from([d for d in range(1, left + 1) if left % d == 0]))
+            left //= parts[a]
+        parts[axis] *= left
+        layout = cartesian(domain, parts, granule=granule)
+    elif kind == "bisection":
+        weights = [float(draw(st.integers(0, 3))) for _ in range(ranks)]
+        layout = bisection(domain, weights if any(weights) else [1.0] * ranks, granule)
+    elif kind == "blocks":
+        layout = blocks(domain, ranks, draw(st.integers(1, 4)), granule=granule)
+    else:
+        layout = Layout.single(domain, ranks, draw(st.integers(0, ranks - 1)))
+    return Way(
+        layout, draw(st.sampled_from([1, 1, 2, 3, 5])), draw(st.booleans()), draw(st.sampled_from([1, 1, 2])),
+        sum(len(c) > 1 for c in layout.cuts) <= 1,
+    )  # fmt: skip
