@@ -57,6 +57,7 @@ class Code:
     instructions: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
     shared: dict[str, int] = field(default_factory=dict)
+    shared_bytes: int = 0
     local_bytes: int = 0
 
     @classmethod
@@ -64,10 +65,9 @@ class Code:
         code = cls()
         body = ptx[ptx.index("\n{") + 2 : ptx.rindex("}")]
         body = re.sub(r"//.*", "", body)
-        used = 0
         for name, size in re.findall(r"\.shared \.align \d+ \.b8 (\w+)\[(\d+)\]", ptx):
-            code.shared[name] = SHARED + used
-            used += int(size)
+            code.shared[name] = SHARED + code.shared_bytes
+            code.shared_bytes += int(size)
         for size in re.findall(r"\.local \.align \d+ \.b8\s+\w+\[(\d+)\]", body):
             code.local_bytes += int(size)
         for line in re.split(r";|\n", re.sub(r"[{] \.reg[^;]*;(.*)[}]\n", r"\1\n", body)):
@@ -279,7 +279,7 @@ class _Block:
         for axis, d in enumerate("xyz"):
             for name, value in (("tid", tid[axis]), ("ntid", block[axis]), ("ctaid", number[axis]), ("nctaid", grid[axis])):
                 self.registers[f"%{name}.{d}"] = np.full(self.count, value, np.uint64) if np.isscalar(value) else value.astype(np.uint64)
-        self.shared = np.full(1 << 14, 0xAB, np.uint8)
+        self.shared = np.full(code.shared_bytes, 0xAB, np.uint8)
         self.local = np.full((self.count, max(1, code.local_bytes)), 0xCD, np.uint8)
         self.place = np.zeros(self.count, np.int64)
 

@@ -22,6 +22,8 @@ TIMES = 2
 def eagerly(world: World) -> tuple[list[tuple[str, str]], dict[str, np.ndarray], dict[str, Any]]:
     eager = Eager(world.walls)
     eager.write(mg.SEED, 12345)
+    for register in world.registers:
+        eager.write(register, register.initial)
     for item in world.fields.values():
         values = world.initial(item)
         for k in range(item.slots):

@@ -16,6 +16,8 @@ from minga.lang.types import DType, itemsize
 Offsets = tuple[int, ...]
 
 WARP: Final = 32
+_REGISTER: Final = {"i32": "r", "i64": "l"}
+"""Letters of PTX registers in inline assembly."""
 DIMENSIONS: Final = ("x", "y", "z")
 
 
@@ -175,22 +177,22 @@ def variable(text: Text, kind: str, value: str) -> str:
 
 
 @contextmanager
-def in_turn(text: Text, start: str, stop: str, step: str) -> Iterator[str]:
+def in_turn(text: Text, start: str, stop: str, step: str, kind: str = "i64") -> Iterator[str]:
     """`for index in range(start, stop, step)` over what falls to one thread or block: one index, mostly.
 
     The empty assembly hides from LLVM how the index goes on, so that it keeps no register for each address that could
     be stepped along.
     """
-    position = variable(text, "i64", start)
+    position = variable(text, kind, start)
     head, body, done = (text.fresh(stem) for stem in ("head", "body", "done"))
     text.emit(f"br label %{head}")
     text.start(head)
-    index = text.let(f"load i64, ptr {position}", "i")
-    text.emit(f"br i1 {text.let(f'icmp slt i64 {index}, {stop}')}, label %{body}, label %{done}")
+    index = text.let(f"load {kind}, ptr {position}", "i")
+    text.emit(f"br i1 {text.let(f'icmp slt {kind} {index}, {stop}')}, label %{body}, label %{done}")
     text.start(body)
     yield index
-    hidden = text.let(f'call i64 asm "", "=l,0"(i64 {index})')
-    text.emit(f"store i64 {text.let(f'add i64 {hidden}, {step}')}, ptr {position}")
+    hidden = text.let(f'call {kind} asm "", "={_REGISTER[kind]},0"({kind} {index})')
+    text.emit(f"store {kind} {text.let(f'add {kind} {hidden}, {step}')}, ptr {position}")
     text.emit(f"br label %{head}")
     text.start(done)
 

@@ -7,7 +7,7 @@ offset at which it is read. Which locals and what tile follow from the graph alo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -24,6 +24,8 @@ from minga.lang.types import is_float, itemsize
 
 MOST_BYTES: Final = 40 << 10
 """Shared memory of a tile: four blocks and more fit on a multiprocessor of compute capability 8.0 or 9.0."""
+_LOAD: Final = 8
+"""Operations that take as long as bringing one element close to the block."""
 _CELLS: Final = (256, 2048)
 _ROWS: Final = (32, 64, 128, 256)
 _OTHER: Final = (1, 2, 4, 8, 16)
@@ -57,7 +59,7 @@ class Tile:
     shape: tuple[int, ...]
     rooms: tuple[Room, ...]
     work: float
-    """Operations for each cell, margins included."""
+    """Operations for each cell, margins and loads included."""
 
     @property
     def words(self) -> int:
@@ -92,7 +94,25 @@ def _tile(graph: KernelGraph, found: tuple[Ring, ...], cells: list[Node], shape:
         rooms.append(room)
         work += _operations([room.definition]) * prod(size) / prod(shape)
         start = -(-(start + room.bytes) // 8) * 8
-    return Tile(shape, tuple(rooms), work)
+    return Tile(shape, tuple(rooms), work + _LOAD * _loaded(graph, rooms, cells, shape) / prod(shape))
+
+
+def _loaded(graph: KernelGraph, rooms: Sequence[Room], cells: list[Node], shape: tuple[int, ...]) -> int:
+    """Elements of the fields within reach of a tile."""
+    own = (0,) * graph.ndim
+    users = [(cells, own, own), *(([room.definition], room.low, room.high) for room in rooms)]
+    first: dict[int, tuple[int, ...]] = {}
+    last: dict[int, tuple[int, ...]] = {}
+    for roots, low, high in users:
+        for node in topological(roots):
+            if node.op == "read":
+                param, strides, offsets = cast(tuple[int, Offsets, Offsets], node.data)
+                axes = graph.params[param].axes
+                begin = tuple(s * low[a] + o for a, s, o in zip(axes, strides, offsets, strict=True))
+                end = tuple(s * (shape[a] - 1 + high[a]) + o for a, s, o in zip(axes, strides, offsets, strict=True))
+                first[param] = tuple(map(min, begin, first.get(param, begin)))
+                last[param] = tuple(map(max, end, last.get(param, end)))
+    return sum(prod(b - a + 1 for a, b in zip(first[param], last[param], strict=True)) for param in first)
 
 
 def _operations(roots: list[Node]) -> int:
@@ -172,8 +192,9 @@ class Tiles:
     ) -> Iterator[tuple[str, TileCell]]:
         """Cells of a box at origin + low that lie before `stop`, dealt to the block's threads, with their numbers."""
         text = self.text
-        with in_turn(text, self.frame.thread, str(prod(shape)), self.frame.threads) as number:
-            rest, inside = text.let(f"trunc i64 {number} to i32"), []
+        thread, threads = (text.let(f"trunc i64 {count} to i32") for count in (self.frame.thread, self.frame.threads))
+        with in_turn(text, thread, str(prod(shape)), threads, "i32") as number:
+            rest, inside = number, list[str]()
             for length, first in zip(reversed(shape), reversed(low), strict=True):
                 place = text.let(f"urem i32 {rest}, {length}")
                 rest = text.let(f"udiv i32 {rest}, {length}")
@@ -181,4 +202,4 @@ class Tiles:
             index = {axis: text.add(origin[axis], place) for axis, place in enumerate(inside)}
             tests = [text.let(f"icmp slt i64 {index[axis]}, {limit}") for axis, limit in enumerate(stop)]
             with text.when(reduce(lambda a, b: text.let(f"and i1 {a}, {b}"), tests)):
-                yield number, TileCell(self.frame, index, inside, self._bases)
+                yield text.let(f"zext i32 {number} to i64"), TileCell(self.frame, index, inside, self._bases)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import traceback
@@ -285,8 +286,9 @@ class MPIChannel:
         return bool(self._mpi.Request.Testall(self.requests)) if self.requests else True
 
     def wait(self) -> None:
-        if self.requests:
-            self._mpi.Request.Waitall(self.requests)
+        # Waitall spins: with more ranks than cores it would keep the rank it waits for from running.
+        while not self.test():
+            os.sched_yield()
 
     def close(self) -> None:
         for request in self.requests:
