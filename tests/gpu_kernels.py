@@ -97,7 +97,8 @@ def bind(case: Case, arrays: list[BoundArray], graph: KernelGraph, put: Callable
     """The words of compile/abi.py in the memory of a device; `put` copies an array there and gives its address."""
     words, n = offsets(graph), graph.ndim
     args = np.zeros(words.words, np.int64)
-    for word, values in ((words.lo, case.lo), (words.hi, case.hi), (words.shift, case.shift), (words.extent, case.extent)):
+    boxes = {words.lo: case.lo, words.hi: case.hi, words.shift: case.shift, words.extent: case.extent}
+    for word, values in boxes.items():
         args[word : word + n] = values
     args[words.colour] = case.colour
     addresses = []
@@ -152,7 +153,9 @@ def limbs(kind: str, words: Words) -> list[int]:
 
 
 # Kernels -------------------------------------------------------------------------------------------------------------
-def graph_of(function: Callable[..., object], *fields: object, ndim: int, scalars: object = (), **options: object) -> KernelGraph:
+def graph_of(
+    function: Callable[..., object], *fields: object, ndim: int, scalars: object = (), **options: object
+) -> KernelGraph:
     kinds = [(f, range(ndim)) if isinstance(f, str) else f for f in fields]
     signature = Signature(ndim, infer_signature(ndim, kinds).fields, tuple(scalars))  # type: ignore[arg-type]
     return Kernel(function, **options).graph(signature)  # type: ignore[arg-type]

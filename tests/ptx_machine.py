@@ -1,9 +1,9 @@
 """A small machine that runs PTX as LLVM prints it, so that tests need no GPU: all threads of a block in lockstep.
 
 Of the threads, those at the earliest instruction go on together, as one array operation; at a barrier they wait for the
-block, at a shuffle for their warp. Each register is a column of 64-bit words, memory one byte array. It knows the instructions that minga's kernels
-use and refuses others; their meaning is from NVIDIA's "PTX ISA". Where PTX leaves something open (the integer that a NaN
-becomes in 64 bits) it gives a value that a careless kernel would notice.
+block, at a shuffle for their warp. Each register is a column of 64-bit words, memory one byte array. It knows the
+instructions that minga's kernels use and refuses others; their meaning is from NVIDIA's "PTX ISA". Where PTX leaves
+something open (the integer that a NaN becomes in 64 bits) it gives a value that a careless kernel would notice.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def calculate(op: tuple[str, ...], values: Callable[[str], list[Column]], words:
             a, b = values(kind)[:2]
             result = _compare(op[1], a, b)
             if len(op) == 4:
-                result = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}[op[2]](result, words[2].astype(bool))
+                result = _PLAIN[op[2]](result, words[2].astype(bool))
             return words_of(result)
         case "copysign":
             sign, size = values(kind)
@@ -277,8 +277,9 @@ class _Block:
         tid = (thread % block[0], thread // block[0] % block[1], thread // (block[0] * block[1]))
         self.registers: dict[str, Column] = {}
         for axis, d in enumerate("xyz"):
-            for name, value in (("tid", tid[axis]), ("ntid", block[axis]), ("ctaid", number[axis]), ("nctaid", grid[axis])):
-                self.registers[f"%{name}.{d}"] = np.full(self.count, value, np.uint64) if np.isscalar(value) else value.astype(np.uint64)
+            self.registers[f"%tid.{d}"] = tid[axis].astype(np.uint64)
+            for name, value in (("ntid", block[axis]), ("ctaid", number[axis]), ("nctaid", grid[axis])):
+                self.registers[f"%{name}.{d}"] = np.full(self.count, value, np.uint64)
         self.shared = np.full(code.shared_bytes, 0xAB, np.uint8)
         self.local = np.full((self.count, max(1, code.local_bytes)), 0xCD, np.uint8)
         self.place = np.zeros(self.count, np.int64)
@@ -359,7 +360,8 @@ class _Block:
         if source[0] == "{":
             parts = [self.value(part, at) for part in re.split(r"[\s,]+", source.strip("{} "))]
             width = bits_of(op[-1]) // len(parts)
-            self.set(target, at, sum((p << np.uint64(width * k) for k, p in enumerate(parts)), np.zeros(at.size, np.uint64)))
+            places = [part << np.uint64(width * k) for k, part in enumerate(parts)]
+            self.set(target, at, np.bitwise_or.reduce(places))
         elif target[0] == "{":
             parts, word = re.split(r"[\s,]+", target.strip("{} ")), self.value(source, at)
             width = bits_of(op[-1]) // len(parts)

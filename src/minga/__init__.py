@@ -33,6 +33,7 @@ from minga.space.box import Box
 from minga.space.field import SEED, STEP, Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import Layout
+from minga.space.region import Region
 
 __all__ = [
     "SEED",
@@ -53,6 +54,7 @@ __all__ = [
     "Outcome",
     "Program",
     "ProgramError",
+    "Region",
     "Register",
     "Result",
     "Rule",

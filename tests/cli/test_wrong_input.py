@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from command_line import SMALL, Said, as_person, in_process, nothing_written
 
 
@@ -28,7 +29,7 @@ def check(said: Said, *expected: str) -> None:
 OVERRIDES = [
     ("run.step=3", "unknown key 'run.step'", "did you mean 'steps'"),
     ("rnu.steps=3", "unknown table 'rnu'", "did you mean 'run'"),
-    ("stpes=3", "unknown key 'stpes'", "small.toml"),
+    ("stpes=3", "unknown key 'stpes'", "at: --set stpes=3"),
     ('run.steps="ten"', "run.steps: expected a whole number, found 'ten'", 'at: --set run.steps="ten"'),
     ("run.steps=1.5", "run.steps: expected a whole number, found 1.5", "steps = 100"),
     ("run.steps=-1", "run.steps", "at least 0"),

@@ -11,20 +11,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_kernels import Case, bind, canonical, cases, check, graph_of, limbs, tti_case
 from hypothesis import given
 from hypothesis import strategies as st
-from ptx_machine import Code, Memory, convert, run
 
+from gpu_kernels import Case, bind, canonical, cases, check, graph_of, limbs, tti_case
 from minga.compile.lower import rewrite, uses_fma
 from minga.compile.numpy import BoundArray, evaluate
 from minga.compile.ptx import BLOCK, gpu_graph, launch, print_ptx
 from minga.compile.ptx_map import mapping
+from minga.compile.ptx_tile import MOST_BYTES, tile_of
 from minga.errors import KernelError
 from minga.lang import functions as mg
+from minga.lang.cell import local
 from minga.lang.expr import Node, cast, where
 from minga.lang.graph import KernelGraph
 from minga.lang.types import DTYPES, is_float, is_signed
+from ptx_machine import Code, Memory, convert, run
 
 SUITE = {case.name: case for case in cases()}
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -130,7 +132,9 @@ def test_ptx_has_the_oracles_bits(name):
     run_case(SUITE[name], ptx_of(name), (2, 2, 1), (64, 4, 1) if "shared" in ptx_of(name) else (32, 2, 1))
 
 
-@pytest.mark.parametrize("name", ["heat", "red", "sweep over x, downwards", "reductions of f8 over 2 axes", "local chain"])
+@pytest.mark.parametrize(
+    "name", ["heat", "red", "sweep over x, downwards", "reductions of f8 over 2 axes", "local chain", "diffusion"]
+)
 @pytest.mark.parametrize("shape", [((1, 1, 1), (32, 1, 1)), ((3, 1, 2), (96, 1, 2)), ((1, 5, 1), (32, 8, 1)), None])
 def test_any_launch_has_the_same_bits(name, shape):
     case = SUITE[name]
@@ -164,7 +168,7 @@ def test_the_printed_graph_means_the_same(name):
     """What is printed, without locals and with divisions, shifts and casts spelled out, by the oracle."""
     case = SUITE[name]
     printed = gpu_graph(case.graph)
-    assert not printed.locals
+    assert printed.locals == () or tile_of(case.graph)
     arrays, words = case.expected(rewrite(printed, as_language))
     expected, expected_words = case.expected()
     for got, wanted in zip(arrays, expected, strict=True):
@@ -190,7 +194,8 @@ def as_language(node: Node) -> Node:
 def operands(draw):
     dtype = draw(st.sampled_from([t for t in DTYPES if t != "bool" and not is_float(t)]))
     info = np.iinfo(dtype)
-    edges = st.sampled_from([v for v in (info.min, info.max, info.min + 1, -1, 0, 1, 7, 31, 32, 63, 64) if info.min <= v <= info.max])
+    corners = (info.min, info.max, info.min + 1, -1, 0, 1, 7, 31, 32, 63, 64)
+    edges = st.sampled_from([v for v in corners if info.min <= v <= info.max])
     pairs = draw(st.lists(st.tuples(*[st.integers(int(info.min), int(info.max)) | edges] * 2), min_size=1, max_size=30))
     return np.array([a for a, _ in pairs], dtype), np.array([b for _, b in pairs], dtype)
 
@@ -240,6 +245,29 @@ def test_launches_are_within_the_limits(name, shape):
         assert np.prod(found.grid) <= 4096 or not SUITE[name].graph.reductions
 
 
+def test_locals_lie_in_shared_memory():
+    tile = tile_of(tti_case().graph)
+    assert tile
+    assert [room.number for room in tile.rooms] == [0, 1, 2, 3]
+    assert tile.words * 8 <= MOST_BYTES
+    assert f"shared[{8 * tile.words}]" in ptx_of("tti")
+    for room in tile.rooms:
+        assert room.shape == tuple(n + b - a for n, a, b in zip(tile.shape, room.low, room.high, strict=True))
+    first, second = tile.rooms[:2]
+    assert (first.low, first.high) == ((-4, 0, 0), (4, 0, 0))
+    assert second.start >= first.start + first.bytes
+
+
+def test_locals_that_are_too_wide_are_written_out():
+    def wide(u, new):
+        near = local(u[0, 0] + u[0, 1])
+        new[0, 0] = near[-90, 0] + near[90, 0]
+
+    graph = graph_of(wide, "f8", "f8", ndim=2)
+    assert tile_of(graph) is None
+    assert gpu_graph(graph).locals == ()
+
+
 def test_lexicographic_kernels_are_refused():
     def relax(u):
         u[0, 0] = 0.5 * (u[-1, 0] + u[0, -1])
@@ -276,7 +304,8 @@ def test_the_entry_is_the_promised_one():
 # The machine ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("op", "word", "result"),
-    [("cvt.rzi.s32.f64", np.float64(-1.9).view("u8"), 2**32 - 1), ("cvt.rzi.u16.f32", np.float32(7e4).view("u4"), 65535),
+    [("cvt.rzi.s32.f64", np.float64(-1.9).view("u8"), 2**32 - 1),
+     ("cvt.rzi.u16.f32", np.float32(7e4).view("u4"), 65535),
      ("cvt.s64.s32", np.uint64(2**32 - 2), 2**64 - 2), ("cvt.u64.u32", np.uint64(2**33 + 5), 5),
      ("cvt.rni.f64.f64", np.float64(2.5).view("u8"), int(np.float64(2.0).view("u8"))),
      ("cvt.rn.f32.u64", np.uint64(2**24 + 1), int(np.float32(2**24).view("u4"))),
@@ -291,7 +320,3 @@ def test_the_machine_takes_code_apart():
     assert {"shfl", "bar", "atom", "ret"} <= {item.op[0] for item in code.instructions}
     assert all(re.match(r"\$L__BB0_\d+$", label) for label in code.labels)
     assert set(code.shared) == {"shared"}
-
-
-def test_the_seismic_kernel_reads_through_locals():
-    assert len(tti_case().graph.locals) == 4

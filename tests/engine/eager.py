@@ -206,8 +206,10 @@ class Eager:
             if operand not in bound:
                 bound[operand] = self._bound(operand, apply)
             arrays.append(bound[operand])
-        scalars = {s.name: self._scalar(s.name, apply.scalars, s.dtype, apply.grid.shape) for s in graph.scalars}
-        words = evaluate(graph, region, arrays, scalars, extent=apply.grid.shape, colour=apply.colour)
+        axes = sorted({a for o in apply.operands if isinstance(o, Slot) for a in o.field.axes})
+        extent = tuple(apply.grid.shape[a] for a in axes)
+        scalars = {s.name: self._scalar(s.name, apply.scalars, s.dtype, extent) for s in graph.scalars}
+        words = evaluate(graph, region, arrays, scalars, extent=extent, colour=apply.colour)
         for number in graph.written:
             slot = apply.operands[number]
             assert isinstance(slot, Slot)

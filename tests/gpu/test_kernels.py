@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_kernels import bind, cases, check
 
+from gpu_kernels import bind, cases, check
 from minga.compile.ptx import ENTRY, launch, print_ptx
 
 SUITE = {case.name: case for case in cases()}

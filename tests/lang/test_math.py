@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import re
 from collections.abc import Callable
 
 import mpmath
@@ -10,8 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from minga.compile.call import run_kernel
-from minga.compile.llvm import compile_kernel
+from minga.compile.jit import assembly
+from minga.compile.llvm import compile_kernel, print_llvm
 from minga.compile.numpy import BoundArray, evaluate
+from minga.compile.target import baseline_target, v3_target
 from minga.lang import math as functions
 from minga.lang.expr import Node, const, square_root
 from minga.lang.graph import KernelGraph
@@ -180,6 +184,28 @@ def test_every_operation_vectorises_everywhere(name, dtype):
     assert used <= plain | {"select", "lt", "gt", "eq", "ne", "cast"}
     casts = [n for n in graph_of(getattr(functions, name), dtype).nodes() if n.op == "cast"]
     assert {(n.args[0].dtype, n.dtype) for n in casts} <= {("f4", "f8"), ("f8", "f4")}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_compiled_bits_are_those_of_numpy(name, dtype):
+    x = np.concatenate([hard_points(name, dtype), random_points(name, dtype, 4000), np.array([np.nan, np.inf], dtype)])
+    y = np.empty_like(x)
+    compiled = compile_kernel(graph_of(getattr(functions, name), dtype))
+    run_kernel(compiled, ((0,), x.shape), [BoundArray(x, (0,)), BoundArray(y, (0,))])
+    expected, word = run(name, x), f"u{x.itemsize}"
+    same = (y.view(word) == expected.view(word)) | (np.isnan(y) & np.isnan(expected))
+    assert same.all(), x[~same]
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="x86-64 code; x86-64 machines run this")
+@pytest.mark.parametrize("target", [baseline_target(), v3_target()], ids=["x86-64", "x86-64-v3"])
+@pytest.mark.parametrize("name", NAMES)
+def test_code_is_vector_code_without_calls(name, target):
+    text = assembly(print_llvm(graph_of(getattr(functions, name), "f8"), target=target), target)
+    assert not re.search(r"^\s+(call|jmp)q?\s+[*]?[A-Za-z_]\w*", text, re.MULTILINE)
+    assert re.search(r"\bv?mulpd\b", text)
+    assert "vfm" not in text
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -236,7 +236,9 @@ def _parse(source: Source) -> dict[str, Any]:
         message, _, place = str(error).partition(" (at ")
         line = int(place.split()[1].rstrip(",")) if place.startswith("line") else 0
         raise CaseError(
-            f"the file is not valid TOML: {message}", where=Where(str(source.path), line), remedy="see https://toml.io"
+            f"the file is not valid TOML: {message}",
+            where=Where(_short(source.path), line),
+            remedy="see https://toml.io",
         ) from error
 
 
@@ -279,9 +281,12 @@ def _located(source: Source, origin: Mapping[str, str]) -> Iterator[None]:
     except CaseError as error:
         if error.where is None and error.key is not None:
             error.where = _place(error.key, source, origin)
+        elif isinstance(error.where, Where):
+            error.where = Where(_short(Path(error.where.file)), error.where.line)
         raise
     except MingaError as error:  # such as a kernel that cannot be traced: also the author's input
-        raise CaseError(error.message, where=error.where or Where(str(source.path)), remedy=error.remedy) from error
+        where = error.where or Where(_short(source.path))
+        raise CaseError(error.message, where=where, remedy=error.remedy) from error
 
 
 def _place(key: str, source: Source, origin: Mapping[str, str]) -> Where | str:

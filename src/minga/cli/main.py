@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -56,7 +57,8 @@ def run(
     from minga.record.directory import RunDirectory
 
     request = command.Request(case, ranks, threads, tuple(overrides or ()), out, force)
-    result, status = command.run(request)
+    with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
+        result, status = command.run(request)
     if result is not None:
         if as_json:
             _print(json.dumps(result, allow_nan=False))

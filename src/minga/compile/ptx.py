@@ -3,11 +3,18 @@
     .visible .entry kernel(.param .u64 args, .param .u64 worker)
 
 `args` and `worker` are addresses in the device's memory of the words that compile/abi.py describes; all addresses in
-them are the device's. There is no tile: a launch does the whole box lo..hi, whatever its size (see ptx_map.py), provided
-that blocks have at most BLOCK threads and are a multiple of 32 wide. worker[0] chooses the accumulators.
+them are the device's. There is no tile: a launch does the whole box lo..hi, whatever the launch's size (ptx_map.py),
+provided that blocks have at most BLOCK threads and are a multiple of 32 wide. worker[0] chooses the accumulators.
 
-The bits are those of every other printer: each operation rounds once (add.rn, mul.rn, div.rn, sqrt.rn; fma.rn only where
-mg.fma is written), denormals are kept, and threads meet in integers only.
+The bits are those of every other printer: each operation rounds once (add.rn, mul.rn, div.rn, sqrt.rn; fma.rn only
+where mg.fma is written), denormals are kept, and threads meet in integers only.
+
+    ptx_map.py     which cells a thread does, and launches to match
+    ptx_locals.py  locals written out
+    ptx_tile.py    locals in a block's shared memory
+    ptx_frame.py   arguments, addresses and values of a cell
+    ptx_nest.py    loops
+    ptx_reduce.py  reductions
 """
 
 from __future__ import annotations
@@ -68,6 +75,7 @@ def print_ptx_ir(graph: KernelGraph, *, reductions: bool = True) -> str:
         *text.lines,
         "}",
         "",
+        # Two blocks a multiprocessor: at most 128 registers a thread.
         f'attributes #0 = {{ nounwind "nvvm.maxntid"="{BLOCK}" "nvvm.minctasm"="2" }}',
     ]
     return "\n".join(lines) + "\n"

@@ -58,7 +58,8 @@ class _Inline:
             return Node("local", node.dtype, data=(number, place)) if kept else self(self._graph.locals[number], place)
         if node.op == "read":
             param, strides, own = cast(tuple[int, Offsets, Offsets], node.data)
-            return Node("read", node.dtype, data=(param, strides, _read_at(self._graph.params[param], strides, own, offsets)))
+            place = _read_at(self._graph.params[param], strides, own, offsets)
+            return Node("read", node.dtype, data=(param, strides, place))
         if node.op == "index":
             distance = offsets[cast(int, node.data)]
             return binary("add", node, const(distance, "i8")) if distance else node

@@ -146,7 +146,7 @@ class Nest:
         return text.let(f"and i1 {above}, {below}")
 
     def _line(self, index: Index) -> None:
-        """The innermost axis in order by one thread: values are kept until their run is whole, whatever the direction."""
+        """The innermost axis in order by one thread: values are kept until their run is whole, in any direction."""
         text, axis, up = self.text, self.last, self.plan.up[self.last]
         shift, kind = self.frame.shift[axis], f"[{RUN} x double]"
         kept = [variable(text, kind, "zeroinitializer") for _ in self.reducer.limbs]

@@ -71,7 +71,8 @@ def limb_parts(value: Node) -> tuple[Node, Node, Node, Node]:
     shift = place & const(31, "u8")
     low = Node("shift_left", "u8", (mantissa & const(0xFFFFFFFF, "u8"), shift))
     high = Node("shift_left", "u8", (_right(mantissa, 32), shift)) + _right(low, 32)
-    parts = [cast(part, "i8") for part in (low & const(0xFFFFFFFF, "u8"), high & const(0xFFFFFFFF, "u8"), _right(high, 32))]
+    word = const(0xFFFFFFFF, "u8")
+    parts = [cast(part, "i8") for part in (low & word, high & word, _right(high, 32))]
     negative = compare("lt", bitcast(value, "i8"), const(0, "i8"))
     signed = [where(negative, -part, part) for part in parts]
     infinity = where(negative, const(SUM_NEGATIVE_INFINITY, "i8"), const(SUM_POSITIVE_INFINITY, "i8"))
@@ -197,7 +198,7 @@ class Limbs:
         """The block's limbs into the accumulator; by all threads of the block, after a barrier."""
         text = self.text
         with self._each_word() as word:
-            value = text.load_word(self._shared, word)
+            value = text.let(f"load i64, ptr {text.word(self._shared, word)}")
             with text.when(text.let(f"icmp ne i64 {value}, 0")):
                 atomic(text, "add", text.word(accumulator, word), value)
 

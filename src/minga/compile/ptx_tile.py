@@ -1,4 +1,4 @@
-"""Locals on a GPU: a block computes them for its tile and the margin around it, in shared memory, then the tile's cells.
+"""Locals on a GPU: a block computes them for its tile and a margin around it, in shared memory, then the tile's cells.
 
 So a local is computed once a cell, and once more in the margins; without that, each cell would compute it anew at every
 offset at which it is read. Which locals and what tile follow from the graph alone.
@@ -119,10 +119,14 @@ def _operations(roots: list[Node]) -> int:
     return sum(1 for _ in topological(roots))
 
 
+Bases = dict[int, tuple[Room, str]]
+"""Locals by number: their room, and its address."""
+
+
 class TileCell(Cell):
     """A cell whose locals lie in shared memory; `inside` is its place relative to the tile's first cell."""
 
-    def __init__(self, frame: Frame, index: dict[int, str], inside: list[str], bases: dict[int, tuple[Room, str]]) -> None:
+    def __init__(self, frame: Frame, index: dict[int, str], inside: list[str], bases: Bases) -> None:
         super().__init__(frame, index)
         self._inside = inside
         self._bases = bases
@@ -163,7 +167,7 @@ class Tiles:
 
     @contextmanager
     def _origins(self, d: int, origin: dict[int, str]) -> Iterator[dict[int, str]]:
-        """The tiles that fall to the block, each by its first cell; directions d .. 0 of the launch are left to loop."""
+        """The tiles that fall to the block, each by its first cell; directions d .. 0 of the launch are still to do."""
         if d < 0:
             yield origin
             return

@@ -18,15 +18,17 @@ from minga.engine.comm import Channel, Comm
 from minga.engine.exchange import BoundExchange, bind_exchange, bind_move
 from minga.engine.helpers import HelperKernels, helper_addresses
 from minga.engine.infer import Begin, Boundaries, Branch, Exchange, Finish, Item, Loop, Schedule, Stage
-from minga.engine.program import REASONS, Apply, Call, Let, Move, Rotate
+from minga.engine.matching import check_layouts
+from minga.engine.program import REASONS, Apply, Call, Let, Move, Rotate, ScalarValue
 from minga.engine.reach import Reach
 from minga.engine.reduction import BoundReductions, bind_reductions
-from minga.engine.regions import Part, ghost_parts, inner_box, stage_parts
+from minga.engine.regions import Part, every_nth, ghost_parts, inner_box, select, stage_parts
 from minga.engine.storage import Storage
 from minga.engine.sweep import bind_sweep
 from minga.engine.tiles import tile_shape
-from minga.lang.graph import KernelGraph
-from minga.space.field import Constant, Field, Register, Slot
+from minga.lang.graph import KernelGraph, Scalar
+from minga.lang.types import DType
+from minga.space.field import Constant, Field, Register, RegisterKey, Slot
 
 UNBOUNDED: Final = (1 << 63) - 1
 NOT_FINITE: Final = REASONS.index("not finite")
@@ -253,6 +255,7 @@ class Binder:
     # Kernels -------------------------------------------------------------------------------------------------------
     def stage(self, stage: Stage) -> None:
         apply = stage.apply
+        check_layouts(apply, self.storage)
         order = apply.graph.order
         if order is not None and order.kind != "red-black" and order.across == "exact" and not apply.replicated:
             bind_sweep(self, apply)
@@ -262,13 +265,14 @@ class Binder:
         addresses = reductions.accumulators if reductions else ()
         exchange = self.exchange(stage.exchange) if stage.exchange is not None else None
         if apply.replicated:
-            self.part(apply, None, Part.of(apply.region), addresses)
+            for part in select(Part.of(apply.region), apply.cells):
+                self.part(apply, None, part, addresses)
         else:
             for block in self.blocks(apply):
                 inner = inner_box(apply, block, self.storage, exchange)
                 for part in stage_parts(apply, block, self.storage, stage, inner):
                     self.part(apply, block, part, addresses)
-        if reductions is not None and last:
+        if reductions is not None and last and apply.done:
             self.finish_reductions(apply, reductions)
 
     def finish_reductions(self, apply: Apply, reductions: BoundReductions) -> None:
@@ -287,10 +291,11 @@ class Binder:
     def part(self, apply: Apply, block: int | None, part: Part, accumulators: Sequence[int]) -> None:
         """One kernel call over one box of one block."""
         operands = [self.operand(operand, block, part.shift) for operand in apply.operands]
-        scalars = {name: self.scalar(apply, name) for name in (s.name for s in apply.graph.scalars)}
+        graph = apply.graph if part.stride is None else every_nth(apply.graph, part.stride, part.phase, part.shift)
+        scalars = {name: self.scalar(value, kind) for name, kind, value in _given(apply)}
         self.kernel(
-            apply.graph, part, operands, scalars, cmd.Category.COMPUTE, apply.label, accumulators,
-            extent=apply.grid.shape, colour=apply.colour,
+            graph, part, operands, scalars, cmd.Category.COMPUTE, apply.label, accumulators,
+            extent=apply.extent, colour=apply.colour,
         )  # fmt: skip
 
     def operand(
@@ -314,14 +319,8 @@ class Binder:
             start += sum(shift[a] * s for a, s in zip(axes, strides, strict=True))
         return slot, start, strides
 
-    def scalar(self, apply: Apply, name: str) -> int:
+    def scalar(self, value: ScalarValue, kind: DType) -> int:
         """Address of a scalar argument."""
-        kind = next(s.dtype for s in apply.graph.scalars if s.name == name)
-        if name.startswith("@extent"):
-            return self.address(np.array([apply.grid.shape[int(name[7:])]], np.uint64).view(np.dtype(kind)))
-        if name.startswith(("@", "$")):
-            return self.address(self.storage.register(name, kind))
-        value = apply.scalars[name]
         if isinstance(value, Register):
             return self.address(self.storage.of(value))
         memory = np.zeros(8, np.uint8)
@@ -362,7 +361,7 @@ class Binder:
             args[word], args[word + 1] = slot, origin
             args[word + 2 : word + 2 + len(strides)] = strides
         for word, scalar in zip(words.scalars, graph.scalars, strict=True):
-            args[word] = scalars[scalar.name] if scalar.name in scalars else self.captured(scalar.name, scalar.dtype)
+            args[word] = scalars[scalar.name] if scalar.name in scalars else self.captured(graph, scalar, extent)
         if reductions:
             for word, address in zip(words.reductions, accumulators, strict=True):
                 args[word] = address
@@ -370,9 +369,13 @@ class Binder:
         count = int(np.prod(tiles))
         self.emit(cmd.Kernel(code.address, self.address(args), count, category, label, tuple(self.open)))
 
-    def captured(self, name: str, dtype: str) -> int:
-        """Address of a register that an expression names itself."""
-        return self.address(self.storage.register(name, dtype))  # type: ignore[arg-type]
+    def captured(self, graph: KernelGraph, scalar: Scalar, extent: Sequence[int]) -> int:
+        """Address of what a graph asks for itself: a register that an expression names, or the grid's extent."""
+        if scalar.name.startswith("@extent"):
+            return self.scalar(extent[int(scalar.name[7:])], scalar.dtype)
+        keys = (n.data for n in graph.nodes() if isinstance(n.data, RegisterKey))
+        initial = next((key.initial for key in keys if key == scalar.name), 0)
+        return self.address(self.storage.register(scalar.name, scalar.dtype, initial))
 
     # Boundaries ----------------------------------------------------------------------------------------------------
     def boundaries(self, item: Boundaries) -> None:
@@ -392,3 +395,8 @@ class Binder:
                 self.kernel(
                     fill.graph, part, operands, {}, cmd.Category.BOUNDARY, fill.graph.name, extent=target.grid.shape
                 )
+
+
+def _given(apply: Apply) -> list[tuple[str, DType, ScalarValue]]:
+    """The scalars an operation was given: name, type, value."""
+    return [(s.name, s.dtype, apply.scalars[s.name]) for s in apply.graph.scalars if s.name in apply.scalars]

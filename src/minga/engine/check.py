@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from minga.errors import ProgramError
 from minga.lang.analysis import reads
-from minga.lang.graph import KernelGraph
-from minga.lang.kernel import FieldType, Kernel
+from minga.lang.graph import KernelGraph, Order
+from minga.lang.kernel import FieldType, Kernel, check_graph
 from minga.space.boundary import SIDES
 from minga.space.box import Box
 from minga.space.field import Constant, Field, Slot
 from minga.space.grid import Grid
+from minga.space.region import Region
 
 Operand = Slot | Constant
 
@@ -64,6 +66,33 @@ def iteration_points(
     for other in spaces:
         space = space & other
     return space
+
+
+def in_region(kernel: Kernel, graph: KernelGraph, cells: Region) -> tuple[KernelGraph, tuple[int, ...]]:
+    """The graph and the colours of an operation on chosen cells. ProgramError for what cannot be chosen."""
+    order = graph.order
+    if cells.colour is not None:
+        if order is not None:
+            raise ProgramError(
+                f"apply({kernel.name}): a colour of a kernel with an order",
+                where=graph.where,
+                remedy="drop order=, or apply the kernel without a colour",
+            )
+        coloured = replace(graph, order=Order("red-black", (0,) * graph.ndim))
+        check_graph(coloured)
+        return coloured, (cells.colour,)
+    chosen = cells.stride is not None or cells.points is not None
+    if chosen and order is not None:
+        raise ProgramError(
+            f"apply({kernel.name}): single cells of a kernel with an order", where=graph.where, remedy="drop order="
+        )
+    if cells.stride is not None and (graph.locals or any(r.kind != "count" for r in graph.reductions)):
+        raise ProgramError(
+            f"apply({kernel.name}): a strided region of a kernel with mg.local or reductions other than mg.count",
+            where=graph.where,
+            remedy="select the cells in the kernel: mg.where(mg.index(axis) % stride == 0, value, 0)",
+        )
+    return graph, (0, 1) if order is not None and order.kind == "red-black" else (0,)
 
 
 def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand]) -> None:

@@ -269,7 +269,7 @@ def requirements(apply: Apply, extent: Reach) -> tuple[dict[Slot, Reach], dict[S
 def _overwrites(apply: Apply, param: int) -> bool:
     """Whether an operation stores every point of a field."""
     slot = apply.slot(param)
-    whole = apply.region == slot.field.points
+    whole = apply.region == slot.field.points and not apply.cells.sparse
     plain = all(set(s.strides) == {1} for s in apply.graph.stores if s.param == param)
     return whole and plain and (apply.graph.order is None or apply.graph.order.kind != "red-black")
 

@@ -19,6 +19,7 @@ from minga.engine.check import (
     check_colours,
     check_reach,
     field_type,
+    in_region,
     iterated_axes,
     iteration_grid,
     iteration_points,
@@ -33,6 +34,7 @@ from minga.lang.types import as_dtype
 from minga.space.box import Box
 from minga.space.field import Constant, Field, Register, Slot, coordinate_constant
 from minga.space.grid import Grid
+from minga.space.region import WHOLE, Region
 
 REASONS: Final = ("finished", "converged", "limit", "not finite", "stop")
 """Why a Program ended, by number."""
@@ -42,7 +44,11 @@ ScalarValue = Register | bool | int | float | np.generic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apply:
-    """A kernel over a region. `region` is in the index space of iteration; `operands` follow the graph's params."""
+    """A kernel over a region. `operands` follow the graph's params.
+
+    region  the box (in the index space of iteration) around all cells; `cells` says which of its cells
+    colour  of a red-black kernel; `done` after its last colour, when its reductions are complete
+    """
 
     graph: KernelGraph
     operands: tuple[Operand, ...]
@@ -51,6 +57,8 @@ class Apply:
     grid: Grid
     results: tuple[Register, ...]
     colour: int = 0
+    done: bool = True
+    cells: Region = WHOLE
 
     @property
     def label(self) -> str:
@@ -66,6 +74,12 @@ class Apply:
     def replicated(self) -> bool:
         """Whether all fields are held whole by every rank, so that every rank does the whole operation."""
         return all(isinstance(o, Constant) or o.field.replicated for o in self.operands)
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """Cells of the grid along the axes of iteration."""
+        axes = iterated_axes([o for o in self.operands if isinstance(o, Slot)])
+        return tuple(self.grid.shape[axis] for axis in axes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +171,7 @@ class Program:
         self,
         kernel: Kernel | object,
         *fields: Field | Slot | Sequence[Field | Slot],
-        region: Box | None = None,
+        region: Box | Region | None = None,
         into: Register | Mapping[str, Register] | None = None,
         **scalars: object,
     ) -> Register | SimpleNamespace | None:
@@ -189,21 +203,24 @@ class Program:
             centre = written.centre[axis] if written else 0
             constant = coordinate_constant(grid, axis, centre)
             operands.append(Constant(constant.name, param.axes, constant.origin, constant.array))
-        check_aliases(kernel, graph, operands)
         space = iteration_points(kernel, graph, flat, grid, iterated)
-        where = space if region is None else region & space
-        if region is not None and not space.contains(region):
+        cells = (region if isinstance(region, Region) else Region(region)).within(space)
+        where = cells.box
+        assert where is not None
+        if not space.contains(where):
             raise ProgramError(
-                f"apply({kernel.name}): region {region} reaches beyond the points {space}",
+                f"apply({kernel.name}): region {where} reaches beyond the points {space}",
                 remedy="choose a region inside the points of the stored field",
             )
         check_reach(kernel, graph, flat, where)
         results = tuple(self._result(kernel, r.name, r.dtype, into) for r in graph.reductions)
-        colours = (0, 1) if graph.order is not None and graph.order.kind == "red-black" else (0,)
-        if len(colours) == 2:
+        graph, colours = in_region(kernel, graph, cells)
+        check_aliases(kernel, graph, operands)
+        if graph.order is not None and graph.order.kind == "red-black":
             check_colours(kernel, flat, graph)
         for colour in colours:
-            self._add(Apply(graph, tuple(operands), values, where, grid, results, colour))
+            done = colour == colours[-1]
+            self._add(Apply(graph, tuple(operands), values, where, grid, results, colour, done, cells))
         if not results:
             return None
         if len(results) == 1 and graph.reductions[0].name == "value":

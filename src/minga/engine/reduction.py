@@ -38,7 +38,8 @@ class BoundReductions:
 
 def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
     """Accumulators (shared by the shell and the interior of one operation) and the commands after the last cell."""
-    known = binder.reductions.get(id(apply))
+    # Both colours of a red-black operation, and both parts of a split one, accumulate into the same words.
+    known = binder.reductions.get(id(apply.results))
     if known is not None:
         return known
     alone = binder.comm.size == 1 or apply.replicated
@@ -71,7 +72,7 @@ def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
         commands += _over_ranks(binder, totals, sums, extremes, places)
     commands.append(cmd.Set(binder.address(flag), 0))
     commands.append(_call(binder, binder.helpers.finish_reductions, finish_args(finishes, binder.address(flag))))
-    bound = binder.reductions[id(apply)] = BoundReductions(tuple(accumulators), commands, flag)
+    bound = binder.reductions[id(apply.results)] = BoundReductions(tuple(accumulators), commands, flag)
     binder.keep.append(apply)
     return bound
 

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from minga.compile.lower import rewrite
 from minga.engine.infer import Stage
 from minga.engine.program import Apply
 from minga.engine.reach import Reach
 from minga.engine.storage import MARGIN, Storage
 from minga.errors import LayoutError
-from minga.lang.graph import KernelGraph
+from minga.lang.expr import Node
+from minga.lang.graph import KernelGraph, Store
 from minga.space.boundary import SIDES, FaceArray, Fill, FillOperand, Position, Side, trace_fill
 from minga.space.box import Box, Point
 from minga.space.field import Constant, Field, Slot, coordinate_constant
 from minga.space.ownership import Ownership
+from minga.space.region import Region
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A box of iteration indices; `shift` makes an index true (that of the cell a periodic image stands for)."""
+    """A box of iteration indices; `shift` makes an index true (that of the cell a periodic image stands for).
+
+    With a stride, the box counts chosen cells: number k is index `stride * k + phase`.
+    """
 
     lo: tuple[int, ...]
     hi: tuple[int, ...]
     shift: tuple[int, ...]
     reductions: bool = True
+    stride: tuple[int, ...] | None = None
+    phase: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, box: Box, shift: Sequence[int] | None = None, reductions: bool = True) -> Part:
@@ -99,6 +107,51 @@ def stage_parts(apply: Apply, block: int, storage: Storage, stage: Stage, inner:
         yield from images(apply, box, reductions=False)
 
 
+def select(part: Part, cells: Region) -> Iterator[Part]:
+    """The chosen cells of a part: itself, one part a point, or one that counts every n-th cell."""
+    if cells.points is not None:
+        for point in cells.points:
+            at = tuple(p - s for p, s in zip(point, part.shift, strict=True))
+            if all(lo <= a < hi for lo, a, hi in zip(part.lo, at, part.hi, strict=True)):
+                yield Part(at, tuple(a + 1 for a in at), part.shift, part.reductions)
+    elif cells.stride is not None:
+        assert cells.box is not None
+        phase = tuple((b - s) % n for b, s, n in zip(cells.box.lo, part.shift, cells.stride, strict=True))
+        lo = tuple(-(-(a - p) // n) for a, p, n in zip(part.lo, phase, cells.stride, strict=True))
+        hi = tuple(-(-(b - p) // n) for b, p, n in zip(part.hi, phase, cells.stride, strict=True))
+        yield Part(lo, hi, part.shift, part.reductions, cells.stride, phase)
+    else:
+        yield part
+
+
+def every_nth(graph: KernelGraph, stride: Sequence[int], phase: Sequence[int], shift: Sequence[int]) -> KernelGraph:
+    """A kernel that does cell `stride * k + phase` at iteration k."""
+
+    def along(param: int, values: Sequence[int]) -> tuple[int, ...]:
+        return tuple(values[a] for a in graph.params[param].axes)
+
+    def rule(node: Node) -> Node:
+        if node.op == "read":
+            param, strides, offsets = node.data
+            n, p = along(param, stride), along(param, phase)
+            moved = tuple(s * q + o for s, q, o in zip(strides, p, offsets, strict=True))
+            return Node("read", node.dtype, data=(param, tuple(s * m for s, m in zip(strides, n, strict=True)), moved))
+        if node.op == "index":
+            axis = node.data
+            # The true index: the shift is part of it here, as the compiled kernel would add it to k.
+            return Node("index", "i8", data=axis) * stride[axis] + (phase[axis] + shift[axis] * (1 - stride[axis]))
+        return node
+
+    moved = rewrite(graph, rule)
+    stores = []
+    for store in moved.stores:
+        n, p = along(store.param, stride), along(store.param, phase)
+        strides = tuple(s * m for s, m in zip(store.strides, n, strict=True))
+        offsets = tuple(s * q + o for s, q, o in zip(store.strides, p, store.offsets, strict=True))
+        stores.append(Store(store.param, strides, offsets, store.value))
+    return replace(moved, stores=tuple(stores))
+
+
 def images(apply: Apply, box: Box, reductions: bool = True) -> Iterator[Part]:
     """A box that may reach into periodic images of the region, as parts with one shift each."""
     lead = lead_field(apply)
@@ -109,18 +162,23 @@ def images(apply: Apply, box: Box, reductions: bool = True) -> Iterator[Part]:
             tuple(hi if p else min(hi, r) for hi, r, p in zip(box.hi, apply.region.hi, periodic, strict=True)),
         )
         if not inside.empty:
-            yield Part.of(inside, None, reductions)
+            yield from select(Part.of(inside, None, reductions), apply.cells)
         return
     for t in lead.grid.images(box, lead.points):
         piece = box & apply.region.shift(t)
         if not piece.empty:
-            yield Part.of(piece, [-s for s in t], reductions)
+            yield from select(Part.of(piece, [-s for s in t], reductions), apply.cells)
 
 
 def _indexes_truly(apply: Apply) -> bool:
     """Whether a cell's value depends on its index, so that periodic images must be told their true one."""
     whole = any(isinstance(o, Constant) or o.field.replicated for o in apply.operands)
-    return whole or apply.graph.order is not None or any(node.op == "index" for node in apply.graph.nodes())
+    return (
+        whole
+        or apply.cells.sparse
+        or apply.graph.order is not None
+        or any(node.op == "index" for node in apply.graph.nodes())
+    )
 
 
 def ghost_parts(target: Field, owned: Box, reach: Reach) -> Iterator[tuple[Fill, Part]]:

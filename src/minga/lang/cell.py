@@ -10,7 +10,7 @@ from minga.lang.trace import current_trace
 from minga.lang.types import DType, is_float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CellReader:
     """A field inside a kernel: `u[di, dj]` reads a neighbour, `u[0, 0] = value` records a store."""
 
@@ -86,15 +86,23 @@ class CellReader:
     def __call__(self, *_: object) -> None:
         raise author_error(f"{self.name}(...) calls a field", f"read a cell with square brackets: {self.name}[0, ...]")
 
-    def _no_arithmetic(self, *_: object) -> Node:
+    @property
+    def node(self) -> Node:
+        """What `as_node` asks for: a field as such has no value."""
+        cell = f"{self.name}[{', '.join(['0'] * len(self.axes))}]"
         raise author_error(
             f"field {self.name!r} stands without an offset",
-            f"read a cell of it: {self.name}[{', '.join(['0'] * len(self.axes))}]",
+            f"read a cell of it: {cell}; if {self.name} is a number, declare it after * in the parameters",
         )
+
+    def _no_arithmetic(self, *_: object) -> Node:
+        return self.node
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
     __neg__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __and__ = __or__ = __invert__ = _no_arithmetic
     __pow__ = __mod__ = __floordiv__ = __rpow__ = __rmod__ = __rfloordiv__ = __rand__ = __ror__ = _no_arithmetic
+    __eq__ = __ne__ = _no_arithmetic  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
     def __iter__(self) -> object:
         raise author_error(f"field {self.name!r} cannot be iterated", "loop over constant offsets")
@@ -134,18 +142,25 @@ def local(value: object) -> Local:
     return Local(len(trace.locals) - 1, node.dtype, trace.ndim, node)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Reduced:
     """What a reduction call returns inside a kernel; the kernel returns it to its caller."""
 
     kind: ReductionKind
     value: Node
 
-    def _not_a_value(self, *_: object) -> Node:
+    @property
+    def node(self) -> Node:
+        """What `as_node` asks for: while cells are computed there is no result yet."""
         raise author_error(
             f"the result of a reduction ({self.kind}) is known only after all cells are done",
             "return it from the kernel and use the register in a later operation",
         )
 
+    def _not_a_value(self, *_: object) -> Node:
+        return self.node
+
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _not_a_value
+    __eq__ = __ne__ = _not_a_value  # type: ignore[assignment]
+    __hash__ = object.__hash__
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = __bool__ = _not_a_value

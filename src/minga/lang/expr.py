@@ -262,11 +262,6 @@ def as_node(value: object) -> Node:
     node = getattr(value, "node", None)
     if isinstance(node, Node):
         return node
-    if hasattr(value, "__getitem__") and hasattr(value, "parameter"):
-        raise author_error(
-            f"field {getattr(value, 'name', '?')!r} stands without an offset",
-            "read a cell of it, e.g. u[0, 0] for the cell itself",
-        )
     raise author_error(
         f"{type(value).__name__} {value!r} cannot be part of a kernel's expression",
         "use numbers, keyword parameters of the kernel, or cells of its fields",

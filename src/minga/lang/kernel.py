@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -202,15 +202,21 @@ def trace_kernel(kernel: Kernel, signature: Signature) -> KernelGraph:
 def _mistake(kernel: Kernel, error: Exception) -> KernelError:
     """An ordinary Python error in the author's function, placed at the author's line."""
     where, here = kernel.where, str(Path(__file__).parent)
-    for frame in traceback.extract_tb(error.__traceback__):
-        if not frame.filename.startswith(here):
+    message = f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    for frame in frames:
+        if not frame.filename.startswith((here, "<")):
             where = f"{frame.filename}:{frame.lineno}"
     remedy = "the function runs once, with symbols for fields and scalars; check this line"
     if isinstance(error, NameError):
         remedy = "declare the name: a field is a positional parameter, a scalar a keyword-only one (after *)"
-    elif isinstance(error, FrozenInstanceError | AttributeError):
-        remedy = "fields have no attributes to use or set: read and store cells, u[0, 0]"
-    return KernelError(f"kernel {kernel.name!r}: {type(error).__name__}: {error}", where=where, remedy=remedy)
+    elif frames[-1].name == "__setattr__":  # which fails with one error or another, by the version of Python
+        message, remedy = "an attribute is assigned", "store into a cell of a field instead: u[0, 0] = ..."
+    elif isinstance(error, AttributeError):
+        remedy = "fields have no attributes to use: read and store cells, u[0, 0]"
+    elif isinstance(error, TypeError) and "'Node' object" in str(error):
+        remedy = "a scalar (declared after *) has no cells, nor has a cell's value: declare fields before *"
+    return KernelError(f"kernel {kernel.name!r}: {message}", where=where, remedy=remedy)
 
 
 def _finish(kernel: Kernel, trace: Trace, order: Order | None, result: object) -> KernelGraph:

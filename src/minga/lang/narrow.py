@@ -67,7 +67,7 @@ class _Narrowing:
 
     def _rewrite(self, node: Node) -> Node:
         if node.op == "local":
-            number: int = node.data[0]  # type: ignore[index]
+            number: int = node.data[0]
             return Node("local", self.node(self._graph.locals[number]).dtype, (), node.data)
         if not node.args:
             return node
@@ -109,7 +109,7 @@ def _in_type(node: Node, dtype: DType) -> Node:
     if node.dtype == dtype:
         return node
     if node.op == "const":
-        return Node("const", dtype, data=int(node.data))  # type: ignore[call-overload]
+        return Node("const", dtype, data=int(node.data))
     return Node("cast", dtype, (node,))
 
 

@@ -14,7 +14,8 @@ from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.lang.expr import Node, where
 from minga.lang.functions import sum as cell_sum
-from minga.lang.kernel import CellReader, Reduced, kernel
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.kernel import kernel
 from minga.space.boundary import BoundaryLike, fixed
 from minga.space.field import Field, Register, Slot
 
@@ -33,7 +34,7 @@ class Preconditioner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What a recorded solve leaves in registers: iterations done, and squared norms of the residual and its reference."""
+    """What a solve leaves in registers: iterations done, squared norms of the residual and of its reference."""
 
     iterations: Register
     residual: Register

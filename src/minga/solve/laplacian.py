@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from minga.engine.program import Program
 from minga.errors import LayoutError, suggest
+from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.functions import sum as cell_sum
-from minga.lang.kernel import CellReader, Reduced, kernel
+from minga.lang.kernel import kernel
 from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
 
@@ -60,7 +61,7 @@ def _kind(word: str) -> Wall:
 
 
 def couplings(grid: Grid, axis: int, walls: tuple[Wall, Wall]) -> tuple[Floats, Floats]:
-    """Coefficients of the differences to the lower and to the upper neighbour, 1/(width * distance), shape (N,) each."""
+    """Coefficients of the differences to the lower and the upper neighbour, 1/(width * distance), shape (N,) each."""
     width = grid.widths(axis)
     length = len(width)
     if length == 1 and grid.periodic[axis]:  # a cell that is its own neighbour exchanges nothing

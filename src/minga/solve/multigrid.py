@@ -2,8 +2,9 @@
 
 Levels halve the resolution (of the axes of strongest coupling first) down to a single cell. On each one the error is
 relaxed by a few damped Jacobi steps whose weights are the roots of a Chebyshev polynomial, before and after the
-correction from the next level: the same polynomial in the same symmetric operator, and transfers that are transposes, so
-the cycle is symmetric and positive definite, as conjugate gradients require. Nothing in it depends on who owns a cell.
+correction from the next level: the same polynomial of the same symmetric operator. The transfers are each other's
+transpose, so the cycle is symmetric and positive definite, as conjugate gradients require. Nothing in it depends on who
+owns a cell.
 """
 
 from __future__ import annotations

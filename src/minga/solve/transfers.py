@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from minga.engine.program import Program
+from minga.lang.cell import CellReader
 from minga.lang.expr import Node
-from minga.lang.kernel import CellReader, Kernel, kernel
+from minga.lang.kernel import Kernel, kernel
 from minga.solve.laplacian import Floats, Readers, Wall
 from minga.space.field import Field, Slot
 from minga.space.grid import Grid
@@ -86,7 +87,7 @@ def axis_weights(fine: Grid, coarse: Grid, axis: int, walls: tuple[Wall, Wall]) 
     )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def restriction(factors: tuple[int, ...]) -> Kernel:
     """coarse = P^T fine; `weights` holds, for each axis with factor 2, the fields of `AxisWeights.taken`."""
     ndim = len(factors)
@@ -107,9 +108,9 @@ def restriction(factors: tuple[int, ...]) -> Kernel:
     return _kernel(restrict)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def prolongation(factors: tuple[int, ...]) -> Kernel:
-    """fine = fine + P coarse; `weights` holds, for each axis with factor 2, own and aside of even, then of odd children."""
+    """fine = fine + P coarse; `weights` has, for each axis with factor 2, own and aside of even and of odd children."""
     ndim = len(factors)
 
     def prolong(coarse: CellReader, fine: CellReader, weights: Readers) -> None:
@@ -182,5 +183,3 @@ class GridTransfer:
     def prolong(self, program: Program, coarse: Field | Slot, fine: Field | Slot) -> None:
         """Record fine = fine + P coarse."""
         program.apply(prolongation(self.factors), coarse, fine, self.up)
-
-

@@ -150,6 +150,18 @@ class Slot:
         return self.field.name if self.field.slots == 1 else f"{self.field.name}[{self.index}]"
 
 
+class RegisterKey(str):
+    """A register's name as a scalar of a graph, which brings along the value the register begins with."""
+
+    initial: bool | int | float = 0
+
+    @classmethod
+    def of(cls, register: Register) -> RegisterKey:
+        key = cls(register.key)
+        key.initial = register.initial
+        return key
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Register(Arithmetic):
     """A number equal on all ranks: time, dt, a residual. Kernels read it, reductions and `let` write it."""
@@ -165,7 +177,7 @@ class Register(Arithmetic):
 
     @property
     def node(self) -> Node:
-        return Node("scalar", self.dtype, data=self.key)
+        return Node("scalar", self.dtype, data=RegisterKey.of(self))
 
     def __bool__(self) -> bool:
         raise LayoutError(

@@ -1,0 +1,293 @@
+"""Runs from beginning to end on one rank: what is printed, what is left, and that it can be repeated."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from matplotlib.image import imread
+
+from command_line import SMALL, as_person, command, in_process, nothing_written
+from minga.record.digest import digest_of_arrays
+
+
+@pytest.fixture(autouse=True)
+def case(in_tmp_path: Path) -> Path:
+    """A correct small case, ``small.toml``, in the working directory."""
+    path = in_tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def result_of(*words: object) -> dict[str, object]:
+    said = in_process("run", *words, "--json")
+    assert said.status == 0, said
+    (line,) = said.out.splitlines()
+    result: dict[str, object] = json.loads(line)
+    return result
+
+
+def life(cells: np.ndarray, steps: int) -> np.ndarray:
+    """Conway's Life on a torus, as NumPy says it."""
+    for _ in range(steps):
+        around = sum(np.roll(cells, (dy, dx), (0, 1)).astype(int) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx)
+        cells = ((around == 3) | ((cells == 1) & (around == 2))).astype(cells.dtype)
+    return cells
+
+
+def test_json_is_exactly_one_object() -> None:
+    said = as_person("run", "small.toml", "--json")
+    assert said.status == 0
+    assert said.err == ""
+    result = json.loads(said.out)
+    assert list(result) == [
+        *("model", "shape", "steps", "ranks", "threads", "seconds", "cells_per_second"),
+        *("digest", "observables", "run"),
+    ]
+    assert result["model"] == "automaton"
+    assert result["shape"] == [40, 64]
+    assert (result["steps"], result["ranks"], result["threads"]) == (10, 1, 1)
+    assert result["seconds"] > 0
+    assert result["cells_per_second"] == pytest.approx(40 * 64 * 10 / result["seconds"])
+    assert len(result["digest"]) == 16
+    assert result["run"] == "runs/small"
+    assert json.loads(Path("runs/small/result.json").read_text()) == result
+
+
+def test_what_a_run_leaves_is_right() -> None:
+    result = result_of("small.toml", "--set", "output.pictures=3")
+    run = Path("runs/small")
+    names = {path.name for path in run.iterdir()}
+    assert names == {"case.toml", "fields.zarr", "ledger.json", "result.json", "pictures"}
+    with xarray.open_zarr(run / "fields.zarr") as dataset:
+        frames = dataset.cell.values
+        assert dataset.time.values.tolist() == [0, 5, 10]
+        assert dataset.attrs["title"] == "small"
+    assert (frames[1] == life(frames[0], 5)).all()
+    assert (frames[2] == life(frames[0], 10)).all()
+    assert result["digest"] == digest_of_arrays([frames[2]])
+    assert result["observables"]["population"] == frames[2].sum()  # type: ignore[index]
+    (ledger,) = json.loads((run / "ledger.json").read_text())["ranks"]
+    assert ledger["rank"] == 0
+    assert ledger["seconds"]["compute"] > 0
+    pictures = sorted(path.name for path in (run / "pictures").iterdir())
+    assert pictures == ["cell-00.png", "cell-05.png", "cell-10.png"]
+    assert imread(run / "pictures" / pictures[0]).std() > 0.1
+
+
+def test_the_resolved_case_repeats_the_run(tmp_path: Path) -> None:
+    """It spells out every setting and holds copies of the files: the originals may go."""
+    Path("r.rle").write_text("x = 3, y = 3\nb2o$2o$bo!\n")
+    Path("small.toml").write_text(SMALL.replace("{soup = 0.3, seed = 1}", '"r.rle"'))
+    first = result_of("small.toml", "--set", "run.steps=7", "--set", "grid.shape=[30, 31]")
+    Path("r.rle").unlink()
+    Path("small.toml").unlink()
+    table = tomllib.loads(Path("runs/small/case.toml").read_text())
+    assert table["automaton"]["init"] == "inputs/r.rle"
+    assert table["grid"]["shape"] == [30, 31]
+    assert table["run"] == {
+        "steps": 7, "ranks": 1, "threads": 1, "overlap": True, "halo_depth": 1, "layout": "cartesian"
+    }  # fmt: skip
+    assert table["output"] == {"every": 5, "fields": ["cell"], "pictures": 0}
+    for target in ("runs/small/case.toml", "runs/small"):
+        again = result_of(target)
+        assert again["digest"] == first["digest"]
+    assert again["run"] == "runs/small-3"
+
+
+def test_options_win_over_set_which_wins_over_the_file() -> None:
+    assert result_of("small.toml", "--set", "run.threads=3", "--threads", "2")["threads"] == 2
+    assert result_of("small.toml", "--set", "run.steps=3", "--set", "run.steps=4")["steps"] == 4
+
+
+def test_files_on_the_command_line_are_relative_to_the_person(in_tmp_path: Path) -> None:
+    Path("cases").mkdir()
+    Path("small.toml").rename("cases/small.toml")
+    Path("block.rle").write_text("x = 2, y = 2\n2o$2o!\n")
+    result = result_of("cases/small.toml", "--set", "automaton.init=block.rle")
+    assert result["observables"]["population"] == 4  # type: ignore[index]
+
+
+def test_a_python_file_defines_a_model() -> None:
+    Path("decay.py").write_text("""\
+import minga as mg
+run = {"steps": 4, "ranks": 1}
+output = {"every": 2}
+print("a word from the author")
+
+@mg.kernel
+def halve(u, new):
+    new[0, 0] = 0.5 * u[0, 0]
+
+def model(shape=(3, 5), *, start=1.0):
+    grid = mg.Grid(shape)
+    u = mg.Field("u", grid, slots=2)
+    step = mg.Program("step")
+    step.apply(halve, u, u.next)
+    step.rotate(u)
+    return mg.Model(name="decay", grid=grid, fields=(u,), step=step, initial={"u": start})
+""")
+    said = as_person("run", "decay.py", "--set", "parameters.start=8.0", "--set", "grid.shape=[2, 2]", "--json")
+    assert said.status == 0, said
+    assert said.err == "a word from the author\n"
+    result = json.loads(said.out)
+    assert result["shape"] == [2, 2]
+    with xarray.open_zarr("runs/decay/fields.zarr") as dataset:
+        assert dataset.u.values[:, 0, 0].tolist() == [8.0, 2.0, 0.5]
+    assert result_of("runs/decay")["digest"] == result["digest"]
+
+
+def test_without_every_the_first_and_the_last_state_are_kept() -> None:
+    Path("small.toml").write_text(SMALL.replace("every = 5", ""))
+    result_of("small.toml", "--set", "run.steps=6")
+    with xarray.open_zarr("runs/small/fields.zarr") as dataset:
+        assert dataset.time.values.tolist() == [0, 6]
+
+
+def test_no_steps_are_a_run_too() -> None:
+    result = result_of("small.toml", "--set", "run.steps=0")
+    assert result["steps"] == 0
+    with xarray.open_zarr("runs/small/fields.zarr") as dataset:
+        assert dataset.time.values.tolist() == [0]
+
+
+def test_out_and_force(in_tmp_path: Path) -> None:
+    assert result_of("small.toml", "--out", "here")["run"] == "here"
+    with nothing_written(in_tmp_path):
+        assert in_process("run", "small.toml", "--out", "here").status == 2
+    assert result_of("small.toml", "--out", "here", "--force", "--set", "run.steps=1")["steps"] == 1
+
+
+def test_the_summary_says_where_everything_is() -> None:
+    said = in_process("run", "small.toml", "--set", "output.pictures=1")
+    assert said.status == 0
+    for text in ("40 x 64 cells", "10 steps", "population", "digest", "runs/small/pictures/cell-10.png"):
+        assert text in said.out
+    assert said.err == ""
+
+
+def test_too_many_workers_are_one_line_of_warning() -> None:
+    said = in_process("run", "small.toml", "--threads", "64", "--json")
+    assert said.status == 0
+    assert json.loads(said.out)["threads"] == 64
+    (line,) = said.err.splitlines()
+    assert "64 workers" in line
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere; run the tests as another user")
+def test_a_directory_that_cannot_be_written(in_tmp_path: Path) -> None:
+    locked = in_tmp_path / "locked"
+    locked.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
+    said = in_process("run", "small.toml", "--out", str(locked / "run"))
+    assert said.status == 2
+    assert "cannot write" in said.err
+
+
+def test_a_full_disk_is_one_error_and_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    from minga.record.store import FrameStore
+
+    append = FrameStore.append
+    store_put = "zarr.storage._local._put"
+
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    def fails_later(self: FrameStore, step: int, arrays: dict[str, np.ndarray]) -> None:
+        if step == 10:
+            monkeypatch.setattr(store_put, full)
+        append(self, step, arrays)
+
+    monkeypatch.setattr(FrameStore, "append", fails_later)
+    said = in_process("run", "small.toml", "--json")
+    monkeypatch.undo()
+    assert said.status == 1
+    assert said.out == ""
+    assert "No space left on device" in said.err
+    assert "Traceback" not in said.err
+    with xarray.open_zarr("runs/small/fields.zarr") as dataset:
+        assert dataset.time.values.tolist() == [0, 5]
+
+
+def test_a_value_that_is_not_finite_is_no_result() -> None:
+    Path("explosion.py").write_text("""\
+import minga as mg
+run = {"steps": 3, "ranks": 1}
+
+@mg.kernel
+def square(u, new):
+    new[0, 0] = u[0, 0] * u[0, 0]
+
+@mg.kernel
+def largest(u):
+    return {"largest": mg.max(u[0, 0])}
+
+def model():
+    grid = mg.Grid((4, 4))
+    u = mg.Field("u", grid, slots=2)
+    step = mg.Program("step")
+    step.apply(square, u, u.next)
+    step.rotate(u)
+    observe = mg.Program("observe")
+    seen = observe.apply(largest, u)
+    return mg.Model(name="x", grid=grid, fields=(u,), step=step, initial={"u": 1e200}, observe=observe,
+                    observables=vars(seen))
+""")
+    result = result_of("explosion.py")
+    assert result["observables"] == {"largest": "inf"}  # JSON has no number for it
+
+
+SLOW = """\
+import time
+import minga as mg
+run = {"steps": 100000, "ranks": %d}
+output = {"every": 1, "pictures": 2}
+
+def model():
+    grid = mg.Grid((8, 8))
+    u = mg.Field("u", grid)
+    step = mg.Program("step")
+    step.call(lambda engine: time.sleep(0.02), reads=[u], writes=[u])
+    return mg.Model(name="slow", grid=grid, fields=(u,), step=step, initial={"u": 1.0})
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.mpi)])
+def test_an_interrupted_run_leaves_what_was_computed(ranks: int) -> None:
+    Path("slow.py").write_text(SLOW % ranks)
+    process = subprocess.Popen(
+        command("run", "slow.py", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    frames = Path("runs/slow/fields.zarr/u/c/3")
+    while not frames.exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    result = json.loads(out)
+    assert 3 <= result["steps"] < 100000
+    assert f"stopped after step {result['steps']}" in err
+    assert "Traceback" not in err
+    with xarray.open_zarr("runs/slow/fields.zarr") as dataset:
+        assert dataset.time.values[-1] == result["steps"]
+    assert len(list(Path("runs/slow/pictures").iterdir())) == 2
+
+
+def test_help_and_version() -> None:
+    said = in_process("--help")
+    assert said.status == 0
+    for name in ("run", "export", "doctor"):
+        assert name in said.out
+    assert in_process("run", "--help").status == 0
+    assert in_process("--version").out.startswith("minga ")
+    script = Path(sys.executable).with_name("minga")
+    assert subprocess.run([script, "--version"], capture_output=True, check=True).stdout.startswith(b"minga ")

@@ -1,0 +1,369 @@
+"""Compiled kernels against the oracle, class by class; and the kernels that are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minga.compile.call import Call, run_kernel
+from minga.compile.exact import finish
+from minga.compile.llvm import compile_kernel, print_llvm, scratch_bytes, suggest_tile
+from minga.compile.numpy import BoundArray
+from minga.compile.target import baseline_target, host_target
+from minga.errors import KernelError
+from minga.lang import functions as mg
+from minga.lang.expr import cast, fused_multiply_add
+from minga.lang.kernel import kernel
+from minga.lang.near import local
+from minga.lang.types import DTYPES
+
+from .helpers import assert_equal_bits, make_case, oracle, random_array, same_bits, traced
+
+ROWS = [(4, 1), (3, 15), (5, 16), (2, 65), (1, 1100)]
+
+
+@kernel
+def jacobi(u: Any, f: Any, new: Any, *, h: Any) -> None:
+    new[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - h * f[0, 0])
+
+
+@kernel
+def life(cell: Any, new: Any) -> None:
+    alive = sum(cell[i, j] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+    new[0, 0] = mg.where((alive == 3) | ((alive == 2) & (cell[0, 0] == 1)), 1, 0)
+
+
+@pytest.mark.parametrize("shape", ROWS)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_jacobi(dtype: str, shape: tuple[int, ...]) -> None:
+    assert_equal_bits(make_case(traced(jacobi, 2, [dtype, dtype, dtype], {"h": dtype}), shape))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_life_in_every_type(dtype: str) -> None:
+    @kernel
+    def rule(cell: Any, new: Any) -> None:
+        alive = sum(cast(cell[i, j], "i4") for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+        new[0, 0] = cast((alive == 3) | ((alive == 2) & (cell[0, 0] == 1)), dtype)
+
+    assert_equal_bits(make_case(traced(rule, 2, [dtype, dtype]), (9, 131)))
+
+
+@pytest.mark.parametrize("tile", [(1, 1), (2, 7), (5, 64), (100, 100)])
+def test_tiles_cover_the_box(tile: tuple[int, int]) -> None:
+    assert_equal_bits(make_case(traced(jacobi, 2, ["f8", "f8", "f8"], {"h": "f8"}), (7, 67)), tile=tile)
+
+
+def test_four_dimensions_and_fields_with_fewer_axes() -> None:
+    @kernel
+    def step(u: Any, row: Any, plane: Any, column: Any, new: Any) -> None:
+        new[0, 0, 0, 0] = u[-1, 0, 0, 1] * row[1] + plane[-1, 0] * column[2] - mg.index(0) + mg.index("x")
+
+    axes = [("f8", (0, 1, 2, 3)), ("f8", (3,)), ("f4", (1, 2)), ("i2", (0,)), ("f8", (0, 1, 2, 3))]
+    assert_equal_bits(make_case(traced(step, 4, axes), (2, 3, 2, 19)))
+
+
+def test_several_stores_and_strides_between_grids() -> None:
+    @kernel
+    def prolong(coarse: Any, fine: Any) -> None:
+        own = fine.strided(2)
+        own[0, 0] = coarse[0, 0]
+        own[0, 1] = own[0, 1] + 0.5 * (coarse[0, 0] + coarse[0, 1])
+        own[1, 0] = 0.5 * (coarse[0, 0] + coarse[1, 0])
+        own[1, 1] = 0.25 * (coarse[0, 0] + coarse[0, 1] + coarse[1, 0] + coarse[1, 1])
+
+    @kernel
+    def restrict(fine: Any, coarse: Any) -> None:
+        own = fine.strided(2)
+        coarse[0, 0] = 0.5 * own[0, 0] + 0.125 * (own[-1, 0] + own[1, 0] + own[0, -1] + own[0, 1])
+
+    for shape in ROWS:
+        assert_equal_bits(make_case(traced(prolong, 2, ["f8", "f8"]), shape))
+        assert_equal_bits(make_case(traced(restrict, 2, ["f4", "f4"]), shape))
+
+
+@pytest.mark.parametrize("colour", [0, 1])
+@pytest.mark.parametrize("shift", [(0, 0), (3, 4), (4, 4)])
+def test_red_black_updates_one_colour(colour: int, shift: tuple[int, int]) -> None:
+    @kernel(order="red-black")
+    def relax(u: Any, f: Any) -> dict[str, Any]:
+        change = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1]) - f[0, 0] - u[0, 0]
+        u[0, 0] = u[0, 0] + change
+        return {
+            "max": mg.max(abs(change)), "where": mg.argmin(change), "sum": mg.sum(change), "count": mg.count(change > 0),
+        }  # fmt: skip
+
+    graph = traced(relax, 2, ["f8", "f8"])
+    for shape in ROWS:
+        assert_equal_bits(make_case(graph, shape, colour=colour, shift=shift))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [{"y": 1}, {"y": -1}, {"x": 1}, {"x": -1}, {"x": 1, "y": -1}, {"z": 1, "x": -1}, {"z": -1}, "lexicographic"],
+    ids=str,
+)
+def test_ordered_updates(order: Any) -> None:
+    swept = "zyx" if order == "lexicographic" else "".join(order)
+
+    @kernel(order=order)
+    def sweep(u: Any, f: Any) -> dict[str, Any]:
+        value = f[0, 0, 0] + f[0, 1, -1]
+        for axis in swept:
+            offset = [int(axis == name) for name in "zyx"]
+            value = value + 0.25 * u[tuple(offset)] - 0.5 * u[tuple(-o for o in offset)]
+        u[0, 0, 0] = value
+        return {"max": mg.max(value), "where": mg.argmax(value)}
+
+    assert_equal_bits(make_case(traced(sweep, 3, ["f8", "f8"]), (3, 4, 67)))
+
+
+def test_sweeps_read_finished_lines_on_the_diagonal() -> None:
+    """The free axis must then run inside the swept one, although that is against the order of memory."""
+
+    @kernel(order={"x": -1})
+    def sweep(u: Any) -> None:
+        u[0, 0] = u[0, 0] - 0.5 * (u[1, 1] + u[-1, 1]) + u[2, -1]
+
+    assert_equal_bits(make_case(traced(sweep, 2, ["f8"]), (21, 9)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 5), (2, 1100)])
+def test_reductions_of_every_type(dtype: str, shape: tuple[int, int]) -> None:
+    @kernel
+    def reduce(u: Any) -> dict[str, Any]:
+        v = u[0, 1]
+        return {
+            "max": mg.max(v), "min": mg.min(v), "argmax": mg.argmax(v), "argmin": mg.argmin(v), "sum": mg.sum(v),
+            "count": mg.count(v != 0),
+        }  # fmt: skip
+
+    graph = traced(reduce, 2, [dtype])
+    for seed in range(3):
+        assert_equal_bits(make_case(graph, shape, seed=seed, shift=(seed, 31 * seed)))
+    assert_equal_bits(make_case(graph, shape), tile=(1, shape[1]))
+
+
+@pytest.mark.parametrize("values", [[0.0, -0.0], [-0.0, -0.0], [np.nan, 1.0], [np.inf, -np.inf], [-np.inf, -np.inf]])
+def test_extremes_of_special_values(values: list[float]) -> None:
+    @kernel
+    def reduce(u: Any) -> dict[str, Any]:
+        return {"max": mg.max(u[0]), "min": mg.min(u[0]), "argmax": mg.argmax(u[0]), "argmin": mg.argmin(u[0])}
+
+    case = make_case(traced(reduce, 1, ["f8"]), (40,))
+    case.arrays[0].array[...] = np.resize(values, case.arrays[0].array.shape)
+    assert_equal_bits(case)
+
+
+def test_argmax_is_the_first_of_equals() -> None:
+    @kernel
+    def reduce(u: Any) -> dict[str, Any]:
+        return {"max": mg.argmax(u[0, 0]), "min": mg.argmin(u[0, 0])}
+
+    graph = traced(reduce, 2, ["f4"])
+    array = np.zeros((5, 3000), np.float32)
+    array[2, [700, 2100]] = array[3, 5] = 7
+    found = run_kernel(compile_kernel(graph), ((0, 0), array.shape), [BoundArray(array, (0, 0))], extent=(5, 3000))
+    assert finish("argmax", "i8", found["max"]) == 2 * 3000 + 700
+    assert finish("argmin", "i8", found["min"]) == 0
+
+
+def test_reductions_can_be_left_out() -> None:
+    @kernel
+    def step(u: Any, new: Any) -> Any:
+        new[0] = u[0] + 1
+        return mg.sum(u[0])
+
+    graph = traced(step, 1, ["f8", "f8"])
+    case = make_case(graph, (100,))
+    arrays = case.copies()
+    found = run_kernel(compile_kernel(graph, reductions=False), (case.lo, case.hi), arrays)
+    assert same_bits(arrays[1].array, oracle(case)[0][1].array)
+    assert not found["value"].any()
+    assert "fold" not in print_llvm(graph, reductions=False)
+
+
+@kernel
+def nested(p: Any, c: Any, new: Any) -> Any:
+    x = local(c[0, 0, 0] * (p[0, 0, 1] - p[0, 0, -2]))
+    z = local(c[0, 0, 0] * (p[1, 0, 0] - p[-1, 0, 0]))
+    unused = local(p[7, 7, 7])  # noqa: F841
+    flag = local(z[1, 2, -1] - x[0, 0, 1] > 0)
+    new[0, 0, 0] = mg.where(flag[0, 0, 1] & flag[-1, -1, -1], x[2, 0, 1] - x[0, 0, 0], z[0, 1, 1] - z[-1, 0, 0])
+    return mg.sum(x[1, 0, 0])
+
+
+@pytest.mark.parametrize("tile", [None, (9, 11, 34), (1, 3, 34), (4, 1, 34)])
+def test_locals_of_locals(tile: tuple[int, ...] | None) -> None:
+    assert_equal_bits(make_case(traced(nested, 3, ["f8", "f8", "f8"]), (9, 11, 34)), tile=tile)
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3, 4])
+def test_locals_read_far_away(ndim: int) -> None:
+    """Offsets of one sign only: what is needed lies beside the tile, not around it."""
+
+    @kernel
+    def far(u: Any, new: Any) -> None:
+        a = local(u[(1,) * ndim] - u[(-2,) * ndim])
+        b = local(a[(-4,) * ndim] - a[(-2,) * ndim])
+        new[(0,) * ndim] = b[(3,) * ndim] - b[(5,) * ndim]
+
+    shape = (3, 2, 7, 65)[-ndim:]
+    graph = traced(far, ndim, ["i2", "i2"])
+    assert_equal_bits(make_case(graph, shape))
+    assert_equal_bits(make_case(graph, shape), tile=tuple(max(1, n // 2) for n in shape))
+
+
+def test_scratch_is_enough_and_no_more() -> None:
+    """Bytes behind the scratch stay as they are, and a kernel without locals and reductions needs none."""
+    graph = traced(nested, 3, ["f8", "f8", "f8"])
+    case = make_case(graph, (6, 7, 33))
+    call = Call(compile_kernel(graph), (case.lo, case.hi), case.copies(), extent=case.extent)
+    size = scratch_bytes(graph, (6, 7, 33))
+    assert call.worker[2] == size > scratch_bytes(graph, (6, 7, 33), reductions=False) > 0
+    memory = np.full(size + 128, 0xA5, np.uint8)
+    start = -memory.ctypes.data % 64
+    call.worker[1] = memory.ctypes.data + start
+    call.run()
+    assert (memory[start + size :] == 0xA5).all()
+    assert scratch_bytes(traced(jacobi, 2, ["f8"] * 3, {"h": "f8"}), (100, 100)) == 0
+
+
+def test_suggested_tiles_fit() -> None:
+    graph = traced(nested, 3, ["f8", "f8", "f8"])
+    tile = suggest_tile(graph, (200, 300, 400), memory=1 << 20)
+    assert tile[2] == 400
+    assert 1 <= tile[1] < 300
+    assert scratch_bytes(graph, tile) < 1.1 * (1 << 20)
+    assert suggest_tile(traced(jacobi, 2, ["f8"] * 3, {"h": "f8"}), (100, 200)) == (100, 200)
+    many = suggest_tile(traced(jacobi, 2, ["f8"] * 3, {"h": "f8"}), (100, 200), workers=4)
+    assert many[1] == 200
+    assert -(-100 // many[0]) >= 16
+
+
+def test_scalars_of_every_type() -> None:
+    for dtype in DTYPES:
+
+        @kernel
+        def add(u: Any, new: Any, *, s: Any) -> None:
+            new[0] = cast(u[0], "f8") + cast(s, "f8")
+
+        for seed in range(4):
+            assert_equal_bits(make_case(traced(add, 1, ["f8", "f8"], {"s": dtype}), (9,), seed=seed))
+
+
+@pytest.mark.parametrize("operation", ["floordiv", "mod", "shl", "shr"])
+@pytest.mark.parametrize("dtype", ["u1", "i2", "i4", "i8", "u4", "u8", "f4", "f8"])
+def test_operations_that_are_spelled_out(dtype: str, operation: str) -> None:
+    if dtype[0] == "f" and operation in ("shl", "shr"):
+        return
+    from minga.lang.expr import binary, shift
+
+    @kernel
+    def apply(a: Any, b: Any, new: Any) -> None:
+        new[0] = (shift if operation in ("shl", "shr") else binary)(operation, a[0], b[0])
+
+    graph = traced(apply, 1, [dtype] * 3)
+    case = make_case(graph, (2000,))
+    random = np.random.default_rng(5)
+    if operation in ("shl", "shr"):
+        case.arrays[1].array[:1000] = random.integers(0, 70, 1000).astype(dtype)
+    else:
+        case.arrays[1].array[:200] = np.resize(np.array([0, 1, 2, 3]).astype(dtype), 200)
+        if dtype[0] == "i":
+            case.arrays[1].array[200:400] = -1
+    assert_equal_bits(case)
+
+
+@pytest.mark.parametrize("source", ["f4", "f8"])
+@pytest.mark.parametrize("target", DTYPES)
+def test_casts_of_floats(source: str, target: str) -> None:
+    @kernel
+    def convert(u: Any, new: Any) -> None:
+        new[0] = cast(u[0], target)
+
+    case = make_case(traced(convert, 1, [source, target]), (3000,))
+    array = case.arrays[0].array
+    edges = [float(s * 2**k + d) for k in (0, 7, 8, 15, 16, 31, 32, 63, 64) for s in (1, -1) for d in (-1, -0.5, 0, 0.5, 1)]
+    array[: len(edges)] = np.array(edges).astype(source)
+    array[len(edges) : 2 * len(edges)] = np.nextafter(np.array(edges).astype(source), np.array(0).astype(source))
+    assert_equal_bits(case)
+
+
+def test_roundings_where_the_processor_has_none() -> None:
+    from minga.lang.expr import unary_float
+
+    for dtype in ("f4", "f8"):
+
+        @kernel
+        def round_all(u: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+            for out, op in zip((a, b, c, d), ("floor", "ceil", "trunc", "rint"), strict=True):
+                out[0] = unary_float(op, u[0])
+
+        case = make_case(traced(round_all, 1, [dtype] * 5), (4000,))
+        array = case.arrays[0].array
+        array[:1000] = (np.arange(1000) - 500) / 4
+        array[1000:2000] = (np.float64(2.0) ** (23 if dtype == "f4" else 52) + np.arange(1000) - 500) / 2
+        assert_equal_bits(case)
+
+
+# Refused -------------------------------------------------------------------------------------------------------------
+def test_in_place_neighbours_are_refused() -> None:
+    @kernel
+    def smear(u: Any) -> None:
+        u[0] = u[-1]
+
+    with pytest.raises(KernelError, match="neighbour") as caught:
+        compile_kernel(traced(smear, 1, ["f8"]))
+    assert "order=" in str(caught.value)
+    assert "test_llvm.py" in str(caught.value)
+
+
+def test_locals_of_a_stored_field_are_refused() -> None:
+    @kernel
+    def smooth(u: Any) -> None:
+        twice = local(2 * u[0])
+        u[0] = twice[-1] + twice[1]
+
+    with pytest.raises(KernelError, match="locals"):
+        compile_kernel(traced(smooth, 1, ["f8"]))
+
+
+def test_sweeps_refuse_cells_of_the_same_step() -> None:
+    @kernel(order={"y": 1})
+    def sweep(u: Any) -> None:
+        u[0, 0] = u[-1, 0] + u[0, 1]
+
+    with pytest.raises(KernelError, match="same step"):
+        compile_kernel(traced(sweep, 2, ["f8"]))
+
+
+def test_fma_needs_the_instruction() -> None:
+    @kernel
+    def fused(u: Any, new: Any) -> None:
+        new[0] = fused_multiply_add(u[0], u[1], u[-1])
+
+    graph = traced(fused, 1, ["f8", "f8"])
+    with pytest.raises(KernelError, match=r"mg\.fma"):
+        compile_kernel(graph, target=baseline_target(), cache=None)
+    host = host_target()
+    if host.fma:
+        assert_equal_bits(make_case(graph, (50,)), on=[host])
+    with pytest.raises(KernelError):
+        compile_kernel(graph, target=dataclasses.replace(host, fma=False), cache=None)
+
+
+def test_a_compiled_kernel_shows_its_source() -> None:
+    graph = traced(jacobi, 2, ["f8"] * 3, {"h": "f8"})
+    assert "define void @kernel(ptr %args, i64 %tile, ptr %worker)" in compile_kernel(graph).source
+
+
+def test_random_arrays_hold_the_corners() -> None:
+    array = random_array(np.random.default_rng(0), "f8", (500,))
+    assert np.isnan(array).any()
+    assert np.isinf(array).any()
+    assert (array == 0).any()
