@@ -99,7 +99,7 @@ MAP(log_f4, float, logf(u[x]))
      (float)(A3 * A4) * (BOTH(u, s, t, 3, 4)) + (float)(A4 * A4) * (CORNERS(u, s, t, 4, 4)))
 
 /* w = nz, ny, nx, stride of z, stride of y, 14 arrays (p q old_p old_q, cxx cyy czz cxy cyz cxz, vpx2 vpz2 vsz2 vpn2),
-   the address of four floats (1/h2 twice the same for straight and mixed derivatives, dt). */
+   the address of two floats (1/h2, dt). */
 void tti_full(const word *w) {
     const long nz = w[0], ny = w[1], nx = w[2], sz = w[3], sy = w[4];
     const float inverse = ((const float *)w[19])[0], dt = ((const float *)w[19])[1];
@@ -113,6 +113,7 @@ void tti_full(const word *w) {
             const float *restrict cyz = (const float *)w[13] + row, *restrict cxz = (const float *)w[14] + row;
             const float *restrict vpx2 = (const float *)w[15] + row, *restrict vpz2 = (const float *)w[16] + row;
             const float *restrict vsz2 = (const float *)w[17] + row, *restrict vpn2 = (const float *)w[18] + row;
+#pragma GCC ivdep
             for (long x = 0; x < nx; x++) {
 #define TILTED(u, h1, h2)                                                                                              \
     const float u##xx = SECOND(u + x, 1) * inverse, u##yy = SECOND(u + x, sy) * inverse;                               \
@@ -132,7 +133,8 @@ void tti_full(const word *w) {
 }
 
 /* The same with mixed derivatives as first derivatives of first derivatives, which are kept in a ring of nine planes
-   of `rows` rows while a tile is marched through along z. Grid spacing and time step are in the velocities. */
+   of `rows` rows while a tile is marched through along z. Grid spacing and time step are in the velocities.
+   w = as above, but `rows` and the address of four rings instead of the floats. */
 #define RING 9
 #define MARGIN 4
 
@@ -140,6 +142,9 @@ struct ring {
     float *base;
     long row, plane;
 };
+
+/* Cells of a ring's row: room for the margins, and an odd number of cache lines. */
+static inline long ring_length(long nx) { return ((nx + 2 * 16 + 15) / 16 * 16) | 16; }
 
 static inline float *ring_row(const struct ring *r, long z, long y) {
     return r->base + ((z + 2 * RING) % RING) * r->plane + y * r->row + 16;
@@ -162,7 +167,7 @@ static inline float *ring_row(const struct ring *r, long z, long y) {
 #define FACTORISED(name, POINTERS, COEFFICIENTS)                                                                       \
     void name(const word *w) {                                                                                         \
         const long nz = w[0], ny = w[1], nx = w[2], sz = w[3], sy = w[4], rows = w[19];                                \
-        const long length = (nx + 2 * 16 + 15) / 16 * 16 + 16, plane = rows * length;                                  \
+        const long length = ring_length(nx), plane = rows * length;                                                        \
         float *const scratch = (float *)w[20];                                                                         \
         const struct ring px = {scratch, length, plane}, py = {scratch + RING * plane, length, plane};                 \
         const struct ring qx = {scratch + 2 * RING * plane, length, plane};                                            \

@@ -77,7 +77,7 @@ def some_values(dtype: str, shape: Index, numbers: np.random.Generator) -> np.nd
         low, high = integer_range(dtype)
         values = numbers.integers(max(low, -99), min(high, 99), shape, dtype=dtype, endpoint=True)
         special = [low, high, 0, 1, high - 1, low + 1]
-    chosen = numbers.random(shape) < 0.01
+    chosen = numbers.random(shape) < 0.03
     values[chosen] = numbers.choice(np.array(special, dtype), shape)[chosen]
     return values
 

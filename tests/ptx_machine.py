@@ -15,6 +15,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,13 +86,23 @@ class Code:
 
 
 def run(
-    ptx: str, memory: Memory, params: Sequence[int], grid: tuple[int, int, int], block: tuple[int, int, int]
+    ptx: str,
+    memory: Memory,
+    params: Sequence[int],
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    *,
+    order: Literal["together", "first", "last"] = "together",
 ) -> None:
-    """Launch a kernel; blocks run one after the other."""
+    """Launch a kernel; blocks run one after the other.
+
+    order: whether a block's warps run together, or the first or last of them as far as it can before another does: a
+    kernel whose warps do not wait for each other where they should gives wrong results then.
+    """
     code = Code.parse(ptx)
     for z, y, x in itertools.product(*(range(n) for n in reversed(grid))):
         with np.errstate(all="ignore"):
-            _Block(code, memory, params, grid, block, (x, y, z)).run()
+            _Block(code, memory, params, grid, block, (x, y, z)).run(order)
 
 
 # Types ---------------------------------------------------------------------------------------------------------------
@@ -284,14 +295,16 @@ class _Block:
         self.local = np.full((self.count, max(1, code.local_bytes)), 0xCD, np.uint8)
         self.place = np.zeros(self.count, np.int64)
 
-    def run(self) -> None:
+    def run(self, order: str) -> None:
         code = self.code.instructions
         waits = np.array([{"bar": self.count, "shfl": WARP}.get(item.op[0], 0) for item in code] + [self.count])
         while (self.place < len(code)).any():
             ready = np.flatnonzero(waits[self.place] == 0)
             if ready.size:
+                if order != "together":
+                    ready = ready[ready // WARP == ready[0 if order == "first" else -1] // WARP]
                 place = int(self.place[ready].min())
-                self.step(code[place], np.flatnonzero(self.place == place), place)
+                self.step(code[place], ready[self.place[ready] == place], place)
                 continue
             for place in np.unique(self.place):
                 at = np.flatnonzero(self.place == place)

@@ -197,19 +197,18 @@ def test_a_full_disk_is_one_error_and_keeps_what_was_written(monkeypatch: pytest
     from minga.record.store import FrameStore
 
     append = FrameStore.append
-    store_put = "zarr.storage._local._put"
 
     def full(*arguments: object, **options: object) -> None:
         raise OSError(28, "No space left on device")
 
     def fails_later(self: FrameStore, step: int, arrays: dict[str, np.ndarray]) -> None:
         if step == 10:
-            monkeypatch.setattr(store_put, full)
+            patch.setattr("zarr.storage._local._put", full)
         append(self, step, arrays)
 
-    monkeypatch.setattr(FrameStore, "append", fails_later)
-    said = in_process("run", "small.toml", "--json")
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(FrameStore, "append", fails_later)
+        said = in_process("run", "small.toml", "--json")
     assert said.status == 1
     assert said.out == ""
     assert "No space left on device" in said.err

@@ -15,9 +15,10 @@ from minga.compile.numpy import BoundArray
 from minga.compile.target import baseline_target, host_target
 from minga.errors import KernelError
 from minga.lang import functions as mg
+from minga.lang.cell import local
 from minga.lang.expr import cast, fused_multiply_add
 from minga.lang.kernel import kernel
-from minga.lang.near import local
+
 from minga.lang.types import DTYPES
 
 from .helpers import assert_equal_bits, make_case, oracle, random_array, same_bits, traced

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from minga.compile.lower import ROUNDINGS
 from minga.lang import functions as mg
 from minga.lang.cell import local
+from minga.lang.cell import local
 from minga.lang.expr import Node, binary, bitcast, cast, unary_float, where
 from minga.lang.graph import KernelGraph
 from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature

@@ -142,6 +142,19 @@ def test_any_launch_has_the_same_bits(name, shape):
     run_case(case, ptx_of(name), *(shape or (suggested.grid, suggested.block)))
 
 
+@pytest.mark.parametrize(
+    "name", ["red", "reductions of f8 over 2 axes", "reductions of i4 over 3 axes", "local chain", "diffusion"]
+)
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_warps_wait_for_each_other(name, order):
+    """With the warps of a block as far out of step as barriers let them be."""
+    case, memory = SUITE[name], Memory(1 << 23)
+    arrays = case.arrays()
+    bound = bind(case, arrays, case.graph, memory.put)
+    run(ptx_of(name), memory, [bound.args, bound.worker], (2, 1, 1), (64, 2, 1), order=order)
+    check(case, bound, arrays, memory.get)
+
+
 @pytest.mark.parametrize("name", ["jacobi f8", "red", "reductions of f8 over 2 axes", "sweep over x, downwards"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_an_empty_box_changes_nothing(name, axis):

@@ -95,6 +95,16 @@ def test_strides():
     assert traffic(graph).read == 4 * 2 * 2
 
 
+def test_another_resolution_is_not_the_cell_itself():
+    def inject(fine, coarse):
+        coarse[0, 0] = fine.strided(2)[0, 0]
+
+    graph = graph_of(inject, "f4", "f4")
+    assert radius(graph)[0].zero
+    assert not is_pointwise(graph, 0)
+    assert traffic(graph).read == 4 * 2  # whole cache lines, of every other row
+
+
 # Costs ---------------------------------------------------------------------------------------------------------------
 def test_flops_count_shared_work_once_and_constants_never():
     def step(u, new, *, h):

@@ -19,6 +19,7 @@ from minga.cli.memory import check_fields, check_shape
 from minga.cli.settings import OutputSettings, RunSettings
 from minga.cli.toml import dump, line_of, parse_value
 from minga.errors import CaseError, LayoutError, MingaError, Where, suggest
+from minga.models.files import locate
 from minga.models.schema import validate
 
 if TYPE_CHECKING:
@@ -302,7 +303,7 @@ def _short(path: Path) -> str:
 
 
 def _is_file(base: Path, value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) < 1000 and (base / _split(value)[0]).is_file()
+    return isinstance(value, str) and 0 < len(value) < 1000 and locate(_split(value)[0], base).is_file()
 
 
 def _split(value: str) -> tuple[str, str]:
@@ -315,7 +316,7 @@ def _keep(base: Path, value: str, directory: RunDirectory) -> str:
     """Copy an input file into the run's directory; how the case there names it."""
     directory.inputs.mkdir(exist_ok=True)
     file, name = _split(value)
-    source = base / file
+    source = locate(file, base)
     target = directory.inputs / source.name
     if not (target.exists() and target.samefile(source)):
         shutil.copyfile(source, target)

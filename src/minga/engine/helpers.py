@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -35,7 +36,12 @@ class HelperKernels:
 
 def helper_addresses() -> HelperKernels:
     """The engine's own kernels, compiled for this machine once a process."""
-    return _compiled()[0]
+    with _FIRST:
+        return _compiled()[0]
+
+
+_FIRST = threading.Lock()
+"""Virtual ranks ask at once: of code compiled twice, one copy would vanish under those who use it."""
 
 
 @functools.cache

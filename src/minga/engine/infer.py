@@ -15,78 +15,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
-from minga.engine.reach import Reach, reads_beyond, stencil, with_boundary
+from minga.engine.reach import Ghosts, Reach, reads_beyond, stencil, with_boundary
 from minga.lang.analysis import reads
 from minga.space.field import Register, Slot
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stage:
-    """Compute an operation on every block extended by `extent`.
-
-    A split stage appears twice: its shell (what `exchange` sends) before the exchange begins, its interior after.
-    """
-
-    apply: Apply
-    extent: Reach
-    part: Literal["all", "shell", "interior"] = "all"
-    exchange: Exchange | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Exchange:
-    """A halo exchange of several slots, by their names at its start and at its finish (a rotation may lie between)."""
-
-    start: tuple[Slot, ...]
-    finish: tuple[Slot, ...]
-    reaches: tuple[Reach, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Begin:
-    exchange: Exchange
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Finish:
-    exchange: Exchange
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Boundaries:
-    """Fill the ghost cells of a slot beyond the domain, as far as `reach`."""
-
-    slot: Slot
-    reach: Reach
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Loop:
-    """A loop of `rounds` (one list of items each, in turn); `restore` re-establishes validity after leaving early."""
-
-    rounds: tuple[list[Item], ...]
-    limit: int | Register | None
-    until: Let | None
-    restore: list[Item]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Branch:
-    body: list[Item]
-    condition: Let
-
-
-Item = Stage | Begin | Finish | Boundaries | Loop | Branch | Let | Rotate | Move | Call
-Valid = dict[Slot, Reach]
-
-
-@dataclass(slots=True)
-class Schedule:
-    """The result: items in order, validity at the end, and the widest reach of every slot (what must be allocated)."""
-
-    items: list[Item]
-    valid: Valid
-    widest: dict[Slot, Reach]
 
 
 def infer(
@@ -105,7 +36,7 @@ class _Pass:
     depth: int
     overlap: bool
     valid: Valid = field(default_factory=dict)
-    filled: Valid = field(default_factory=dict)
+    filled: dict[Slot, Ghosts] = field(default_factory=dict)
     widest: dict[Slot, Reach] = field(default_factory=dict)
 
     def run(self, operations: Sequence[Operation], out: list[Item], extents: dict[int, Reach]) -> None:
@@ -118,15 +49,16 @@ class _Pass:
                     out.append(operation)
                 case Let():
                     out.append(operation)
+                    self.unfill(lambda ghosts: operation.register.key in ghosts.registers)
                 case Refresh():
-                    ndim = operation.slot.field.grid.ndim
-                    need = Reach((operation.width,) * ndim, (operation.width,) * ndim, False)
-                    self.ensure({operation.slot: need}, out)
-                    self.fill(operation.slot, need, out)
+                    needs, ghosts = refreshed(operation)
+                    self.ensure(needs, out)
+                    self.fill(operation.slot, ghosts, out)
                 case Call():
                     out.append(operation)
                     for slot in operation.writes:
                         self.invalidate(slot)
+                    self.unfill(lambda ghosts: bool(ghosts.registers))
                 case Move():
                     out.append(operation)
                     self.invalidate(operation.target)
@@ -138,7 +70,16 @@ class _Pass:
     # Single operations ---------------------------------------------------------------------------------------------
     def invalidate(self, slot: Slot) -> None:
         self.valid.pop(slot, None)
+        self.stored(slot)
+
+    def stored(self, slot: Slot) -> None:
+        """Ghost cells are old where the cells they were made of changed."""
         self.filled.pop(slot, None)
+        self.unfill(lambda ghosts: slot in ghosts.others)
+
+    def unfill(self, changed: Callable[[Ghosts], bool]) -> None:
+        """Forget ghost cells whose values depend on something that changed."""
+        self.filled = {slot: ghosts for slot, ghosts in self.filled.items() if not changed(ghosts)}
 
     def widen(self, slot: Slot, reach: Reach) -> None:
         self.widest[slot] = self.widest.get(slot, Reach.none(slot.field.grid.ndim)).union(reach)
@@ -155,33 +96,36 @@ class _Pass:
             self.exchange(missing, out)
 
     def exchange(self, missing: Valid, out: list[Item]) -> None:
-        _emit_exchange(missing, out, self.overlap)
+        emit_exchange(missing, out, self.overlap)
         for slot, need in missing.items():
-            have = self.valid.get(slot)
-            self.valid[slot] = need if have is None else have.union(need)
-            self.filled.pop(slot, None)
+            have = self.valid.get(slot, need)
+            # Around faces widths add up; a wider box would have corners that neither has.
+            self.valid[slot] = have.union(need) if have.star and need.star else need
+            self.stored(slot)
 
-    def fill(self, slot: Slot, need: Reach, out: list[Item]) -> None:
+    def fill(self, slot: Slot, ghosts: Ghosts, out: list[Item]) -> None:
         """Fill ghost cells beyond the domain unless they are filled already."""
         have = self.filled.get(slot)
-        if have is None or not have.covers(need):
-            out.append(Boundaries(slot, need))
-            self.filled[slot] = need
+        if have is None or not have.covers(ghosts):
+            out.append(Boundaries(slot, ghosts))
+            self.filled[slot] = ghosts
 
     def apply(self, apply: Apply, out: list[Item], extent: Reach | None) -> None:
         ndim = apply.grid.ndim
         if apply.replicated:
             out.append(Stage(apply, Reach.none(ndim)))
+            self.unfill(lambda ghosts: any(register.key in ghosts.registers for register in apply.results))
             return
         extent = extent or Reach.none(ndim)
         needs, ghosts = requirements(apply, extent)
         self.ensure(needs, out)
-        for slot, reach in ghosts.items():
-            self.fill(slot, reach, out)
+        for slot, beyond in ghosts.items():
+            self.fill(slot, beyond, out)
         out.append(Stage(apply, extent))
+        self.unfill(lambda ghosts: any(register.key in ghosts.registers for register in apply.results))
         for store in apply.graph.stores:
             slot = apply.slot(store.param)
-            self.filled.pop(slot, None)
+            self.stored(slot)
             if _overwrites(apply, store.param):
                 self.valid[slot] = extent
             else:
@@ -192,6 +136,7 @@ class _Pass:
                 self.widen(slot, Reach((0,) * ndim, store.offsets, False))
 
     def rotate(self, rotation: Rotate) -> None:
+        self.unfill(lambda ghosts: any(other.field in rotation.fields for other in ghosts.others))
         for table in (self.valid, self.filled):
             for item in rotation.fields:
                 old = [table.pop(Slot(item, k), None) for k in range(item.slots)]
@@ -208,9 +153,9 @@ class _Pass:
         head = _needed_at_head(body, extents)
         self.ensure(head, out)
         still = {slot for slot in head if not _touched(loop.body, slot)}
-        for slot in list(self.filled):
-            if _touched(loop.body, slot):
-                self.filled.pop(slot)
+        for slot in [s for s in self.filled if _touched(loop.body, s)]:
+            self.filled.pop(slot)
+        self.unfill(lambda ghosts: _remade(loop.body, ghosts))
         before, filled = dict(self.valid), dict(self.filled)
         for slot in list(self.valid):
             if _touched(loop.body, slot) and slot not in head:
@@ -230,7 +175,7 @@ class _Pass:
         restore: list[Item] = []
         if copies > 1:
             moving = {s: r for s, r in head.items() if s not in still}
-            _emit_exchange(moving, restore, False)
+            emit_exchange(moving, restore, False)
         out.append(Loop(tuple(rounds), loop.limit, loop.until, restore))
         self.valid = {s: r for s, r in before.items() if not _touched(loop.body, s)} | {
             s: r for s, r in head.items() if s not in still
@@ -243,27 +188,29 @@ class _Pass:
         self.run(branch.body, body, {})
         out.append(Branch(body, branch.condition))
         self.valid = {s: r.meet(self.valid[s]) for s, r in before.items() if s in self.valid}
-        self.filled = {s: r.meet(self.filled[s]) for s, r in filled.items() if s in self.filled}
+        self.filled = {s: g for s, g in filled.items() if s in self.filled and self.filled[s].covers(g)}
 
 
-def requirements(apply: Apply, extent: Reach) -> tuple[dict[Slot, Reach], dict[Slot, Reach]]:
+def requirements(apply: Apply, extent: Reach) -> tuple[dict[Slot, Reach], dict[Slot, Ghosts]]:
     """In-domain validity an operation needs on blocks extended by `extent`, and the ghost cells it reads."""
     needs: dict[Slot, Reach] = {}
-    ghosts: dict[Slot, Reach] = {}
-
-    def add(slot: Slot, reach: Reach) -> None:
-        if not reach.empty:
-            needs[slot] = needs.get(slot, Reach.none(len(reach.lo))).union(reach)
-
-    for slot, reach in stencil(apply).items():
-        need = extent.grown(reach)
+    ghosts: dict[Slot, Ghosts] = {}
+    for slot, layers in stencil(apply).items():
+        wanted = {slot: extent.grown(layers)}
         if reads_beyond(apply, slot):
-            ghosts[slot] = need
-            need, others = with_boundary(slot, need)
-            for other, other_reach in others.items():
-                add(other, other_reach)
-        add(slot, need)
+            # However far blocks are extended, no cell of the domain reads more layers beyond its end.
+            wanted, ghosts[slot] = with_boundary(slot, extent.grown(layers), layers)
+        for item, reach in wanted.items():
+            if not reach.empty:
+                needs[item] = needs.get(item, Reach.none(len(reach.lo))).union(reach)
     return needs, ghosts
+
+
+def refreshed(refresh: Refresh) -> tuple[dict[Slot, Reach], Ghosts]:
+    """The same for a refresh."""
+    width = (refresh.width,) * refresh.slot.field.grid.ndim
+    need = Reach(width, width, False)
+    return with_boundary(refresh.slot, need, need)
 
 
 def _overwrites(apply: Apply, param: int) -> bool:
@@ -345,8 +292,8 @@ def _needed_at_head(operations: Sequence[Operation], extents: dict[int, Reach]) 
                     for k, slot in enumerate(slots):
                         name[slot] = old[(k + 1) % item.slots]
             elif isinstance(operation, Refresh):
-                width = (operation.width,) * operation.slot.field.grid.ndim
-                add(operation.slot, Reach(width, width, False))
+                for slot, reach in refreshed(operation)[0].items():
+                    add(slot, reach)
             elif isinstance(operation, Call):
                 written.update(name.get(s, s) for s in operation.writes)
             elif isinstance(operation, Move):
@@ -383,84 +330,22 @@ def _touched(operations: Sequence[Operation], slot: Slot) -> bool:
     return False
 
 
-def _emit_exchange(missing: Valid, out: list[Item], overlap: bool) -> None:
-    """Append an exchange; with overlap, start it inside the trailing operations that produce the data.
-
-    Those are split: their shells are computed first, the messages leave, then their interiors. A stage can be split if
-    it is unordered, and if no stage behind it in the group reads what it stores at neighbours.
-    """
-    slots = tuple(missing)
-    reaches = tuple(missing.values())
-    position = len(out)
-    names = list(slots)
-    while position and isinstance(out[position - 1], Rotate | Let):
-        previous = out[position - 1]
-        if isinstance(previous, Rotate):
-            names = [_before(previous, slot) for slot in names]
-        position -= 1
-    first = position
-    while overlap and first:
-        item = out[first - 1]
-        if not isinstance(item, Stage) or not _splittable(item, out[first:position], names):
-            break
-        first -= 1
-    exchange = Exchange(tuple(names) if first < position else slots, slots, reaches)
-    if first == position:
-        out += [Begin(exchange), Finish(exchange)]
-        return
-    group = [item for item in out[first:position] if isinstance(item, Stage)]
-    behind = out[position:]
-    out[first:] = [
-        *(Stage(s.apply, s.extent, "shell", exchange) for s in group),
-        Begin(exchange),
-        *(Stage(s.apply, s.extent, "interior", exchange) for s in group),
-        *behind,
-        Finish(exchange),
-    ]
-
-
-def _before(rotation: Rotate, slot: Slot) -> Slot:
-    """The name a slot had before a rotation."""
-    if slot.field not in rotation.fields:
-        return slot
-    return Slot(slot.field, (slot.index + 1) % slot.field.slots)
-
-
-def _splittable(stage: Stage, later: Sequence[Item], names: Sequence[Slot]) -> bool:
-    apply = stage.apply
-    if (
-        stage.part != "all"
-        or apply.replicated
-        or (apply.graph.order is not None and apply.graph.order.kind != "red-black")
-    ):
-        return False
-    strided = any(s > 1 for store in apply.graph.stores for s in store.strides)
-    written = {apply.operands[p] for p in apply.graph.written}
-    if strided or not written & set(names):
-        return False
-    if any(n.field.grid != apply.grid for n in names):
-        return False
-    for item in later:
-        assert isinstance(item, Stage)
-        if any(not reach.empty for slot, reach in stencil(item.apply).items() if slot in written):
-            return False
-        # Nor may a later shell overwrite what this interior still reads.
-        stored = {item.apply.operands[p] for p in item.apply.graph.written}
-        if any(not reach.empty for slot, reach in stencil(apply).items() if slot in stored):
-            return False
-    return True
-
-
-Visitor = Callable[[Item], None]
-
-
-def walk(items: Sequence[Item], visit: Visitor) -> None:
-    """Visit every item, nested ones included."""
-    for item in items:
-        visit(item)
-        if isinstance(item, Loop):
-            for one in item.rounds:
-                walk(one, visit)
-            walk(item.restore, visit)
-        elif isinstance(item, Branch):
-            walk(item.body, visit)
+def _remade(operations: Sequence[Operation], ghosts: Ghosts) -> bool:
+    """Whether operations change something that ghost cells depend on, besides their own field."""
+    if any(_touched(operations, other) for other in ghosts.others):
+        return True
+    for operation in operations:
+        match operation:
+            case Let():
+                found = operation.register.key in ghosts.registers
+            case Apply():
+                found = any(register.key in ghosts.registers for register in operation.results)
+            case Call():
+                found = bool(ghosts.registers)
+            case Repeat() | When():
+                found = _remade(operation.body, ghosts)
+            case _:
+                found = False
+        if found:
+            return True
+    return False

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import platform
 import sys
+import threading
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,7 +81,12 @@ class LoopFunctions:
 
 def loop_functions() -> LoopFunctions:
     """The functions, compiled for this machine once a process."""
-    return _compiled()[0]
+    with _FIRST:
+        return _compiled()[0]
+
+
+_FIRST = threading.Lock()
+"""Virtual ranks ask at once: of code compiled twice, one copy would vanish under those who use it."""
 
 
 @functools.cache

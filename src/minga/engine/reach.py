@@ -66,28 +66,40 @@ def stencil(apply: Apply) -> dict[Slot, Reach]:
     return needs
 
 
-def with_boundary(slot: Slot, need: Reach) -> tuple[Reach, dict[Slot, Reach]]:
-    """`need` widened by what boundary conditions look at inside, and what they read of other fields."""
+@dataclass(frozen=True, slots=True)
+class Ghosts:
+    """Ghost cells beyond the ends of the domain: `layers` deep, along `reach` of each block; what they depend on."""
+
+    reach: Reach
+    layers: Reach
+    registers: frozenset[str] = frozenset()
+    others: frozenset[Slot] = frozenset()
+
+    def covers(self, other: Ghosts) -> bool:
+        return self.reach.covers(other.reach) and self.layers.covers(other.layers)
+
+
+def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Reach], Ghosts]:
+    """What must be valid before `layers` of ghost cells are filled along `need`: the field and those it looks at."""
     target = slot.field
     lo, hi = list(need.lo), list(need.hi)
-    others: dict[Slot, Reach] = {}
+    registers: set[str] = set()
+    others: set[Slot] = set()
     for axis in range(target.grid.ndim):
+        if target.periodic[axis]:
+            continue
         for side in SIDES:
-            layers = need.lo[axis] if side == "low" else need.hi[axis]
-            if target.periodic[axis]:
-                continue
-            for layer in range(1, layers + 1):
+            width, count = (hi, layers.lo[axis]) if side == "low" else (lo, layers.hi[axis])
+            for layer in range(1, count + 1):
                 fill = trace_fill(target, axis, side, layer)
                 if fill is None:
                     continue
-                width = hi if side == "low" else lo
                 width[axis] = max(width[axis], fill.depth - 1)
-                for other in fill.operands[1:]:
-                    if isinstance(other, Field) and other is not target:
-                        depth = tuple(max(need.lo[a], need.hi[a], fill.depth) for a in range(target.grid.ndim))
-                        reach = Reach(depth, depth, False)
-                        others[other.now] = others.get(other.now, Reach.none(target.grid.ndim)).union(reach)
-    return Reach(tuple(lo), tuple(hi), need.star), others
+                registers.update(scalar.name for scalar in fill.graph.scalars)
+                others.update(o.now for o in fill.operands if isinstance(o, Field) and o is not target)
+    wide = Reach(tuple(lo), tuple(hi), need.star)
+    needs = dict.fromkeys(others, wide) | {slot: wide}
+    return needs, Ghosts(need, layers, frozenset(registers), frozenset(others))
 
 
 def reads_beyond(apply: Apply, slot: Slot) -> bool:

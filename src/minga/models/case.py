@@ -6,12 +6,12 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from minga.engine.model import Model
 from minga.errors import CaseError, MingaError, suggest
+from minga.models.files import SHIPPED
 from minga.models.python_file import run_file
 from minga.models.settings import GridSettings
 
@@ -123,8 +123,7 @@ def python_case(path: Path) -> PythonCase:
 # Examples ------------------------------------------------------------------------------------------------------------
 def examples() -> dict[str, Path]:
     """The cases that ship with minga, by name: TOML files and Python files."""
-    directory = Path(str(files("minga"))) / "examples"
-    return {path.stem: path for path in sorted(directory.iterdir()) if path.suffix in (".toml", ".py")}
+    return {path.stem: path for path in sorted(SHIPPED.iterdir()) if path.suffix in (".toml", ".py")}
 
 
 def example(name: str) -> Path | None:

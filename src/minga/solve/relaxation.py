@@ -1,8 +1,8 @@
 """Classical relaxation of Laplace u = f on uniform grids, one recorded sweep at a time.
 
 Each sweep gives a cell the value that its neighbours and `f` ask for, in one of three orders: from old values (Jacobi),
-even cells and then odd cells (red-black), or one cell after the other (lexicographic Gauss-Seidel). For
-zero walls and N intervals a side, the error of the smoothest wave shrinks by cos(pi/N) a Jacobi sweep, and by its square
+even cells and then odd cells (red-black), or one cell after the other (lexicographic Gauss-Seidel). Between walls that
+hold the value, N intervals apart, the smoothest wave of the error shrinks by cos(pi/N) a Jacobi sweep, and by its square
 a sweep in either of the other orders (Young, Iterative Solution of Large Linear Systems, 1971, chapter 5).
 
 Ghost cells are cells like others: `boundary=mg.fixed(value)` puts the wall one spacing beyond the last cell. Every
@@ -15,17 +15,24 @@ function returns the register of the largest change, so that a loop can end::
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Literal
+
 import numpy as np
 
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node
+from minga.lang.functions import abs as cell_abs
 from minga.lang.functions import max as cell_max
-from minga.lang.kernel import Kernel, kernel
+from minga.lang.kernel import Kernel
 from minga.solve.laplacian import step
 from minga.space.field import Field, Register
 from minga.space.grid import Grid
+
+Order = Literal["red-black", "lexicographic"] | None
 
 
 def jacobi(
@@ -38,13 +45,8 @@ def jacobi(
     """
     if u.slots < 2:
         raise ProgramError(f"jacobi: field {u.name!r} has one slot", remedy="declare it with slots=2")
-    couplings, source = _normalised(u.grid)
-    if f is None:
-        change = program.apply(laplace_jacobi, u, u.next, **couplings, weight=weight, into=into)
-    else:
-        change = program.apply(poisson_jacobi, u, f, u.next, **couplings, source=source, weight=weight, into=into)
+    change = _sweep(program, None, u, f, weight, into)
     program.rotate(u)
-    assert isinstance(change, Register)
     return change
 
 
@@ -53,9 +55,9 @@ def red_black(
 ) -> Register:
     """Record one red-black sweep in place: cells with an even sum of indices, then the others.
 
-    weight  1 for Gauss-Seidel, between 1 and 2 for over-relaxation (fastest near 2 / (1 + sin(pi/N)))
+    weight  1 for Gauss-Seidel, between 1 and 2 for over-relaxation (see `best_weight`)
     """
-    return _in_place(program, (laplace_red_black, poisson_red_black), u, f, weight, into)
+    return _sweep(program, "red-black", u, f, weight, into)
 
 
 def lexicographic(
@@ -63,43 +65,80 @@ def lexicographic(
 ) -> Register:
     """Record one sweep in place, cell after cell, the last axis fastest, with the bits of one process on all layouts.
 
-    weight  1 for Gauss-Seidel, between 1 and 2 for over-relaxation
+    weight  1 for Gauss-Seidel, between 1 and 2 for over-relaxation (see `best_weight`)
     """
-    return _in_place(program, (laplace_lexicographic, poisson_lexicographic), u, f, weight, into)
+    return _sweep(program, "lexicographic", u, f, weight, into)
 
 
-def best_weight(shape: tuple[int, ...]) -> float:
-    """The over-relaxation weight that is best for equal spacings and zero walls one spacing beyond `shape` cells."""
-    rho = float(np.mean([np.cos(np.pi / (n + 1)) for n in shape]))
-    return float(2.0 / (1.0 + np.sqrt(1.0 - rho * rho)))
+def best_weight(grid: Grid) -> float:
+    """The fastest over-relaxation weight where walls of given values lie one spacing beyond the last cells."""
+    rate = sum(2.0 * part * np.cos(np.pi / (n + 1)) for part, n in zip(_parts(grid)[0], grid.shape, strict=True))
+    return float(2.0 / (1.0 + np.sqrt(1.0 - rate * rate)))
 
 
-def _in_place(
-    program: Program,
-    kernels: tuple[Kernel, Kernel],
-    u: Field,
-    f: Field | None,
-    weight: float,
-    into: Register | None,
-) -> Register:
-    couplings, source = _normalised(u.grid)
+def _sweep(program: Program, order: Order, u: Field, f: Field | None, weight: float, into: Register | None) -> Register:
+    if u.dtype not in ("f4", "f8"):
+        raise ProgramError(f"relaxation of field {u.name!r} of dtype {u.dtype}", remedy="declare it as f8 or f4")
+    parts, source = _parts(u.grid)
+    target = (u.next,) if order is None else ()
+    made = sweep_kernel(order, parts, weight, f is not None)
     if f is None:
-        change = program.apply(kernels[0], u, **couplings, weight=weight, into=into)
+        change = program.apply(made, u, *target, into=into)
     else:
-        change = program.apply(kernels[1], u, f, **couplings, source=source, weight=weight, into=into)
+        change = program.apply(made, u, f, *target, source=source, into=into)
     assert isinstance(change, Register)
     return change
 
 
-def _normalised(grid: Grid) -> tuple[dict[str, float], float]:
-    """The part of each axis' neighbours in a relaxed value, and that of f (a length squared, negative)."""
-    inverse = []
+def _parts(grid: Grid) -> tuple[tuple[float, ...], float]:
+    """What each of an axis' two neighbours contributes to a relaxed value, and what `f` does (an area, negative)."""
+    widths: list[float] = []
     for axis, width in enumerate(grid.spacing):
         if not isinstance(width, float):
             raise ProgramError(
-                f"relaxation on axis {grid.axes[axis]!r} of different cell widths",
+                f"relaxation on axis {grid.axes[axis]!r}, whose cells have different widths",
                 remedy="use a uniform grid, or minga.solve.laplacian and conjugate gradients",
             )
-        inverse.append(1.0 / (width * width))
-    total = 2.0 * sum(inverse)
-    return {f"part{axis}": value / total for axis, value in enumerate(inverse)}, -1.0 / total
+        widths.append(width)
+    finest = min(widths)
+    ratios = [(finest / width) * (finest / width) for width in widths]
+    total = 2.0 * sum(ratios)
+    return tuple(ratio / total for ratio in ratios), -finest * finest / total
+
+
+@functools.cache
+def sweep_kernel(order: Order, parts: tuple[float, ...], weight: float, with_source: bool) -> Kernel:
+    """The kernel of one sweep: fields u, f (with a source), then the target (Jacobi); returns the largest change."""
+
+    def relax(u: CellReader, target: CellReader, source: Node | None) -> Reduced:
+        ndim = len(parts)
+        here = (0,) * ndim
+        old = u[here]
+        new = None if source is None else source
+        for axis, part in enumerate(parts):
+            both = part * (u[step(ndim, axis, -1)] + u[step(ndim, axis, 1)])
+            new = both if new is None else new + both
+        assert new is not None
+        if weight != 1.0:
+            new = old + weight * (new - old)
+        target[here] = new
+        return cell_max(cell_abs(new - old))
+
+    def jacobi_laplace(u: CellReader, result: CellReader) -> Reduced:
+        return relax(u, result, None)
+
+    def jacobi_poisson(u: CellReader, f: CellReader, result: CellReader, *, source: Node) -> Reduced:
+        return relax(u, result, source * f[(0,) * len(parts)])
+
+    def laplace(u: CellReader) -> Reduced:
+        return relax(u, u, None)
+
+    def poisson(u: CellReader, f: CellReader, *, source: Node) -> Reduced:
+        return relax(u, u, source * f[(0,) * len(parts)])
+
+    function: Callable[..., Reduced]
+    if order is None:
+        function = jacobi_poisson if with_source else jacobi_laplace
+    else:
+        function = poisson if with_source else laplace
+    return Kernel(function, order=order, name=f"{order or 'jacobi'} relaxation")

@@ -1,6 +1,6 @@
 """Where the cells start: files, soups, constants and Python functions, each as a function of a box of the grid.
 
-What a case may write for `automaton.init` (paths are relative to the case's directory):
+What a case may write for `automaton.init` (paths are relative to the case's directory, or name files that ship with minga):
 
     "patterns/glider.rle"                       a pattern (.rle, .cells or .npy), centred
     {pattern = "glider.rle", at = [2, 3]}       the same, its first cell at this row and column
@@ -26,6 +26,7 @@ from minga.lang.random import uniform
 from minga.lang.rule import Rule
 from minga.lang.types import DType, integer_range, is_float
 from minga.models.automaton.patterns import Pattern, read_pattern
+from minga.models.files import locate
 from minga.models.python_file import run_file
 from minga.space.box import Box
 
@@ -183,11 +184,11 @@ def pattern_of(init: object, directory: Path) -> Pattern | None:
     """The pattern file that `init` names, where it is one that can name a rule."""
     name = init.get("pattern") if isinstance(init, Mapping) else init
     is_pattern = isinstance(name, str) and Path(name).suffix in (".rle", ".cells")
-    return read_pattern(directory / str(name), KEY) if is_pattern else None
+    return read_pattern(locate(str(name), directory), KEY) if is_pattern else None
 
 
 def _read(name: str, dtype: DType, start: Start) -> Array:
-    path = start.directory / name
+    path = locate(name, start.directory)
     if path.suffix not in PATTERN_FILES:
         raise CaseError(f"{name!r} is not a file of a known kind", key=KEY, remedy=FORMS)
     if not path.is_file():
@@ -266,7 +267,7 @@ def _function(init: str, directory: Path) -> Callable[..., object] | None:
     path, colon, name = init.partition(":")
     if not path.endswith(".py"):
         return None
-    names = run_file(directory / path, KEY)
+    names = run_file(locate(path, directory), KEY)
     if not colon or not callable(names.get(name)) or isinstance(names.get(name), Rule):
         functions = [key for key, value in names.items() if callable(value) and getattr(value, "__code__", None)]
         raise CaseError(f"{path!r} has no function {name!r}", key=KEY, suggestion=suggest(name, functions))

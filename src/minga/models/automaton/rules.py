@@ -13,6 +13,7 @@ from minga.lang.expr import Node
 from minga.lang.near import Near
 from minga.lang.neighbourhood import Neighbourhood, hex, moore, von_neumann
 from minga.lang.rule import Rule, rule
+from minga.models.files import locate
 from minga.models.python_file import run_file
 
 __all__ = ["BirthSurvival", "elementary", "find_rule", "life_like", "parse_birth_survival"]
@@ -139,7 +140,7 @@ def elementary(number: int) -> Rule:
 def find_rule(text: str, ndim: int, directory: Path) -> Rule:
     """The rule a case names; Python files are looked for in `directory`. A CaseError says what else to write."""
     if match := _FILE.fullmatch(text.strip()):
-        return _from_file(directory / match[1], match[2])
+        return _from_file(locate(match[1], directory), match[2])
     if match := _WOLFRAM.fullmatch(text.strip()):
         if ndim != 1:
             raise CaseError(f"{text} is for one dimension, the grid has {ndim}", key=KEY, remedy=FORMS)

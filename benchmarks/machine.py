@@ -1,0 +1,80 @@
+"""The machine that was measured, in the words that matter for speed; nothing that names it or its owner."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from benchmarks.peers import address, compiler, peer
+from benchmarks.timing import Effort, measure
+from minga.compile.target import host_target
+
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+VECTOR = ("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512vl", "neon", "asimd", "sve")
+
+
+def describe(effort: Effort) -> dict[str, object]:
+    """Processor, caches, bandwidth, load, and versions of what makes code."""
+    return {
+        "processor": _processor("model name") or platform.processor() or platform.machine(),
+        "llvm_name": host_target().cpu,
+        "vector_instructions": [word for word in VECTOR if word in (_processor("flags") or "").split()],
+        "cores": os.cpu_count(),
+        "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "caches": _caches(),
+        "bandwidth": bandwidth(effort),
+        "load": load(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "llvmlite": llvmlite.__version__,
+        "llvm": ".".join(map(str, llvm.llvm_version_info)),
+        "gcc": compiler(),
+    }
+
+
+def load() -> float | None:
+    """Processes that wanted a core during the last minute."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def bandwidth(effort: Effort) -> dict[str, float]:
+    """GB/s between one core and memory. A copy loop moves three bytes a byte copied (its target is read before it is
+    written); memcpy writes past the caches and moves two. Without gcc NumPy's copy stands for memcpy."""
+    size = (8 if effort.quick else 128) << 20
+    source, target = np.ones(size // 8), np.zeros(size // 8)
+    rows = size // 8 // 1024
+    ways = {
+        **{"memcpy": way for way in peer("peer_memcpy", [address(target, 0), address(source, 0), size]).values()},
+        **{"copy": way for way in peer("copy_f8", [address(source, 0), address(target, 0), rows, 1024, 1024]).values()},
+    }
+    moved = {"memcpy": 2, "copy": 3}
+    if not ways:
+        ways = {"memcpy": lambda times: [np.copyto(target, source) for _ in range(times)]}
+    times = measure(ways, effort)
+    found = {f"{way}_GB_per_second": round(moved[way] * size / times.least(way) * 1e-9, 2) for way in ways}
+    return {"bytes": size, **found}
+
+
+def _processor(key: str) -> str | None:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return None
+    line = re.search(rf"^{key}\s*:\s*(.*)$", text, re.MULTILINE)
+    return line[1] if line else None
+
+
+def _caches() -> list[str]:
+    """Such as "L2 Unified 1024K"."""
+    found = []
+    for place in sorted(CACHES.glob("index*")):
+        level, kind, size = ((place / name).read_text().strip() for name in ("level", "type", "size"))
+        found.append(f"L{level} {kind} {size}")
+    return found

@@ -1,0 +1,80 @@
+"""The C compiler's loops (peers.c), and calling them and compiled kernels many times without Python between."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.timing import Way
+from minga.compile.call import Call
+
+SOURCE = Path(__file__).with_name("peers.c")
+FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-tree-loop-distribute-patterns")
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """peers.c, compiled for this machine; None where there is no gcc."""
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        return None
+    with tempfile.TemporaryDirectory() as directory:
+        target = Path(directory) / "peers.so"
+        subprocess.run([gcc, *FLAGS, "-shared", "-fPIC", "-o", str(target), str(SOURCE), "-lm"], check=True)
+        return ctypes.CDLL(str(target))
+
+
+def compiler() -> str:
+    """The compiler's own description of itself, and the options used; empty where there is none."""
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        return ""
+    version = subprocess.run([gcc, "--version"], check=True, capture_output=True, text=True).stdout.splitlines()[0]
+    return f"{version}, {' '.join(FLAGS)}"
+
+
+def peer(name: str, words: Sequence[int], keep: object = None) -> dict[str, Way]:
+    """{"gcc": calls of a function of peers.c with these words}, or nothing where there is no gcc.
+
+    `keep` holds what the words point to.
+    """
+    loaded = library()
+    if loaded is None:
+        return {}
+    args = np.array(words, np.int64)
+    function = ctypes.cast(getattr(loaded, name), ctypes.c_void_p)
+
+    def run(times: int, keep: object = keep) -> None:
+        loaded.repeat_peer(function, ctypes.c_void_p(args.ctypes.data), ctypes.c_long(times))
+
+    return {"gcc": run}
+
+
+def kernel_way(call: Call) -> Way:
+    """A compiled kernel bound to its arrays; with gcc the loop over tiles and repetitions is native, as in the engine."""
+    loaded = library()
+
+    def interpreted(times: int) -> None:
+        for _ in range(times):
+            call.run()
+
+    def native(times: int) -> None:
+        assert loaded is not None
+        loaded.repeat_kernel(
+            ctypes.c_void_p(call.compiled.address), ctypes.c_void_p(call.args.ctypes.data), ctypes.c_long(call.tiles),
+            ctypes.c_void_p(call.worker.ctypes.data), ctypes.c_long(times),
+        )  # fmt: skip
+
+    return interpreted if loaded is None else native
+
+
+def address(array: np.ndarray, *index: int) -> int:
+    """Where the element with this index lies; also of indices outside the array."""
+    return int(array.ctypes.data) + sum(i * s for i, s in zip(index, array.strides, strict=True))

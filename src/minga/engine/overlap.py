@@ -1,0 +1,79 @@
+"""Where an exchange starts: inside the operations that produce its data, so that it travels while they go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minga.engine.program import Let, Rotate
+from minga.engine.reach import stencil
+from minga.engine.regions import lead_field
+from minga.engine.schedule import Begin, Exchange, Finish, Item, Stage, Valid
+from minga.space.field import Slot
+
+
+def emit_exchange(missing: Valid, out: list[Item], overlap: bool) -> None:
+    """Append an exchange; with overlap, start it inside the trailing operations that produce the data.
+
+    Those are split: their shells are computed first, the messages leave, then their interiors. A stage can be split if
+    it is unordered, and if no stage behind it in the group reads what it stores at neighbours.
+    """
+    slots = tuple(missing)
+    reaches = tuple(missing.values())
+    position = len(out)
+    names = list(slots)
+    while position and isinstance(out[position - 1], Rotate | Let):
+        previous = out[position - 1]
+        if isinstance(previous, Rotate):
+            names = [_before(previous, slot) for slot in names]
+        position -= 1
+    first = position
+    while overlap and first:
+        item = out[first - 1]
+        if not isinstance(item, Stage) or not _splittable(item, out[first:position], names):
+            break
+        first -= 1
+    exchange = Exchange(tuple(names) if first < position else slots, slots, reaches)
+    if first == position:
+        out += [Begin(exchange), Finish(exchange)]
+        return
+    group = [item for item in out[first:position] if isinstance(item, Stage)]
+    behind = out[position:]
+    out[first:] = [
+        *(Stage(s.apply, s.extent, "shell", exchange) for s in group),
+        Begin(exchange),
+        *(Stage(s.apply, s.extent, "interior", exchange) for s in group),
+        *behind,
+        Finish(exchange),
+    ]
+
+
+def _before(rotation: Rotate, slot: Slot) -> Slot:
+    """The name a slot had before a rotation."""
+    if slot.field not in rotation.fields:
+        return slot
+    return Slot(slot.field, (slot.index + 1) % slot.field.slots)
+
+
+def _splittable(stage: Stage, later: Sequence[Item], names: Sequence[Slot]) -> bool:
+    apply = stage.apply
+    if (
+        stage.part != "all"
+        or apply.replicated
+        or (apply.graph.order is not None and apply.graph.order.kind != "red-black")
+    ):
+        return False
+    strided = any(s > 1 for store in apply.graph.stores for s in store.strides)
+    written = {apply.operands[p] for p in apply.graph.written}
+    if strided or not written & set(names):
+        return False
+    if any(n.field.grid != apply.grid for n in names):
+        return False
+    for item in later:
+        assert isinstance(item, Stage)
+        if any(not reach.empty for slot, reach in stencil(item.apply).items() if slot in written):
+            return False
+        # Nor may a later shell overwrite what this interior still reads.
+        stored = {item.apply.operands[p] for p in item.apply.graph.written}
+        if any(not reach.empty for slot, reach in stencil(apply).items() if slot in stored):
+            return False
+    return True

@@ -1,0 +1,79 @@
+"""What inference makes of a Program: its operations with exchanges and boundary fills in place, for any layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from minga.engine.program import Apply, Call, Let, Move, Rotate
+from minga.engine.reach import Ghosts, Reach
+from minga.space.field import Register, Slot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Compute an operation on every block extended by `extent`.
+
+    A split stage appears twice: its shell (what `exchange` sends) before the exchange begins, its interior after.
+    """
+
+    apply: Apply
+    extent: Reach
+    part: Literal["all", "shell", "interior"] = "all"
+    exchange: Exchange | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """A halo exchange of several slots, by their names at its start and at its finish (a rotation may lie between)."""
+
+    start: tuple[Slot, ...]
+    finish: tuple[Slot, ...]
+    reaches: tuple[Reach, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Begin:
+    exchange: Exchange
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finish:
+    exchange: Exchange
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boundaries:
+    """Fill the ghost cells of a slot beyond the domain."""
+
+    slot: Slot
+    ghosts: Ghosts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A loop of `rounds` (one list of items each, in turn); `restore` re-establishes validity after leaving early."""
+
+    rounds: tuple[list[Item], ...]
+    limit: int | Register | None
+    until: Let | None
+    restore: list[Item]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    body: list[Item]
+    condition: Let
+
+
+Item = Stage | Begin | Finish | Boundaries | Loop | Branch | Let | Rotate | Move | Call
+Valid = dict[Slot, Reach]
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The result: items in order, validity at the end, and the widest reach of every slot (what must be allocated)."""
+
+    items: list[Item]
+    valid: Valid
+    widest: dict[Slot, Reach]

@@ -1,0 +1,165 @@
+"""Runs on real MPI ranks: launched by minga, or started by a person inside a job of theirs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import SMALL, as_person, nothing_written
+from mpi_launch import run_ranks
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(autouse=True)
+def case(in_tmp_path: Path) -> Path:
+    """A correct small case, ``small.toml``, in the working directory."""
+    path = in_tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def test_any_number_of_ranks_gives_the_same_bits() -> None:
+    results = []
+    for ranks in (1, 2, 3):
+        said = as_person("run", "small.toml", "-n", ranks, "--json")
+        assert said.status == 0, said
+        results.append(json.loads(said.out))
+    assert [result["ranks"] for result in results] == [1, 2, 3]
+    assert len({result["digest"] for result in results}) == 1
+    assert results[0]["observables"] == results[1]["observables"] == results[2]["observables"]
+    ledger = json.loads(Path("runs/small-3/ledger.json").read_text())["ranks"]
+    assert [entry["rank"] for entry in ledger] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["run.overlap=false", "run.halo_depth=3", "run.layout=slabs:1", "run.layout=blocks:3", "run.threads=2"],
+)
+def test_how_it_is_run_changes_nothing(override: str) -> None:
+    alone = json.loads(as_person("run", "small.toml", "--json").out)
+    said = as_person("run", "small.toml", "-n", 2, "--set", override, "--json")
+    assert said.status == 0, said
+    assert json.loads(said.out)["digest"] == alone["digest"]
+
+
+def test_inside_a_job_it_runs_in_place(in_tmp_path: Path) -> None:
+    alone = json.loads(as_person("run", "small.toml", "--json").out)
+    job = run_ranks(2, "minga.cli.main", "run", "small.toml", "--json", cwd=in_tmp_path).check()
+    result = json.loads(job.out[0])
+    assert job.out[1] == ""
+    assert result["ranks"] == 2
+    assert result["digest"] == alone["digest"]
+    assert Path(result["run"], "result.json").exists()
+    assert len(list(Path("runs").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [(("-n", "3"), "started 2 ranks, but -n asks for 3"), (("--set", "run.stepz=1"), "unknown key 'run.stepz'")],
+)
+def test_inside_a_job_mistakes_are_told_once(in_tmp_path: Path, words: tuple[str, ...], text: str) -> None:
+    with nothing_written(in_tmp_path):
+        job = run_ranks(2, "minga.cli.main", "run", "small.toml", *words, cwd=in_tmp_path)
+    assert job.status == 2, job.report()
+    assert text in job.err[0], job.report()
+    assert job.err[1] == "", job.report()
+    assert "Traceback" not in job.report()
+
+
+def test_inside_a_job_a_directory_that_is_taken_ends_it(in_tmp_path: Path) -> None:
+    with nothing_written(in_tmp_path):
+        job = run_ranks(2, "minga.cli.main", "run", "small.toml", "--out", "small.toml", cwd=in_tmp_path)
+    assert job.status == 2, job.report()
+    assert "cannot write" in job.err[0], job.report()
+    assert "Traceback" not in job.report()
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_launcher_that_does_not_match_is_named_once(in_tmp_path: Path, rank: str) -> None:
+    """Copies that Open MPI started while mpi4py uses MPICH: each is alone."""
+    with nothing_written(in_tmp_path):
+        said = as_person("run", "small.toml", OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE="2")
+    assert said.status == 1
+    assert said.out == ""
+    lines = said.err.splitlines()
+    if rank == "1":
+        assert lines == []
+    else:
+        assert len(lines) == 2
+        assert "Open MPI's mpirun started 2 processes, but the MPI library of mpi4py sees 1 rank" in lines[0]
+
+
+def test_a_launcher_that_does_not_match_is_named_when_minga_launches(in_tmp_path: Path) -> None:
+    """A launcher that starts two copies which do not know of each other."""
+    fake = in_tmp_path / "mpiexec"
+    fake.write_text("#!/bin/sh\nshift 2\n\"$@\" & \"$@\"; s=$?; wait; exit $s\n")  # fmt: skip
+    fake.chmod(0o755)
+    said = as_person("run", "small.toml", "-n", 2, MINGA_MPIEXEC=str(fake), PATH=f"{in_tmp_path}:/usr/bin:/bin")
+    assert said.status == 1
+    assert "started 2 processes, but the MPI library of mpi4py sees 1 rank" in said.err
+    assert "Traceback" not in said.err
+    assert not list(Path("runs").iterdir())
+
+
+def test_a_failing_rank_ends_all_with_its_traceback() -> None:
+    Path("broken.py").write_text("""\
+import minga as mg
+run = {"steps": 1000000}
+output = {"every": 2, "pictures": 0}
+
+def work(engine):
+    work.calls += 1
+    if engine.comm.rank == 1 and work.calls == 9:
+        raise ValueError("rank one is unhappy")
+    engine.comm.barrier()
+
+work.calls = 0
+
+def model():
+    grid = mg.Grid((8, 8))
+    u = mg.Field("u", grid)
+    step = mg.Program("step")
+    step.call(work, reads=[u], writes=[u])
+    return mg.Model(name="broken", grid=grid, fields=(u,), step=step, initial={"u": 1.0})
+""")
+    said = as_person("run", "broken.py", "-n", 2, "--json")
+    assert said.status == 1
+    assert said.out == ""
+    assert "rank 1 of 2 failed" in said.err
+    assert "ValueError: rank one is unhappy" in said.err
+    assert "broken.py" in said.err
+    assert said.err.count("Traceback") == 1
+    assert "what was computed before is in runs/broken" in said.err
+    assert Path("runs/broken/fields.zarr/u/c/0").exists()
+
+
+def test_what_ranks_print_does_not_meet_the_result() -> None:
+    Path("talk.py").write_text("""\
+import os
+import minga as mg
+run = {"steps": 2}
+
+def model():
+    grid = mg.Grid((8, 8))
+    u = mg.Field("u", grid)
+    step = mg.Program("step")
+    step.call(lambda engine: (print("hello"), os.write(1, b"raw\\n")), reads=[u], writes=[u])
+    return mg.Model(name="talk", grid=grid, fields=(u,), step=step, initial={"u": 1.0})
+""")
+    said = as_person("run", "talk.py", "-n", 2, "--json")
+    assert said.status == 0, said
+    assert json.loads(said.out)["ranks"] == 2
+    assert said.err.count("hello") == 4
+    assert said.err.count("raw") == 4
+
+
+def test_the_examples_run_on_ranks() -> None:
+    """The two commands of `make demo`, shortened."""
+    for name in ("life", "laplace"):
+        said = as_person("run", name, "--set", "run.steps=20", "--set", "output.every=10", "-n", 2)
+        assert said.status == 0, said
+        assert "2 ranks" in said.out
+        assert len(list(Path("runs", name, "pictures").iterdir())) == 3

@@ -1,0 +1,135 @@
+"""Runs from Python: what comes back, and that nothing of it depends on who computed it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.record.digest import digest_of_arrays
+from minga.record.session import Settings, execute, run
+
+
+def life(shape: tuple[int, ...] = (23, 70)) -> mg.Model:
+    return mg.automaton("B3/S23", shape, init={"soup": 0.4, "seed": 3})
+
+
+@mg.kernel
+def spread(u, flux, new):  # type: ignore[no-untyped-def]
+    new[0, 0] = 0.2 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] + u[0, 0]) + 1e-3 * (flux[0, 1] - flux[0, 0])
+
+
+@mg.kernel
+def total(u):  # type: ignore[no-untyped-def]
+    return {"total": mg.sum(u[0, 0]), "largest": mg.max(u[0, 0])}
+
+
+def heat() -> mg.Model:
+    """Floats, a staggered field, one that every rank holds whole, and an exact sum."""
+    grid = mg.Grid((17, 130))
+    u = mg.Field("u", grid, slots=2, boundary=mg.fixed(1.0), unit="K")
+    flux = mg.Field("flux", grid, centre="x")
+    profile = mg.Field("profile", grid, axes=("y",))
+    step = mg.Program("step")
+    step.apply(spread, u, flux, u.next)
+    step.rotate(u)
+    observe = mg.Program("observe")
+    seen = observe.apply(total, u)
+    random = np.random.default_rng(5)
+    return mg.Model(
+        name="heat",
+        grid=grid,
+        fields=(u, flux, profile),
+        step=step,
+        initial={"u": random.random((17, 130)), "flux": random.random((17, 131)), "profile": np.arange(17.0)},
+        output=("u", "flux", "profile"),
+        observe=observe,
+        observables=vars(seen),
+    )
+
+
+def test_ten_lines_of_python_return_xarray() -> None:
+    frames = run(life(), steps=10, every=4)
+    assert frames.cell.dims == ("time", "y", "x")
+    assert frames.time.values.tolist() == [0, 4, 8, 10]
+    assert frames.x.values[:2].tolist() == [0.5, 1.5]
+    assert frames.attrs["population"] == frames.cell[-1].sum()
+    assert frames.attrs["digest"] == digest_of_arrays([frames.cell[-1].values])
+    assert frames.cell.attrs["units"] == "1"
+    assert mg.run is run
+
+
+def test_fields_can_be_chosen() -> None:
+    frames = run(heat(), steps=3, fields=["flux"])
+    assert list(frames.data_vars) == ["flux"]
+    assert frames.flux.dims == ("time", "y", "x_face")
+    assert frames.time.values.tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("make", [life, heat])
+@pytest.mark.parametrize("ranks", [2, 3, 7])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(12, every=5),
+        Settings(12, every=5, layout="slabs:1", overlap=False),
+        Settings(12, every=5, layout="blocks:2", halo_depth=3),
+        Settings(12, every=5, layout="single"),
+    ],
+    ids=lambda s: s.layout,
+)
+def test_nothing_depends_on_the_ranks(make, ranks: int, settings: Settings) -> None:  # type: ignore[no-untyped-def]
+    def outcome(comm) -> tuple[str, dict[str, object], list[tuple[int, dict[str, np.ndarray]]]]:  # type: ignore[no-untyped-def]
+        model, frames = make(), []
+        fields = tuple(f for f in model.fields if f.name in model.output)
+
+        def keep(step: int, arrays: dict[str, np.ndarray]) -> None:
+            frames.append((step, {name: a.copy() for name, a in arrays.items()}))
+
+        result = execute(model, comm, settings, fields, keep)
+        return result.digest, result.observables, frames
+
+    alone = outcome(mg.SerialComm())
+    several = mg.run_virtual(ranks, outcome)
+    assert {digest for digest, _, _ in several} == {alone[0]}
+    assert all(observables == alone[1] for _, observables, _ in several)
+    assert [step for step, _ in several[0][2]] == [0, 5, 10, 12]
+    for (_, expected), (_, found) in zip(alone[2], several[0][2], strict=True):
+        for name, array in expected.items():
+            assert array.tobytes() == found[name].tobytes()
+    assert all(frames == [] for _, _, frames in several[1:])
+
+
+def test_all_ranks_stop_at_the_same_step() -> None:
+    def steps(comm) -> tuple[int, bool, int]:  # type: ignore[no-untyped-def]
+        model, frames = life(), []
+        looks = iter(range(1000))
+
+        def stop() -> bool:
+            return comm.rank == 1 and next(looks) >= 2
+
+        outcome = execute(model, comm, Settings(100_000_000), model.fields, lambda s, a: frames.append(s), None, stop)
+        return outcome.steps, outcome.stopped, frames[-1] if frames else outcome.steps
+
+    found = mg.run_virtual(3, steps)
+    assert len({done for done, _, _ in found}) == 1
+    done, stopped, last = found[0]
+    assert stopped
+    assert 3 <= done < 100_000_000
+    assert last == done
+
+
+def test_the_ledger_has_every_rank() -> None:
+    model = life()
+    first, *others = mg.run_virtual(3, lambda comm: execute(life(), comm, Settings(5), model.fields))
+    assert [entry["rank"] for entry in first.ledger] == [0, 1, 2]
+    assert first.ledger[0]["seconds"]["compute"] > 0
+    assert all(outcome.ledger == [] for outcome in others)
+
+
+def test_progress_is_told_on_rank_0() -> None:
+    told: list[tuple[int, float]] = []
+    model = life()
+    execute(model, mg.SerialComm(), Settings(50, every=10), model.fields, None, lambda s, t: told.append((s, t)))
+    assert told[-1][0] == 50
+    assert [s for s, _ in told] == sorted(s for s, _ in told)
