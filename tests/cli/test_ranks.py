@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import SMALL, as_person, nothing_written
+from command_line import SMALL, as_person, in_process, nothing_written
 from mpi_launch import run_ranks
 
 pytestmark = pytest.mark.mpi
@@ -36,17 +36,21 @@ def test_any_number_of_ranks_gives_the_same_bits() -> None:
 
 @pytest.mark.parametrize(
     "override",
-    ["run.overlap=false", "run.halo_depth=3", "run.layout=slabs:1", "run.layout=blocks:3", "run.threads=2"],
+    [
+        "run = {steps = 10, layout = 'blocks:3', halo_depth = 3, overlap = false}",
+        "run = {steps = 10, layout = 'slabs:1', threads = 2}",
+    ],
 )
 def test_how_it_is_run_changes_nothing(override: str) -> None:
-    alone = json.loads(as_person("run", "small.toml", "--json").out)
-    said = as_person("run", "small.toml", "-n", 2, "--set", override, "--json")
+    alone = json.loads(in_process("run", "small.toml", "--json").out)
+    key, _, value = override.partition(" = ")
+    said = as_person("run", "small.toml", "-n", 2, "--set", f"{key}={value}", "--json")
     assert said.status == 0, said
     assert json.loads(said.out)["digest"] == alone["digest"]
 
 
 def test_inside_a_job_it_runs_in_place(in_tmp_path: Path) -> None:
-    alone = json.loads(as_person("run", "small.toml", "--json").out)
+    alone = json.loads(in_process("run", "small.toml", "--json").out)
     job = run_ranks(2, "minga.cli.main", "run", "small.toml", "--json", cwd=in_tmp_path).check()
     result = json.loads(job.out[0])
     assert job.out[1] == ""

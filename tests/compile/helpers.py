@@ -139,7 +139,7 @@ def oracle(case: Case) -> tuple[list[BoundArray], dict[str, Words]]:
 
 def compiled(case: Case, target: Target, tile: Index | None = None) -> tuple[list[BoundArray], dict[str, Words]]:
     arrays = case.copies()
-    kernel = compile_kernel(case.graph, target=target, cache=None)
+    kernel = compile_kernel(case.graph, target=target)
     sums = run_kernel(
         kernel, (case.lo, case.hi), arrays, case.scalars,
         shift=case.shift, extent=case.extent, colour=case.colour, tile=tile,

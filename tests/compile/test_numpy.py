@@ -60,9 +60,25 @@ def test_relaxation_reads_old_values():
     np.testing.assert_array_equal(u[0], old[0])
 
 
+def test_stores_take_values_from_before_any_store():
+    def swap(u, v):
+        u[0] = v[0]
+        v[0] = u[0]
+
+    u, v = np.arange(4), np.arange(4) + 10
+    evaluate(graph_of(swap, "i8", "i8"), ((0,), (4,)), bind(u, v))
+    assert (u.tolist(), v.tolist()) == ([10, 11, 12, 13], [0, 1, 2, 3])
+
+
 def test_reading_outside_the_array_is_an_error():
     def left(u, new):
         new[0] = u[-1]
+
+    def right(u, new):
+        new[0] = u[1]
+
+    with pytest.raises(IndexError, match=r"indices 1\.\.4 outside the array's 0\.\.3"):
+        evaluate(graph_of(right, "f8", "f8"), ((0,), (4,)), bind(np.zeros(4), np.zeros(4)))
 
     graph = graph_of(left, "f8", "f8")
     with pytest.raises(IndexError, match=r"indices -1\.\.2 outside the array's 0\.\.3"):
@@ -153,13 +169,15 @@ def test_lexicographic_gauss_seidel():
 def test_red_black_selects_by_true_index():
     def mark(u):
         u[0, 0] = u[0, 1] + 1
-        return mg.count(u[0, 0] > 0)
+        return {"count": mg.count(u[0, 0] > 0), "sum": mg.sum(cast(u[0, 0], "f8")), "max": mg.max(-u[0, 0])}
 
     graph = graph_of(mark, "i4", ndim=2, order="red-black")
     u = np.zeros((3, 4), "i4")
     words = evaluate(graph, ((0, 0), (3, 3)), bind(u), shift=(1, 0), colour=0)
     assert u.tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0]]
-    assert finish("count", "i8", words["value"]) == 4
+    assert finish("count", "i8", words["count"]) == 4
+    assert finish("sum", "f8", words["sum"]) == 4
+    assert finish("max", "i4", words["max"]) == -1
 
 
 def test_scalars():
@@ -228,6 +246,9 @@ def test_fma_rounds_once_and_bitcast_keeps_bits():
     a4 = np.array([1 + 2.0**-20, 3.0], "f4")
     got = apply_once(lambda x: fused_multiply_add(x, x, -1.0), a4, out="f4")
     assert got.tolist() == [np.float32(float(Fraction(float(v)) ** 2 - 1)) for v in a4]
+    # The exact result lies just above the middle of two f4: rounding it to f8 first would lose that.
+    almost = np.full(1, 1 + 2.0**-12, "f4")
+    assert apply_once(lambda x: fused_multiply_add(x, x, 2.0**-60), almost, out="f4") == 1 + 2.0**-11 + 2.0**-23
     assert apply_once(lambda x: bitcast(x, "u8"), np.array([-0.0]), out="u8").tolist() == [1 << 63]
 
 
@@ -293,6 +314,15 @@ def test_runs_are_aligned_to_the_true_index(values, first):
     assert run_sums(np.array(values), first).tolist() == plain_run_sums(values, first)
 
 
+def test_runs_of_a_box_start_at_its_true_index():
+    values = np.random.default_rng(8).standard_normal(150)
+    graph = graph_of(lambda u: mg.sum(u[0]), "f8")
+    words = evaluate(graph, ((3,), (150,)), bind(values), shift=(50,))["value"]
+    expected = empty_accumulator("sum")
+    add_exactly(expected, plain_run_sums(values[3:].tolist(), 53))
+    np.testing.assert_array_equal(words, expected)
+
+
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
 def test_sums_are_exact_and_rounded_once(values):
     words = empty_accumulator("sum")
@@ -313,7 +343,7 @@ def test_sums_are_exact_and_rounded_once(values):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [([np.inf, 1.0], np.inf), ([-np.inf, 1e308], -np.inf), ([np.inf, -np.inf], np.nan), ([np.nan, np.inf], np.nan),
-     ([5e-324, 5e-324], 1e-323), ([-0.0, -0.0], 0.0), ([1e308, 1e308, -1e308], 1e308)],
+     ([5e-324, 5e-324], 1e-323), ([2.0**-1022, 2.0**-1021, 5e-324], 3 * 2.0**-1022 + 5e-324), ([-0.0, -0.0], 0.0), ([1e308, 1e308, -1e308], 1e308)],
 )  # fmt: skip
 def test_sums_of_special_values(values, expected):
     words = empty_accumulator("sum")

@@ -112,9 +112,9 @@ def _run_in_job(request: Request, case: Case, job: Job) -> tuple[dict[str, Any] 
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
     _check_ranks(case, job.size)
     comm = MPIComm()
+    directory = _agreed_directory(comm, request, case)
     try:
         with StopRequest().listening() as stop:
-            directory = _agreed_directory(comm, request, case)
             if comm.rank != 0:
                 perform(case, comm, directory, LogLines(case.name, sys.stderr), stop)
                 return None, 0
@@ -139,9 +139,7 @@ def _agreed_directory(comm: Any, request: Request, case: Case) -> RunDirectory:
     agreed = comm.bcast(answer)
     if isinstance(agreed, RunDirectory):
         return agreed
-    if comm.rank == 0:
-        raise agreed
-    raise SystemExit(getattr(agreed, "exit_status", 1))
+    raise agreed  # on all ranks, so that all end; rank 0 alone says why
 
 
 def _finish(case: Case, directory: RunDirectory, result: dict[str, Any] | None) -> tuple[dict[str, Any] | None, int]:

@@ -64,9 +64,9 @@ class Frame:
         return self.text.let(f"getelementptr {memory_type(dtype)}, ptr {pointer}, i64 {index}", "p")
 
     def load(self, pointer: str, dtype: DType, note: str = "") -> str:
-        """The value at `pointer`; a bool's byte becomes an i1."""
+        """The value at `pointer`; a bool's byte, which is 0 or 1 (so LLVM may use it as a number), becomes an i1."""
         value = self.text.let(f"load {memory_type(dtype)}, ptr {pointer}, align {itemsize(dtype)}{note}", "l")
-        return self.text.let(f"icmp ne i8 {value}, 0", "b") if dtype == "bool" else value
+        return self.text.let(f"trunc nuw i8 {value} to i1", "b") if dtype == "bool" else value
 
     def store(self, value: str, pointer: str, dtype: DType, note: str = "") -> None:
         if dtype == "bool":

@@ -104,8 +104,8 @@ def suggest_tile(graph: KernelGraph, shape: Sequence[int], *, memory: int = SCRA
     if workers > 1:
         others = prod(-(-length // size) for length, size in zip(shape[1:], tile[1:], strict=True))
         wanted = -(-4 * workers // max(1, others))
-        shortest = 2 * max((ring.high[0] - ring.low[0] + 1 for ring in places), default=1)
-        tile[0] = min(tile[0], max(shortest, -(-tile[0] // wanted)))
+        shortest = max((2 * (ring.high[0] - ring.low[0] + 1) for ring in places), default=1)
+        tile[0] = min(tile[0], max(shortest, tile[0] // wanted))
         if len(tile) == 1:
             tile[0] = -(-tile[0] // RUN) * RUN
     return tuple(tile)

@@ -5,7 +5,7 @@ Redone whenever layouts or halo widths change; it takes milliseconds, since kern
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,12 +17,12 @@ from minga.engine import command as cmd
 from minga.engine.comm import Channel, Comm
 from minga.engine.exchange import BoundExchange, bind_exchange, bind_move
 from minga.engine.helpers import HelperKernels, helper_addresses
-from minga.engine.infer import Begin, Boundaries, Branch, Exchange, Finish, Item, Loop, Schedule, Stage
 from minga.engine.matching import check_layouts
 from minga.engine.program import REASONS, Apply, Call, Let, Move, Rotate, ScalarValue
 from minga.engine.reach import Reach
 from minga.engine.reduction import BoundReductions, bind_reductions
 from minga.engine.regions import Part, every_nth, ghost_parts, inner_box, select, stage_parts
+from minga.engine.schedule import Begin, Boundaries, Branch, Exchange, Finish, Item, Loop, Schedule, Stage
 from minga.engine.storage import Storage
 from minga.engine.sweep import bind_sweep
 from minga.engine.tiles import tile_shape
@@ -30,6 +30,8 @@ from minga.lang.graph import KernelGraph, Scalar
 from minga.lang.types import DType
 from minga.space.field import Constant, Field, Register, RegisterKey, Slot
 
+BoundOperand = tuple[int, int, tuple[int, ...]]
+"""Slot address, element offset of index 0, element strides."""
 UNBOUNDED: Final = (1 << 63) - 1
 NOT_FINITE: Final = REASONS.index("not finite")
 LIMIT: Final = REASONS.index("limit")
@@ -383,7 +385,7 @@ class Binder:
         target = item.slot.field
         stored = self.storage.stored(target)
         for number, arrays in stored.blocks.items():
-            for fill, part in ghost_parts(target, arrays.owned, item.reach):
+            for fill, part, nearest in ghost_parts(target, arrays.owned, item.ghosts):
                 operands = []
                 for operand in fill.operands:
                     if operand is target:
@@ -391,7 +393,7 @@ class Binder:
                     elif isinstance(operand, Constant):
                         operands.append(self.operand(operand, number, part.shift))
                     elif isinstance(operand, Field):
-                        operands.append(self.operand(operand.now, number, part.shift))
+                        operands.append(_nearest(self.operand(operand.now, number, part.shift), nearest))
                 self.kernel(
                     fill.graph, part, operands, {}, cmd.Category.BOUNDARY, fill.graph.name, extent=target.grid.shape
                 )
@@ -400,3 +402,10 @@ class Binder:
 def _given(apply: Apply) -> list[tuple[str, DType, ScalarValue]]:
     """The scalars an operation was given: name, type, value."""
     return [(s.name, s.dtype, apply.scalars[s.name]) for s in apply.graph.scalars if s.name in apply.scalars]
+
+
+def _nearest(operand: BoundOperand, index: Mapping[int, int]) -> BoundOperand:
+    """An operand that is read at one index along some axes."""
+    slot, start, strides = operand
+    start += sum(at * strides[axis] for axis, at in index.items())
+    return slot, start, tuple(0 if axis in index else stride for axis, stride in enumerate(strides))

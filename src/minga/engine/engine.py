@@ -13,10 +13,11 @@ from minga.compile.llvm import Compiled
 from minga.engine import command as cmd
 from minga.engine.bind import LIMIT, NOT_FINITE, Binder, Binding
 from minga.engine.comm import Comm, SerialComm
-from minga.engine.infer import Valid, infer
+from minga.engine.infer import infer
 from minga.engine.interpret import INTERRUPTED, interpret, new_ledger
 from minga.engine.native import NativeLoop, unsupported
 from minga.engine.program import REASONS, Call, Operation, Program, Repeat
+from minga.engine.schedule import Valid
 from minga.engine.storage import MARGIN, BlockArrays, Storage
 from minga.engine.workers import Workers
 from minga.errors import LayoutError, ProgramError

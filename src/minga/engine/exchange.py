@@ -11,8 +11,8 @@ from minga.engine import command as cmd
 from minga.engine.comm import Channel, Comm, Envelope
 from minga.engine.helpers import Copy as BoxCopy
 from minga.engine.helpers import HelperKernels, Place, copy_args
-from minga.engine.infer import Exchange
 from minga.engine.program import Move
+from minga.engine.schedule import Exchange
 from minga.engine.storage import BlockArrays, Storage
 from minga.space.box import Box
 from minga.space.field import Slot

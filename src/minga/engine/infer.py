@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TypeVar
 
+from minga.engine.overlap import emit_exchange
 from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
-from minga.engine.reach import Ghosts, Reach, reads_beyond, stencil, with_boundary
+from minga.engine.reach import Ghosts, Reach, layers_read, stencil, with_boundary
+from minga.engine.schedule import Boundaries, Branch, Item, Loop, Schedule, Stage, Valid
 from minga.lang.analysis import reads
-from minga.space.field import Register, Slot
+from minga.space.field import Slot
 
+Known = TypeVar("Known")
 
 def infer(
     operations: Sequence[Operation], *, depth: int = 1, overlap: bool = True, valid: Valid | None = None
@@ -49,7 +52,7 @@ class _Pass:
                     out.append(operation)
                 case Let():
                     out.append(operation)
-                    self.unfill(lambda ghosts: operation.register.key in ghosts.registers)
+                    self.set({operation.register.key})
                 case Refresh():
                     needs, ghosts = refreshed(operation)
                     self.ensure(needs, out)
@@ -76,6 +79,10 @@ class _Pass:
         """Ghost cells are old where the cells they were made of changed."""
         self.filled.pop(slot, None)
         self.unfill(lambda ghosts: slot in ghosts.others)
+
+    def set(self, registers: set[str]) -> None:
+        """Ghost cells are old where registers they were made of changed."""
+        self.unfill(lambda ghosts: bool(registers & ghosts.registers))
 
     def unfill(self, changed: Callable[[Ghosts], bool]) -> None:
         """Forget ghost cells whose values depend on something that changed."""
@@ -105,6 +112,7 @@ class _Pass:
 
     def fill(self, slot: Slot, ghosts: Ghosts, out: list[Item]) -> None:
         """Fill ghost cells beyond the domain unless they are filled already."""
+        self.widen(slot, ghosts.reach)
         have = self.filled.get(slot)
         if have is None or not have.covers(ghosts):
             out.append(Boundaries(slot, ghosts))
@@ -114,7 +122,7 @@ class _Pass:
         ndim = apply.grid.ndim
         if apply.replicated:
             out.append(Stage(apply, Reach.none(ndim)))
-            self.unfill(lambda ghosts: any(register.key in ghosts.registers for register in apply.results))
+            self.set({register.key for register in apply.results})
             return
         extent = extent or Reach.none(ndim)
         needs, ghosts = requirements(apply, extent)
@@ -122,7 +130,7 @@ class _Pass:
         for slot, beyond in ghosts.items():
             self.fill(slot, beyond, out)
         out.append(Stage(apply, extent))
-        self.unfill(lambda ghosts: any(register.key in ghosts.registers for register in apply.results))
+        self.set({register.key for register in apply.results})
         for store in apply.graph.stores:
             slot = apply.slot(store.param)
             self.stored(slot)
@@ -137,13 +145,8 @@ class _Pass:
 
     def rotate(self, rotation: Rotate) -> None:
         self.unfill(lambda ghosts: any(other.field in rotation.fields for other in ghosts.others))
-        for table in (self.valid, self.filled):
-            for item in rotation.fields:
-                old = [table.pop(Slot(item, k), None) for k in range(item.slots)]
-                for k in range(item.slots):
-                    moved = old[(k + 1) % item.slots]
-                    if moved is not None:
-                        table[Slot(item, k)] = moved
+        _rename(self.valid, rotation)
+        _rename(self.filled, rotation)
 
     # Loops and branches ---------------------------------------------------------------------------------------------
     def repeat(self, loop: Repeat, out: list[Item]) -> None:
@@ -191,18 +194,29 @@ class _Pass:
         self.filled = {s: g for s, g in filled.items() if s in self.filled and self.filled[s].covers(g)}
 
 
+def _rename(table: dict[Slot, Known], rotation: Rotate) -> None:
+    """Slot k becomes what slot k + 1 was."""
+    for item in rotation.fields:
+        old = [table.pop(Slot(item, k), None) for k in range(item.slots)]
+        for k in range(item.slots):
+            moved = old[(k + 1) % item.slots]
+            if moved is not None:
+                table[Slot(item, k)] = moved
+
+
 def requirements(apply: Apply, extent: Reach) -> tuple[dict[Slot, Reach], dict[Slot, Ghosts]]:
     """In-domain validity an operation needs on blocks extended by `extent`, and the ghost cells it reads."""
     needs: dict[Slot, Reach] = {}
     ghosts: dict[Slot, Ghosts] = {}
-    for slot, layers in stencil(apply).items():
-        wanted = {slot: extent.grown(layers)}
-        if reads_beyond(apply, slot):
+    for slot, reach in stencil(apply).items():
+        need, layers = extent.grown(reach), layers_read(apply, slot)
+        wanted = {slot: need}
+        if not layers.empty:
             # However far blocks are extended, no cell of the domain reads more layers beyond its end.
-            wanted, ghosts[slot] = with_boundary(slot, extent.grown(layers), layers)
-        for item, reach in wanted.items():
-            if not reach.empty:
-                needs[item] = needs.get(item, Reach.none(len(reach.lo))).union(reach)
+            wanted, ghosts[slot] = with_boundary(slot, need, layers)
+        for item, wide in wanted.items():
+            if not wide.empty:
+                needs[item] = needs.get(item, Reach.none(len(wide.lo))).union(wide)
     return needs, ghosts
 
 

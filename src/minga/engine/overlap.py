@@ -70,6 +70,8 @@ def _splittable(stage: Stage, later: Sequence[Item], names: Sequence[Slot]) -> b
         return False
     for item in later:
         assert isinstance(item, Stage)
+        if lead_field(item.apply).points != lead_field(apply).points:
+            return False  # their shells would not be made of the same cells
         if any(not reach.empty for slot, reach in stencil(item.apply).items() if slot in written):
             return False
         # Nor may a later shell overwrite what this interior still reads.

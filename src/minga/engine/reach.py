@@ -82,6 +82,7 @@ class Ghosts:
 def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Reach], Ghosts]:
     """What must be valid before `layers` of ghost cells are filled along `need`: the field and those it looks at."""
     target = slot.field
+    star = need.star and layers.star
     lo, hi = list(need.lo), list(need.hi)
     registers: set[str] = set()
     others: set[Slot] = set()
@@ -94,25 +95,37 @@ def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Re
                 fill = trace_fill(target, axis, side, layer)
                 if fill is None:
                     continue
-                width[axis] = max(width[axis], fill.depth - 1)
+                # A block at an end of the domain has a cell inside; one beside the box of a partial field may not.
+                apart = 0 if target.on is None else (need.hi if side == "low" else need.lo)[axis] + layer
+                width[axis] = max(width[axis], fill.depth - 1 + apart)
                 registers.update(scalar.name for scalar in fill.graph.scalars)
                 others.update(o.now for o in fill.operands if isinstance(o, Field) and o is not target)
-    wide = Reach(tuple(lo), tuple(hi), need.star)
+    wide = Reach(tuple(lo), tuple(hi), star)
     needs = dict.fromkeys(others, wide) | {slot: wide}
-    return needs, Ghosts(need, layers, frozenset(registers), frozenset(others))
+    along = Reach(tuple(map(max, need.lo, layers.lo)), tuple(map(max, need.hi, layers.hi)), star)
+    return needs, Ghosts(along, layers, frozenset(registers), frozenset(others))
 
 
-def reads_beyond(apply: Apply, slot: Slot) -> bool:
-    """Whether an operation reads ghost cells of a slot beyond an end of the domain that has a condition."""
-    target = slot.field
-    for param, found in reads(apply.graph).items():
-        if apply.operands[param] != slot:
-            continue
-        for axis in range(target.grid.ndim):
-            if target.periodic[axis]:
-                continue
-            low = min(s[axis] * apply.region.lo[axis] + o[axis] for s, o in found)
-            high = max(s[axis] * (apply.region.hi[axis] - 1) + o[axis] for s, o in found) + 1
-            if low < target.points.lo[axis] or high > target.points.hi[axis]:
-                return True
-    return False
+def layers_read(apply: Apply, slot: Slot) -> Reach:
+    """How many ghost cells beyond each end of the domain (or of the box it exists on) an operation reads of a slot.
+
+    Not a star where faces, or cells of another box, read neighbours aside of an end that is not theirs.
+    """
+    target, region = slot.field, apply.region
+    ndim = target.grid.ndim
+    lo, hi = [0] * ndim, [0] * ndim
+    found = [access for p, accesses in reads(apply.graph).items() if apply.operands[p] == slot for access in accesses]
+    if region.empty:
+        return Reach.none(ndim)
+    for axis in range(ndim):
+        if not target.periodic[axis]:
+            first = min(s[axis] * region.lo[axis] + o[axis] for s, o in found)
+            last = max(s[axis] * (region.hi[axis] - 1) + o[axis] for s, o in found)
+            lo[axis] = max(0, target.points.lo[axis] - first)
+            hi[axis] = max(0, last + 1 - target.points.hi[axis])
+    aside = any(
+        (lo[a] > max(0, -o[a]) or hi[a] > max(0, o[a])) and any(o[b] for b in range(ndim) if b != a)
+        for _, o in found
+        for a in range(ndim)
+    )
+    return Reach(tuple(lo), tuple(hi), not aside and all(sum(map(bool, o)) <= 1 for _, o in found))

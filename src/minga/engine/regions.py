@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from minga.compile.lower import rewrite
-from minga.engine.infer import Stage
 from minga.engine.program import Apply
-from minga.engine.reach import Reach
+from minga.engine.reach import Ghosts
+from minga.engine.schedule import Stage
 from minga.engine.storage import MARGIN, Storage
 from minga.errors import LayoutError
 from minga.lang.expr import Node
@@ -181,21 +181,24 @@ def _indexes_truly(apply: Apply) -> bool:
     )
 
 
-def ghost_parts(target: Field, owned: Box, reach: Reach) -> Iterator[tuple[Fill, Part]]:
-    """The fills of a block's ghost cells beyond the domain, in order: axis after axis, nearest layer first."""
-    if owned.empty:
-        return
+def ghost_parts(target: Field, position: Box, ghosts: Ghosts) -> Iterator[tuple[Fill, Part, Mapping[int, int]]]:
+    """The fills of a block's ghost cells beyond the domain, in order: axis after axis, nearest layer first.
+
+    `position` has the points that would be the block's if the field existed everywhere. With each fill goes, for parts
+    beside the domain along other axes, the index at which other fields are read there.
+    """
     points, periodic = target.points, target.periodic
-    wide = owned.grow(reach.lo, reach.hi)
+    limits = points.grow(ghosts.layers.lo, ghosts.layers.hi)
+    wide = _within(target, position.grow(ghosts.reach.lo, ghosts.reach.hi), limits)
     for axis in range(target.grid.ndim):
         if periodic[axis]:
             continue
-        lo, hi = list(wide.lo), list(wide.hi)
+        around = wide
         for other in range(target.grid.ndim):
-            if reach.star and other != axis:
-                lo[other], hi[other] = owned.lo[other], owned.hi[other]
+            if ghosts.reach.star and other != axis:
+                around = _cut(around, other, position)
             elif other > axis and not periodic[other]:
-                lo[other], hi[other] = max(lo[other], points.lo[other]), min(hi[other], points.hi[other])
+                around = _cut(around, other, points)
         for side in SIDES:
             beyond = points.lo[axis] - wide.lo[axis] if side == "low" else wide.hi[axis] - points.hi[axis]
             for layer in range(1, beyond + 1):
@@ -204,10 +207,46 @@ def ghost_parts(target: Field, owned: Box, reach: Reach) -> Iterator[tuple[Fill,
                     continue
                 _check_depth(target, axis, side, fill)
                 at = points.lo[axis] - layer if side == "low" else points.hi[axis] - 1 + layer
-                box = Box(_put(tuple(lo), axis, at), _put(tuple(hi), axis, at + 1))
-                yield from (
-                    (_with_constants(target, axis, fill), part) for part in _ghost_images(target, axis, box, fill.graph)
-                )
+                box = Box(_put(around.lo, axis, at), _put(around.hi, axis, at + 1))
+                if not wide.lo[axis] <= at < wide.hi[axis] or box.empty:
+                    continue
+                bound = _with_constants(target, axis, fill)
+                for piece, nearest in _beside(target, axis, box, fill):
+                    yield from ((bound, part, nearest) for part in _ghost_images(target, axis, piece, fill.graph))
+
+
+def _within(target: Field, box: Box, limits: Box) -> Box:
+    """A box cut to limits along the axes that are not periodic."""
+    for axis in range(box.ndim):
+        if not target.periodic[axis]:
+            box = _cut(box, axis, limits)
+    return box
+
+
+def _cut(box: Box, axis: int, limits: Box) -> Box:
+    lo, hi = max(box.lo[axis], limits.lo[axis]), min(box.hi[axis], limits.hi[axis])
+    return Box(_put(box.lo, axis, lo), _put(box.hi, axis, hi))
+
+
+def _beside(target: Field, axis: int, box: Box, fill: Fill) -> list[tuple[Box, dict[int, int]]]:
+    """A ghost box cut where it lies beside the domain along other axes, if the condition reads other fields there.
+
+    Those have no ghost cells of their own at that time: they are read at the nearest index instead.
+    """
+    pieces: list[tuple[Box, dict[int, int]]] = [(box, {})]
+    if not any(isinstance(operand, Field) and operand is not target for operand in fill.operands):
+        return pieces
+    for other in range(axis):
+        if target.periodic[other]:
+            continue
+        lo, hi = target.points.lo[other], target.points.hi[other]
+        cuts = []
+        for piece, nearest in pieces:
+            below, above = Box(piece.lo, _put(piece.hi, other, lo)), Box(_put(piece.lo, other, hi), piece.hi)
+            cuts += [(below, nearest | {other: lo}), (_cut(piece, other, target.points), nearest)]
+            cuts += [(above, nearest | {other: hi - 1})]
+        pieces = [(piece, nearest) for piece, nearest in cuts if not piece.empty]
+    return pieces
 
 
 def _check_depth(target: Field, axis: int, side: Side, fill: Fill) -> None:

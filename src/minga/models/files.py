@@ -12,7 +12,7 @@ SHIPPED = Path(str(files("minga"))) / "examples"
 
 
 def locate(name: str | Path, directory: Path) -> Path:
-    """A file beside the case, or else one that ships with minga ("patterns/r-pentomino.rle"); beside it if neither is."""
+    """A file beside the case, or else one that ships with minga, such as "patterns/r-pentomino.rle"."""
     beside = directory / name
     shipped = SHIPPED / name
     return shipped if not beside.exists() and shipped.is_file() else beside

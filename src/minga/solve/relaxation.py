@@ -2,8 +2,8 @@
 
 Each sweep gives a cell the value that its neighbours and `f` ask for, in one of three orders: from old values (Jacobi),
 even cells and then odd cells (red-black), or one cell after the other (lexicographic Gauss-Seidel). Between walls that
-hold the value, N intervals apart, the smoothest wave of the error shrinks by cos(pi/N) a Jacobi sweep, and by its square
-a sweep in either of the other orders (Young, Iterative Solution of Large Linear Systems, 1971, chapter 5).
+hold the value, N intervals apart, the smoothest wave of the error shrinks by cos(pi/N) a Jacobi sweep, by its square a
+sweep in either of the other orders (Young, Iterative Solution of Large Linear Systems, 1971, chapter 5).
 
 Ghost cells are cells like others: `boundary=mg.fixed(value)` puts the wall one spacing beyond the last cell. Every
 function returns the register of the largest change, so that a loop can end::

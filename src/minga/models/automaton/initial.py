@@ -1,6 +1,6 @@
 """Where the cells start: files, soups, constants and Python functions, each as a function of a box of the grid.
 
-What a case may write for `automaton.init` (paths are relative to the case's directory, or name files that ship with minga):
+What a case may write for `automaton.init` (paths: beside the case, or a file that ships with minga):
 
     "patterns/glider.rle"                       a pattern (.rle, .cells or .npy), centred
     {pattern = "glider.rle", at = [2, 3]}       the same, its first cell at this row and column
