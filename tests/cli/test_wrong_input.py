@@ -67,6 +67,7 @@ OVERRIDES = [
     ("automaton.seed=-1", "automaton.seed", "-1"),
     ("output.every=0", "output.every", "at least 1"),
     ('output.fields=["cel"]', "output.fields", "did you mean 'cell'"),
+    ('output.fields=["cell", "cell"]', "'cell'", "another output field"),
     ("output.fields=[]", "output.fields", "at least 1"),
     ("output.pictures=many", "output.pictures", "a whole number"),
     ("nonsense", "--set", "KEY=VALUE"),

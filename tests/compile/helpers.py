@@ -56,7 +56,7 @@ def random_array(random: np.random.Generator, dtype: DType, shape: Index) -> NDA
         info = np.finfo(kind)
         plain = (random.standard_normal(shape) * 10.0 ** random.integers(-3, 12, shape)).astype(kind)
         special = np.array(
-            [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny, 2.0**31, -(2.0**63)],
+            [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny, 2e9, -1e19],
             kind,
         )
     else:
@@ -111,7 +111,8 @@ def make_case(graph: KernelGraph, shape: Index, *, seed: int = 0, colour: int = 
     for number, param in enumerate(graph.params):
         origin, lengths = [], []
         for axis, stride in zip(param.axes, strides[number]):
-            first, last = min(lo[axis], stride * lo[axis]) - margin * stride, max(hi[axis], stride * hi[axis]) + margin * stride
+            first = min(lo[axis], stride * lo[axis]) - margin * stride
+            last = max(hi[axis], stride * hi[axis]) + margin * stride
             origin.append(first)
             lengths.append(last - first)
         arrays.append(BoundArray(random_array(random, param.dtype, tuple(lengths)), tuple(origin)))

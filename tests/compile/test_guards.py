@@ -159,9 +159,13 @@ def test_no_undefined_symbols(name: str, target: Target) -> None:
 def test_undefined_symbols_are_seen() -> None:
     """The guard above can fail."""
     target = host_target()
-    ir = f'target triple = "{target.triple}"\ndeclare double @fmod(double, double)\n' + (
-        "define double @kernel(double %a) {\n  %b = call double @fmod(double %a, double %a)\n  ret double %b\n}\n"
-    )
+    ir = f"""target triple = "{target.triple}"
+    declare double @fmod(double, double)
+    define double @kernel(double %a) {{
+      %b = call double @fmod(double %a, double %a)
+      ret double %b
+    }}
+    """
     assert undefined_symbols(object_code(ir, target)) == {"fmod"}
 
 

@@ -18,7 +18,6 @@ from minga.lang import functions as mg
 from minga.lang.cell import local
 from minga.lang.expr import cast, fused_multiply_add
 from minga.lang.kernel import kernel
-
 from minga.lang.types import DTYPES
 
 from .helpers import assert_equal_bits, make_case, oracle, random_array, same_bits, traced
@@ -94,7 +93,8 @@ def test_red_black_updates_one_colour(colour: int, shift: tuple[int, int]) -> No
         change = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1]) - f[0, 0] - u[0, 0]
         u[0, 0] = u[0, 0] + change
         return {
-            "max": mg.max(abs(change)), "where": mg.argmin(change), "sum": mg.sum(change), "count": mg.count(change > 0),
+            "max": mg.max(abs(change)), "where": mg.argmin(change), "sum": mg.sum(change),
+            "count": mg.count(change > 0),
         }  # fmt: skip
 
     graph = traced(relax, 2, ["f8", "f8"])
@@ -289,7 +289,8 @@ def test_casts_of_floats(source: str, target: str) -> None:
 
     case = make_case(traced(convert, 1, [source, target]), (3000,))
     array = case.arrays[0].array
-    edges = [float(s * 2**k + d) for k in (0, 7, 8, 15, 16, 31, 32, 63, 64) for s in (1, -1) for d in (-1, -0.5, 0, 0.5, 1)]
+    powers = [sign * 2**k for k in (0, 7, 8, 15, 16, 31, 32, 63, 64) for sign in (1, -1)]
+    edges = [float(power + d) for power in powers for d in (-1, -0.5, 0, 0.5, 1)]
     array[: len(edges)] = np.array(edges).astype(source)
     array[len(edges) : 2 * len(edges)] = np.nextafter(np.array(edges).astype(source), np.array(0).astype(source))
     assert_equal_bits(case)

@@ -343,7 +343,8 @@ def test_sums_are_exact_and_rounded_once(values):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [([np.inf, 1.0], np.inf), ([-np.inf, 1e308], -np.inf), ([np.inf, -np.inf], np.nan), ([np.nan, np.inf], np.nan),
-     ([5e-324, 5e-324], 1e-323), ([2.0**-1022, 2.0**-1021, 5e-324], 3 * 2.0**-1022 + 5e-324), ([-0.0, -0.0], 0.0), ([1e308, 1e308, -1e308], 1e308)],
+     ([5e-324, 5e-324], 1e-323), ([2.0**-1022, 2.0**-1021, 5e-324], 3 * 2.0**-1022 + 5e-324),
+     ([-0.0, -0.0], 0.0), ([1e308, 1e308, -1e308], 1e308)],
 )  # fmt: skip
 def test_sums_of_special_values(values, expected):
     words = empty_accumulator("sum")

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from minga.compile.lower import ROUNDINGS
 from minga.lang import functions as mg
 from minga.lang.cell import local
-from minga.lang.cell import local
 from minga.lang.expr import Node, binary, bitcast, cast, unary_float, where
 from minga.lang.graph import KernelGraph
 from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature
-from minga.lang.types import BITS, DTYPES, DType, is_integer
+from minga.lang.types import BITS, DTYPES, DType, is_float, is_integer, is_signed
 
 from .helpers import assert_equal_bits, make_case
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import minga as mg
-from minga.compile.exact import finish
+from minga.compile.exact import combine, empty_accumulator, finish
 from minga.compile.numpy import BoundArray, evaluate
 from minga.engine.program import Apply, Call, Let, Move, Program, Refresh, Repeat, Rotate, When
 from minga.lang.analysis import reads
@@ -97,6 +97,8 @@ class Eager:
     walls: Mapping[Condition, Wall] = field(default_factory=dict)
     arrays: dict[Slot, np.ndarray] = field(default_factory=dict)
     registers: dict[str, Any] = field(default_factory=dict)
+    _words: dict[str, np.ndarray] = field(default_factory=dict)
+    _limit: bool = False
 
     # Values --------------------------------------------------------------------------------------------------------
     def array(self, item: Field | Slot) -> np.ndarray:
@@ -127,7 +129,7 @@ class Eager:
     # Running -------------------------------------------------------------------------------------------------------
     def run(self, program: Program, times: int = 1) -> tuple[str, str]:
         """The reason and the place of the end, as in an Outcome."""
-        self._limit = self._converges = False
+        self._limit = False
         for _ in range(times):
             place = self._all(program.operations)
             if place is not None:
@@ -209,15 +211,22 @@ class Eager:
         axes = sorted({a for o in apply.operands if isinstance(o, Slot) for a in o.field.axes})
         extent = tuple(apply.grid.shape[a] for a in axes)
         scalars = {s.name: self._scalar(s.name, apply.scalars, s.dtype, extent) for s in graph.scalars}
-        words = evaluate(graph, region, arrays, scalars, extent=extent, colour=apply.colour)
+        for box in _chosen(apply):
+            words = evaluate(graph, box, arrays, scalars, extent=extent, colour=apply.colour)
+            for reduction, register in zip(graph.reductions, apply.results, strict=True):
+                so_far = self._words.get(register.key, empty_accumulator(reduction.kind))
+                self._words[register.key] = combine(reduction.kind, so_far, words[reduction.name])
         for number in graph.written:
             slot = apply.operands[number]
             assert isinstance(slot, Slot)
             bounds = slot.field.bounds
             self.arrays[slot] = bound[slot].array[bounds.slices(bound[slot].origin)].copy()
         finite = True
+        if not apply.done:
+            return None
         for reduction, register in zip(graph.reductions, apply.results, strict=True):
-            value = finish(reduction.kind, reduction.dtype, words[reduction.name])
+            words = self._words.pop(register.key, empty_accumulator(reduction.kind))
+            value = finish(reduction.kind, reduction.dtype, words)
             self.registers[register.key] = value
             empty = region.empty and reduction.kind in ("max", "min")
             finite &= empty or not np.issubdtype(np.dtype(reduction.dtype), np.floating) or bool(np.isfinite(value))
@@ -281,6 +290,17 @@ class Eager:
         return array, first
 
 
+def _chosen(apply: Apply) -> list[mg.Box]:
+    """The boxes an operation does, all cells of each at once."""
+    cells, box = apply.cells, apply.region
+    if cells.points is not None:
+        return [mg.Box(p, tuple(i + 1 for i in p)) for p in cells.points]
+    if cells.stride is not None:
+        steps = [range(lo, hi, s) for lo, hi, s in zip(box.lo, box.hi, cells.stride, strict=True)]
+        return [mg.Box(p, tuple(i + 1 for i in p)) for p in itertools.product(*steps)]
+    return [box]
+
+
 def wrapped(grid: Grid, periodic: Sequence[bool], index: Sequence[np.ndarray]) -> list[np.ndarray]:
     """True indices on a torus that may be shifted: cell (y + N, x) is cell (y, x + shift)."""
     true = [i.copy() for i in index]
@@ -341,13 +361,13 @@ def zero_gradient() -> Wall:
 
 
 def odd_about(value: float) -> Wall:
-    return Wall(mg.custom(lambda edge: 2 * value - edge[edge.layer - 1]), lambda p: 2 * value - p.inside(p.layer - 1))
+    return Wall(mg.custom(lambda edge: 2 * value - edge[edge.layer - 1], "odd"), lambda p: 2 * value - p.inside(p.layer - 1))
 
 
 def beside(other: Field) -> Wall:
     """Reads another field, and knows its layer."""
     return Wall(
-        mg.custom(lambda edge: 0.5 * edge.field(other)[0] - 0.25 * edge[0] + edge.layer),
+        mg.custom(lambda edge: 0.5 * edge.field(other)[0] - 0.25 * edge[0] + edge.layer, "beside"),
         lambda p: 0.5 * p.other(other, 0) - 0.25 * p.inside(0) + p.layer,
     )
 
@@ -355,6 +375,6 @@ def beside(other: Field) -> Wall:
 def by_index(axis: int) -> Wall:
     """Knows where it is along an axis."""
     return Wall(
-        mg.custom(lambda edge: edge[0] + 0.125 * mg.cast(edge.index(axis), "f8")),
+        mg.custom(lambda edge: edge[0] + 0.125 * mg.cast(edge.index(axis), "f8"), f"by index {axis}"),
         lambda p: p.inside(0) + 0.125 * p.index(axis).astype("f8"),
     )

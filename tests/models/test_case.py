@@ -10,14 +10,15 @@ import pytest
 import minga as mg
 from minga.engine.model import Model
 from minga.models.case import load_model, python_case
-from minga.models.settings import GridSettings, validated
+from minga.models.schema import validate
+from minga.models.settings import GridSettings
 from model_runs import run_model
 
 LIFE: dict[str, Any] = {"rule": "B3/S23", "init": {"soup": 0.5}}
 
 
 def load(table: dict[str, Any], directory: Path = Path(), **grid: Any) -> Model:
-    settings = validated(GridSettings, {"shape": [8, 9], **grid}, "grid")
+    settings = validate(GridSettings, {"shape": [8, 9], **grid}, "grid")
     return load_model("automaton", {"automaton": table}, settings, directory)
 
 
@@ -40,7 +41,7 @@ def test_the_rule_of_the_pattern_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("table", "key", "words"), [
     (LIFE | {"ruel": "B3/S23"}, "automaton.ruel", "did you mean 'rule'"),
-    ({"rule": "B3/S23"}, "automaton.init", "needed"),
+    ({"rule": "B3/S23"}, "automaton.init", "is missing"),
     (LIFE | {"rule": 3}, "automaton.rule", "found 3"),
     (LIFE | {"seed": -1}, "automaton.seed", "found -1"),
     (LIFE | {"seed": "x"}, "automaton.seed", "found 'x'"),

@@ -170,6 +170,7 @@ def section_name(model: str) -> str:
 def _check(source: Source, table: dict[str, Any]) -> Case:
     from minga.models.case import MODELS, load_model, python_case
     from minga.models.settings import GridSettings
+    from minga.record.variables import variables_of
 
     name = table.get("model")
     if not isinstance(name, str):
@@ -194,7 +195,7 @@ def _check(source: Source, table: dict[str, Any]) -> Case:
     else:
         model = load_model(name, table, grid, source.path.parent)
     check_fields(model)
-    output_fields(model, output)
+    variables_of(output_fields(model, output))
     _check_layout(model, run)
     return Case(str(table.get("name", source.name)), source, table, model, run, output)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -35,6 +36,8 @@ class Job:
     rank: int
     size: int
     launcher: str
+    vendor: str | None = None
+    """Of the MPI that the launcher belongs to, where that is certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +75,18 @@ class Launcher:
         return environment
 
 
-def world() -> Any:
-    """Start MPI: the communicator of all ranks. What does not fit together is left to :func:`check_world`."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="suspicious MPI execution environment")
-        from mpi4py import MPI
+def world(job: Job | None, expected: int) -> Any:
+    """Start MPI: the communicator of all ranks. LaunchError unless as many joined as were started."""
+    found = library()
+    launcher = job.launcher if job else "the launcher"
+    if job is not None and job.vendor not in (None, found.vendor):
+        raise _mismatch(launcher, expected, f"uses {found.vendor}")  # MPI would not even start
+    from mpi4py import MPI
+
+    if not MPI.Is_initialized():
+        MPI.Init_thread()
+        atexit.register(MPI.Finalize)
+    check_world(int(MPI.COMM_WORLD.size), expected, launcher)
     return MPI.COMM_WORLD
 
 
@@ -84,7 +94,8 @@ def surrounding_job(environment: Mapping[str, str] = os.environ) -> Job | None:
     """The job this process was started in as one rank of several, or None."""
     for rank, size, launcher in _JOB_VARIABLES:
         if environment.get(rank, "").isdigit() and environment.get(size, "").isdigit():
-            return Job(int(environment[rank]), int(environment[size]), launcher)
+            vendor = "Open MPI" if rank.startswith("OMPI") else "MPICH" if "HYDI_CONTROL_FD" in environment else None
+            return Job(int(environment[rank]), int(environment[size]), launcher, vendor)
     return None
 
 
@@ -95,9 +106,13 @@ def check_world(started: int, expected: int, launcher: str) -> None:
     """
     if started == expected:
         return
-    raise LaunchError(
-        f"{launcher} started {expected} processes, but the MPI library of mpi4py sees {started} "
-        f"rank{'s' if started != 1 else ''}: launcher and library do not belong together",
+    raise _mismatch(launcher, expected, f"sees {started} rank{'s' if started != 1 else ''}")
+
+
+def _mismatch(launcher: str, started: int, found: str) -> LaunchError:
+    return LaunchError(
+        f"{launcher} started {started} processes, but the MPI library of mpi4py {found}: "
+        "launcher and library do not belong together",
         remedy="start with `minga run -n RANKS`, which finds the right launcher; `minga doctor` shows both",
     )
 
@@ -107,8 +122,10 @@ def library() -> Library:
     try:
         import mpi4py
 
-        mpi4py.rc.initialize = False  # this process only looks
-        from mpi4py import MPI
+        mpi4py.rc.initialize = False  # this only looks; see world()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="suspicious MPI execution environment")
+            from mpi4py import MPI
     except (ImportError, RuntimeError, OSError) as error:
         raise LaunchError(f"no MPI library was found: {error}", remedy=_INSTALL) from error
     text = MPI.Get_library_version()

@@ -24,7 +24,7 @@ def perform(
     case: Case, comm: Comm, directory: RunDirectory, listener: Listener, stop: Callable[[], bool]
 ) -> dict[str, Any] | None:
     """Run a case; collective. On rank 0 the result, which is also in the directory; None on the others."""
-    pin(*local_place(comm.rank, comm.size), case.run.threads)
+    pinning = pin(*local_place(comm.rank, comm.size), case.run.threads)
     store = FrameStore(directory.fields, variables_of(case.fields), _attributes(case)) if comm.rank == 0 else None
     cells = case.model.grid.size
 
@@ -40,7 +40,7 @@ def perform(
         overlap=case.run.overlap,
     )
     on_frame = (lambda step, arrays: store.append(step, arrays)) if store else (lambda step, arrays: None)
-    outcome = execute(case.model, comm, settings, case.fields, on_frame, progress, stop)
+    outcome = execute(case.model, comm, settings, case.fields, on_frame, progress, stop, pinning.workers)
     if comm.rank != 0:
         return None
     result = result_of(case, outcome, comm.size, directory)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from minga.cli.case import find_source, read_case
 from minga.cli.events import EventWriter, silence_stdout
-from minga.cli.launcher import check_world, surrounding_job, world
+from minga.cli.launcher import surrounding_job, world
 from minga.cli.stopping import StopRequest
 from minga.errors import LaunchError, MingaError
 from minga.record.directory import RunDirectory
@@ -27,10 +27,9 @@ def main(arguments: list[str]) -> int:
     order = json.loads(arguments[0])
     stop = StopRequest()
     with stop.listening():
-        everyone = world()
         job = surrounding_job()
         try:
-            check_world(everyone.size, order["ranks"], order["launcher"])
+            everyone = world(job, order["ranks"])
         except LaunchError as error:
             if job is None or job.rank == 0:
                 sys.stderr.write(f"minga: {error}\n")

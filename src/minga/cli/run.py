@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from minga.cli.case import Case, find_source, read_case
-from minga.cli.launcher import Job, check_world, find_launcher, surrounding_job, world
+from minga.cli.launcher import Job, find_launcher, surrounding_job, world
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, LayoutError, RunError
 from minga.record.directory import RunDirectory
@@ -50,8 +50,7 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
     ranks = case.run.ranks or (1 if job else _default_ranks(case))
     _check_ranks(case, ranks)
     launcher = find_launcher() if ranks > 1 else None
-    directory = RunDirectory.create(request.out, case.name, request.force)
-    case.save(directory, ranks)
+    directory = _make_directory(request, case, ranks)
     with progress_display(case.name, case.run.steps) as listener:
         _warn_of_oversubscription(ranks * case.run.threads, listener)
         if launcher is None:
@@ -65,6 +64,17 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
             }
             result = _launched(launcher, ranks, order, directory, listener)
     return _finish(case, directory, result)
+
+
+def _make_directory(request: Request, case: Case, ranks: int) -> RunDirectory:
+    """The run's directory with the resolved case in it, or nothing at all."""
+    directory = RunDirectory.create(request.out, case.name, request.force)
+    try:
+        case.save(directory, ranks)
+    except BaseException:
+        directory.discard()
+        raise
+    return directory
 
 
 def _run_alone(case: Case, directory: RunDirectory, listener: Listener) -> dict[str, Any] | None:
@@ -106,8 +116,7 @@ def _run_in_job(request: Request, case: Case, job: Job) -> tuple[dict[str, Any] 
     from minga.cli.stopping import StopRequest
     from minga.engine.comm import MPIComm
 
-    everyone = world()
-    check_world(everyone.size, job.size, job.launcher)
+    everyone = world(job, job.size)
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
     _check_ranks(case, job.size)
@@ -132,8 +141,7 @@ def _agreed_directory(comm: Any, request: Request, case: Case) -> RunDirectory:
     answer: RunDirectory | Exception | None = None
     if comm.rank == 0:
         try:
-            answer = RunDirectory.create(request.out, case.name, request.force)
-            case.save(answer, comm.size)
+            answer = _make_directory(request, case, comm.size)
         except Exception as error:
             answer = error
     agreed = comm.bcast(answer)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.compile.abi import ACCUMULATOR_WORDS, WORKER_WORDS, offsets
+from minga.compile.abi import WORKER_WORDS, offsets
 from minga.compile.exact import Words, empty_accumulator
 from minga.compile.llvm import Compiled
 from minga.compile.numpy import BoundArray, BoxLike, Index
@@ -95,9 +95,6 @@ def run_kernel(
     colour: int = 0,
     tile: Index | None = None,
 ) -> dict[str, Words]:
-    """Apply a compiled kernel to a box, in place, as `minga.compile.numpy.evaluate` does; `tile` defaults to the box."""
+    """Apply a compiled kernel to a box, in place, like `minga.compile.numpy.evaluate`; `tile` defaults to the box."""
     call = Call(compiled, box, arrays, scalars, shift=shift, extent=extent, colour=colour, tile=tile)
     return call.run()
-
-
-__all__ = ["ACCUMULATOR_WORDS", "Call", "element_strides", "run_kernel"]

@@ -30,7 +30,9 @@ class Frame:
 
     def _tile(self) -> tuple[list[str], list[str]]:
         """Half-open bounds of this tile: its number, counted row-major, is taken apart."""
-        text, begin, end, rest = self.text, [], [], "%tile"
+        text, rest = self.text, "%tile"
+        begin: list[str] = []
+        end: list[str] = []
         for axis in reversed(range(self.ndim)):
             tiles = self.argument(self.words.tiles + axis)
             number = text.let(f"srem i64 {rest}, {tiles}") if axis else rest
@@ -46,10 +48,7 @@ class Frame:
         text, param, word = self.text, self.graph.params[number], self.words.fields[number]
         array = text.load_pointer(text.load_pointer("%args", word), 0)
         self.stride.append(
-            {
-                axis: "1" if axis == self.ndim - 1 else self.argument(word + 2 + k)
-                for k, axis in enumerate(param.axes)
-            }
+            {axis: "1" if axis == self.ndim - 1 else self.argument(word + 2 + k) for k, axis in enumerate(param.axes)}
         )
         return self.element(array, param.dtype, self.argument(word + 1))
 

@@ -23,7 +23,9 @@ REGISTER: Final[dict[DType, str]] = {
 LEAVES: Final = frozenset({"read", "local", "index", "scalar"})
 
 _FLOAT: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_INTEGER: Final = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor", "shift_left": "shl"}
+_INTEGER: Final = {
+    "add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor", "shift_left": "shl",
+}  # fmt: skip
 _FLOAT_TEST: Final = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _UNARY: Final = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "abs": "fabs"}
 

@@ -67,7 +67,8 @@ class Line:
         param, text = self.frame.graph.params[number], self.text
         k = param.axes.index(self.inner)
         place = text.add(text.mul(self.cell, strides[k]), offsets[k])
-        return self.frame.element(self._row(access), param.dtype, text.mul(place, self.frame.stride[number][self.inner]))
+        index = text.mul(place, self.frame.stride[number][self.inner])
+        return self.frame.element(self._row(access), param.dtype, index)
 
     def local_row(self, number: int, offsets: Offsets) -> str:
         """Address of the local's value at this line with inner index 0."""

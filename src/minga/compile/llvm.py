@@ -90,7 +90,9 @@ def print_llvm(graph: KernelGraph, *, target: Target | None = None, reductions: 
     return _module(Kernel(graph, plan, reductions=reductions), target)
 
 
-def suggest_tile(graph: KernelGraph, shape: Sequence[int], *, memory: int = SCRATCH, workers: int = 1) -> tuple[int, ...]:
+def suggest_tile(
+    graph: KernelGraph, shape: Sequence[int], *, memory: int = SCRATCH, workers: int = 1
+) -> tuple[int, ...]:
     """A tile shape for a box of this shape: whole rows, and `memory` bytes of scratch for locals at most.
 
     A kernel with locals keeps axis 0 long, since locals are computed anew at the edges of tiles along the other axes,

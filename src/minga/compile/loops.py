@@ -1,4 +1,4 @@
-"""The loops of one kernel in LLVM IR: cells of a tile in the order of its schedule, locals first, reductions by rows."""
+"""The loops of one kernel in LLVM IR: the cells of a tile in order, locals before them, reductions row by row."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ class Kernel:
         return [line for item in named.values() for line in ["", *fold_function(item)]]
 
     # Loops ---------------------------------------------------------------------------------------------------------
-    def _nest(self, depth: int, outer: dict[int, str], begin: list[str], end: list[str], ring: Ring | None = None) -> None:
-        """The loops from `depth` inwards, over begin..end; of a local if `ring` is given, else of the kernel's cells."""
+    def _nest(
+        self, depth: int, outer: dict[int, str], begin: list[str], end: list[str], ring: Ring | None = None
+    ) -> None:
+        """The loops from `depth` inwards over begin..end: of a local if `ring` is given, else of the kernel's cells."""
         axis = self.plan.axes[depth]
         if depth < self.graph.ndim - 1:
             with self.text.loop(begin[axis], end[axis], down=self.plan.directions[axis] < 0) as index:
@@ -163,7 +165,8 @@ class Kernel:
                 for item, row in zip(self.reductions, self.rows, strict=True):
                     if _in_runs(item):
                         self._clear_runs(row, text.sub(start, base), text.sub(stop, base))
-                self._cells(line, own, stop, [(r, base if _in_runs(i) else None) for i, r in zip(self.reductions, self.rows)])
+                origins = [base if _in_runs(item) else None for item in self.reductions]
+                self._cells(line, own, stop, list(zip(self.rows, origins, strict=True)))
                 for number, item in enumerate(self.reductions):
                     if _in_runs(item):
                         self._fold(number, text.sub(start, base), text.sub(stop, start), "0", "0")

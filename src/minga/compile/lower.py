@@ -89,7 +89,7 @@ def _shift(node: Node) -> Node:
     a, count = node.args
     dtype, width = node.dtype, BITS[node.dtype]
     op = "shift_left" if node.op == "shl" else "shift_right"
-    if count.op == "const" and 0 <= int(count.data) < width:  # type: ignore[call-overload]
+    if count.op == "const" and 0 <= int(count.data) < width:
         return Node(op, dtype, (a, count))
     inside = compare("lt", count, const(width, dtype))
     if is_signed(dtype):
@@ -107,7 +107,9 @@ def _cast(node: Node) -> Node:
     low, high = integer_range(node.dtype)
     # Both bounds are zero or powers of two, so they are exact.
     below, above = compare("lt", x, const(float(low), x.dtype)), compare("ge", x, const(float(high + 1), x.dtype))
-    inside = binary("and", compare("ge", x, const(float(low), x.dtype)), compare("lt", x, const(float(high + 1), x.dtype)))
+    inside = binary(
+        "and", compare("ge", x, const(float(low), x.dtype)), compare("lt", x, const(float(high + 1), x.dtype))
+    )
     whole = Node("truncate", node.dtype, (where(inside, x, const(0.0, x.dtype)),))
     return where(above, const(high, node.dtype), where(below, const(low, node.dtype), whole))
 
@@ -133,9 +135,10 @@ def _rounded(node: Node) -> Node:
         whole = nearest_size
     else:
         nearest = _with_sign_of(x, nearest_size)
-        whole = (
-            where(nearest > x, nearest - one, nearest) if node.op == "floor" else where(nearest < x, nearest + one, nearest)
-        )
+        if node.op == "floor":
+            whole = where(nearest > x, nearest - one, nearest)
+        else:
+            whole = where(nearest < x, nearest + one, nearest)
     return where(size < limit, _with_sign_of(x, abs(whole)), x)
 
 

@@ -11,6 +11,7 @@ linear true index of the row's cells (argmax, argmin). Rows have MARGIN bytes to
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from minga.compile.abi import (
@@ -32,6 +33,7 @@ SIGNATURE: Final = "ptr %row, i64 %first, i64 %count, ptr %words, i64 %linear, i
 _VECTOR_BYTES: Final = 128
 _LANES: Final = 8
 _INFINITY: Final = float("inf")
+Fold = tuple[str, str, Callable[[str, str], str]]
 
 
 def row_bytes(reduction: Reduction) -> int:
@@ -63,27 +65,107 @@ def _kind(reduction: Reduction) -> str:
 
 # Extremes ------------------------------------------------------------------------------------------------------------
 def _extreme(text: Text, dtype: DType, *, minimum: bool, place: bool) -> None:
-    of, lanes = memory_type(dtype), _VECTOR_BYTES // itemsize(dtype)
-    vector, name = f"<{lanes} x {of}>", _extreme_name(dtype, minimum)
-    neutral = _neutral(dtype, minimum)
-    suffix = {"float": "f32", "double": "f64"}.get(of, of)
-    text.emit(f"store {vector} splat ({of} {neutral}), ptr {_at(text, of, '%row', '%count')}, align 1")
-    partial, found = text.let(f"alloca {vector}, align 64", "p"), text.let("alloca i64", "p")
-    text.emit(f"store {vector} splat ({of} {neutral}), ptr {partial}")
-    with text.loop("0", "%count", lanes) as index:
-        value = text.let(f"load {vector}, ptr {_at(text, of, '%row', index)}, align {itemsize(dtype)}")
-        best = text.let(f"load {vector}, ptr {partial}")
-        best = text.let(f"call {vector} @llvm.{name}.v{lanes}{suffix}({vector} {best}, {vector} {value})")
-        text.emit(f"store {vector} {best}, ptr {partial}")
-    best = text.let(f"load {vector}, ptr {partial}")
-    across = f"vector.reduce.{'f' if is_float(dtype) else ''}{name}"
-    extreme = text.let(f"call {of} @llvm.{across}.v{lanes}{suffix}({vector} {best})")
-    key = _key(text, dtype, extreme, minimum)
+    found = text.slot("i64")
+    key = _float_extreme(text, dtype, minimum) if is_float(dtype) else _integer_extreme(text, dtype, minimum)
     if place:
         _first_place(text, dtype, key, minimum, found)
         return
     old = text.load_word("%words", 0)
     text.emit(f"store i64 {text.larger(old, key)}, ptr %words")
+
+
+def _integer_extreme(text: Text, dtype: DType, minimum: bool) -> str:
+    """The key of a row's extreme."""
+    of, lanes = memory_type(dtype), _VECTOR_BYTES // itemsize(dtype)
+    name, vector = f"{'s' if is_signed(dtype) else 'u'}{'min' if minimum else 'max'}", f"<{lanes} x {of}>"
+    low, high = integer_range("u1" if dtype == "bool" else dtype)
+    neutral = f"splat ({of} {high if minimum else low})"
+
+    def fold(best: str, value: str) -> str:
+        return text.let(f"call {vector} @llvm.{name}.v{lanes}{of}({vector} {best}, {vector} {value})")
+
+    text.emit(f"store {vector} {neutral}, ptr {_at(text, of, '%row', '%count')}, align 1")
+    (best,) = _folded(text, dtype, vector, [(vector, neutral, fold)])
+    extreme = text.let(f"call {of} @llvm.vector.reduce.{name}.v{lanes}{of}({vector} {best})")
+    return _key(text, dtype, extreme, minimum)
+
+
+def _float_extreme(text: Text, dtype: DType, minimum: bool) -> str:
+    """The key of a row's extreme, with the plain maxpd or minpd of the processor.
+
+    That is right but for NaN, which is noticed apart, and for zeros of both signs, which are looked for when 0 wins.
+    """
+    of, lanes, bits = memory_type(dtype), _VECTOR_BYTES // itemsize(dtype), BITS[dtype]
+    vector, masks, before = f"<{lanes} x {of}>", f"<{lanes} x i{bits}>", "olt" if minimum else "ogt"
+    neutral = f"splat ({of} {constant(_INFINITY if minimum else -_INFINITY, dtype)})"
+
+    def better(best: str, value: str) -> str:
+        wins = text.let(f"fcmp {before} {vector} {value}, {best}")
+        return text.let(f"select <{lanes} x i1> {wins}, {vector} {value}, {vector} {best}")
+
+    def unordered(mask: str, value: str) -> str:
+        here = text.let(f"sext <{lanes} x i1> {text.let(f'fcmp uno {vector} {value}, {value}')} to {masks}")
+        return text.let(f"or {masks} {mask}, {here}")
+
+    def wanted_zero(mask: str, value: str) -> str:
+        zero = -(1 << (bits - 1)) if minimum else 0
+        same = text.let(f"icmp eq {masks} {text.let(f'bitcast {vector} {value} to {masks}')}, splat (i{bits} {zero})")
+        return text.let(f"or {masks} {mask}, {text.let(f'sext <{lanes} x i1> {same} to {masks}')}")
+
+    text.emit(f"store {vector} {neutral}, ptr {_at(text, of, '%row', '%count')}, align 1")
+    result = text.slot(of)
+    best, mask = _folded(text, dtype, vector, [(vector, neutral, better), (masks, "zeroinitializer", unordered)])
+    for width in _halvings(lanes):
+        low, high = _halves(text, of, width, best)
+        wins = text.let(f"fcmp {before} <{width // 2} x {of}> {high}, {low}")
+        kind = f"<{width // 2} x {of}>"
+        best = text.let(f"select <{width // 2} x i1> {wins}, {kind} {high}, {kind} {low}")
+    extreme = text.let(f"extractelement <1 x {of}> {best}, i64 0")
+    text.emit(f"store {of} {extreme}, ptr {result}")
+    with text.when(text.let(f"fcmp oeq {of} {extreme}, {constant(0.0, dtype)}")):
+        (zeros,) = _folded(text, dtype, vector, [(masks, "zeroinitializer", wanted_zero)])
+        wanted, other = (-0.0, 0.0) if minimum else (0.0, -0.0)
+        zero = text.let(
+            f"select i1 {_any(text, zeros, lanes, bits)}, {of} {constant(wanted, dtype)}, {of} {constant(other, dtype)}"
+        )
+        text.emit(f"store {of} {zero}, ptr {result}")
+    key = _key(text, dtype, text.let(f"load {of}, ptr {result}"), minimum)
+    return text.let(f"select i1 {_any(text, mask, lanes, bits)}, i64 {KEY_NAN}, i64 {key}")
+
+
+def _folded(text: Text, dtype: DType, vector: str, folds: Sequence[Fold]) -> list[str]:
+    """The lanes of several folds after one pass over the row. A fold: its type, start, and step (lanes, value)."""
+    of, lanes = memory_type(dtype), _VECTOR_BYTES // itemsize(dtype)
+    state = [text.slot(kind) for kind, _, _ in folds]
+    for pointer, (kind, start, _) in zip(state, folds, strict=True):
+        text.emit(f"store {kind} {start}, ptr {pointer}")
+    with text.loop("0", "%count", lanes) as index:
+        value = text.let(f"load {vector}, ptr {_at(text, of, '%row', index)}, align {itemsize(dtype)}")
+        for pointer, (kind, _, step) in zip(state, folds, strict=True):
+            after = step(text.let(f"load {kind}, ptr {pointer}"), value)
+            text.emit(f"store {kind} {after}, ptr {pointer}")
+    return [text.let(f"load {kind}, ptr {pointer}") for pointer, (kind, _, _) in zip(state, folds, strict=True)]
+
+
+def _halvings(lanes: int) -> Iterator[int]:
+    """lanes, lanes / 2, ... 2."""
+    while lanes > 1:
+        yield lanes
+        lanes //= 2
+
+
+def _halves(text: Text, of: str, lanes: int, vector: str) -> tuple[str, str]:
+    """The first and the second half of a vector's lanes."""
+    kind, half = f"<{lanes} x {of}>", lanes // 2
+    masks = (", ".join(f"i32 {begin + k}" for k in range(half)) for begin in (0, half))
+    low, high = (text.let(f"shufflevector {kind} {vector}, {kind} poison, <{half} x i32> <{mask}>") for mask in masks)
+    return low, high
+
+
+def _any(text: Text, masks: str, lanes: int, bits: int) -> str:
+    """Whether any lane is not zero."""
+    total = text.let(f"call i{bits} @llvm.vector.reduce.or.v{lanes}i{bits}(<{lanes} x i{bits}> {masks})")
+    return text.let(f"icmp ne i{bits} {total}, 0")
 
 
 def _first_place(text: Text, dtype: DType, key: str, minimum: bool, found: str) -> None:
@@ -108,18 +190,6 @@ def _first_place(text: Text, dtype: DType, key: str, minimum: bool, found: str) 
         text.emit(f"store i64 {text.let(f'select i1 {better}, i64 {here}, i64 {least}')}, ptr {text.word('%words', 1)}")
 
 
-def _extreme_name(dtype: DType, minimum: bool) -> str:
-    kind = "min" if minimum else "max"
-    return f"{kind}imum" if is_float(dtype) else f"{'s' if is_signed(dtype) else 'u'}{kind}"
-
-
-def _neutral(dtype: DType, minimum: bool) -> str:
-    if is_float(dtype):
-        return constant(_INFINITY if minimum else -_INFINITY, dtype)
-    low, high = integer_range("u1" if dtype == "bool" else dtype)
-    return str(high if minimum else low)
-
-
 def _key(text: Text, dtype: DType, value: str, minimum: bool) -> str:
     """The value's sortable key (see compile/abi.py)."""
     if not is_float(dtype):
@@ -142,7 +212,7 @@ def _key(text: Text, dtype: DType, value: str, minimum: bool) -> str:
 # Sums ----------------------------------------------------------------------------------------------------------------
 def _sum_integer(text: Text, dtype: DType) -> None:
     of = memory_type(dtype)
-    total = text.let("alloca i64", "p")
+    total = text.slot("i64")
     text.emit(f"store i64 0, ptr {total}")
     with text.loop("0", "%count") as index:
         value = text.let(f"load {of}, ptr {_at(text, of, '%row', index)}")
@@ -157,7 +227,7 @@ def _count(text: Text) -> None:
     """Bytes 0 or 1 are added as bytes: a row has at most CHUNK / 64 of them in a lane."""
     vector = "<64 x i8>"
     text.emit(f"store {vector} zeroinitializer, ptr {_at(text, 'i8', '%row', '%count')}, align 1")
-    lanes = text.let(f"alloca {vector}, align 64", "p")
+    lanes = text.slot(vector)
     text.emit(f"store {vector} zeroinitializer, ptr {lanes}")
     with text.loop("0", "%count", 64) as index:
         value = text.let(f"load {vector}, ptr {_at(text, 'i8', '%row', index)}, align 1")
@@ -169,7 +239,7 @@ def _count(text: Text) -> None:
 
 
 def _sum_float(text: Text) -> None:
-    """Run after run: lane j adds cells j, j + 8, ...; then ((0+4)+(2+6)) + ((1+5)+(3+7)); then exactly, to the limbs."""
+    """Run after run: lane j adds cells j, j + 8, ...; then ((0+4)+(2+6)) + ((1+5)+(3+7)); then exactly to limbs."""
     vector, zeros = f"<{_LANES} x double>", "zeroinitializer"
     stop = text.add("%first", "%count")
     text.emit(f"store <{RUN} x double> {zeros}, ptr {_at(text, 'double', '%row', stop)}, align 8")
@@ -180,16 +250,9 @@ def _sum_float(text: Text) -> None:
             place = _at(text, "double", "%row", text.add(run, turn))
             value = text.let(f"load {vector}, ptr {place}, align 8")
             lanes = text.let(f"fadd {vector} {lanes}, {value}")
-        width = _LANES
-        while width > 1:
-            half = width // 2
-            halves = []
-            for begin in (0, half):
-                mask = ", ".join(f"i32 {begin + k}" for k in range(half))
-                of = f"<{width} x double>"
-                halves.append(text.let(f"shufflevector {of} {lanes}, {of} poison, <{half} x i32> <{mask}>"))
-            lanes = text.let(f"fadd <{half} x double> {halves[0]}, {halves[1]}")
-            width = half
+        for width in _halvings(_LANES):
+            low, high = _halves(text, "double", width, lanes)
+            lanes = text.let(f"fadd <{width // 2} x double> {low}, {high}")
         _add_exactly(text, text.let(f"extractelement <1 x double> {lanes}, i64 0"))
 
 

@@ -58,7 +58,7 @@ def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:
         free = {axis for axis in range(graph.ndim) if not directions[axis] and offsets[axis]}
         if free and not any(offsets[axis] for axis in swept):
             raise KernelError(
-                f"sweep: {graph.params[param].name}{list(offsets)} is a neighbour that the same step of the sweep updates",
+                f"sweep: {graph.params[param].name}{list(offsets)} is a neighbour that the same step updates",
                 where=graph.where,
                 remedy="read neighbours on the swept axis only, or before it; or make the other axis ordered too",
             )
@@ -89,7 +89,7 @@ def _refuse_in_place_neighbours(graph: KernelGraph) -> None:
                 f"{graph.name!r} stores {graph.params[param].name!r} and reads its neighbour {list(offsets)}, "
                 "which may be updated already",
                 where=graph.where,
-                remedy='store into another field, or give the kernel an order= ("red-black", {"x": +1}, "lexicographic")',
+                remedy='store into another field, or give the kernel an order: "red-black", {"x": +1}, "lexicographic"',
             )
     if graph.locals and any(param in stored for param in _read_by_locals(graph)):
         raise KernelError(

@@ -29,6 +29,12 @@ class Text:
         self.lines.append(f"  {name} = {expression}")
         return name
 
+    def slot(self, kind: str) -> str:
+        """Memory for one value on the stack, reserved at the function's entry: a variable that loops may change."""
+        name = f"%{self.fresh('s')}"
+        self.lines.insert(1, f"  {name} = alloca {kind}, align 64")
+        return name
+
     def note(self, content: str) -> str:
         """A new metadata node."""
         self.metadata.append(content)

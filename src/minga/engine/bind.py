@@ -384,8 +384,9 @@ class Binder:
         """Fill ghost cells beyond the domain, axis by axis, so that corners follow from what is filled already."""
         target = item.slot.field
         stored = self.storage.stored(target)
-        for number, arrays in stored.blocks.items():
-            for fill, part, nearest in ghost_parts(target, arrays.owned, item.ghosts):
+        assert stored.ownership is not None
+        for number in stored.blocks:
+            for fill, part, nearest in ghost_parts(target, stored.ownership.position(number), item.ghosts):
                 operands = []
                 for operand in fill.operands:
                     if operand is target:

@@ -8,6 +8,7 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -231,7 +232,10 @@ def run_virtual(ranks: int, function: Callable[[Comm], Result]) -> list[Result]:
 
 # MPI -----------------------------------------------------------------------------------------------------------------
 class MPIComm:
-    """Ranks of an MPI communicator (mpi4py). The communicator is duplicated, so tags cannot meet the caller's."""
+    """Ranks of an MPI communicator (mpi4py). The communicator is duplicated, so tags cannot meet the caller's.
+
+    With more than one rank, an exception that nobody catches ends the whole job and shows this rank's traceback.
+    """
 
     def __init__(self, communicator: Any = None) -> None:
         from mpi4py import MPI
@@ -243,6 +247,12 @@ class MPIComm:
         node = self.communicator.Split_type(MPI.COMM_TYPE_SHARED)
         self.leads_node = node.rank == 0
         node.Free()
+        if self.size > 1:
+            sys.excepthook = self._end_all
+
+    def _end_all(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Called for an exception that nobody caught: the other ranks would wait for this one for ever."""
+        self.abort(error.with_traceback(trace))
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
         return MPIChannel(self._mpi, self.communicator, sends, receives, tag)

@@ -23,6 +23,7 @@ from minga.space.field import Slot
 
 Known = TypeVar("Known")
 
+
 def infer(
     operations: Sequence[Operation], *, depth: int = 1, overlap: bool = True, valid: Valid | None = None
 ) -> Schedule:

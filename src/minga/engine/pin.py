@@ -33,6 +33,8 @@ class Pinning:
     cpus: tuple[int, ...]
     pinned: bool
     reason: str
+    workers: tuple[int, ...] | None = None
+    """Where pinned: one logical processor for each thread, on cores of their own."""
 
 
 def available_cores(topology: Path = _TOPOLOGY, quota: Path = _QUOTA) -> tuple[tuple[int, ...], ...]:
@@ -87,12 +89,13 @@ def pin(rank: int, ranks: int, threads: int) -> Pinning:
         return Pinning(everything, False, "one rank that leaves cores free")
     if ranks * threads > len(cores):
         return Pinning(everything, False, f"{ranks} x {threads} threads on {len(cores)} cores")
-    mine = tuple(cpu for core in share(cores, rank, ranks, threads) for cpu in core)
+    own = share(cores, rank, ranks, threads)
+    mine = tuple(cpu for core in own for cpu in core)
     try:
         os.sched_setaffinity(0, mine)
     except OSError as error:
         return Pinning(everything, False, f"the system refused: {error.strerror}")
-    return Pinning(mine, True, f"core {rank * len(cores) // ranks} and on" if threads > 1 else "its own core")
+    return Pinning(mine, True, "cores of its own", tuple(core[0] for core in own))
 
 
 def _quota_cores(path: Path) -> int:

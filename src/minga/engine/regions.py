@@ -212,7 +212,7 @@ def ghost_parts(target: Field, position: Box, ghosts: Ghosts) -> Iterator[tuple[
                     continue
                 bound = _with_constants(target, axis, fill)
                 for piece, nearest in _beside(target, axis, box, fill):
-                    yield from ((bound, part, nearest) for part in _ghost_images(target, axis, piece, fill.graph))
+                    yield from ((bound, part, nearest) for part in _ghost_images(target, axis, piece, fill))
 
 
 def _within(target: Field, box: Box, limits: Box) -> Box:
@@ -259,13 +259,18 @@ def _check_depth(target: Field, axis: int, side: Side, fill: Fill) -> None:
         )
 
 
-def _ghost_images(target: Field, axis: int, box: Box, graph: KernelGraph) -> Iterator[Part]:
+def _ghost_images(target: Field, axis: int, box: Box, fill: Fill) -> Iterator[Part]:
     """A ghost box, cut at periodic images along the other axes if the condition depends on where the ghost is."""
-    depends = len(graph.params) > 1 or any(node.op == "index" for node in graph.nodes())
+    depends = any(isinstance(operand, Position | FaceArray) for operand in fill.operands)
+    depends |= any(node.op == "index" for node in fill.graph.nodes())
     if not depends or not any(target.periodic):
         yield Part.of(box)
         return
-    inside = Box(_put(box.lo, axis, target.points.lo[axis]), _put(box.hi, axis, target.points.lo[axis] + 1))
+    # Where along axes that are not periodic the ghost lies does not matter for which images it is in.
+    inside = Box(
+        tuple(b if p else a for a, b, p in zip(target.points.lo, box.lo, target.periodic, strict=True)),
+        tuple(b if p else a + 1 for a, b, p in zip(target.points.lo, box.hi, target.periodic, strict=True)),
+    )
     for t in target.grid.images(inside, target.points):
         shifted = target.points.shift(t)
         lo = tuple(

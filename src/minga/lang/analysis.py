@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from minga.lang.expr import Node
@@ -18,6 +20,7 @@ Reads = Mapping[int, frozenset[Access]]
 """What is read, by parameter number; parameters that are not read do not appear."""
 
 
+@functools.lru_cache(maxsize=1024)
 def reads(graph: KernelGraph) -> Reads:
     """All that one cell reads, seen through locals: a read at b in a local that is read at a counts at a + b."""
     used = _used_locals(graph)
@@ -25,7 +28,7 @@ def reads(graph: KernelGraph) -> Reads:
     for number in sorted(used):
         by_local[number] = _direct(graph, [graph.locals[number]], by_local)
     found = _direct(graph, _results(graph), by_local)
-    return {param: frozenset(accesses) for param, accesses in sorted(found.items())}
+    return MappingProxyType({param: frozenset(accesses) for param, accesses in sorted(found.items())})
 
 
 def offsets_of(graph: KernelGraph, param: int) -> frozenset[Offsets]:

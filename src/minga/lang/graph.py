@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -98,7 +99,12 @@ class KernelGraph:
 
     def digest(self) -> str:
         """SHA-256 of the meaning (the author's file and line do not count)."""
-        return hashlib.sha256(dump(self).encode()).hexdigest()
+        return _digest(self)
+
+
+@functools.lru_cache(maxsize=1024)
+def _digest(graph: KernelGraph) -> str:
+    return hashlib.sha256(dump(graph).encode()).hexdigest()
 
 
 def topological(roots: Iterable[Node]) -> Iterator[Node]:

@@ -1,17 +1,13 @@
-"""The case's table [grid], and checking a table against its schema."""
+"""The case's table [grid]."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from minga.errors import CaseError, suggest
+__all__ = ["GridSettings"]
 
-__all__ = ["GridSettings", "validated"]
-
-Schema = TypeVar("Schema", bound=BaseModel)
 Length = Annotated[int, Field(strict=True, gt=0)]
 
 
@@ -22,18 +18,3 @@ class GridSettings(BaseModel):
 
     shape: Annotated[tuple[Length, ...], Field(min_length=1, max_length=4)] | None = None
     boundary: Any = None
-
-
-def validated(schema: type[Schema], table: Mapping[str, Any], name: str) -> Schema:
-    """The table as the schema's object; the first mistake in it is a CaseError whose key begins with `name`."""
-    try:
-        return schema.model_validate(table)
-    except ValidationError as error:
-        mistake: Any = error.errors(include_url=False)[0]
-        key = ".".join(map(str, (name, *mistake["loc"])))
-        if mistake["type"] == "extra_forbidden":
-            close = suggest(str(mistake["loc"][-1]), schema.model_fields)
-            raise CaseError("unknown entry", key=key, suggestion=close) from None
-        if mistake["type"] == "missing":
-            raise CaseError("this entry is needed", key=key) from None
-        raise CaseError(f"{mistake['msg']}, found {mistake['input']!r}", key=key) from None

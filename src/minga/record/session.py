@@ -68,6 +68,7 @@ def execute(
     on_frame: Callable[[int, Arrays], None] | None = None,
     on_progress: Callable[[int, float], None] | None = None,
     stop: Callable[[], bool] | None = None,
+    cpus: Sequence[int] | None = None,
 ) -> Outcome:
     """Run a model on the ranks of ``comm``; collective.
 
@@ -83,44 +84,51 @@ def execute(
         Called on rank 0 now and then with the steps done and the seconds since the first.
     stop
         Asked on every rank now and then; where it says yes on any, all stop at the same step.
+    cpus
+        A logical processor for each thread to stay on; by default they move freely.
     """
     grids = dict.fromkeys((model.grid, *(item.grid for item in model.fields)))
-    engine = Engine(
-        {grid: parse_layout(settings.layout, grid.box, comm.size) for grid in grids},
-        comm=comm,
-        threads=settings.threads,
-        halo_depth=settings.halo_depth,
-        overlap=settings.overlap,
-    )
     started = time.perf_counter()
 
     def snapshot(step: int, engine: Engine) -> None:
-        arrays = {field.name: engine.gather(field) for field in fields}
-        if on_frame is not None and comm.rank == 0:
-            on_frame(step, {name: array for name, array in arrays.items() if array is not None})
+        nonlocal started
+        if on_frame is not None:
+            arrays = {field.name: engine.gather(field) for field in fields}
+            if comm.rank == 0:
+                on_frame(step, {name: array for name, array in arrays.items() if array is not None})
+        if step == 0:
+            started = time.perf_counter()  # until here kernels were compiled
 
     def progress(step: int, steps: int, engine: Engine) -> None:
         if on_progress is not None and comm.rank == 0:
             on_progress(step, time.perf_counter() - started)
 
-    result = drive(
-        model,
-        engine,
-        settings.steps,
-        every=settings.every,
-        on_snapshot=snapshot if on_frame is not None else None,
-        on_progress=progress,
-        stop=stop,
-    )
-    return Outcome(
-        steps=result.steps,
-        seconds=result.seconds,
-        cells_per_second=result.cells_per_second,
-        digest=state_digest(engine, fields),
-        observables=dict(result.observables),
-        stopped=result.steps < settings.steps,
-        ledger=comm.gather(ledger_entry(engine)) or [],
-    )
+    with Engine(
+        {grid: parse_layout(settings.layout, grid.box, comm.size) for grid in grids},
+        comm=comm,
+        threads=settings.threads,
+        halo_depth=settings.halo_depth,
+        overlap=settings.overlap,
+        cpus=cpus,
+    ) as engine:
+        result = drive(
+            model,
+            engine,
+            settings.steps,
+            every=settings.every,
+            on_snapshot=snapshot,
+            on_progress=progress,
+            stop=stop,
+        )
+        return Outcome(
+            steps=result.steps,
+            seconds=result.seconds,
+            cells_per_second=result.cells_per_second,
+            digest=state_digest(engine, fields),
+            observables=dict(result.observables),
+            stopped=result.steps < settings.steps,
+            ledger=comm.gather(ledger_entry(engine)) or [],
+        )
 
 
 def state_digest(engine: Engine, fields: Sequence[Field]) -> str:

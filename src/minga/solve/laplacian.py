@@ -119,6 +119,13 @@ def apply_laplacian(
 
 
 @kernel
+def times_volume(f: CellReader, result: CellReader, width: Readers) -> None:
+    """result = volume * f."""
+    here = (0,) * len(width)
+    result[here] = volume(width) * f[here]
+
+
+@kernel
 def subtract_laplacian(
     u: CellReader, f: CellReader, result: CellReader, low: Readers, high: Readers, width: Readers, *, shift: Node
 ) -> None:
@@ -212,6 +219,10 @@ class Laplacian:
         product = program.apply(apply_laplacian, source, target, self.low, self.high, self.width, shift=self.shift)
         assert isinstance(product, Register)
         return product
+
+    def right_side(self, program: Program, f: Field | Slot, target: Field | Slot) -> None:
+        """Record target = volume * f, the right side of A u = target when shift * u - Laplace u = f."""
+        program.apply(times_volume, f, target, self.width)
 
     def residual(self, program: Program, u: Field | Slot, f: Field | Slot, target: Field | Slot) -> None:
         """Record target = f - A u."""

@@ -24,6 +24,7 @@ _LONGEST_CELLS, _LONGEST_FIELD, _SHORTEST = 1100, 720, 40
 _LEFT, _RIGHT, _BELOW, _ABOVE, _BAR = 75, 120, 50, 35, 500
 _MOST_STRETCHED = 4.0
 _FEW_STATES = 16
+_STATE_COLOURS = ("#f7f5ef", "#3b7a4b", "#c8381e", "#1f3b57", "#e0a526", "#6a4c93")
 
 Values = NDArray[Any]
 
@@ -162,7 +163,9 @@ def _few_states(states: int, lowest: float) -> dict[str, Any]:
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
     colours: list[Any] = ["#f7f5ef", "#1f3b57"]
-    if states > 2:
+    if 2 < states <= len(_STATE_COLOURS):
+        colours = list(_STATE_COLOURS[:states])
+    elif states > 2:
         colours = [colours[0], *map(tuple, colormaps["turbo"](np.linspace(0.08, 0.92, states - 1)))]
     edges = np.arange(max(states, 2) + 1) + lowest - 0.5
     return {"cmap": ListedColormap(colours), "norm": BoundaryNorm(edges, max(states, 2))}

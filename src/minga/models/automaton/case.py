@@ -13,7 +13,8 @@ from minga.errors import CaseError
 from minga.models.automaton.initial import pattern_of
 from minga.models.automaton.model import automaton
 from minga.models.automaton.rules import FORMS, KEY
-from minga.models.settings import GridSettings, validated
+from minga.models.schema import validate
+from minga.models.settings import GridSettings
 
 __all__ = ["AutomatonSettings", "load"]
 
@@ -30,14 +31,14 @@ class AutomatonSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     rule: str | None = None
-    init: Any
+    init: Annotated[Any, Field(description='give a pattern, init = "pattern.rle", or a soup, init = {soup = 0.3}')]
     parameters: dict[str, bool | int | float] = Field(default_factory=dict)
     seed: Annotated[int, Field(ge=0, lt=2**64)] = 0
 
 
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
     """The model that the table [automaton] of a case describes."""
-    settings = validated(AutomatonSettings, section, "automaton")
+    settings = validate(AutomatonSettings, section, "automaton")
     if grid.shape is None:
         raise CaseError("an automaton needs the number of cells along each axis", key="grid.shape", remedy="[512, 512]")
     rule: str | None = settings.rule

@@ -1,0 +1,85 @@
+"""Measure, show a table, and store the numbers with a description of the machine.
+
+    python -m benchmarks                   everything, some minutes; stores benchmarks/results/core.json
+    python -m benchmarks --only jacobi     a part; stores only where --out says
+    python -m benchmarks --quick           small sizes and few repetitions: numbers that mean nothing
+    python -m benchmarks --table           the stored numbers as Markdown, without measuring
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.compilation import measure_compilation
+from benchmarks.functions import measure_functions, measure_random
+from benchmarks.machine import describe, load
+from benchmarks.overhead import measure_overhead
+from benchmarks.peers import library
+from benchmarks.report import markdown, terminal
+from benchmarks.results import Found
+from benchmarks.solver import measure_solver
+from benchmarks.stencils import measure_jacobi, measure_life
+from benchmarks.timing import Effort
+from benchmarks.tti import measure_tti
+
+RESULTS = Path(__file__).parent / "results" / "core.json"
+ITEMS: dict[str, Callable[[Effort], Iterator[Found]]] = {
+    "jacobi": measure_jacobi,
+    "life": measure_life,
+    "tti": measure_tti,
+    "compile": measure_compilation,
+    "overhead": measure_overhead,
+    "random": measure_random,
+    "functions": measure_functions,
+    "solver": measure_solver,
+}
+
+
+def run(names: list[str], effort: Effort) -> dict[str, object]:
+    """Measure these items; what is stored."""
+    began = time.perf_counter()
+    if library() is None:
+        print("No gcc found: its loops are left out. Install gcc to compare.", file=sys.stderr)
+    machine = describe(effort)
+    results = []
+    for name in names:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        results += [found.as_json() for found in ITEMS[name](effort)]
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.perf_counter() - began, 1),
+        "quick": effort.quick,
+        "rounds": effort.rounds,
+        "machine": machine,
+        "load_at_the_end": load(),
+        "results": results,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure minga beside its peers")
+    parser.add_argument("--only", nargs="+", choices=ITEMS, default=list(ITEMS), metavar="NAME", help=", ".join(ITEMS))
+    parser.add_argument("--quick", action="store_true", help="small and few: only to see that everything runs")
+    parser.add_argument("--out", type=Path, help="the file to store (default: results/core.json, of a full run only)")
+    parser.add_argument("--table", action="store_true", help="print the stored numbers as Markdown")
+    options = parser.parse_args()
+    out = options.out or RESULTS
+    if options.table:
+        print(markdown(json.loads(out.read_text())), end="")
+        return 0
+    content = run(options.only, Effort.least() if options.quick else Effort())
+    terminal(content)
+    if options.out or (options.only == list(ITEMS) and not options.quick):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(content, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
