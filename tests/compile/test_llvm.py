@@ -12,6 +12,7 @@ from minga.compile.call import Call, run_kernel
 from minga.compile.exact import finish
 from minga.compile.llvm import compile_kernel, print_llvm, scratch_bytes, suggest_tile
 from minga.compile.numpy import BoundArray
+from minga.compile.schedule import may_repeat_cells
 from minga.compile.target import baseline_target, host_target
 from minga.errors import KernelError
 from minga.lang import functions as mg
@@ -50,6 +51,61 @@ def test_life_in_every_type(dtype: str) -> None:
         new[0, 0] = cast((alive == 3) | ((alive == 2) & (cell[0, 0] == 1)), dtype)
 
     assert_equal_bits(make_case(traced(rule, 2, [dtype, dtype]), (9, 131)))
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 200])
+def test_rows_of_bytes_end_in_overlapping_blocks(width: int) -> None:
+    @kernel
+    def step(cell: Any, new: Any) -> dict[str, Any]:
+        alive = sum(cast(cell[i, j], "u1") for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+        new[0, 0] = (alive == 3) | ((alive == 2) & cell[0, 0])
+        return {"alive": mg.count(cell[0, 0]), "first": mg.argmax(cell[0, 0])}
+
+    for reductions in (True, False):
+        graph = traced(step, 2, ["bool", "bool"])
+        if not reductions:
+            graph = dataclasses.replace(graph, reductions=())
+        assert may_repeat_cells(graph)
+        assert_equal_bits(make_case(graph, (3, width)))
+
+
+def test_a_cell_that_may_change_under_its_reader_is_computed_once() -> None:
+    """One array may be bound to two parameters where all reads are of the cell itself."""
+
+    @kernel
+    def count_up(u: Any, new: Any) -> None:
+        new[0] = u[0] + 1
+
+    @kernel
+    def beside(u: Any, new: Any) -> None:
+        new[0] = u[1] + 1
+
+    graph = traced(count_up, 1, ["u1", "u1"])
+    assert not may_repeat_cells(graph)
+    assert may_repeat_cells(traced(beside, 1, ["u1", "u1"]))
+    array = np.zeros(77, np.uint8)
+    both = [BoundArray(array, (0,)), BoundArray(array, (0,))]
+    for _ in range(3):
+        run_kernel(compile_kernel(graph), ((0,), (77,)), both)
+    assert (array == 3).all()
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4", "u1"])
+def test_one_array_for_two_parameters(dtype: str) -> None:
+    """All values of a cell are taken before its stores, whatever the compiler makes of the loop."""
+
+    @kernel
+    def rotate(a: Any, b: Any, x: Any, y: Any) -> None:
+        x[0] = b[0] + 1
+        y[0] = a[0] + 2
+
+    for length in (1, 7, 64, 131):
+        first, second = np.arange(length).astype(dtype), np.arange(length).astype(dtype)[::-1].copy()
+        expected = second + np.array(1, dtype), first + np.array(2, dtype)
+        bound = [BoundArray(item, (0,)) for item in (first, second, first, second)]
+        run_kernel(compile_kernel(traced(rotate, 1, [dtype] * 4)), ((0,), (length,)), bound)
+        assert (first == expected[0]).all()
+        assert (second == expected[1]).all()
 
 
 @pytest.mark.parametrize("tile", [(1, 1), (2, 7), (5, 64), (100, 100)])

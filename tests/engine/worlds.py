@@ -151,6 +151,13 @@ def mean(u):
 
 
 @mg.kernel
+def descend(u, new):
+    value = 0.5 * at(u) + 0.25 * (at(u, -1, -1) + at(u, 0, 1))
+    put(new, value)
+    return {"change": mg.sum(value - at(u)), "most": mg.max(value)}
+
+
+@mg.kernel
 def relax(u, new):
     value = total(faces(u)) * (1.0 / (2 * len(u.axes)))
     put(new, value)
@@ -412,11 +419,11 @@ def _apply(draw: Draw, world: World, program: Program) -> None:
     if "plate" in f:
         pool += ["on_plate"]
     if world.float_sums:
-        pool += ["mean"] * 6
+        pool += ["mean", "descend"] * 4
     name = draw(st.sampled_from(pool))
     two_slots = {
         "star": star, "box": box, "lopsided": lopsided, "far": far, "noise": noise, "indexed": indexed,
-        "placed": placed, "fluxes": fluxes, "crossed": crossed, "relax": relax,
+        "placed": placed, "fluxes": fluxes, "crossed": crossed, "relax": relax, "descend": descend,
     }  # fmt: skip
     if name in two_slots:
         source = _slot(draw, f[draw(st.sampled_from(["u", "v"]))])

@@ -7,19 +7,17 @@ the key, what was expected, and the line of the file or the option it came from.
 from __future__ import annotations
 
 import contextlib
-import copy
-import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minga.cli.inputs import absolute, keep
 from minga.cli.memory import check_fields, check_shape
 from minga.cli.settings import OutputSettings, RunSettings
 from minga.cli.toml import dump, line_of, parse_value
 from minga.errors import CaseError, LayoutError, MingaError, Where, suggest
-from minga.models.files import locate
 from minga.models.schema import validate
 
 if TYPE_CHECKING:
@@ -81,16 +79,14 @@ class Case:
         """Write the resolved case into the run's directory, with copies of the files that it names."""
         from minga.record.directory import disk_errors, write_whole
 
-        base = self.source.path.parent
-        table = copy.deepcopy(self.resolved(ranks))
+        table = self.resolved(ranks)
         with disk_errors(directory.inputs):
-            if _is_file(base, table["model"]) and str(table["model"]).endswith(".py"):
-                table["model"] = _keep(base, table["model"], directory)
-                table |= {section_name(table["model"]): table.pop(self.section, None)}
-            section = table.get(section_name(str(table["model"]))) or {}
-            for key, value in section.items():
-                if _is_file(base, value):
-                    section[key] = _keep(base, value, directory)
+            kept = {
+                k: keep(table[k], self.source.path.parent, directory.inputs)
+                for k in ("model", self.section)
+                if k in table
+            }
+        table |= kept
         shape = " x ".join(map(str, self.model.grid.shape))
         write_whole(directory.case, f"# The case as it was run, on a grid of {shape} cells.\n" + dump(table))
 
@@ -258,11 +254,7 @@ def _override(text: str) -> tuple[str, object]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise CaseError(f"expected KEY=VALUE, found {text!r}", key="--set", remedy="such as --set run.steps=10")
-    parsed = parse_value(value.strip())
-    if _is_file(Path(), parsed):
-        file, name = _split(str(parsed))
-        parsed = str(Path(file).resolve()) + name  # on a command line, files are relative to where the person is
-    return key.strip(), parsed
+    return key.strip(), absolute(parse_value(value.strip()))
 
 
 def _put(table: dict[str, Any], key: str, value: object, origin: str) -> None:
@@ -301,24 +293,3 @@ def _place(key: str, source: Source, origin: Mapping[str, str]) -> Where | str:
 def _short(path: Path) -> str:
     """A path as a person would type it here."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
-
-
-def _is_file(base: Path, value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) < 1000 and locate(_split(value)[0], base).is_file()
-
-
-def _split(value: str) -> tuple[str, str]:
-    """``file.py:name`` as the file and ``:name``."""
-    file, colon, name = value.rpartition(":")
-    return (file, colon + name) if file.endswith(".py") else (value, "")
-
-
-def _keep(base: Path, value: str, directory: RunDirectory) -> str:
-    """Copy an input file into the run's directory; how the case there names it."""
-    directory.inputs.mkdir(exist_ok=True)
-    file, name = _split(value)
-    source = locate(file, base)
-    target = directory.inputs / source.name
-    if not (target.exists() and target.samefile(source)):
-        shutil.copyfile(source, target)
-    return target.relative_to(directory.path).as_posix() + name

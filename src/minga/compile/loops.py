@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from minga.compile.abi import ACCUMULATOR_WORDS
 from minga.compile.frame import Frame
 from minga.compile.ir import Body
 from minga.compile.line import Access, Line
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
-from minga.compile.schedule import Schedule
+from minga.compile.schedule import Schedule, may_repeat_cells
 from minga.compile.scratch import Ring, Scratch, rings
 from minga.compile.text import Text
 from minga.lang.expr import Node
@@ -16,14 +18,19 @@ from minga.lang.types import is_float
 
 
 class Kernel:
-    """Prints one kernel function, and the functions that fold its reductions."""
+    """Prints one kernel function, and the functions that fold its reductions.
 
-    def __init__(self, graph: KernelGraph, plan: Schedule, *, reductions: bool) -> None:
+    lanes   bytes of the processor's vectors
+    blocks  cells that rows of so many cells are cut into, the last block overlapping the one before it
+    """
+
+    def __init__(self, graph: KernelGraph, plan: Schedule, *, reductions: bool, lanes: int = 16) -> None:
         self.graph = graph
         self.plan = plan
         self.reductions = graph.reductions if reductions else ()
         self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
         self.rings = rings(graph.ndim, graph.locals, self.roots)
+        self.blocks = [size for size in (64, 32, 16) if size <= lanes] if may_repeat_cells(graph) else []
         self.text = Text()
         self.frame = Frame(self.text, graph)
         self.accumulators = [self._accumulator(number) for number in range(len(self.reductions))]
@@ -103,19 +110,32 @@ class Kernel:
 
         rows: for each reduction its row, and the cell that is its place 0; None for the loop's own first cell.
         """
-        text, step, note = self.text, self.plan.step, ""
-        if self.plan.parallel:
-            line.note, note = text.parallel()
-        count = self._count(begin, end)
-        with text.loop("0", count, 1, note, down=self.plan.directions[line.inner] < 0) as turn:
-            line.cell = text.add(begin, text.mul(turn, step))
-            values = Body(text, line.leaf).all(self.roots)
-            stores = self.graph.stores
-            for store, value in zip(stores, values, strict=False):
-                self.frame.store(value, line.address(_access(store)), store.value.dtype, line.note)
-            for item, (row, origin), value in zip(self.reductions, rows, values[len(stores) :], strict=True):
-                place = turn if origin is None else text.sub(line.cell, origin)
-                self.frame.store(value, self.frame.element(row, item.value.dtype, place), item.value.dtype, line.note)
+        text, count = self.text, self._count(begin, end)
+        with ExitStack() as branches:
+            for block in self.blocks:
+                long = text.let(f"icmp sge i64 {count}, {block}")
+                with text.when(long), text.loop("0", count, block) as start:
+                    # The last block begins early enough to be whole: its first cells are computed twice.
+                    first = text.smaller(start, text.sub(count, block))
+                    line.note, note = text.parallel(unroll=False)
+                    with text.loop("0", str(block), 1, note) as lane:
+                        self._cell(line, begin, text.add(first, lane), rows)
+                branches.enter_context(text.when(text.let(f"xor i1 {long}, true")))
+            line.note, note = text.parallel() if self.plan.parallel else ("", "")
+            with text.loop("0", count, 1, note, down=self.plan.directions[line.inner] < 0) as turn:
+                self._cell(line, begin, turn, rows)
+
+    def _cell(self, line: Line, begin: str, turn: str, rows: list[tuple[str, str | None]]) -> None:
+        """The cell that the innermost loop visits as number `turn`: all its values first, then the stores."""
+        text = self.text
+        line.cell = text.add(begin, text.mul(turn, self.plan.step))
+        values = Body(text, line.leaf).all(self.roots)
+        stores = self.graph.stores
+        for store, value in zip(stores, values, strict=False):
+            self.frame.store(value, line.address(_access(store)), store.value.dtype, line.note)
+        for item, (row, origin), value in zip(self.reductions, rows, values[len(stores) :], strict=True):
+            place = turn if origin is None else text.sub(line.cell, origin)
+            self.frame.store(value, self.frame.element(row, item.value.dtype, place), item.value.dtype, line.note)
 
     def _count(self, begin: str, end: str) -> str:
         """Cells that the innermost loop visits; not positive if there is none."""

@@ -10,6 +10,7 @@ from minga.errors import KernelError
 from minga.lang.graph import KernelGraph, topological
 
 Offsets = tuple[int, ...]
+Access = tuple[int, Offsets, Offsets]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,23 @@ def schedule(graph: KernelGraph) -> Schedule:
     if order.kind == "lexicographic":
         return Schedule(axes, upwards, parallel=False)
     return _sweep(graph, order.directions)
+
+
+def may_repeat_cells(graph: KernelGraph) -> bool:
+    """Whether a cell may be computed twice in a row, and whether that is worth while: kernels of bytes.
+
+    Their vectors are long, so that what remains of a row after whole vectors may cost as much as the row. No parameter
+    that is stored may be read, nor share its array with one that is: parameters can share one where all reads are of
+    the cell itself.
+    """
+    accesses = [(cast(Access, node.data), node.dtype) for node in graph.nodes() if node.op == "read"]
+    if graph.order is not None or graph.locals or not graph.stores:
+        return False
+    types = {dtype for _, dtype in accesses} | {store.value.dtype for store in graph.stores}
+    if not types <= {"bool", "u1"}:
+        return False
+    elsewhere = {param for (param, strides, offsets), _ in accesses if any(offsets) or any(s != 1 for s in strides)}
+    return {param for (param, _, _), _ in accesses} <= elsewhere - graph.written
 
 
 def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:
@@ -89,7 +107,7 @@ def _refuse_in_place_neighbours(graph: KernelGraph) -> None:
                 f"{graph.name!r} stores {graph.params[param].name!r} and reads its neighbour {list(offsets)}, "
                 "which may be updated already",
                 where=graph.where,
-                remedy='store into another field, or give the kernel an order: "red-black", {"x": +1}, "lexicographic"',
+                remedy='store into another field, or say order="red-black", order={"x": +1} or order="lexicographic"',
             )
     if graph.locals and any(param in stored for param in _read_by_locals(graph)):
         raise KernelError(

@@ -19,6 +19,7 @@ class Target:
 
     fma       it multiplies and adds with one rounding (needed by `mg.fma` only)
     rounding  it has floor, ceil, trunc and rint as instructions (otherwise they are spelled out)
+    lanes     bytes of its vectors
     vector    bits of the vectors that LLVM should use; 0 leaves the choice to LLVM
     """
 
@@ -27,6 +28,7 @@ class Target:
     features: str
     fma: bool
     rounding: bool
+    lanes: int = 16
     vector: int = 0
 
     def machine(self) -> llvm.TargetMachine:
@@ -57,6 +59,7 @@ def host_target() -> Target:
         features.flatten() + (f",{_AVOID_GATHER}" if x86 else ""),
         fma=not x86 or bool(features.get("fma")),
         rounding=not x86 or bool(features.get("sse4.1")),
+        lanes=64 if features.get("avx512bw") else 32 if features.get("avx2") else 16,
     )
 
 
@@ -67,4 +70,4 @@ def baseline_target() -> Target:
 
 def v3_target() -> Target:
     """x86-64-v3: AVX2 and FMA, the processors since 2013-2015."""
-    return Target("x86_64-unknown-linux-gnu", "x86-64-v3", _AVOID_GATHER, fma=True, rounding=True)
+    return Target("x86_64-unknown-linux-gnu", "x86-64-v3", _AVOID_GATHER, fma=True, rounding=True, lanes=32)

@@ -107,12 +107,16 @@ class Text:
         self.emit(f"br label %{done}")
         self.start(done)
 
-    def parallel(self) -> tuple[str, str]:
-        """Metadata for an innermost loop whose iterations touch no common memory: (of its accesses, of its end)."""
+    def parallel(self, *, unroll: bool = True) -> tuple[str, str]:
+        """Metadata for an innermost loop whose iterations touch no common memory: (of its accesses, of its end).
+
+        `unroll=False` keeps a loop of known length whole until it has become vectors.
+        """
         group = self.note("distinct !{}")
         number = len(self.metadata)
         accesses = self.note("")
         self.metadata[number] = f'!{{!"llvm.loop.parallel_accesses", {group}}}'
         loop = self.note("")
-        self.metadata[int(loop[1:])] = f"distinct !{{{loop}, {accesses}}}"
+        whole = "" if unroll else ", " + self.note('!{!"llvm.loop.unroll.disable"}')
+        self.metadata[int(loop[1:])] = f"distinct !{{{loop}, {accesses}{whole}}}"
         return f", !llvm.access.group {group}", f", !llvm.loop {loop}"

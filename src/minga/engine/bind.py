@@ -15,7 +15,7 @@ from minga.compile.abi import offsets
 from minga.compile.llvm import Compiled, compile_kernel
 from minga.engine import command as cmd
 from minga.engine.comm import Channel, Comm
-from minga.engine.exchange import BoundExchange, bind_exchange, bind_move
+from minga.engine.exchange import BoundExchange, bind_exchange, bind_move, continuation
 from minga.engine.helpers import HelperKernels, helper_addresses
 from minga.engine.matching import check_layouts
 from minga.engine.program import REASONS, Apply, Call, Let, Move, Rotate, ScalarValue
@@ -44,6 +44,15 @@ class Label:
     position: int = -1
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Sent:
+    """Messages and bytes that leave this rank each time an exchange starts; `times` counts how often it did."""
+
+    times: np.ndarray
+    messages: int
+    bytes: int
+
+
 @dataclass(slots=True)
 class Binding:
     """A bound Program. `keep` holds every array whose address the commands contain."""
@@ -53,6 +62,7 @@ class Binding:
     reason: np.ndarray
     place: np.ndarray
     places: list[str]
+    sent: list[Sent]
     scratch_bytes: int
     keep: list[object]
     converges: bool
@@ -75,6 +85,7 @@ class Binder:
     open: list[Channel] = field(default_factory=list)
     stubs: list[tuple[Label, int, list[Channel]]] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
     reason: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     place: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     reductions: dict[int, BoundReductions] = field(default_factory=dict)
@@ -99,7 +110,15 @@ class Binder:
             self.emit(cmd.End(NOT_FINITE))
         commands = [make() for make in self.pending]
         return Binding(
-            commands, self.channels, self.reason, self.place, self.places, self.scratch, self.keep, self.converges
+            commands,
+            self.channels,
+            self.reason,
+            self.place,
+            self.places,
+            self.sent,
+            self.scratch,
+            self.keep,
+            self.converges,
         )
 
     # Emitting ------------------------------------------------------------------------------------------------------
@@ -162,12 +181,18 @@ class Binder:
             self.channels.append(bound.channel)
         return bound
 
+    def start(self, channel: Channel, messages: int, size: int) -> None:
+        """Start a channel, and count what it sends."""
+        sent = Sent(np.zeros(1, np.int64), messages, size)
+        self.sent.append(sent)
+        self.emit(cmd.Start(channel, self.address(sent.times)))
+
     def begin(self, exchange: Exchange) -> None:
         bound = self.exchange(exchange)
         for command in bound.pack:
             self.emit(command)
         if bound.remote:
-            self.emit(cmd.Start(bound.channel))
+            self.start(bound.channel, bound.messages, bound.bytes)
             self.open.append(bound.channel)
 
     def finish(self, exchange: Exchange) -> None:
@@ -186,7 +211,7 @@ class Binder:
         for command in bound.pack:
             self.emit(command)
         if bound.remote:
-            self.emit(cmd.Start(bound.channel))
+            self.start(bound.channel, bound.messages, bound.bytes)
         for command in bound.local:
             self.emit(command)
         if bound.remote:
@@ -269,6 +294,9 @@ class Binder:
         if apply.replicated:
             for part in select(Part.of(apply.region), apply.cells):
                 self.part(apply, None, part, addresses)
+            for slot in map(apply.slot, sorted(apply.graph.written)):
+                for command in continuation(slot, self.storage, self.helpers, self.keep):
+                    self.emit(command)
         else:
             for block in self.blocks(apply):
                 inner = inner_box(apply, block, self.storage, exchange)

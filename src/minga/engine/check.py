@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from minga.errors import ProgramError
-from minga.lang.analysis import reads
+from minga.lang.analysis import Access, reads
 from minga.lang.graph import KernelGraph, Order
 from minga.lang.kernel import FieldType, Kernel, check_graph
 from minga.space.boundary import SIDES
 from minga.space.box import Box
-from minga.space.field import Constant, Field, Slot
+from minga.space.field import MARGIN, Constant, Field, Slot
 from minga.space.grid import Grid
 from minga.space.region import Region
 
@@ -124,7 +124,10 @@ def _own_points(stored: Sequence[int], strides: Sequence[int], offsets: Sequence
 def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], region: Box) -> None:
     """Every read outside a field's points needs a boundary condition there, or a periodic axis."""
     for param, found in reads(graph).items():
-        if param >= len(slots) or slots[param].field.replicated:
+        if param >= len(slots):
+            continue
+        if slots[param].field.replicated:
+            _check_margin(kernel, graph, slots[param].field, found)
             continue
         target = slots[param].field
         for axis in range(target.grid.ndim):
@@ -141,6 +144,17 @@ def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], regio
                         remedy="give the field boundary=mg.fixed(...) or another condition, make the axis periodic, "
                         "or restrict the region",
                     )
+
+
+def _check_margin(kernel: Kernel, graph: KernelGraph, target: Field, found: Iterable[Access]) -> None:
+    """A field without all axes is continued a little beyond its ends: periodically, or by its last value."""
+    farthest = max(abs(offset) for _, offsets in found for offset in offsets)
+    if farthest > MARGIN:
+        raise ProgramError(
+            f"apply({kernel.name}): {target.name!r}, which lacks axes of its grid, is read {farthest} points away",
+            where=graph.where,
+            remedy=f"read it at most {MARGIN} points away, or give it all axes",
+        )
 
 
 def check_colours(kernel: Kernel, slots: Sequence[Slot], graph: KernelGraph) -> None:

@@ -42,9 +42,10 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin the messages of a channel (its buffers are packed)."""
+    """Begin the messages of a channel (its buffers are packed). `counter`: address of a word that counts it, or 0."""
 
     channel: Channel
+    counter: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from minga.engine.interpret import INTERRUPTED, interpret, new_ledger
 from minga.engine.native import NativeLoop, unsupported
 from minga.engine.program import REASONS, Call, Operation, Program, Repeat
 from minga.engine.schedule import Valid
-from minga.engine.storage import MARGIN, BlockArrays, Storage
+from minga.engine.storage import BlockArrays, Storage
 from minga.engine.workers import Workers
 from minga.errors import LayoutError, ProgramError
 from minga.space.box import Box
-from minga.space.field import Field, Register, Slot
+from minga.space.field import MARGIN, Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 
@@ -192,6 +192,9 @@ class Engine:
             code = prepared.native.run()
         else:
             code = interpret(prepared.binding.commands, self.comm, self.workers, self.booked, self.stop)
+        for sent in prepared.binding.sent:
+            self.messages += (int(sent.times[0]) * sent.messages, int(sent.times[0]) * sent.bytes)
+            sent.times[0] = 0
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         if code == NOT_FINITE:

@@ -15,7 +15,7 @@ from minga.engine.program import Move
 from minga.engine.schedule import Exchange
 from minga.engine.storage import BlockArrays, Storage
 from minga.space.box import Box
-from minga.space.field import Slot
+from minga.space.field import MARGIN, Slot
 from minga.space.transfer import Copy, RankTransfer, halo_transfer, move_transfer
 
 
@@ -27,14 +27,12 @@ class BoundExchange:
     pack: list[cmd.Command]
     local: list[cmd.Command]
     unpack: list[cmd.Command]
+    remote: bool
+    """Whether this rank sends or receives anything."""
     messages: int
+    """Messages and bytes that it sends."""
     bytes: int
     sent: dict[int, list[Box]] = field(default_factory=dict)
-
-    @property
-    def remote(self) -> bool:
-        """Whether this rank sends or receives anything."""
-        return bool(self.messages)
 
     def sent_from(self, block: int) -> list[Box]:
         """The boxes of a block that are sent to other ranks, largest first."""
@@ -133,10 +131,34 @@ def _bind(
         copy_commands(pack, helpers, keep, "pack"),
         copy_commands(local, helpers, keep, "copy"),
         copy_commands(unpack, helpers, keep, "unpack"),
-        len(sends) + len(receives),
+        bool(sends or receives),
+        len(sends),
         sum(b.nbytes for b in sends.values()),
         sent,
     )
+
+
+def continuation(slot: Slot, storage: Storage, helpers: HelperKernels, keep: list[object]) -> list[cmd.Command]:
+    """Continue a field that every rank holds whole beyond its ends, after it was stored: periodically or evenly."""
+    arrays, commands = storage.stored(slot.field).blocks[0], []
+    box = arrays.owned
+    for number, axis in enumerate(slot.field.axes):
+        low, high = box.lo[number], box.hi[number]
+        copies = []
+        for index in (*range(low - MARGIN, low), *range(high, high + MARGIN)):
+            inside = low + (index - low) % (high - low) if slot.field.periodic[axis] else min(max(index, low), high - 1)
+            size = np.dtype(slot.field.dtype).itemsize
+            source, target = _layer(box, number, inside), _layer(box, number, index)
+            copies.append(BoxCopy(_place(arrays, slot, source), _place(arrays, slot, target), source.shape, size))
+        commands += copy_commands(copies, helpers, keep, "continue")
+        box = _layer(box, number, low - MARGIN, high + MARGIN)
+    return commands
+
+
+def _layer(box: Box, axis: int, low: int, high: int | None = None) -> Box:
+    """A box cut or grown to some indices along an axis, to one by default."""
+    high = low + 1 if high is None else high
+    return Box((*box.lo[:axis], low, *box.lo[axis + 1 :]), (*box.hi[:axis], high, *box.hi[axis + 1 :]))
 
 
 def copy_commands(

@@ -69,6 +69,8 @@ def interpret(
                 category = command.category
             case Start():
                 command.channel.start()
+                if command.counter:
+                    _word(command.counter).value += 1
                 category = Category.SEND
             case Wait():
                 command.channel.wait()

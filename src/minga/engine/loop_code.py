@@ -322,6 +322,8 @@ def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code) -> Code:
                 stamp(word(4), polled)
             with case(OP_START):
                 checked(code.call(code.load(context + 8 * STARTALL), word(1), word(2), returns=32))
+                with code.when(word(3)):
+                    _add(code, word(3), 1)
                 stamp(Category.SEND)
             with case(OP_WAIT):
                 complete_requests()

@@ -158,7 +158,8 @@ class NativeLoop:
                 polls = self._poll_list(command.polls)
                 return words.OP_KERNEL, command.function, command.args, command.tiles, command.category, polls
             case Start():
-                return self._on_channel(words.OP_START, command.channel) or nothing
+                record = self._on_channel(words.OP_START, command.channel)
+                return nothing if record is None else (*record, command.counter)
             case Wait():
                 return self._on_channel(words.OP_WAIT, command.channel) or nothing
             case Allreduce():

@@ -26,13 +26,14 @@ from minga.engine.check import (
     written_field,
 )
 from minga.errors import ProgramError, suggest
+from minga.lang.analysis import reads
 from minga.lang.expr import Arithmetic, as_node, cast
 from minga.lang.graph import Interner, KernelGraph, Param, Store, topological
 from minga.lang.kernel import Kernel, ScalarType, Signature
 from minga.lang.trace import Trace, assemble
 from minga.lang.types import as_dtype
 from minga.space.box import Box
-from minga.space.field import Constant, Field, Register, Slot, coordinate_constant
+from minga.space.field import MARGIN, Constant, Field, Register, Slot, coordinate_constant
 from minga.space.grid import Grid
 from minga.space.region import WHOLE, Region
 
@@ -198,11 +199,12 @@ class Program:
         graph = kernel.graph(Signature(len(iterated), kinds, tuple(types), names))
         operands: list[Operand] = list(flat)
         written = written_field(graph, flat)
-        for param in graph.params[len(flat) :]:
-            axis = iterated[param.axes[0]]
+        for param, kind in enumerate(graph.params[len(flat) :], len(flat)):
+            axis = iterated[kind.axes[0]]
             centre = written.centre[axis] if written else 0
-            constant = coordinate_constant(grid, axis, centre)
-            operands.append(Constant(constant.name, param.axes, constant.origin, constant.array))
+            far = max((abs(o) for _, offsets in reads(graph).get(param, ()) for o in offsets), default=0)
+            constant = coordinate_constant(grid, axis, centre, max(MARGIN, far))
+            operands.append(Constant(constant.name, kind.axes, constant.origin, constant.array))
         space = iteration_points(kernel, graph, flat, grid, iterated)
         cells = (region if isinstance(region, Region) else Region(region)).within(space)
         where = cells.box

@@ -22,6 +22,9 @@ from minga.engine.helpers import (
     reduction_words,
 )
 from minga.engine.program import Apply
+from minga.engine.regions import lead_field, sums_floats
+from minga.errors import LayoutError
+from minga.lang.graph import RUN
 
 if TYPE_CHECKING:
     from minga.engine.bind import Binder
@@ -42,6 +45,7 @@ def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
     known = binder.reductions.get(id(apply.results))
     if known is not None:
         return known
+    _check_runs(binder, apply)
     alone = binder.comm.size == 1 or apply.replicated
     graph = apply.graph
     accumulators, combines, finishes = [], [], []
@@ -75,6 +79,22 @@ def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
     bound = binder.reductions[id(apply.results)] = BoundReductions(tuple(accumulators), commands, flag)
     binder.keep.append(apply)
     return bound
+
+
+def _check_runs(binder: Binder, apply: Apply) -> None:
+    """Sums of floats have the same bits on every layout that keeps runs of cells whole: LayoutError for others."""
+    if apply.replicated or not sums_floats(apply.graph):
+        return
+    grid = lead_field(apply).grid
+    layout = binder.storage.layout(grid)
+    if not layout.aligned(RUN):
+        cut = next(c for c in layout.cuts[-1] if c % RUN)
+        raise LayoutError(
+            f"apply({apply.label}) sums floats, which takes whole runs of {RUN} cells along {grid.axes[-1]!r}, but the "
+            f"layout cuts that axis at {cut}",
+            where=apply.graph.where or None,
+            remedy=f"cut other axes, or {grid.axes[-1]!r} at multiples of {RUN} (granule={RUN}, which is the default)",
+        )
 
 
 def _call(binder: Binder, function: int, args: np.ndarray) -> cmd.Command:

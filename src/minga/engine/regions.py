@@ -11,13 +11,14 @@ from minga.compile.lower import rewrite
 from minga.engine.program import Apply
 from minga.engine.reach import Ghosts
 from minga.engine.schedule import Stage
-from minga.engine.storage import MARGIN, Storage
+from minga.engine.storage import Storage
 from minga.errors import LayoutError
 from minga.lang.expr import Node
-from minga.lang.graph import KernelGraph, Store
+from minga.lang.graph import RUN, KernelGraph, Store
+from minga.lang.types import is_float
 from minga.space.boundary import SIDES, FaceArray, Fill, FillOperand, Position, Side, trace_fill
 from minga.space.box import Box, Point
-from minga.space.field import Constant, Field, Slot, coordinate_constant
+from minga.space.field import MARGIN, Constant, Field, Slot, coordinate_constant
 from minga.space.ownership import Ownership
 from minga.space.region import Region
 
@@ -63,7 +64,7 @@ def inner_box(apply: Apply, block: int, storage: Storage, exchange: object) -> B
     """What a split operation computes after its exchange has begun: the block without all that is sent from it."""
     if exchange is None:
         return None
-    inner = own_box(apply, block, storage)
+    own = inner = own_box(apply, block, storage)
     for box in exchange.sent_from(block):  # type: ignore[attr-defined]
         if inner.empty:
             break
@@ -76,7 +77,20 @@ def inner_box(apply: Apply, block: int, storage: Storage, exchange: object) -> B
             high = Box(inner.lo, _put(inner.hi, axis, overlap.lo[axis]))
             cuts += [low, high]
         inner = max(cuts, key=lambda cut: cut.size)
-    return inner
+    return _whole_runs(inner, own) if sums_floats(apply.graph) else inner
+
+
+def sums_floats(graph: KernelGraph) -> bool:
+    """Whether a kernel has a sum of floats, whose runs of cells along the innermost axis must not be cut."""
+    return any(r.kind == "sum" and is_float(r.value.dtype) for r in graph.reductions)
+
+
+def _whole_runs(inner: Box, own: Box) -> Box:
+    """The part of an inner box that can be summed apart from the rest of its block."""
+    lo, hi = inner.lo[-1], inner.hi[-1]
+    lo = lo if lo == own.lo[-1] else -(-lo // RUN) * RUN
+    hi = hi if hi == own.hi[-1] else hi // RUN * RUN
+    return Box((*inner.lo[:-1], lo), (*inner.hi[:-1], max(lo, hi)))
 
 
 def _put(values: Point, axis: int, value: int) -> Point:
@@ -139,7 +153,9 @@ def every_nth(graph: KernelGraph, stride: Sequence[int], phase: Sequence[int], s
         if node.op == "index":
             axis = node.data
             # The true index: the shift is part of it here, as the compiled kernel would add it to k.
-            return Node("index", "i8", data=axis) * stride[axis] + (phase[axis] + shift[axis] * (1 - stride[axis]))
+            count: Node = Node("index", "i8", data=axis) * stride[axis]
+            true: Node = count + (phase[axis] + shift[axis] * (1 - stride[axis]))
+            return true
         return node
 
     moved = rewrite(graph, rule)
@@ -210,7 +226,7 @@ def ghost_parts(target: Field, position: Box, ghosts: Ghosts) -> Iterator[tuple[
                 box = Box(_put(around.lo, axis, at), _put(around.hi, axis, at + 1))
                 if not wide.lo[axis] <= at < wide.hi[axis] or box.empty:
                     continue
-                bound = _with_constants(target, axis, fill)
+                bound = _with_constants(target, axis, fill, max(MARGIN, *ghosts.layers.lo, *ghosts.layers.hi))
                 for piece, nearest in _beside(target, axis, box, fill):
                     yield from ((bound, part, nearest) for part in _ghost_images(target, axis, piece, fill))
 
@@ -286,21 +302,21 @@ def _ghost_images(target: Field, axis: int, box: Box, fill: Fill) -> Iterator[Pa
             yield Part.of(piece, [-s for s in t])
 
 
-def _with_constants(target: Field, axis: int, fill: Fill) -> Fill:
+def _with_constants(target: Field, axis: int, fill: Fill, margin: int) -> Fill:
     """A fill whose descriptions of coordinates and face arrays became constants."""
     operands: list[FillOperand] = []
     for operand in fill.operands:
         match operand:
             case Position():
-                operands.append(coordinate_constant(target.grid, operand.axis, target.centre[operand.axis]))
+                operands.append(coordinate_constant(target.grid, operand.axis, target.centre[operand.axis], margin))
             case FaceArray():
-                operands.append(_face_constant(target, axis, operand))
+                operands.append(_face_constant(target, axis, operand, margin))
             case _:
                 operands.append(operand)
     return Fill(fill.graph, tuple(operands), fill.depth, fill.registers)
 
 
-def _face_constant(target: Field, axis: int, face: FaceArray) -> Constant:
+def _face_constant(target: Field, axis: int, face: FaceArray, margin: int) -> Constant:
     """A face's values, continued beyond its edges for corners."""
     expected = tuple(target.points.shape[a] for a in face.axes)
     if face.values.shape != expected:
@@ -308,5 +324,5 @@ def _face_constant(target: Field, axis: int, face: FaceArray) -> Constant:
             f"the boundary array of {target.name!r} along {target.grid.axes[axis]!r} has shape {face.values.shape}",
             remedy=f"give one value for each cell of the face: {expected}",
         )
-    origin = tuple(target.points.lo[a] - MARGIN for a in face.axes)
-    return Constant("@face", face.axes, origin, np.pad(face.values, MARGIN, mode="edge"))
+    origin = tuple(target.points.lo[a] - margin for a in face.axes)
+    return Constant("@face", face.axes, origin, np.pad(face.values, margin, mode="edge"))

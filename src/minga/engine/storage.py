@@ -12,15 +12,13 @@ from minga.engine.reach import Reach
 from minga.errors import ProgramError
 from minga.lang.types import DType
 from minga.space.box import Box
-from minga.space.field import Field, Register, Slot
+from minga.space.field import MARGIN, Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 from minga.space.ownership import Ownership
 
 LINE: Final = 64
 PAGE: Final = 4096
-MARGIN: Final = 16
-"""Points a replicated field is continued beyond its ends."""
 
 
 @dataclass(slots=True)

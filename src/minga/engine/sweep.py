@@ -25,6 +25,7 @@ from minga.engine.reduction import bind_reductions
 from minga.engine.regions import Part, lead_field
 from minga.errors import ProgramError
 from minga.lang.analysis import reads
+from minga.lang.graph import RUN
 from minga.space.box import Box
 from minga.space.field import Field, Slot
 from minga.space.layout import Layout
@@ -146,7 +147,11 @@ def cut_units(apply: Apply, lead: Field, layout: Layout, ranks: int) -> list[Uni
     extent = lead.points.shape[axis]
     cells = max(box.size for box in boxes)
     pieces = max(1, min(extent, cells // UNIT_CELLS, 4 * ranks))
-    edges = [lead.points.lo[axis] + extent * k // pieces for k in range(pieces + 1)]
+    # Along the innermost axis whole runs of cells stay together, so that sums of floats keep their bits.
+    step = RUN if axis == len(split) - 1 else 1
+    inside = {round((lead.points.lo[axis] + extent * k / pieces) / step) * step for k in range(1, pieces)}
+    ends = lead.points.lo[axis], lead.points.hi[axis]
+    edges = sorted({*ends, *(e for e in inside if ends[0] < e < ends[1])})
     units = []
     for block, box in enumerate(boxes):
         for low, high in itertools.pairwise(edges):
@@ -242,7 +247,7 @@ def _send(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upstrea
     binder.channels.append(channel)
     for command in copy_commands(packed, binder.helpers, binder.keep, "pack"):
         binder.emit(command)
-    binder.emit(cmd.Start(channel))
+    binder.start(channel, 1, buffer.nbytes)
     return channel
 
 
@@ -265,7 +270,7 @@ def _receive(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upst
     if not local:
         channel = binder.comm.channel([], [Envelope(source.owner, buffer)], tag)
         binder.channels.append(channel)
-        binder.emit(cmd.Start(channel))
+        binder.start(channel, 0, 0)
         binder.emit(cmd.Wait(channel))
     for command in copy_commands(unpacked, binder.helpers, binder.keep, "unpack"):
         binder.emit(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from minga.lang.types import DType, as_dtype
 from minga.space.boundary import Boundary, BoundaryLike, as_boundary
 from minga.space.box import Box
 from minga.space.grid import Grid
+
+MARGIN: Final = 16
+"""Points that what every rank holds whole (a field without all axes, coordinates) is continued beyond its ends."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,7 +209,7 @@ class Constant:
     array: np.ndarray
 
 
-def coordinate_constant(grid: Grid, axis: int, centre: int, margin: int = 16) -> Constant:
+def coordinate_constant(grid: Grid, axis: int, centre: int, margin: int = MARGIN) -> Constant:
     """Positions of points along an axis, continued evenly beyond both ends by `margin` points."""
     points = grid.faces(axis) if centre else grid.centres(axis)
     if centre and grid.periodic[axis]:

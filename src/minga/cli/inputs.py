@@ -1,0 +1,66 @@
+"""The files that a case names: found on the command line, and copied into a run's directory.
+
+A file is any word with an ending, wherever it stands in the model's settings, that names one: ``"glider.rle"``, or
+``"rules.py:fire"`` for something that is defined in one.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import itertools
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePath
+
+from minga.models.files import locate
+
+__all__ = ["absolute", "keep"]
+
+_LONGEST = 1000
+
+
+def absolute(value: object) -> object:
+    """A value from the command line, in which files are relative to where the person is."""
+
+    def resolve(file: str) -> str | None:
+        return str(Path(file).resolve()) if Path(file).is_file() else None
+
+    return _each_file(value, resolve)
+
+
+def keep(value: object, base: Path, folder: Path) -> object:
+    """A value of a case in ``base``, with copies of its files in ``folder`` and their names relative to its parent."""
+
+    def copy(file: str) -> str | None:
+        source = locate(file, base)
+        return _copy(source, folder).relative_to(folder.parent).as_posix() if source.is_file() else None
+
+    return _each_file(value, copy)
+
+
+def _each_file(value: object, change: Callable[[str], str | None]) -> object:
+    """A value with every word that may name a file changed, unless ``change`` says that it is none."""
+    if isinstance(value, Mapping):
+        return {key: _each_file(inner, change) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_each_file(inner, change) for inner in value]
+    if not isinstance(value, str) or len(value) > _LONGEST or "\n" in value:
+        return value
+    file, colon, name = value.rpartition(":")
+    if not file.endswith(".py"):
+        file, colon, name = value, "", ""
+    changed = change(file) if PurePath(file).suffix else None
+    return value if changed is None else changed + colon + name
+
+
+def _copy(source: Path, folder: Path) -> Path:
+    """The copy of a file; files of one name but other content get a number."""
+    folder.mkdir(exist_ok=True)
+    for number in itertools.count(1):
+        target = folder / (source.name if number == 1 else f"{source.stem}-{number}{source.suffix}")
+        if not target.exists():
+            shutil.copyfile(source, target)
+            return target
+        if filecmp.cmp(source, target, shallow=False):
+            return target
+    raise AssertionError("unreachable: numbers do not end")
