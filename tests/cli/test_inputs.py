@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, in_process
 
+from command_line import SMALL, in_process
 from minga.cli.inputs import absolute, keep
 
 

@@ -259,6 +259,12 @@ def unknown_axis(u, new):
 
 
 @mistake
+def index_in_a_local_at_neighbours(u, new):  # here: depends on mg.index or mg.random -> store it in a field
+    noise = cells.local(u[0, 0] + mg.index(0))
+    new[0, 0] = noise[0, 1]
+
+
+@mistake
 def axis_too_large(u, new):
     new[0, 0] = mg.index(2)  # here: no axis 2 in 2 dimensions -> 0 .. 1
 

@@ -108,6 +108,7 @@ class Engine:
         self.messages = np.zeros(2, np.int64)
         self.stop = np.zeros(1, np.int64)
         self._kernels: dict[tuple[str, bool], Compiled] = {}
+        self._programs: dict[str, Program] = {}
         self._prepared: dict[tuple[object, ...], _Prepared] = {}
         self._valid: Valid = {}
         self._tag = 0
@@ -207,6 +208,12 @@ class Engine:
 
     def prepare(self, program: Program, *, looped: bool = True) -> _Prepared:
         """Compile and bind a Program ahead of its run; all ranks call it together. `looped`: for times other than 1."""
+        known = self._programs.setdefault(program.name, program)
+        if known is not program and known.hidden and program.hidden:
+            raise ProgramError(
+                f"two Programs are called {program.name!r}, so the results of one would overwrite those of the other",
+                remedy='give each a name of its own: mg.Program("step")',
+            )
         operations: list[Operation] = program.operations
         if looped:
             operations = [Repeat(program.operations, TIMES, None)]

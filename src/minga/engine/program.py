@@ -157,6 +157,11 @@ class Program:
     def __post_init__(self) -> None:
         self._stack = [self.operations]
 
+    @property
+    def hidden(self) -> int:
+        """Registers the Program made for itself: results, conditions, expressions."""
+        return self._hidden
+
     def __repr__(self) -> str:
         return "\n".join([f"Program {self.name!r}", *_outline(self.operations, "  ")])
 

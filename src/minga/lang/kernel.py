@@ -11,7 +11,7 @@ from typing import Literal
 
 from minga.errors import KernelError, MingaError
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.graph import Interner, KernelGraph, Order, Param, Reduction, ReductionKind, Store
+from minga.lang.graph import Interner, KernelGraph, Order, Param, Reduction, ReductionKind, Store, topological
 from minga.lang.trace import Trace, assemble, tracing
 from minga.lang.types import DType, as_dtype, is_float, is_signed
 
@@ -245,17 +245,36 @@ def _finish(kernel: Kernel, trace: Trace, order: Order | None, result: object) -
 
 def check_graph(graph: KernelGraph) -> None:
     """What a traced kernel must satisfy as a whole."""
-    order = graph.order
-    if order is not None and order.kind == "red-black":
-        for node in graph.nodes():
-            if node.op == "read" and node.data[0] in graph.written:
-                _, _, offsets = node.data
-                if any(offsets) and sum(offsets) % 2 == 0:
-                    raise KernelError(
-                        f"red-black: {graph.params[node.data[0]].name}{list(offsets)} is a cell of the same colour",
-                        where=graph.where,
-                        remedy="cells of one colour must not read each other: drop diagonal reads or sweep in order",
-                    )
+    if graph.order is not None and graph.order.kind == "red-black":
+        _check_colours(graph)
+    _check_positions(graph)
+
+
+def _check_colours(graph: KernelGraph) -> None:
+    for node in graph.nodes():
+        if node.op == "read" and node.data[0] in graph.written:
+            _, _, offsets = node.data
+            if any(offsets) and sum(offsets) % 2 == 0:
+                raise KernelError(
+                    f"red-black: {graph.params[node.data[0]].name}{list(offsets)} is a cell of the same colour",
+                    where=graph.where,
+                    remedy="cells of one colour must not read each other: drop diagonal reads or sweep in order",
+                )
+
+
+def _check_positions(graph: KernelGraph) -> None:
+    """A local read at a neighbour is computed there, where an index beyond a periodic end is not true."""
+    depends: list[bool] = []
+    for local_ in graph.locals:
+        nodes = list(topological([local_]))
+        depends.append(any(n.op == "index" or (n.op == "local" and depends[n.data[0]]) for n in nodes))
+    for node in graph.nodes():
+        if node.op == "local" and any(node.data[1]) and depends[node.data[0]]:
+            raise KernelError(
+                f"kernel {graph.name!r}: a local that depends on mg.index or mg.random is read at {list(node.data[1])}",
+                where=graph.where,
+                remedy="store it in a field by a kernel of its own, and read that field at neighbours",
+            )
 
 
 def _reductions(kernel: Kernel, result: object) -> Sequence[tuple[str, Reduced]]:
