@@ -51,7 +51,10 @@ def test_python_blocks_run(block: Block, tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b.page == p for b in blocks("console"))], ids=lambda p: p.name)
+WITH_COMMANDS = [page for page in PAGES if any(block.page == page for block in blocks("console"))]
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
 def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     for block in blocks("toml"):
         saved = re.search(r"Saved as `([\w.-]+)`", page.read_text())

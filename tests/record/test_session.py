@@ -124,6 +124,7 @@ def test_the_ledger_has_every_rank() -> None:
     first, *others = mg.run_virtual(3, lambda comm: execute(life(), comm, Settings(5), model.fields))
     assert [entry["rank"] for entry in first.ledger] == [0, 1, 2]
     assert first.ledger[0]["seconds"]["compute"] > 0
+    assert first.ledger[0]["seconds"]["output"] >= 0
     assert all(outcome.ledger == [] for outcome in others)
 
 

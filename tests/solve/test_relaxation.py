@@ -123,8 +123,6 @@ def test_a_source_and_unequal_spacings(order: str, weight: float) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("ranks", "cut"), [(2, slabs), (3, slabs), (4, best_cartesian)])
 def test_the_same_bits_on_all_layouts(order: str, ranks: int, cut: Callable[..., Layout]) -> None:
-    if order == "lexicographic" and cut is not slabs:
-        cut = slabs
     grid, u, _ = plate(24)
     program = mg.Program("step")
     getattr(relaxation, order)(program, u)

@@ -30,7 +30,8 @@ Accumulators hold integers only, so that any order of combination gives the same
     float sum        SUM_LIMBS limbs of 32 bits held in int64 words, then counts of NaN, +inf and -inf
 
 Sortable key of a float: its bits as a signed integer s (f4 is first converted to f8, exactly); key = s if s >= 0 else
-s ^ INT64_MAX; a NaN has the key INT64_MAX (of max and of min alike). Integers and bools are their own keys; u8 has its top bit flipped.
+s ^ INT64_MAX; a NaN has the key INT64_MAX (of max and of min alike). Integers and bools are their own
+keys; u8 has its top bit flipped.
 KEY_EMPTY = INT64_MIN. The complement used by min is ~key (NaN: INT64_MAX again).
 Limb k of a float sum has the weight 2**(32 k - SUM_BIAS); a finite value m * 2**e is added as integers to the limbs its
 53-bit mantissa covers, negatives subtracted. Limbs never overflow: every addition changes a limb by less than 2**33 and

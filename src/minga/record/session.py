@@ -89,15 +89,19 @@ def execute(
     """
     grids = dict.fromkeys((model.grid, *(item.grid for item in model.fields)))
     started = time.perf_counter()
+    output = 0.0
 
     def snapshot(step: int, engine: Engine) -> None:
-        nonlocal started
+        nonlocal started, output
+        began = time.perf_counter()
         if on_frame is not None:
             arrays = {field.name: engine.gather(field) for field in fields}
             if comm.rank == 0:
                 on_frame(step, {name: array for name, array in arrays.items() if array is not None})
+        ended = time.perf_counter()
+        output += ended - began
         if step == 0:
-            started = time.perf_counter()  # until here kernels were compiled
+            started = ended  # until here kernels were compiled
 
     def progress(step: int, steps: int, engine: Engine) -> None:
         if on_progress is not None and comm.rank == 0:
@@ -127,7 +131,7 @@ def execute(
             digest=state_digest(engine, fields),
             observables=dict(result.observables),
             stopped=result.steps < settings.steps,
-            ledger=comm.gather(ledger_entry(engine)) or [],
+            ledger=comm.gather(ledger_entry(engine, output)) or [],
         )
 
 

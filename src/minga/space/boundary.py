@@ -6,6 +6,7 @@ wall vorticity or an electrode is written the same way as a mirror.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -217,6 +218,7 @@ class Fill:
     registers: bool
 
 
+@functools.lru_cache(maxsize=1024)
 def trace_fill(target: Field, axis: int, side: Side, layer: int) -> Fill | None:
     """The kernel of ghost layer `layer` beyond an end of `target`; None if nothing is said about that end."""
     condition = target.boundary.at(axis, side)
