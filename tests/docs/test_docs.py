@@ -50,10 +50,10 @@ def test_python_blocks_run(block: Block, tmp_path: Path) -> None:
     assert done.returncode == 0, f"{block}\n{done.stderr}"
 
 
-@pytest.mark.mpi
 WITH_COMMANDS = [page for page in PAGES if any(block.page == page for block in blocks("console"))]
 
 
+@pytest.mark.mpi
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
 def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     for block in blocks("toml"):
