@@ -63,10 +63,9 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     leader, follower = pty.openpty()
-    with os.fdopen(follower, "w") as stream:
-        with progress_display("life", 100, stream) as listener:
-            listener.progress(Progress(50, 100, 1.0, 2_000_000, 3))
-            listener.note("[a] note")
+    with os.fdopen(follower, "w") as stream, progress_display("life", 100, stream) as listener:
+        listener.progress(Progress(50, 100, 1.0, 2_000_000, 3))
+        listener.note("[a] note")
     shown = _all_of(leader)
     os.close(leader)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)

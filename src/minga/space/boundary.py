@@ -165,9 +165,12 @@ class Edge:
         return self._read(self.own, n)
 
     def field(self, other: Field) -> Inside:
-        """Another field on the same grid, read at the cells inside this edge."""
-        if other.grid.ndim != self.ndim or other.replicated:
-            raise author_error(f"edge.field({other.name!r})", "use a field of the same grid with all axes")
+        """Another field with the same points, read at the cells inside this edge (at corners: at the nearest there)."""
+        if other.grid != self.target.grid or other.points != self.target.points or other.replicated:
+            raise author_error(
+                f"edge.field({other.name!r}) beside {self.target.name!r}: they have different points",
+                "use a field on the same grid, with the same axes and centre",
+            )
         self.trace.params.append(Param(other.name, other.dtype, tuple(range(self.ndim))))
         self.fields.append(other)
         return Inside(self, len(self.trace.params) - 1)
