@@ -1,4 +1,4 @@
-"""`@kernel`: a small Python function of fields, run once with symbols to learn what it does to a cell."""
+"""Kernels: small Python functions of fields, run once with symbols to learn what they do to a cell."""
 
 from __future__ import annotations
 
@@ -93,23 +93,6 @@ class Kernel:
         if graph is None:
             graph = self._graphs[signature] = trace_kernel(self, signature)
         return graph
-
-
-def kernel(
-    function: Callable[..., object] | None = None,
-    *,
-    order: Mapping[str | int, int] | Literal["lexicographic", "red-black"] | None = None,
-    across: Literal["exact", "block"] = "exact",
-) -> Kernel | Callable[[Callable[..., object]], Kernel]:
-    """Make a kernel of a function of fields (positional parameters) and scalars (keyword-only parameters).
-
-    order   None: all cells at once, reads see old values. {"x": +1}: sweep along x, in place.
-            "lexicographic": every axis ascending, in place. "red-black": even cells, then odd cells, in place.
-    across  of ordered kernels: "exact" has the bits of one process; "block" lets each block use old halos.
-    """
-    if function is None:
-        return lambda f: Kernel(f, order=order, across=across)
-    return Kernel(function, order=order, across=across)
 
 
 def _parameters(function: Callable[..., object], where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
