@@ -1,9 +1,10 @@
 """Measure, show a table, and store the numbers with a description of the machine.
 
-    python -m benchmarks                   everything, some minutes; stores benchmarks/results/core.json
-    python -m benchmarks --only jacobi     a part; stores only where --out says
-    python -m benchmarks --quick           small sizes and few repetitions: numbers that mean nothing
-    python -m benchmarks --table           the stored numbers as Markdown, without measuring
+python -m benchmarks                   everything, some minutes; stores benchmarks/results/core.json, and puts the
+                                       table into docs/performance.md
+python -m benchmarks --only jacobi     a part; stores only where --out says
+python -m benchmarks --quick           small sizes and few repetitions: numbers that mean nothing
+python -m benchmarks --table           the stored numbers as Markdown, without measuring
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from benchmarks.functions import measure_functions, measure_random
 from benchmarks.machine import describe, load
 from benchmarks.overhead import measure_overhead
 from benchmarks.peers import library
-from benchmarks.report import markdown, terminal
+from benchmarks.report import markdown, terminal, update_page
 from benchmarks.results import Found
 from benchmarks.solver import measure_solver
 from benchmarks.stencils import measure_jacobi, measure_life
@@ -29,6 +30,7 @@ from benchmarks.timing import Effort
 from benchmarks.tti import measure_tti
 
 RESULTS = Path(__file__).parent / "results" / "core.json"
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 ITEMS: dict[str, Callable[[Effort], Iterator[Found]]] = {
     "jacobi": measure_jacobi,
     "life": measure_life,
@@ -75,9 +77,12 @@ def main() -> int:
         return 0
     content = run(options.only, Effort.least() if options.quick else Effort())
     terminal(content)
-    if options.out or (options.only == list(ITEMS) and not options.quick):
+    complete = options.only == list(ITEMS) and not options.quick
+    if options.out or complete:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(content, indent=1) + "\n")
+    if complete and not options.out:
+        update_page(PAGE, markdown(content))
     return 0
 
 

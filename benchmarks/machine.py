@@ -51,8 +51,8 @@ def bandwidth(effort: Effort) -> dict[str, float]:
     source, target = np.ones(size // 8), np.zeros(size // 8)
     rows = size // 8 // 1024
     ways = {
-        **{"memcpy": way for way in peer("peer_memcpy", [address(target, 0), address(source, 0), size]).values()},
-        **{"copy": way for way in peer("copy_f8", [address(source, 0), address(target, 0), rows, 1024, 1024]).values()},
+        **peer("peer_memcpy", [address(target, 0), address(source, 0), size], way="memcpy"),
+        **peer("copy_f8", [address(source, 0), address(target, 0), rows, 1024, 1024], way="copy"),
     }
     moved = {"memcpy": 2, "copy": 3}
     if not ways:

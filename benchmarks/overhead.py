@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,12 @@ LIMIT = 3.0
 def measure_overhead(effort: Effort) -> Iterator[Found]:
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory) / "tiny.json"
-        counts = {"--repetitions": 5, "--iterations": 10} if effort.quick else {"--repetitions": 300, "--iterations": 50}
-        status = tiny_iteration.launch(["--out", str(out), *(str(word) for pair in counts.items() for word in pair)])
+        counts = (
+            {"--repetitions": 5, "--iterations": 10} if effort.quick else {"--repetitions": 300, "--iterations": 50}
+        )
+        status = tiny_iteration.launch(
+            ["--out", str(out), *(str(word) for pair in counts.items() for word in pair)], subprocess.DEVNULL
+        )
         if status:
             raise RuntimeError(f"the ranks of the tiny iteration ended with status {status}")
         found = json.loads(out.read_text())

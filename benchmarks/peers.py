@@ -40,8 +40,8 @@ def compiler() -> str:
     return f"{version}, {' '.join(FLAGS)}"
 
 
-def peer(name: str, words: Sequence[int], keep: object = None) -> dict[str, Way]:
-    """{"gcc": calls of a function of peers.c with these words}, or nothing where there is no gcc.
+def peer(name: str, words: Sequence[int], keep: object = None, way: str = "gcc") -> dict[str, Way]:
+    """{way: calls of a function of peers.c with these words}, or nothing where there is no gcc.
 
     `keep` holds what the words point to.
     """
@@ -54,11 +54,11 @@ def peer(name: str, words: Sequence[int], keep: object = None) -> dict[str, Way]
     def run(times: int, keep: object = keep) -> None:
         loaded.repeat_peer(function, ctypes.c_void_p(args.ctypes.data), ctypes.c_long(times))
 
-    return {"gcc": run}
+    return {way: run}
 
 
 def kernel_way(call: Call) -> Way:
-    """A compiled kernel bound to its arrays; with gcc the loop over tiles and repetitions is native, as in the engine."""
+    """A compiled kernel bound to its arrays; where there is gcc, the loop over tiles is native, as in engines."""
     loaded = library()
 
     def interpreted(times: int) -> None:

@@ -73,4 +73,6 @@ def ratios(times: Times, *pairs: str) -> dict[str, dict[str, float]]:
 
 def at_least(found: Mapping[str, Mapping[str, float]], limits: Mapping[str, float]) -> tuple[Target, ...]:
     """Targets for those ratios that were measured."""
-    return tuple(Target(pair, found[pair]["median"], "at least", limit) for pair, limit in limits.items() if pair in found)
+    return tuple(
+        Target(pair, found[pair]["median"], "at least", limit) for pair, limit in limits.items() if pair in found
+    )

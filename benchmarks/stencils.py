@@ -59,15 +59,14 @@ def _stencil(name: str, kernel: mg.Kernel, dtype: str, size: int, effort: Effort
     call.run()
     own = new[1:-1, 1:-1].copy()
     new[1:-1, 1:-1] = 0
-    gcc, copy = peer(c_name, words, (u, new)), peer(f"copy_{dtype}", words, (u, new))
+    gcc, copy = peer(c_name, words, (u, new)), peer(f"copy_{dtype}", words, (u, new), "copy")
     equal = None
     for way in gcc.values():
         way(1)
         equal = bool((own == new[1:-1, 1:-1]).all())
     with mg.Engine(mg.Layout.single(box, 1), grid=mg.Grid((size, size))) as engine:
-        ways: dict[str, Way] = {"kernel": kernel_way(call), **gcc, "engine": _program(engine, kernel, dtype, start)}
-        ways |= {"copy": way for way in copy.values()}
-        times = measure(ways, effort)
+        program = _program(engine, kernel, dtype, start)
+        times = measure({"kernel": kernel_way(call), **gcc, "engine": program, **copy}, effort)
     itemsize = np.dtype(dtype).itemsize
     found = ratios(times, "kernel / gcc", "engine / gcc", "kernel / copy", "engine / copy")
     limits = {"kernel / copy": 0.9, "engine / copy": 0.9} if bound else {}

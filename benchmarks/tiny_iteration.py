@@ -209,12 +209,12 @@ def library() -> str:
     return str(MPI.Get_library_version()).splitlines()[0].strip("\x00 ")
 
 
-def launch(arguments: list[str]) -> int:
+def launch(arguments: list[str], output: int | None = None) -> int:
     """Start the ranks with the launcher that lies beside this Python, or else the first one on the path."""
     beside = Path(sys.prefix) / "bin" / "mpiexec"
     launcher = str(beside) if beside.exists() else "mpiexec"
     command = [launcher, "-n", str(RANKS), sys.executable, "-m", "benchmarks.tiny_iteration", "--rank", *arguments]
-    return subprocess.run(command, check=False, cwd=Path(__file__).parent.parent).returncode
+    return subprocess.run(command, check=False, cwd=Path(__file__).parent.parent, stdout=output).returncode
 
 
 def main() -> int:

@@ -24,7 +24,11 @@ SIZES = (128, 136)
 QUICK = 20
 HALO = 4
 RING_PLANES, RINGS, RING_ROW_EXTRA = 9, 4, 64
-TITLES = {"tti_full": "TTI, 64-point mixed derivatives", "tti_ten": "TTI, factorised", "tti_six": "TTI, factorised, 6 arrays"}
+TITLES = {
+    "tti_full": "TTI, 64-point mixed derivatives",
+    "tti_ten": "TTI, factorised",
+    "tti_six": "TTI, factorised, 6 arrays",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +117,20 @@ def _medium(name: str, shape: tuple[int, ...]) -> list[np.ndarray]:
     numbers = np.random.default_rng(2)
     axis = numbers.standard_normal((3, *shape), np.float32)
     axis /= np.sqrt((axis**2).sum(axis=0))
-    vpz2, epsilon, delta = (a + (b - a) * numbers.random(shape, np.float32) for a, b in ((0.02, 0.05), (0.1, 0.3), (0.0, 0.2)))
+    vpz2, epsilon, delta = (
+        a + (b - a) * numbers.random(shape, np.float32) for a, b in ((0.02, 0.05), (0.1, 0.3), (0.0, 0.2))
+    )
     if name == "tti_six":
         return [*axis, vpz2, epsilon, delta]
     ax, ay, az = axis
     directions = [ax * ax, ay * ay, az * az, 2 * ax * ay, 2 * ay * az, 2 * ax * az]
-    return [*directions, vpz2 * (1 + 2 * epsilon), vpz2, vpz2 * abs(epsilon - delta) * INVERSE_SIGMA, vpz2 * (1 + 2 * delta)]
+    return [
+        *directions,
+        vpz2 * (1 + 2 * epsilon),
+        vpz2,
+        vpz2 * abs(epsilon - delta) * INVERSE_SIGMA,
+        vpz2 * (1 + 2 * delta),
+    ]
 
 
 def _peer_words(name: str, data: Data, rows: int) -> tuple[list[int], object]:
@@ -142,10 +154,8 @@ def _program(engine: mg.Engine, name: str, data: Data) -> Way:
     p, q = (mg.Field(wave, grid, dtype="f4", slots=2, boundary=mg.fixed(0.0)) for wave in "pq")
     medium = [mg.Field(f"medium {number}", grid, dtype="f4") for number in range(len(data.coefficients))]
     kernel, counts = KERNELS[name]
-    arguments: list[mg.Field | list[mg.Field]] = []
-    left = list(medium)
-    for count in counts[4:]:
-        arguments.append(left.pop(0) if count == 1 else [left.pop(0) for _ in range(count)])
+    left = iter(medium)
+    arguments = [next(left) if count == 1 else [next(left) for _ in range(count)] for count in counts[4:]]
     step = mg.Program("step")
     step.apply(kernel, p, q, p.previous, q.previous, *arguments, **SCALARS[name])
     step.rotate(p, q)

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import minga.compile.llvm
+from minga import kernel
 from minga.compile.cache import SUFFIX, Cache, default_cache, object_key
 from minga.compile.call import run_kernel
 from minga.compile.llvm import Compiled, compile_kernel
 from minga.compile.numpy import BoundArray
 from minga.compile.target import baseline_target, host_target
-from minga.lang.kernel import kernel
 
 from .helpers import traced
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from minga import kernel
 from minga.compile.jit import assembly, object_code
 from minga.compile.llvm import print_llvm
 from minga.compile.target import Target, host_target
@@ -15,7 +16,6 @@ from minga.lang import functions as mg
 from minga.lang.cell import local
 from minga.lang.expr import cast, fused_multiply_add, unary_float
 from minga.lang.graph import KernelGraph
-from minga.lang.kernel import kernel
 
 from .helpers import targets, traced
 

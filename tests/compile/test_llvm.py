@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from minga import kernel
 from minga.compile.call import Call, run_kernel
 from minga.compile.exact import finish
 from minga.compile.llvm import compile_kernel, print_llvm, scratch_bytes, suggest_tile
@@ -18,7 +19,6 @@ from minga.errors import KernelError
 from minga.lang import functions as mg
 from minga.lang.cell import local
 from minga.lang.expr import cast, fused_multiply_add
-from minga.lang.kernel import kernel
 from minga.lang.types import DTYPES
 
 from .helpers import assert_equal_bits, make_case, oracle, random_array, same_bits, traced

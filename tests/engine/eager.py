@@ -76,7 +76,9 @@ class Plane:
         widths, last = grid.widths(axis), len(points) - 1
         inside = points[np.clip(index, 0, last)]
         return np.where(
-            index < 0, points[0] - widths[0] * -index, np.where(index > last, points[last] + widths[-1] * (index - last), inside)
+            index < 0,
+            points[0] - widths[0] * -index,
+            np.where(index > last, points[last] + widths[-1] * (index - last), inside),
         )
 
     def face(self, values: np.ndarray) -> np.ndarray:
@@ -361,7 +363,9 @@ def zero_gradient() -> Wall:
 
 
 def odd_about(value: float) -> Wall:
-    return Wall(mg.custom(lambda edge: 2 * value - edge[edge.layer - 1], "odd"), lambda p: 2 * value - p.inside(p.layer - 1))
+    return Wall(
+        mg.custom(lambda edge: 2 * value - edge[edge.layer - 1], "odd"), lambda p: 2 * value - p.inside(p.layer - 1)
+    )
 
 
 def beside(other: Field) -> Wall:

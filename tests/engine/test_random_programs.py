@@ -45,8 +45,12 @@ def on_engine(world: World, way: Way, comm: Comm) -> tuple[list[tuple[str, str]]
         for program in world.programs:
             outcome = engine.run(program, TIMES)
             outcomes.append((outcome.reason, outcome.place))
-        arrays = {f"{n}.{k}": engine.gather(item.slot(k)) for n, item in world.fields.items() for k in range(item.slots)}
-        registers = {name: engine.storage.register(name, engine.storage.dtypes[name])[0] for name in engine.storage.registers}
+        arrays = {
+            f"{n}.{k}": engine.gather(item.slot(k)) for n, item in world.fields.items() for k in range(item.slots)
+        }
+        registers = {
+            name: engine.storage.register(name, engine.storage.dtypes[name])[0] for name in engine.storage.registers
+        }
     return outcomes, arrays, registers
 
 

@@ -345,9 +345,7 @@ def worlds(draw: Draw, length: int = 6, float_sums: bool = False) -> World:
         make("plate", slots=2, on=mg.Box(tuple(lo), tuple(hi)))
         if not all(n >= 4 for n in fields["plate"].points.shape):
             box_ = mg.Box(tuple(lo), tuple(hi))
-            fields["plate"] = Field(
-                "plate", grid, slots=2, on=box_, boundary=world.wall(fixed_number(1))
-            )
+            fields["plate"] = Field("plate", grid, slots=2, on=box_, boundary=world.wall(fixed_number(1)))
     for number in range(draw(st.integers(1, 2))):
         world.programs.append(program(draw, world, f"program {number}", length))
     return world
@@ -368,13 +366,19 @@ def _slot(draw: Draw, item: Field, but: Sequence[Slot] = ()) -> Slot:
 
 def _operations(draw: Draw, world: World, program: Program, count: int, depth: int) -> None:
     for _ in range(count):
-        kind = draw(st.sampled_from(["apply"] * 8 + ["rotate"] * 2 + ["let", "call", "refresh"] + ["loop", "when"] * (depth < 2)))
+        kind = draw(
+            st.sampled_from(
+                ["apply"] * 8 + ["rotate"] * 2 + ["let", "call", "refresh"] + ["loop", "when"] * (depth < 2)
+            )
+        )
         if kind == "apply":
             _apply(draw, world, program)
         elif kind == "rotate":
-            program.rotate(*draw(st.sampled_from([("u",), ("v",), ("u", "v"), ("c",), ("k",)])).__class__(
-                world.fields[n] for n in draw(st.sampled_from([("u",), ("v",), ("u", "v"), ("c",), ("k",)]))
-            ))
+            program.rotate(
+                *draw(st.sampled_from([("u",), ("v",), ("u", "v"), ("c",), ("k",)])).__class__(
+                    world.fields[n] for n in draw(st.sampled_from([("u",), ("v",), ("u", "v"), ("c",), ("k",)]))
+                )
+            )
         elif kind == "let":
             edge, flag, _ = world.registers
             program.let(edge, edge * 0.5 + 0.25)
@@ -411,8 +415,32 @@ def _halve(item: Field) -> Callable[[Any], None]:
 
 def _apply(draw: Draw, world: World, program: Program) -> None:
     f = world.fields
-    pool = ["star", "box", "lopsided", "far", "blend", "life", "burn", "noise", "indexed", "placed", "fluxes", "crossed"]
-    pool += ["extremes", "sums", "relax", "counter", "gradient", "divergence", "smooth_faces", "several", "single", "reset"]
+    pool = [
+        "star",
+        "box",
+        "lopsided",
+        "far",
+        "blend",
+        "life",
+        "burn",
+        "noise",
+        "indexed",
+        "placed",
+        "fluxes",
+        "crossed",
+    ]
+    pool += [
+        "extremes",
+        "sums",
+        "relax",
+        "counter",
+        "gradient",
+        "divergence",
+        "smooth_faces",
+        "several",
+        "single",
+        "reset",
+    ]
     pool += ["checkered", "lexicographic", "down", "back"]
     if "row" in f:
         pool += ["profile", "along"]
@@ -432,7 +460,9 @@ def _apply(draw: Draw, world: World, program: Program) -> None:
     elif name == "blend":
         x, y = _slot(draw, f["v"]), _slot(draw, f["u"])
         edge = world.registers[0]
-        program.apply(blend, x, y, a=draw(st.sampled_from([0.25, edge, edge * 0.5])), region=_region(draw, world.grid.box))
+        program.apply(
+            blend, x, y, a=draw(st.sampled_from([0.25, edge, edge * 0.5])), region=_region(draw, world.grid.box)
+        )
     elif name in ("life", "burn"):
         source = _slot(draw, f["c"])
         program.apply({"life": life, "burn": burn}[name], source, _slot(draw, f["c"], [source]))

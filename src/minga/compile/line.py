@@ -58,8 +58,16 @@ class Line:
                 if axis != self.inner:
                     place = text.add(text.mul(self.outer[axis], stride), offset)
                     index = text.add(text.mul(place, self.frame.stride[number][axis]), index)
-            self._rows[key] = self.frame.element(self.frame.base[number], param.dtype, index)
+            self._rows[key] = self._opaque(self.frame.element(self.frame.base[number], param.dtype, index))
         return self._rows[key]
+
+    def _opaque(self, pointer: str) -> str:
+        """`pointer`, its making hidden from loop strength reduction.
+
+        That pass would try all ways to share parts of the rows' addresses, for seconds where there are many rows, and
+        find worse code. The intrinsic costs no instruction.
+        """
+        return self.text.let(f"call ptr @llvm.strip.invariant.group.p0(ptr {pointer})", "r")
 
     def address(self, access: Access) -> str:
         """Address of the element that the current cell accesses."""
@@ -75,7 +83,7 @@ class Line:
         key = (number, offsets[:-1])
         if key not in self._local_rows:
             place = [self.text.add(self.outer[axis], offset) for axis, offset in enumerate(offsets[:-1])]
-            self._local_rows[key] = self.scratch.row(number, place)
+            self._local_rows[key] = self._opaque(self.scratch.row(number, place))
         return self._local_rows[key]
 
     def local_address(self, number: int, offsets: Offsets) -> str:

@@ -83,12 +83,13 @@ class Binder:
     channels: list[Channel] = field(default_factory=list)
     exchanges: dict[int, BoundExchange] = field(default_factory=dict)
     open: list[Channel] = field(default_factory=list)
-    stubs: list[tuple[Label, int, list[Channel]]] = field(default_factory=list)
+    stubs: list[tuple[Label, int, list[Channel], list[BoundReductions]]] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     reason: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     place: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     reductions: dict[int, BoundReductions] = field(default_factory=dict)
+    begun: list[BoundReductions] = field(default_factory=list)
     scratch: int = 0
     converges: bool = False
     helpers: HelperKernels = field(default_factory=helper_addresses)
@@ -102,11 +103,13 @@ class Binder:
         self.emit(cmd.Set(self.address(self.reason), 0))
         self.items(schedule.items)
         self.emit(cmd.End(0))
-        for label, number, channels in self.stubs:
+        for label, number, channels, begun in self.stubs:
             self.mark(label)
             self.emit(cmd.Set(self.address(self.place), number))
             for channel in channels:
                 self.emit(cmd.Wait(channel))
+            for reductions in begun:
+                self.emit(reductions.combine)
             self.emit(cmd.End(NOT_FINITE))
         commands = [make() for make in self.pending]
         return Binding(
@@ -304,13 +307,16 @@ class Binder:
                     self.part(apply, block, part, addresses)
         if reductions is not None and last and apply.done:
             self.finish_reductions(apply, reductions)
+        elif reductions is not None and reductions not in self.begun:
+            self.begun.append(reductions)
 
     def finish_reductions(self, apply: Apply, reductions: BoundReductions) -> None:
         """Totals over workers and ranks, registers, and the way out if one is not finite."""
         for command in reductions.commands:
             self.emit(command)
+        self.begun = [other for other in self.begun if other is not reductions]
         label = Label()
-        self.stubs.append((label, len(self.places), list(self.open)))
+        self.stubs.append((label, len(self.places), list(self.open), self.begun))
         self.places.append(f"{apply.label}: {', '.join(r.name for r in apply.graph.reductions)}")
         self.jump_if(reductions.not_finite, True, label)
 

@@ -113,6 +113,7 @@ class Engine:
         self._valid: Valid = {}
         self._tag = 0
         self._generation = 0
+        self._calling: str | None = None
 
     # Values --------------------------------------------------------------------------------------------------------
     def set(self, item: Field | Slot, value: FieldValue) -> None:
@@ -208,8 +209,12 @@ class Engine:
 
     def prepare(self, program: Program, *, looped: bool = True) -> _Prepared:
         """Compile and bind a Program ahead of its run; all ranks call it together. `looped`: for times other than 1."""
-        known = self._programs.setdefault(program.name, program)
-        if known is not program and known.hidden and program.hidden:
+        if self._calling is not None:
+            raise ProgramError(
+                f"Program {program.name!r} is run from {self._calling!r}, which another Program calls",
+                remedy="record its operations in that Program, or run it when that Program is over",
+            )
+        if program.hidden and self._programs.setdefault(program.name, program) is not program:
             raise ProgramError(
                 f"two Programs are called {program.name!r}, so the results of one would overwrite those of the other",
                 remedy='give each a name of its own: mg.Program("step")',
@@ -254,7 +259,14 @@ class Engine:
         return self._prepare(program, operations, looped)
 
     def _python(self, call: Call) -> Callable[[], None]:
-        return lambda: call.function(self)
+        def function() -> None:
+            self._calling = call.label
+            try:
+                call.function(self)
+            finally:
+                self._calling = None
+
+        return function
 
     def _next_tag(self) -> int:
         self._tag += 1

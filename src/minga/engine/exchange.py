@@ -41,9 +41,14 @@ class BoundExchange:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One slot's part of a transfer: whence, whither, and the copies."""
+    """One slot's part of a transfer: whence, whither, and the copies.
+
+    Messages are packed from `source`; copies between blocks of one rank are done when messages are unpacked, from the
+    slot that is called `local` then.
+    """
 
     source: Slot
+    local: Slot
     target: Slot
     transfer: RankTransfer
 
@@ -59,7 +64,7 @@ def bind_exchange(
             item.grid, storage.layout(item.grid), comm.rank, reach.lo, reach.hi,
             centre=item.centre, on=item.on, faces_only=reach.star,
         )  # fmt: skip
-        legs.append(Leg(start, finish, transfer))
+        legs.append(Leg(start, finish, finish, transfer))
     return _bind(legs, storage, comm, tag, helpers, keep)
 
 
@@ -71,7 +76,7 @@ def bind_move(
     transfer = move_transfer(
         storage.layout(a.grid), storage.layout(b.grid), a.grid, comm.rank, centre=a.centre, on=a.on
     )
-    return _bind([Leg(move.source, move.target, transfer)], storage, comm, tag, helpers, keep)
+    return _bind([Leg(move.source, move.source, move.target, transfer)], storage, comm, tag, helpers, keep)
 
 
 def _bind(
@@ -89,17 +94,15 @@ def _bind(
     for leg in legs:
         size = np.dtype(leg.source.field.dtype).itemsize
         sources, targets = storage.stored(leg.source.field).blocks, storage.stored(leg.target.field).blocks
-        for copy in leg.transfer.local:
-            # Done at the finish, under the names of that time.
-            place = Slot(leg.source.field, leg.target.index) if leg.source.field is leg.target.field else leg.source
-            local.append(
-                BoxCopy(
-                    _place(sources[copy.source], place, copy.source_box),
-                    _place(targets[copy.target], leg.target, copy.target_box),
-                    copy.source_box.shape,
-                    size,
-                )
+        local += [
+            BoxCopy(
+                _place(sources[copy.source], leg.local, copy.source_box),
+                _place(targets[copy.target], leg.target, copy.target_box),
+                copy.source_box.shape,
+                size,
             )
+            for copy in leg.transfer.local
+        ]
         for message in leg.transfer.sends:
             for copy in message.copies:
                 sent.setdefault(copy.source, []).append(copy.source_box)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minga.engine.program import Let, Rotate
+from minga.engine.program import Apply, Let, Rotate
 from minga.engine.reach import stencil
 from minga.engine.regions import lead_field
 from minga.engine.schedule import Begin, Exchange, Finish, Item, Stage, Valid
-from minga.space.field import Slot
+from minga.space.field import Register, Slot
 
 
 def emit_exchange(missing: Valid, out: list[Item], overlap: bool) -> None:
     """Append an exchange; with overlap, start it inside the trailing operations that produce the data.
 
     Those are split: their shells are computed first, the messages leave, then their interiors. A stage can be split if
-    it is unordered, and if no stage behind it in the group reads what it stores at neighbours.
+    it is unordered, and if no stage behind it in the group reads what it stores at neighbours, or what it reduces.
     """
     slots = tuple(missing)
     reaches = tuple(missing.values())
@@ -78,4 +78,13 @@ def _splittable(stage: Stage, later: Sequence[Item], names: Sequence[Slot]) -> b
         stored = {item.apply.operands[p] for p in item.apply.graph.written}
         if any(not reach.empty for slot, reach in stencil(apply).items() if slot in stored):
             return False
+        # Nor may it use a number that is complete only after this interior.
+        if _registers(item.apply) & {register.key for register in apply.results}:
+            return False
     return True
+
+
+def _registers(apply: Apply) -> set[str]:
+    """The registers whose values an operation uses, by their names in graphs."""
+    given = {value.key for value in apply.scalars.values() if isinstance(value, Register)}
+    return given | {scalar.name for scalar in apply.graph.scalars}

@@ -30,11 +30,15 @@ if TYPE_CHECKING:
     from minga.engine.bind import Binder
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class BoundReductions:
-    """Where kernels accumulate, and what turns it into registers."""
+    """Where kernels accumulate, and what turns it into registers.
+
+    combine   adds up the workers' accumulators and leaves them empty; `commands` begin with it
+    """
 
     accumulators: tuple[int, ...]
+    combine: cmd.Command
     commands: list[cmd.Command]
     not_finite: np.ndarray
 
@@ -69,14 +73,13 @@ def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
             (extremes if reduction.kind in ("max", "min") else sums).extend(words)
         start += width
     flag = np.zeros(8, np.uint8)
-    commands: list[cmd.Command] = [
-        _call(binder, binder.helpers.combine_workers, combine_args(combines, binder.workers))
-    ]
+    combine = _call(binder, binder.helpers.combine_workers, combine_args(combines, binder.workers))
+    commands = [combine]
     if not alone:
         commands += _over_ranks(binder, totals, sums, extremes, places)
     commands.append(cmd.Set(binder.address(flag), 0))
     commands.append(_call(binder, binder.helpers.finish_reductions, finish_args(finishes, binder.address(flag))))
-    bound = binder.reductions[id(apply.results)] = BoundReductions(tuple(accumulators), commands, flag)
+    bound = binder.reductions[id(apply.results)] = BoundReductions(tuple(accumulators), combine, commands, flag)
     binder.keep.append(apply)
     return bound
 

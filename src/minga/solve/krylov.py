@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from minga.compile.explain import kernel
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.functions import sum as cell_sum
-from minga.lang.kernel import kernel
 from minga.space.boundary import BoundaryLike, fixed
 from minga.space.field import Field, Register, Slot
 

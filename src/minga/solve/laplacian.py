@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile.explain import kernel
 from minga.engine.program import Program
 from minga.errors import LayoutError, suggest
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.functions import sum as cell_sum
-from minga.lang.kernel import kernel
 from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
 
