@@ -123,9 +123,9 @@ def layers_read(apply: Apply, slot: Slot) -> Reach:
             last = max(s[axis] * (region.hi[axis] - 1) + o[axis] for s, o in found)
             lo[axis] = max(0, target.points.lo[axis] - first)
             hi[axis] = max(0, last + 1 - target.points.hi[axis])
-    aside = any(
-        (lo[a] > max(0, -o[a]) or hi[a] > max(0, o[a])) and any(o[b] for b in range(ndim) if b != a)
-        for _, o in found
-        for a in range(ndim)
-    )
-    return Reach(tuple(lo), tuple(hi), not aside and all(sum(map(bool, o)) <= 1 for _, o in found))
+    # Axes along which the cells computed go on beyond the field's.
+    further = [
+        lo[a] > max(0, *(-o[a] for _, o in found)) or hi[a] > max(0, *(o[a] for _, o in found)) for a in range(ndim)
+    ]
+    star = all(sum(bool(o[a]) or further[a] for a in range(ndim)) <= 1 for _, o in found)
+    return Reach(tuple(lo), tuple(hi), star)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from minga.compile.explain import Kernel, kernel
+from minga.engine.program import Program
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node
 from minga.solve.laplacian import Floats, Readers, Wall
+from minga.space.field import Field, Slot
 from minga.space.grid import Grid
 
 RESTRICTED: tuple[int, ...] = (-1, 0, 1, 2)
@@ -128,3 +131,49 @@ def prolongation(factors: tuple[int, ...]) -> Kernel:
             writer[child] = writer[child] + value(0, child, (), weights)
 
     return kernel(prolong)
+
+
+@dataclass(frozen=True, eq=False)
+class GridTransfer:
+    """Restriction to and interpolation from `coarse`, the grid `fine.coarsen(factors)`, recorded into Programs.
+
+    The layouts of the two grids must match: `layout.coarsen(factors)` of one whose cuts are multiples of the factors.
+    """
+
+    fine: Grid
+    coarse: Grid
+    factors: tuple[int, ...]
+    walls: tuple[tuple[Wall, Wall], ...]
+    name: str
+    down: tuple[Field, ...] = field(init=False)
+    up: tuple[Field, ...] = field(init=False)
+    constants: Mapping[Field, Floats] = field(init=False)
+
+    def __post_init__(self) -> None:
+        constants: dict[Field, Floats] = {}
+        down: list[Field] = []
+        up: list[Field] = []
+
+        def one_axis(kind: str, axis: int, values: Floats) -> Field:
+            item = Field(f"{self.name} {kind} {self.coarse.axes[axis]}", self.coarse, axes=(axis,))
+            constants[item] = values
+            return item
+
+        for axis in (a for a, f in enumerate(self.factors) if f == 2):
+            weights = axis_weights(self.fine, self.coarse, axis, self.walls[axis])
+            down += [one_axis(f"taken {o}", axis, w) for o, w in zip(RESTRICTED, weights.taken, strict=True)]
+            for bit, word in enumerate(("even", "odd")):
+                up.append(one_axis(f"{word} own", axis, weights.own[bit]))
+                up.append(one_axis(f"{word} aside", axis, weights.aside[bit]))
+        put = object.__setattr__
+        put(self, "down", tuple(down))
+        put(self, "up", tuple(up))
+        put(self, "constants", constants)
+
+    def restrict(self, program: Program, fine: Field | Slot, coarse: Field | Slot) -> None:
+        """Record coarse = P^T fine."""
+        program.apply(restriction(self.factors), fine, coarse, self.down)
+
+    def prolong(self, program: Program, coarse: Field | Slot, fine: Field | Slot) -> None:
+        """Record fine = fine + P coarse."""
+        program.apply(prolongation(self.factors), coarse, fine, self.up)
