@@ -120,7 +120,7 @@ def graphs(draw: st.DrawFn) -> KernelGraph:
             return cell
 
         leaves: list[Any] = [read(source) for source in sources] * 2
-        leaves += [lambda: s, lambda: mg.index(draw(st.integers(0, ndim - 1)))]
+        leaves += [lambda: s]
         numbers = st.sampled_from((0, 1, -1, 3, 0.5, -2.75, 1e30))
         leaves += [lambda: cast(draw(numbers), draw(st.sampled_from(("f4", "f8"))))]
         make = Expressions(draw, leaves)
@@ -128,6 +128,7 @@ def graphs(draw: st.DrawFn) -> KernelGraph:
             named = local(make.expression(depth - 1))
             leaves.append(lambda named=named: named[offsets(draw, ndim)])
             leaves.append(lambda named=named: named[offsets(draw, ndim)])
+        leaves.append(lambda: mg.index(draw(st.integers(0, ndim - 1))))
         for target in targets:
             own = target.strided(draw(st.sampled_from((1, 1, 2))))
             here = (0,) * ndim

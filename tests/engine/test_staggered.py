@@ -58,7 +58,7 @@ def test_a_staggered_flow(periodic: tuple[bool, bool], depth: int) -> None:
         mg.Field(name, grid, centre=centre, slots=2, boundary=walls[name].condition)
         for name, centre in (("p", ""), ("u", "x"), ("v", "y"))
     )
-    w = mg.Field("w", grid, centre="yx")
+    w = mg.Field("w", grid, centre=["y", "x"])
     program = Program("step")
     program.apply(gradient_x, p, u)
     program.apply(gradient_y, p, v)
@@ -176,7 +176,7 @@ def test_a_plane_in_three_dimensions() -> None:
         new[0, 0] = 0.5 * ground[0, 0] + 0.25 * (ground[0, -1] + ground[1, 1])
 
     grid = mg.Grid((4, 5, 6), periodic=(False, False, True))
-    u, ground = mg.Field("u", grid, slots=2), mg.Field("ground", grid, axes="yx", slots=2)
+    u, ground = mg.Field("u", grid, slots=2), mg.Field("ground", grid, axes=["y", "x"], slots=2)
     program = Program("step")
     program.apply(shine, u, ground, u.next)
     program.apply(erode, ground, ground.next)

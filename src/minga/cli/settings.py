@@ -24,7 +24,7 @@ class RunSettings(BaseModel):
     ] = None
     threads: Annotated[int, Field(ge=1, description="threads of each rank")] = 1
     overlap: Annotated[bool, Field(description="hide communication behind computation")] = True
-    halo_depth: Annotated[int, Field(ge=1, description="steps between two halo exchanges")] = 1
+    halo_depth: Annotated[int, Field(ge=1, le=32, description="steps between two halo exchanges, 1 to 32")] = 1
     layout: Annotated[str, Field(description='a word such as "slabs", "cartesian" or "cartesian:2x3"')] = "cartesian"
 
 

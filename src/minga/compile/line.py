@@ -91,6 +91,10 @@ class Line:
         row, place = self.local_row(number, offsets), self.text.add(self.cell, offsets[-1])
         return self.frame.element(row, self.frame.graph.locals[number].dtype, place)
 
+    def is_invariant(self, node: Node) -> bool:
+        """Whether a read has the same value for all cells of the line."""
+        return id(node) in self._invariant
+
     def leaf(self, node: Node) -> str:
         """The value of a read, local, index or scalar for the current cell."""
         if node.op == "scalar":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 
 from minga.compile.abi import ACCUMULATOR_WORDS
 from minga.compile.frame import Frame
@@ -12,16 +12,21 @@ from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
 from minga.compile.schedule import Schedule, may_repeat_cells
 from minga.compile.scratch import Ring, Scratch, rings
 from minga.compile.text import Text
+from minga.compile.vector import Lanes, widths
 from minga.lang.expr import Node
 from minga.lang.graph import RUN, KernelGraph, Reduction, Store, topological
 from minga.lang.types import is_float
+
+Places = Sequence[tuple[str, str | None]]
+"""For each reduction its row, and the cell that is its place 0; None for the innermost loop's own first cell."""
 
 
 class Kernel:
     """Prints one kernel function, and the functions that fold its reductions.
 
     lanes   bytes of the processor's vectors
-    blocks  cells that rows of so many cells are cut into, the last block overlapping the one before it
+    widths  cells that are printed as one vector (see vector.py)
+    repeat  cells may be computed twice
     """
 
     def __init__(self, graph: KernelGraph, plan: Schedule, *, reductions: bool, lanes: int = 16) -> None:
@@ -30,7 +35,8 @@ class Kernel:
         self.reductions = graph.reductions if reductions else ()
         self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
         self.rings = rings(graph.ndim, graph.locals, self.roots)
-        self.blocks = [size for size in (64, 32, 16) if size <= lanes] if may_repeat_cells(graph) else []
+        self.widths = widths(graph, plan, lanes)
+        self.repeat = may_repeat_cells(graph)
         self.text = Text()
         self.frame = Frame(self.text, graph)
         self.accumulators = [self._accumulator(number) for number in range(len(self.reductions))]
@@ -105,37 +111,52 @@ class Kernel:
             (value,) = Body(self.text, line.leaf).all([definition])
             self.frame.store(value, line.local_address(ring.number, here), ring.dtype, line.note)
 
-    def _cells(self, line: Line, begin: str, end: str, rows: list[tuple[str, str | None]]) -> None:
-        """The innermost loop from `begin` to before `end` (of a red-black kernel: every second cell).
-
-        rows: for each reduction its row, and the cell that is its place 0; None for the loop's own first cell.
-        """
+    def _cells(self, line: Line, begin: str, end: str, rows: Places) -> None:
+        """The innermost loop from `begin` to before `end` (of a red-black kernel: every second cell)."""
         text, count = self.text, self._count(begin, end)
-        with ExitStack() as branches:
-            for block in self.blocks:
-                long = text.let(f"icmp sge i64 {count}, {block}")
-                with text.when(long), text.loop("0", count, block) as start:
-                    # The last block begins early enough to be whole: its first cells are computed twice.
-                    first = text.smaller(start, text.sub(count, block))
-                    line.note, note = text.parallel(unroll=False)
-                    with text.loop("0", str(block), 1, note) as lane:
-                        self._cell(line, begin, text.add(first, lane), rows)
-                branches.enter_context(text.when(text.let(f"xor i1 {long}, true")))
-            line.note, note = text.parallel() if self.plan.parallel else ("", "")
-            with text.loop("0", count, 1, note, down=self.plan.directions[line.inner] < 0) as turn:
-                self._cell(line, begin, turn, rows)
+        done = "0"
+        for width in self.widths:
+            done = self._vectors(line, begin, count, done, rows, width)
+        line.note, note = text.parallel(vectors=not self.widths) if self.plan.parallel else ("", "")
+        with text.loop(done, count, 1, note, down=self.plan.directions[line.inner] < 0) as turn:
+            self._cell(line, begin, turn, rows)
 
-    def _cell(self, line: Line, begin: str, turn: str, rows: list[tuple[str, str | None]]) -> None:
+    def _vectors(self, line: Line, begin: str, count: str, done: str, rows: Places, width: int) -> str:
+        """Cells `done` and on of a line in vectors of `width`; returns how many cells are done then.
+
+        Where a cell may be computed twice, the last vector begins early enough to end with the line.
+        """
+        text = self.text
+        left = text.sub(count, done)
+        if self.repeat:
+            stop = text.let(f"select i1 {text.let(f'icmp sge i64 {left}, {width}')}, i64 {count}, i64 {done}")
+        else:
+            stop = text.add(done, text.let(f"and i64 {text.larger(left, '0')}, {-width}"))
+        with text.loop(done, stop, width) as start:
+            turn = text.smaller(start, text.sub(count, width)) if self.repeat else start
+            line.cell = text.add(begin, turn)
+            lanes = Lanes(line, width)
+            values = lanes.values(self.roots)
+            lanes.store([_access(store) for store in self.graph.stores], values[: len(self.graph.stores)])
+            for item, place, value in self._places(line, turn, rows, values):
+                lanes.store_at(place, value, item.value.dtype)
+        return stop
+
+    def _cell(self, line: Line, begin: str, turn: str, rows: Places) -> None:
         """The cell that the innermost loop visits as number `turn`: all its values first, then the stores."""
         text = self.text
         line.cell = text.add(begin, text.mul(turn, self.plan.step))
         values = Body(text, line.leaf).all(self.roots)
-        stores = self.graph.stores
-        for store, value in zip(stores, values, strict=False):
+        for store, value in zip(self.graph.stores, values, strict=False):
             self.frame.store(value, line.address(_access(store)), store.value.dtype, line.note)
-        for item, (row, origin), value in zip(self.reductions, rows, values[len(stores) :], strict=True):
-            place = turn if origin is None else text.sub(line.cell, origin)
-            self.frame.store(value, self.frame.element(row, item.value.dtype, place), item.value.dtype, line.note)
+        for item, place, value in self._places(line, turn, rows, values):
+            self.frame.store(value, place, item.value.dtype, line.note)
+
+    def _places(self, line: Line, turn: str, rows: Places, values: list[str]) -> Iterator[tuple[Reduction, str, str]]:
+        """For each reduction: where the current cell's value goes in its row, and that value."""
+        for item, (row, origin), value in zip(self.reductions, rows, values[len(self.graph.stores) :], strict=True):
+            place = turn if origin is None else self.text.sub(line.cell, origin)
+            yield item, self.frame.element(row, item.value.dtype, place), value
 
     def _count(self, begin: str, end: str) -> str:
         """Cells that the innermost loop visits; not positive if there is none."""

@@ -52,20 +52,16 @@ def schedule(graph: KernelGraph) -> Schedule:
 
 
 def may_repeat_cells(graph: KernelGraph) -> bool:
-    """Whether a cell may be computed twice in a row, and whether that is worth while: kernels of bytes.
+    """Whether it is harmless to compute a cell twice in a row.
 
-    Their vectors are long, so that what remains of a row after whole vectors may cost as much as the row. No parameter
-    that is stored may be read, nor share its array with one that is: parameters can share one where all reads are of
-    the cell itself.
+    No parameter that is stored may be read, nor share its array with one that is: parameters can share one where all
+    reads are of the cell itself.
     """
-    accesses = [(cast(Access, node.data), node.dtype) for node in graph.nodes() if node.op == "read"]
-    if graph.order is not None or graph.locals or not graph.stores:
+    if graph.order is not None:
         return False
-    types = {dtype for _, dtype in accesses} | {store.value.dtype for store in graph.stores}
-    if not types <= {"bool", "u1"}:
-        return False
-    elsewhere = {param for (param, strides, offsets), _ in accesses if any(offsets) or any(s != 1 for s in strides)}
-    return {param for (param, _, _), _ in accesses} <= elsewhere - graph.written
+    accesses = [cast(Access, node.data) for node in graph.nodes() if node.op == "read"]
+    elsewhere = {param for param, strides, offsets in accesses if any(offsets) or any(s != 1 for s in strides)}
+    return {param for param, _, _ in accesses} <= elsewhere - graph.written
 
 
 def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:

@@ -107,16 +107,19 @@ class Text:
         self.emit(f"br label %{done}")
         self.start(done)
 
-    def parallel(self, *, unroll: bool = True) -> tuple[str, str]:
+    def parallel(self, *, vectors: bool = True) -> tuple[str, str]:
         """Metadata for an innermost loop whose iterations touch no common memory: (of its accesses, of its end).
 
-        `unroll=False` keeps a loop of known length whole until it has become vectors.
+        `vectors=False` leaves the loop as it is: it does what little vectors have left.
         """
         group = self.note("distinct !{}")
         number = len(self.metadata)
         accesses = self.note("")
         self.metadata[number] = f'!{{!"llvm.loop.parallel_accesses", {group}}}'
         loop = self.note("")
-        whole = "" if unroll else ", " + self.note('!{!"llvm.loop.unroll.disable"}')
-        self.metadata[int(loop[1:])] = f"distinct !{{{loop}, {accesses}{whole}}}"
+        items = [loop, accesses]
+        if not vectors:
+            items.append(self.note('!{!"llvm.loop.vectorize.enable", i1 false}'))
+            items.append(self.note('!{!"llvm.loop.unroll.disable"}'))
+        self.metadata[int(loop[1:])] = f"distinct !{{{', '.join(items)}}}"
         return f", !llvm.access.group {group}", f", !llvm.loop {loop}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from minga.errors import ProgramError
-from minga.lang.analysis import Access, reads
+from minga.lang.analysis import reads
 from minga.lang.graph import KernelGraph, Order
 from minga.lang.kernel import FieldType, Kernel, check_graph
 from minga.space.boundary import SIDES
@@ -127,7 +127,7 @@ def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], regio
         if param >= len(slots):
             continue
         if slots[param].field.replicated:
-            _check_margin(kernel, graph, slots[param].field, found)
+            _check_margin(kernel, graph, param, slots[param].field, region)
             continue
         target = slots[param].field
         for axis in range(target.grid.ndim):
@@ -146,15 +146,40 @@ def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], regio
                     )
 
 
-def _check_margin(kernel: Kernel, graph: KernelGraph, target: Field, found: Iterable[Access]) -> None:
+def _check_margin(kernel: Kernel, graph: KernelGraph, param: int, target: Field, region: Box) -> None:
     """A field without all axes is continued a little beyond its ends: periodically, or by its last value."""
-    farthest = max(abs(offset) for _, offsets in found for offset in offsets)
+    if region.empty:
+        return
+    axes, bounds = graph.params[param].axes, target.bounds
+    farthest = 0
+    for strides, offsets in reads(graph)[param]:
+        for number, (axis, stride, offset) in enumerate(zip(axes, strides, offsets, strict=True)):
+            first, last = stride * region.lo[axis] + offset, stride * (region.hi[axis] - 1) + offset
+            farthest = max(farthest, abs(offset), bounds.lo[number] - first, last + 1 - bounds.hi[number])
     if farthest > MARGIN:
         raise ProgramError(
             f"apply({kernel.name}): {target.name!r}, which lacks axes of its grid, is read {farthest} points away",
             where=graph.where,
-            remedy=f"read it at most {MARGIN} points away, or give it all axes",
+            remedy=f"read it at most {MARGIN} points away and beyond its ends, or give it all axes",
         )
+
+
+def check_resolution(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], grid: Grid) -> None:
+    """Fields of several grids: what is accessed at stride s has s cells for each cell of the grid that is run over."""
+    accesses = [(param, strides) for param, found in reads(graph).items() for strides, _ in found]
+    accesses += [(store.param, store.strides) for store in graph.stores]
+    for param, strides in accesses:
+        if param >= len(slots) or slots[param].field.replicated:
+            continue
+        shape = slots[param].field.grid.shape
+        if tuple(-(-n // s) for n, s in zip(shape, strides, strict=True)) != grid.shape:
+            raise ProgramError(
+                f"apply({kernel.name}): {slots[param].field.name!r} of a grid of shape {shape} is accessed at stride "
+                f"{tuple(strides)}, and other fields have a grid of shape {grid.shape}",
+                where=graph.where,
+                remedy="at stride s a grid has s times as many cells (the last may lack some): use field.strided(s), "
+                "or fields of one grid",
+            )
 
 
 def check_colours(kernel: Kernel, slots: Sequence[Slot], graph: KernelGraph) -> None:

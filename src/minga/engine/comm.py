@@ -134,6 +134,9 @@ class VirtualComm:
         self.size = shared.size
         self.leads_node = rank == 0
 
+    def __repr__(self) -> str:
+        return f"VirtualComm(rank {self.rank} of {self.size})"
+
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
         return _VirtualChannel(self._shared, self.rank, tuple(sends), tuple(receives), tag)
 
@@ -253,6 +256,9 @@ class MPIComm:
     def _end_all(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         """Called for an exception that nobody caught: the other ranks would wait for this one for ever."""
         self.abort(error.with_traceback(trace))
+
+    def __repr__(self) -> str:
+        return f"MPIComm(rank {self.rank} of {self.size})"
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
         return MPIChannel(self._mpi, self.communicator, sends, receives, tag)

@@ -35,8 +35,8 @@ def start(model: Model, engine: Engine) -> None:
     engine.write(STEP, 0)
     for register, value in model.registers.items():
         engine.write(register, value)
-    for item in model.fields:
-        engine.set(item, model.initial.get(item.name, 0))
+    for slot, initial in model.start_values():
+        engine.set(slot, initial)
 
 
 def drive(
@@ -53,7 +53,8 @@ def drive(
 
     on_snapshot(step, engine) is called on every rank at step 0, every `every` steps and at the end; on_progress(step,
     steps, engine) about five times a second. `stop()` on any rank ends the run after the same step on all.
-    RunError if a value is not finite: the fields then still hold what was computed.
+    RunError if a reduction is not finite, or at a snapshot or the end a value of an output field: the snapshot is taken
+    before, and the fields still hold what was computed.
     """
     start(model, engine)
     engine.prepare(model.step, looped=False)
@@ -74,8 +75,10 @@ def drive(
         if not outcome.ok:
             break
         chunk, stopped = _agree(engine, _next_chunk(count, elapsed), stop is not None and stop())
-        if on_snapshot is not None and (done == steps or stopped or (every and done % every == 0)):
-            on_snapshot(done, engine)
+        if done == steps or stopped or (every and done % every == 0):
+            if on_snapshot is not None:
+                on_snapshot(done, engine)
+            check_finite(model, engine, done)
         if on_progress is not None:
             on_progress(done, steps, engine)
         if stopped:
@@ -90,6 +93,28 @@ def drive(
         )
     rate = model.grid.size * done / spent if spent > 0 else 0.0
     return Result(done, spent, outcome, observables, rate)
+
+
+def check_finite(model: Model, engine: Engine, step: int) -> None:
+    """RunError on every rank that names the first cell of an output field that is NaN or infinite, if there is one."""
+    fields = [item for item in map(model.field, model.output) if item.dtype in ("f4", "f8") and not item.replicated]
+    nowhere = np.iinfo(np.int64).max
+    first = np.full(max(1, len(fields)), nowhere, np.int64)
+    for number, item in enumerate(fields):
+        for box, values in engine.blocks(item):
+            bad = ~np.isfinite(values)
+            if bad.any():
+                local = np.unravel_index(int(np.argmax(bad)), values.shape)
+                index = [int(i) + low - start for i, low, start in zip(local, box.lo, item.bounds.lo, strict=True)]
+                first[number] = min(first[number], int(np.ravel_multi_index(index, item.bounds.shape)))
+    engine.comm.allreduce(first, "min")
+    for item, place in zip(fields, first.tolist(), strict=False):
+        if place != nowhere:
+            cell = tuple(int(i) + low for i, low in zip(np.unravel_index(place, item.bounds.shape), item.bounds.lo))
+            raise RunError(
+                f"field {item.name!r} is not finite at cell {cell} after step {step}",
+                remedy="use a smaller time step; the last frames show where it began",
+            )
 
 
 def observe(model: Model, engine: Engine) -> dict[str, Any]:

@@ -29,6 +29,9 @@ from minga.space.layout import Layout
 TIMES = Register("@times", "i8")
 """How often a Program is repeated by `Engine.run`."""
 
+MOST_DEEP = 32
+"""Deepest halo, in steps: a loop's body is bound that many times over."""
+
 FieldValue = np.ndarray | bool | int | float | Callable[[Box], np.ndarray]
 
 
@@ -86,8 +89,11 @@ class Engine:
         cpus: Sequence[int] | None = None,
     ) -> None:
         self.comm: Comm = comm or SerialComm()
-        if halo_depth < 1:
-            raise LayoutError(f"halo_depth is {halo_depth}", remedy="give 1 (an exchange a step) or more")
+        if not 1 <= halo_depth <= MOST_DEEP:
+            raise LayoutError(
+                f"halo_depth is {halo_depth}",
+                remedy=f"give 1 (an exchange a step) to {MOST_DEEP}; deeper ones compute too many cells twice",
+            )
         if isinstance(layouts, Layout):
             if grid is None:
                 raise LayoutError(

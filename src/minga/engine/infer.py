@@ -130,6 +130,8 @@ class _Pass:
         self.ensure(needs, out)
         for slot, beyond in ghosts.items():
             self.fill(slot, beyond, out)
+        for slot, reach in stencil(apply, exchanged=False).items():
+            self.widen(slot, reach)
         out.append(Stage(apply, extent))
         self.set({register.key for register in apply.results})
         for store in apply.graph.stores:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from minga.engine.engine import FieldValue
 from minga.engine.program import Program
 from minga.errors import ProgramError
-from minga.space.field import Field, Register
+from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
 
 
@@ -17,7 +18,8 @@ class Model:
     """A simulation ready to run anywhere.
 
     step         one step; programs with mg.random() end it with P.let(mg.STEP, mg.STEP + 1)
-    initial      values of slot 0 by field name: a number, a global array, or a function of a Box
+    initial      values by field, slot (u.previous), or field name: a number, a global array, or a function of a Box;
+                 0 where nothing is said
     output       names of the fields that snapshots hold (default: all with all axes)
     observe      a Program whose registers are the observables
     observables  registers by the name people see; several of them (a histogram) become a list
@@ -28,7 +30,7 @@ class Model:
     grid: Grid
     fields: tuple[Field, ...]
     step: Program
-    initial: Mapping[str, FieldValue] = field(default_factory=dict)
+    initial: Mapping[Any, FieldValue] = field(default_factory=dict)
     output: tuple[str, ...] = ()
     observe: Program | None = None
     observables: Mapping[str, Register | tuple[Register, ...]] = field(default_factory=dict)
@@ -37,14 +39,33 @@ class Model:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if isinstance(self.fields, Field):
+            raise ProgramError(
+                f"model {self.name!r}: fields is one field", remedy=f"give a tuple: ({self.fields.name},)"
+            )
         names = [f.name for f in self.fields]
-        for name in (*self.initial, *self.output):
-            if name not in names:
+        for name in names:
+            if names.count(name) > 1:
+                raise ProgramError(f"model {self.name!r} has two fields {name!r}", remedy="give each a name of its own")
+        for key in self.initial:
+            item = self.field(key) if isinstance(key, str) else key.field if isinstance(key, Slot) else key
+            if item not in self.fields:
                 raise ProgramError(
-                    f"model {self.name!r} has no field {name!r}", remedy=f"its fields are {', '.join(names)}"
+                    f"model {self.name!r}: initial values for {item!r}, which is none of its fields",
+                    remedy=f"its fields are {', '.join(names)}",
                 )
+        for name in self.output:
+            self.field(name)
         if not self.output:
             object.__setattr__(self, "output", tuple(f.name for f in self.fields if not f.replicated))
+
+    def start_values(self) -> list[tuple[Slot, FieldValue]]:
+        """What every slot of every field holds at the start."""
+        values: dict[Slot, FieldValue] = {item.slot(k): 0 for item in self.fields for k in range(item.slots)}
+        for key, value in self.initial.items():
+            slot = key if isinstance(key, Slot) else (self.field(key) if isinstance(key, str) else key).now
+            values[slot] = value
+        return list(values.items())
 
     def field(self, name: str) -> Field:
         """A field by name."""

@@ -18,6 +18,7 @@ from minga.engine.check import (
     check_aliases,
     check_colours,
     check_reach,
+    check_resolution,
     field_type,
     in_region,
     iterated_axes,
@@ -211,6 +212,11 @@ class Program:
             constant = coordinate_constant(grid, axis, centre, max(MARGIN, far))
             operands.append(Constant(constant.name, kind.axes, constant.origin, constant.array))
         space = iteration_points(kernel, graph, flat, grid, iterated)
+        if not isinstance(region, Box | Region | None):
+            raise ProgramError(
+                f"apply({kernel.name}): region is {type(region).__name__}",
+                remedy="pass mg.Box(lo, hi) or mg.Region(...)",
+            )
         cells = (region if isinstance(region, Region) else Region(region)).within(space)
         where = cells.box
         assert where is not None
@@ -219,6 +225,7 @@ class Program:
                 f"apply({kernel.name}): region {where} reaches beyond the points {space}",
                 remedy="choose a region inside the points of the stored field",
             )
+        check_resolution(kernel, graph, flat, grid)
         check_reach(kernel, graph, flat, where)
         results = tuple(self._result(kernel, r.name, r.dtype, into) for r in graph.reductions)
         graph, colours = in_region(kernel, graph, cells)
@@ -406,7 +413,9 @@ def _outline(operations: Sequence[Operation], indent: str) -> Iterator[str]:
         match operation:
             case Apply():
                 names = ", ".join(o.name if isinstance(o, Constant) else repr(o) for o in operation.operands)
-                yield f"{indent}apply {operation.label}({names}) on {operation.region}"
+                order = operation.graph.order
+                colour = ("red cells", "black cells")[operation.colour] if order and order.kind == "red-black" else ""
+                yield f"{indent}apply {operation.label}({names}) on {colour and colour + ' of '}{operation.region}"
             case Let():
                 yield f"{indent}{operation.label}"
             case Rotate():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minga.engine.program import Apply
-from minga.lang.analysis import reads
+from minga.lang.analysis import Access, reads
 from minga.space.boundary import SIDES, trace_fill
 from minga.space.field import Field, Slot
 
@@ -48,14 +48,20 @@ class Reach:
         return Reach(lo, hi, star)
 
 
-def stencil(apply: Apply) -> dict[Slot, Reach]:
-    """What an operation reads around the block it computes, by distributed slot."""
+def stencil(apply: Apply, *, exchanged: bool = True) -> dict[Slot, Reach]:
+    """What an operation reads around the block it computes, by distributed slot.
+
+    `exchanged`: without what a sweep gets from the blocks before it while it goes on.
+    """
     needs: dict[Slot, Reach] = {}
     for param, found in reads(apply.graph).items():
         slot = apply.operands[param]
         if not isinstance(slot, Slot) or slot.field.replicated:
             continue
         ndim = slot.field.grid.ndim
+        if exchanged:
+            own = ((1,) * ndim, (0,) * ndim)
+            found = frozenset(access for access in found if not _updated(apply, slot, access)) | {own}
         lo = tuple(max(0, *(-o[a] for _, o in found)) for a in range(ndim))
         # At stride s a block of cells [lo, hi) reads up to s * (hi - 1) + offset: s - 1 less than the fine block's end,
         # but where s does not divide the fine axis, its last block ends early.
@@ -64,6 +70,18 @@ def stencil(apply: Apply) -> dict[Slot, Reach]:
         star = all(sum(map(bool, o)) <= 1 for _, o in found)
         needs[slot] = needs.get(slot, Reach.none(ndim)).union(Reach(lo, hi, star))
     return needs
+
+
+def _updated(apply: Apply, slot: Slot, access: Access) -> bool:
+    """Whether an exact sweep reads there what it has updated already, which comes from the blocks before, not from an
+    exchange. (On a periodic axis the first cells read old values beyond the end.)"""
+    order, (_, offsets) = apply.graph.order, access
+    if order is None or order.kind == "red-black" or order.across != "exact":
+        return False
+    if all(apply.operands[param] != slot for param in apply.graph.written):
+        return False
+    first = next((o * d for o, d in zip(offsets, order.directions, strict=True) if o * d), 0)
+    return first < 0 and not any(o and p for o, p in zip(offsets, slot.field.periodic, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +120,8 @@ def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Re
                 others.update(o.now for o in fill.operands if isinstance(o, Field) and o is not target)
     wide = Reach(tuple(lo), tuple(hi), star)
     needs = dict.fromkeys(others, wide) | {slot: wide}
-    along = Reach(tuple(map(max, need.lo, layers.lo)), tuple(map(max, need.hi, layers.hi)), star)
+    # At corners a ghost cell is made of ghost cells of earlier axes, as far inside as it looks.
+    along = Reach(tuple(map(max, wide.lo, layers.lo)), tuple(map(max, wide.hi, layers.hi)), star)
     return needs, Ghosts(along, layers, frozenset(registers), frozenset(others))
 
 

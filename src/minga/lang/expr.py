@@ -166,6 +166,11 @@ class Arithmetic:
 
     # What an expression cannot do ----------------------------------------------------------------------------------
     def __bool__(self) -> bool:
+        if not as_node(self).reads_cells:
+            raise author_error(
+                "a register's value is not known while a Program is recorded, so Python cannot decide on it",
+                "use `with P.when(condition):` or `P.repeat(until=condition, limit=...)`",
+            )
         raise author_error(
             "a cell's value is not known while the kernel is traced, so Python cannot decide on it "
             "(if, while, and, or, not, min, max, chained comparisons)",
@@ -218,6 +223,11 @@ class Node(Arithmetic):
     args: tuple[Node, ...] = ()
     data: Any = None
     weak: bool = False
+
+    @property
+    def reads_cells(self) -> bool:
+        """Whether the value can differ from cell to cell."""
+        return self.op in ("read", "local", "index") or any(arg.reads_cells for arg in self.args)
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.dtype}{'' if self.data is None else f' {self.data}'}>"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from minga.errors import LayoutError
+from minga.errors import LayoutError, MingaError
 from minga.lang.expr import Arithmetic, Node, as_node, author_error, cast
 from minga.lang.graph import Interner, KernelGraph, Param, Store
 from minga.lang.trace import Trace, assemble, tracing
@@ -60,6 +60,11 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
     if value is None:
         return Boundary((none,) * grid.ndim)
     if isinstance(value, Condition):
+        if all(grid.periodic):
+            raise LayoutError(
+                f"field {name!r}: boundary={value!r}, but every axis of its grid is periodic and has no boundary",
+                remedy="leave boundary= out, or make the grid non-periodic along some axis",
+            )
         return Boundary(tuple(none if periodic else (value, value) for periodic in grid.periodic))
     if not isinstance(value, Mapping):
         raise LayoutError(
@@ -106,9 +111,9 @@ def zero_gradient() -> Condition:
     return Condition("zero_gradient()", lambda edge: edge[0])
 
 
-def custom(function: Callable[[Edge], object], name: str = "custom") -> Condition:
+def custom(function: Callable[[Edge], object], name: str | None = None) -> Condition:
     """A condition of your own: `function(edge)` returns the value of ghost cell `edge.layer`, from `edge[n]` inside."""
-    return Condition(name, function)
+    return Condition(name or f"custom({getattr(function, '__name__', 'function')})", function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +216,18 @@ class Inside:
         return self.edge._read(self.number, n)
 
 
+def _value(condition: Condition, edge: Edge, target: Field) -> object:
+    try:
+        return condition.value(edge)
+    except MingaError:
+        raise
+    except Exception as error:
+        raise LayoutError(
+            f"the boundary condition {condition.name} of field {target.name!r} fails: {type(error).__name__}: {error}",
+            remedy="fixed(f) calls f with one coordinate for each axis of the grid, custom(f) with the edge",
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Fill:
     """The traced condition of one layer of ghost cells: its graph, its parameters, how deep it looks inside."""
@@ -232,7 +249,7 @@ def trace_fill(target: Field, axis: int, side: Side, layer: int) -> Fill | None:
     trace.params.append(Param(target.name, target.dtype, tuple(range(ndim))))
     edge = Edge(trace, axis, side, layer, target)
     with tracing(trace):
-        value = cast(as_node(condition.value(edge)), target.dtype)
+        value = cast(as_node(_value(condition, edge, target)), target.dtype)
     share = Interner()
     store = Store(0, (1,) * ndim, (0,) * ndim, share(value))
     graph = assemble(f"{condition.name} of {target.name}", trace, (store,))

@@ -50,14 +50,14 @@ class Field:
         *,
         slots: int = 1,
         centre: Sequence[str | int] | str = (),
-        axes: Sequence[str | int] | None = None,
+        axes: Sequence[str | int] | str | None = None,
         on: Box | None = None,
         boundary: BoundaryLike = None,
         unit: str = "1",
         description: str = "",
     ) -> None:
         put = object.__setattr__
-        faces = {grid.axis(axis) for axis in ((centre,) if isinstance(centre, str) and centre else centre)}
+        faces = set(map(grid.axis, _names(centre)))
         put(self, "name", name)
         put(self, "grid", grid)
         try:
@@ -66,7 +66,7 @@ class Field:
             raise LayoutError(f"field {name!r}: {error}") from error
         put(self, "slots", slots)
         put(self, "centre", tuple(int(axis in faces) for axis in range(grid.ndim)))
-        put(self, "axes", tuple(range(grid.ndim)) if axes is None else tuple(sorted(grid.axis(a) for a in axes)))
+        put(self, "axes", tuple(range(grid.ndim)) if axes is None else tuple(sorted(map(grid.axis, _names(axes)))))
         put(self, "on", on)
         put(self, "boundary", as_boundary(boundary, grid, name))
         put(self, "unit", unit)
@@ -141,6 +141,11 @@ class Field:
             ]
         )
         return f"Field({self.name!r}, {self.dtype}, {'x'.join(map(str, self.bounds.shape))}{extra})"
+
+
+def _names(axes: Sequence[str | int] | str) -> Sequence[str | int]:
+    """Several axes, or the name of one."""
+    return ((axes,) if axes else ()) if isinstance(axes, str) else axes
 
 
 @dataclass(frozen=True, slots=True)

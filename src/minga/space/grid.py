@@ -285,6 +285,8 @@ class Grid:
 
 
 def _shape(shape: Sequence[int]) -> Point:
+    if isinstance(shape, int):
+        raise LayoutError(f"a grid's shape is a length for each axis; found {shape}", remedy=f"write ({shape},)")
     lengths = tuple(int(n) for n in shape)
     if not 1 <= len(lengths) <= _MAX_NDIM:
         raise LayoutError(f"a grid has 1 to {_MAX_NDIM} axes; found shape {lengths}")

@@ -7,12 +7,14 @@ What a case may write for `automaton.init` (paths: beside the case, or a file th
     [[0, 1, 0], [0, 0, 1], [1, 1, 1]]           a pattern written out
     {soup = 0.375, seed = 1}                    cells of state 1 with this probability; [0.3, 0.1]: of states 1 and 2
     {fill = 0.5}                                the same value everywhere
-    "file.py:name"                              a function of the cells' indices
+    "file.py:name"                              a function of the grid's shape and the cells' indices: name(shape, y, x)
     {u = ..., v = ...}                          one of these for each field
 """
 
 from __future__ import annotations
 
+import inspect
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -270,23 +272,101 @@ def _function(init: str, directory: Path) -> Callable[..., object] | None:
     names = run_file(locate(path, directory), KEY)
     if not colon or not callable(names.get(name)) or isinstance(names.get(name), Rule):
         functions = [key for key, value in names.items() if callable(value) and getattr(value, "__code__", None)]
-        raise CaseError(f"{path!r} has no function {name!r}", key=KEY, suggestion=suggest(name, functions))
+        raise CaseError(
+            f"{path!r} has no function {name!r}",
+            key=KEY,
+            suggestion=suggest(name, functions),
+            remedy=f"write def {name if name.isidentifier() else 'start'}(shape, *indices): ..., which returns states",
+        )
     found: Callable[..., object] = names[name]
     return found
 
 
 def _from_function(function: Callable[..., object], rule: Rule, start: Start) -> dict[str, Initial]:
-    """Each field from function(shape, *indices): indices are integer arrays, one an axis, that broadcast to the box."""
+    """Each field from function(shape, *indices): indices are integer arrays, one an axis, that broadcast to the box.
+
+    A few cells are asked for at once, so that a function that cannot work is found before anything starts.
+    """
 
     def field(name: str, dtype: DType) -> Initial:
         def values(box: Box) -> Array:
             indices = np.ogrid[tuple(slice(low, high) for low, high in zip(box.lo, box.hi, strict=True))]
-            result: Any = function(start.shape, *indices)
-            result = result if isinstance(result, Mapping) else {name: result} if len(rule.fields) == 1 else {}
-            if name not in result:
-                raise CaseError(f"{function.__name__} returns no values for field {name!r}", key=KEY)
-            return np.ascontiguousarray(np.broadcast_to(start.check(np.asarray(result[name]), dtype, name), box.shape))
+            try:
+                result = _of_field(_called(function, start.shape, indices), name, rule)
+                cells = start.check(_as_array(result, name), dtype, name)
+            except CaseError as error:
+                error.where = error.where or _place(function)
+                raise
+            try:
+                return np.ascontiguousarray(np.broadcast_to(cells, box.shape))
+            except ValueError as error:
+                raise CaseError(
+                    f"{_name(function)} returns values of shape {cells.shape} for the indices of {box.shape} cells",
+                    key=KEY,
+                    where=_place(function),
+                    remedy="compute with the indices, which are arrays of the cells that are asked for, not of the "
+                    "whole grid",
+                ) from error
 
         return values
 
-    return {name: field(name, dtype) for name, dtype in rule.fields.items()}
+    fields = {name: field(name, dtype) for name, dtype in rule.fields.items()}
+    few = Box.of(tuple(min(length, 2 + axis) for axis, length in enumerate(start.shape)))
+    for values in fields.values():
+        values(few)
+    return fields
+
+
+def _called(function: Callable[..., object], shape: tuple[int, ...], indices: Sequence[Array]) -> object:
+    """What the function returns; a CaseError at its line where it cannot be called so, or fails."""
+    try:
+        inspect.signature(function).bind(shape, *indices)
+    except TypeError as error:
+        arrays = f"{len(shape)} index array{'s' if len(shape) > 1 else ''}"
+        raise CaseError(
+            f"{_name(function)} cannot be called with the grid's shape and {arrays}: {error}",
+            key=KEY,
+            where=_place(function),
+            remedy=f"write def {_name(function)}(shape, {', '.join('wzyx'[-len(shape) :])}): ...",
+        ) from error
+    except ValueError:  # a function of C has no signature
+        pass
+    try:
+        return function(shape, *indices)
+    except CaseError:
+        raise
+    except Exception as error:
+        place = _place(function)
+        lines = [f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if place and f.filename == place[0]]
+        raise CaseError(
+            f"{_name(function)} raises {type(error).__name__}: {error}",
+            key=KEY,
+            where=(place[0], lines[-1]) if place and lines else place,
+            remedy="it is called with the grid's shape and an array of indices for each axis",
+        ) from error
+
+
+def _of_field(result: object, name: str, rule: Rule) -> object:
+    """The values of one field among what the function returned."""
+    if not isinstance(result, Mapping) and len(rule.fields) == 1:
+        return result
+    if not isinstance(result, Mapping) or name not in result:
+        names = ", ".join(f'"{field}": ...' for field in rule.fields)
+        raise CaseError(f"the function returns no values for field {name!r}", key=KEY, remedy=f"return {{{names}}}")
+    return result[name]
+
+
+def _as_array(values: object, name: str) -> Array:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise CaseError(f"the values of {name} are no array: {error}", key=KEY) from error
+
+
+def _name(function: Callable[..., object]) -> str:
+    return str(getattr(function, "__name__", "the function"))
+
+
+def _place(function: Callable[..., object]) -> tuple[str, int] | None:
+    code = getattr(function, "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code else None

@@ -1,0 +1,154 @@
+"""Several cells of a line at once, printed as vectors: for loops that LLVM's own vectoriser makes badly or not at all.
+
+That is so for reads and stores with a stride (grids of different resolution), which it takes apart into single numbers,
+and for what remains of a row after whole vectors of bytes. All else is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from minga.compile.ir import REGISTER, Body, memory_type
+from minga.compile.line import Access, Line, Offsets
+from minga.compile.schedule import Schedule, may_repeat_cells
+from minga.lang.expr import Node
+from minga.lang.graph import KernelGraph
+from minga.lang.types import DType, itemsize
+
+
+def widths(graph: KernelGraph, plan: Schedule, lanes: int) -> list[int]:
+    """Cells that are printed as one vector, wide ones first; none for a kernel that LLVM vectorises well.
+
+    lanes   bytes of the processor's vectors
+    """
+    inner = graph.ndim - 1
+    if not plan.parallel or plan.step != 1 or plan.axes[-1] != inner:
+        return []
+    touched = [graph.params[number].dtype for number, _, _ in _accesses(graph)]
+    if all(dtype in ("bool", "u1") for dtype in touched):
+        return [size for size in (64, 32, 16) if size <= lanes] if may_repeat_cells(graph) else []
+    if all(strides[-1] == 1 for number, strides, _ in _accesses(graph) if inner in graph.params[number].axes):
+        return []
+    return [max(2, lanes // max(map(itemsize, touched)))]
+
+
+def _accesses(graph: KernelGraph) -> Iterator[Access]:
+    for node in graph.nodes():
+        if node.op == "read":
+            yield cast(Access, node.data)
+    for store in graph.stores:
+        yield store.param, store.strides, store.offsets
+
+
+class Lanes:
+    """The `width` cells of a line from its current cell on, as vectors. The innermost axis is contiguous."""
+
+    def __init__(self, line: Line, width: int) -> None:
+        self.line = line
+        self.text = line.text
+        self.width = width
+
+    def values(self, roots: Sequence[Node]) -> list[str]:
+        """The vectors of several nodes."""
+        return Body(self.text, self._leaf, self.width).all(roots)
+
+    def _leaf(self, node: Node) -> str:
+        line, register = self.line, REGISTER[node.dtype]
+        if node.op == "index" and node.data == line.inner:
+            counted = ", ".join(f"i64 {lane}" for lane in range(self.width))
+            return self.text.let(f"add <{self.width} x i64> {self._splat('i64', line.leaf(node))}, <{counted}>")
+        if node.op in ("scalar", "index") or line.is_invariant(node):
+            return self._splat(register, line.leaf(node))
+        if node.op == "local":
+            return self.load(line.local_address(*cast(tuple[int, Offsets], node.data)), node.dtype)
+        access = cast(Access, node.data)
+        return self._strided(line.address(access), node.dtype, access[1][-1])
+
+    def _splat(self, kind: str, value: str) -> str:
+        """A vector of one value."""
+        vector = f"<{self.width} x {kind}>"
+        one = self.text.let(f"insertelement {vector} poison, {kind} {value}, i64 0")
+        return self.text.let(
+            f"shufflevector {vector} {one}, {vector} poison, <{self.width} x i32> zeroinitializer", "s"
+        )
+
+    # Memory --------------------------------------------------------------------------------------------------------
+    def load(self, pointer: str, dtype: DType) -> str:
+        """Neighbouring elements."""
+        kind = f"<{self.width} x {memory_type(dtype)}>"
+        return self._value(self.text.let(f"load {kind}, ptr {pointer}, align {itemsize(dtype)}", "l"), dtype)
+
+    def _value(self, loaded: str, dtype: DType) -> str:
+        if dtype != "bool":
+            return loaded
+        return self.text.let(f"trunc nuw <{self.width} x i8> {loaded} to <{self.width} x i1>", "b")
+
+    def _strided(self, pointer: str, dtype: DType, stride: int) -> str:
+        """Every stride-th element, the first at `pointer`; no byte behind the last is touched."""
+        if stride == 1:
+            return self.load(pointer, dtype)
+        of, width, align = memory_type(dtype), self.width, itemsize(dtype)
+        kind = f"<{width} x {of}>"
+        if stride == 2:
+            # Two vectors: elements 0 .. width - 1, and width - 1 .. 2 width - 2.
+            first = self.text.let(f"load {kind}, ptr {pointer}, align {align}", "l")
+            behind = self.line.frame.element(pointer, dtype, str(width - 1))
+            second = self.text.let(f"load {kind}, ptr {behind}, align {align}", "l")
+            places = [*range(0, width, 2), *range(width + 1, 2 * width, 2)]
+            return self._value(self._shuffle(kind, first, second, places), dtype)
+        result = "poison"
+        for lane in range(width):
+            place = self.line.frame.element(pointer, dtype, str(lane * stride))
+            one = self.text.let(f"load {of}, ptr {place}, align {align}", "l")
+            result = self.text.let(f"insertelement {kind} {result}, {of} {one}, i64 {lane}")
+        return self._value(result, dtype)
+
+    def _shuffle(self, kind: str, first: str, second: str, places: Sequence[int]) -> str:
+        mask = ", ".join(f"i32 {place}" for place in places)
+        return self.text.let(f"shufflevector {kind} {first}, {kind} {second}, <{len(places)} x i32> <{mask}>")
+
+    def store(self, accesses: Sequence[Access], values: Sequence[str]) -> None:
+        """Store one vector for each access; pairs that fill the gaps of each other's stride 2 go together."""
+        waiting = dict(zip(accesses, values, strict=True))
+        while waiting:
+            access = next(iter(waiting))
+            value = waiting.pop(access)
+            number, strides, offsets = access
+            dtype = self.line.frame.graph.params[number].dtype
+            partner = (number, strides, (*offsets[:-1], 1 - offsets[-1]))
+            if strides[-1] == 1:
+                self.store_at(self.line.address(access), value, dtype)
+            elif strides[-1] == 2 and partner in waiting:
+                low, high = value, waiting.pop(partner)
+                if offsets[-1] == 1:
+                    access, low, high = partner, high, low
+                self._interleave(self.line.address(access), low, high, dtype)
+            else:
+                self._scatter(self.line.address(access), value, dtype, strides[-1])
+
+    def store_at(self, pointer: str, value: str, dtype: DType) -> None:
+        """Neighbouring elements."""
+        self.text.emit(
+            f"store <{self.width} x {memory_type(dtype)}> {self._bytes(value, dtype)}, "
+            f"ptr {pointer}, align {itemsize(dtype)}"
+        )
+
+    def _bytes(self, value: str, dtype: DType) -> str:
+        if dtype != "bool":
+            return value
+        return self.text.let(f"zext <{self.width} x i1> {value} to <{self.width} x i8>", "b")
+
+    def _interleave(self, pointer: str, low: str, high: str, dtype: DType) -> None:
+        kind = f"<{self.width} x {memory_type(dtype)}>"
+        places = [lane + half * self.width for lane in range(self.width) for half in (0, 1)]
+        both = self._shuffle(kind, self._bytes(low, dtype), self._bytes(high, dtype), places)
+        twice = f"<{2 * self.width} x {memory_type(dtype)}>"
+        self.text.emit(f"store {twice} {both}, ptr {pointer}, align {itemsize(dtype)}")
+
+    def _scatter(self, pointer: str, value: str, dtype: DType, stride: int) -> None:
+        of, value = memory_type(dtype), self._bytes(value, dtype)
+        for lane in range(self.width):
+            one = self.text.let(f"extractelement <{self.width} x {of}> {value}, i64 {lane}")
+            place = self.line.frame.element(pointer, dtype, str(lane * stride))
+            self.text.emit(f"store {of} {one}, ptr {place}, align {itemsize(dtype)}")

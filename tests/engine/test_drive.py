@@ -1,0 +1,120 @@
+"""Driving models: starting values of every slot, the end of runs that go wrong, what a model refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.engine.comm import Comm
+from minga.space.cuts import slabs
+
+GRID = mg.Grid((12, 70), periodic=(True, False))
+
+
+@mg.kernel
+def wave(u: object, before: object, new: object, *, c2: float) -> None:
+    laplacian = u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0]
+    new[0, 0] = 2 * u[0, 0] - before[0, 0] + c2 * laplacian
+
+
+@mg.kernel
+def grow(u: object, new: object) -> None:
+    new[0, 0] = u[0, 0] * u[0, 0]
+
+
+def drive(model: mg.Model, ranks: int, steps: int, **options: object) -> tuple[np.ndarray, list[int]]:
+    seen: list[int] = []
+
+    def run(comm: Comm) -> np.ndarray | None:
+        with mg.Engine(slabs(model.grid.box, comm.size), grid=model.grid, comm=comm) as engine:
+            note = (lambda step, _: seen.append(step)) if comm.rank == 0 else None
+            mg.drive(model, engine, steps, on_snapshot=note, **options)
+            return engine.gather(model.fields[0])
+
+    whole = mg.run_virtual(ranks, run)[0]
+    assert whole is not None
+    return whole, seen
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_every_slot_has_its_start(ranks: int) -> None:
+    u = mg.Field("u", GRID, slots=3, boundary=mg.fixed(0.0))
+    step = mg.Program()
+    step.apply(wave, u.now, u.previous, u.next, c2=0.25)
+    step.rotate(u)
+    y, x = np.indices(GRID.shape)
+    start = np.sin(0.1 * x) + y
+    model = mg.Model(
+        "wave", GRID, (u,), step, initial={u: start, u.previous: lambda box: start[box.slices((0, 0))] - 0.5}
+    )
+    now, before = start, start - 0.5
+    for _ in range(4):
+        padded = np.pad(now, ((0, 0), (1, 1)))
+        laplacian = np.roll(now, 1, 0) + np.roll(now, -1, 0) + padded[:, :-2] + padded[:, 2:] - 4 * now
+        now, before = 2 * now - before + 0.25 * laplacian, now
+    assert np.array_equal(drive(model, ranks, 4)[0], now)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_value_that_is_not_finite_is_named(ranks: int) -> None:
+    u = mg.Field("u", GRID, slots=2)
+    step = mg.Program()
+    step.apply(grow, u, u.next)
+    step.rotate(u)
+    start = np.zeros(GRID.shape)
+    start[7, 66] = start[9, 2] = 1e200
+    model = mg.Model("growing", GRID, (u,), step, initial={"u": start})
+    with pytest.raises(mg.RunError, match=r"'u' is not finite at cell \(7, 66\) after step 2"):
+        drive(model, ranks, 6, every=2)
+
+
+def test_snapshots_come_at_their_steps() -> None:
+    u = mg.Field("u", GRID, slots=2)
+    step = mg.Program()
+    step.apply(grow, u, u.next)
+    step.rotate(u)
+    assert drive(mg.Model("still", GRID, (u,), step), 2, 10, every=4)[1] == [0, 4, 8, 10]
+
+
+def test_what_a_model_refuses() -> None:
+    u, v = mg.Field("u", GRID), mg.Field("v", GRID)
+    with pytest.raises(mg.ProgramError, match="two fields 'u'"):
+        mg.Model("m", GRID, (u, mg.Field("u", GRID)), mg.Program())
+    with pytest.raises(mg.ProgramError, match="fields is one field"):
+        mg.Model("m", GRID, u, mg.Program())  # type: ignore[arg-type]
+    with pytest.raises(mg.ProgramError, match="none of its fields"):
+        mg.Model("m", GRID, (u,), mg.Program(), initial={v: 1.0})
+    with pytest.raises(mg.ProgramError, match="no field 'w'"):
+        mg.Model("m", GRID, (u,), mg.Program(), output=("w",))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: mg.Grid(64), "a length for each axis"),
+        (
+            lambda: mg.Field("u", mg.Grid((4, 4), periodic=True), boundary=mg.fixed(1.0)),
+            "every axis of its grid is periodic",
+        ),
+        (lambda: mg.Program().apply(grow, *_two(), region=((0, 0), (2, 2))), "region is tuple"),
+        (lambda: mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID, halo_depth=500), "halo_depth is 500"),
+        (lambda: bool(mg.Register("r") < 1), "a register's value is not known"),
+        (lambda: _engine_with(mg.fixed(lambda a, b, c: 0.0)), "boundary condition fixed.* of field 'u' fails"),
+    ],
+)
+def test_mistakes_of_callers(wrong: object, message: str) -> None:
+    with pytest.raises(mg.MingaError, match=message):
+        wrong()  # type: ignore[operator]
+
+
+def _two() -> tuple[mg.Field, mg.Field]:
+    return mg.Field("u", GRID), mg.Field("v", GRID)
+
+
+def _engine_with(condition: object) -> None:
+    u = mg.Field("u", GRID, slots=3, boundary=condition)  # type: ignore[arg-type]
+    step = mg.Program()
+    step.apply(wave, u.now, u.previous, u.next, c2=0.25)
+    with mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID) as engine:
+        engine.run(step)
