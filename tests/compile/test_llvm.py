@@ -122,6 +122,51 @@ def test_four_dimensions_and_fields_with_fewer_axes() -> None:
     assert_equal_bits(make_case(traced(step, 4, axes), (2, 3, 2, 19)))
 
 
+@pytest.mark.parametrize("dtypes", [("f8", "f8"), ("f4", "f8"), ("bool", "i4"), ("u1", "u1"), ("bool", "bool")])
+@pytest.mark.parametrize("stride", [2, 3])
+def test_reads_with_a_stride(dtypes: tuple[str, str], stride: int) -> None:
+    @kernel
+    def coarsen(fine: Any, row: Any, coarse: Any, *, s: Any) -> dict[str, Any]:
+        own = fine.strided(stride)
+        total = sum(cast(own[i, j], "i4") for i in (0, 1) for j in (-1, 0, 3)) + cast(row[0], "i4") + mg.index(1)
+        coarse[0, 0] = cast(total + cast(s, "i4"), dtypes[1])
+        return {"sum": mg.sum(cast(own[0, 1], "f8")), "count": mg.count(own[0, 0] != own[1, 0])}
+
+    graph = traced(coarsen, 2, [dtypes[0], ("i2", (0,)), dtypes[1]], {"s": "f8"})
+    for width in (1, 3, 8, 13, 16, 35, 100):
+        assert_equal_bits(make_case(graph, (2, width)))
+
+
+def test_nothing_behind_a_field_is_read(tmp_path: Any) -> None:
+    """Rows end where memory ends: a vector that reached farther would stop the process."""
+
+    @kernel
+    def coarsen(fine: Any, coarse: Any) -> None:
+        coarse[0] = fine.strided(2)[0]
+
+    import mmap
+
+    page = mmap.PAGESIZE
+    graph = traced(coarsen, 1, ["f8", "f8"])
+    for cells in (1, 7, 64, 100):
+        with mmap.mmap(-1, 4 * page) as memory:
+            protect(memory, 2 * page, 2 * page)
+            room = np.frombuffer(memory, np.float64, 2 * page // 8)
+            fine = room[room.size - (2 * cells - 1) :]
+            coarse = np.zeros(cells)
+            run_kernel(compile_kernel(graph), ((0,), (cells,)), [BoundArray(fine, (0,)), BoundArray(coarse, (0,))])
+            del room, fine
+
+
+def protect(memory: Any, start: int, length: int) -> None:
+    """Make a part of a mapping inaccessible."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    first = ctypes.addressof(ctypes.c_char.from_buffer(memory, start))
+    assert libc.mprotect(ctypes.c_void_p(first), ctypes.c_size_t(length), 0) == 0, ctypes.get_errno()
+
+
 def test_several_stores_and_strides_between_grids() -> None:
     @kernel
     def prolong(coarse: Any, fine: Any) -> None:
@@ -398,6 +443,17 @@ def test_sweeps_refuse_cells_of_the_same_step() -> None:
 
     with pytest.raises(KernelError, match="same step"):
         compile_kernel(traced(sweep, 2, ["f8"]))
+
+
+def test_sums_need_the_innermost_axis_inside() -> None:
+    @kernel(order={"x": 1})
+    def sweep(u: Any) -> Any:
+        u[0, 0] = u[0, 0] - u[1, -1]
+        return mg.sum(u[0, 0])
+
+    with pytest.raises(KernelError, match="sums floats"):
+        compile_kernel(traced(sweep, 2, ["f8"]))
+    assert_equal_bits(make_case(traced(sweep, 2, ["i4"]), (5, 9)))
 
 
 def test_fma_needs_the_instruction() -> None:

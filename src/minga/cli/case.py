@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minga.cli.inputs import absolute, keep
+from minga.cli.layouts import check_layout
 from minga.cli.memory import check_fields, check_shape
 from minga.cli.settings import OutputSettings, RunSettings
 from minga.cli.toml import dump, line_of, parse_value
-from minga.errors import CaseError, LayoutError, MingaError, Where, suggest
+from minga.errors import CaseError, MingaError, Where, suggest
 from minga.models.schema import validate
 
 if TYPE_CHECKING:
@@ -191,8 +192,9 @@ def _check(source: Source, table: dict[str, Any]) -> Case:
     else:
         model = load_model(name, table, grid, source.path.parent)
     check_fields(model)
-    variables_of(output_fields(model, output))
-    _check_layout(model, run)
+    variables_of(output_fields(model, output), f"model {model.name!r}")
+    if run.ranks is not None or ":" not in run.layout:  # else it depends on the ranks there will be, checked then
+        check_layout(run.layout, model, run.ranks or 1)
     return Case(str(table.get("name", source.name)), source, table, model, run, output)
 
 
@@ -212,17 +214,6 @@ def _check_top_level(table: Mapping[str, Any], section: str) -> None:
             raise CaseError(
                 f"{key}: expected a table, found {value!r}", key=key, remedy=f"write [{key}] and its entries"
             )
-
-
-def _check_layout(model: Model, run: RunSettings) -> None:
-    from minga.space.cuts import parse_layout
-
-    if run.ranks is None and ":" in run.layout:
-        return  # how many ranks there will be is not known here; checked when it is
-    try:
-        parse_layout(run.layout, model.grid.box, run.ranks or 1)
-    except LayoutError as error:
-        raise CaseError(error.message, key="run.layout", remedy=error.remedy) from error
 
 
 def _parse(source: Source) -> dict[str, Any]:

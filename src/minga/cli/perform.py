@@ -44,6 +44,8 @@ def perform(
     if comm.rank != 0:
         return None
     result = result_of(case, outcome, comm.size, directory)
+    if store is not None:
+        store.describe({key: result[key] for key in ("steps", "digest")} | result["observables"])
     write_whole(directory.ledger, {"ranks": outcome.ledger})
     write_whole(directory.result, result)
     return result

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from minga.cli.case import Case, find_source, read_case
+from minga.cli.layouts import check_layout, check_workers
 from minga.cli.launcher import Job, find_launcher, surrounding_job, world
 from minga.engine.pin import available_cores
-from minga.errors import CaseError, LayoutError, RunError
+from minga.errors import CaseError, RunError
 from minga.record.directory import RunDirectory
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text, rate_text, time_text
 
@@ -48,7 +49,8 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
     if job is not None and job.size > 1:
         return _run_in_job(request, case, job)
     ranks = case.run.ranks or (1 if job else _default_ranks(case))
-    _check_ranks(case, ranks)
+    check_layout(case.run.layout, case.model, ranks)
+    check_workers(ranks, case.run.threads)
     launcher = find_launcher() if ranks > 1 else None
     directory = _make_directory(request, case, ranks)
     with progress_display(case.name, case.run.steps) as listener:
@@ -119,7 +121,7 @@ def _run_in_job(request: Request, case: Case, job: Job) -> tuple[dict[str, Any] 
     everyone = world(job, job.size)
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
-    _check_ranks(case, job.size)
+    check_layout(case.run.layout, case.model, job.size)
     comm = MPIComm()
     directory = _agreed_directory(comm, request, case)
     try:
@@ -184,15 +186,6 @@ def _default_ranks(case: Case) -> int:
     cores = len(available_cores()) // case.run.threads
     cells: int = case.model.grid.size
     return max(1, min(cores, cells // _CELLS_A_RANK))
-
-
-def _check_ranks(case: Case, ranks: int) -> None:
-    from minga.space.cuts import parse_layout
-
-    try:
-        parse_layout(case.run.layout, case.model.grid.box, ranks)
-    except LayoutError as error:
-        raise CaseError(error.message, key="run.layout", remedy=error.remedy) from error
 
 
 def _warn_of_oversubscription(workers: int, listener: Listener) -> None:

@@ -137,9 +137,10 @@ class Kernel:
             line.cell = text.add(begin, turn)
             lanes = Lanes(line, width)
             values = lanes.values(self.roots)
-            lanes.store([_access(store) for store in self.graph.stores], values[: len(self.graph.stores)])
+            for store, value in zip(self.graph.stores, values, strict=False):
+                lanes.store(line.address(_access(store)), value, store.value.dtype)
             for item, place, value in self._places(line, turn, rows, values):
-                lanes.store_at(place, value, item.value.dtype)
+                lanes.store(place, value, item.value.dtype)
         return stop
 
     def _cell(self, line: Line, begin: str, turn: str, rows: Places) -> None:

@@ -8,6 +8,7 @@ from typing import cast
 
 from minga.errors import KernelError
 from minga.lang.graph import KernelGraph, topological
+from minga.lang.types import is_float
 
 Offsets = tuple[int, ...]
 Access = tuple[int, Offsets, Offsets]
@@ -80,7 +81,14 @@ def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:
     # A free axis across which nothing written is read may stand outside the swept ones: memory order is kept.
     outer = [a for a in range(graph.ndim) if directions[a] or (a not in crossed and a < swept[-1])]
     inner = [a for a in range(graph.ndim) if a not in outer]
-    return Schedule((*outer, *inner), tuple(d or 1 for d in directions), parallel=bool(inner))
+    axes = (*outer, *inner)
+    if axes[-1] != graph.ndim - 1 and any(r.kind == "sum" and is_float(r.value.dtype) for r in graph.reductions):
+        raise KernelError(
+            f"{graph.name!r} sums floats along the innermost axis, but sweeps along it with the other axes inside",
+            where=graph.where,
+            remedy="sum in a kernel of its own, after the sweep",
+        )
+    return Schedule(axes, tuple(d or 1 for d in directions), parallel=bool(inner))
 
 
 def _accesses_of_written(graph: KernelGraph) -> Iterator[tuple[int, Offsets, Offsets]]:

@@ -1,7 +1,8 @@
 """Several cells of a line at once, printed as vectors: for loops that LLVM's own vectoriser makes badly or not at all.
 
-That is so for reads and stores with a stride (grids of different resolution), which it takes apart into single numbers,
-and for what remains of a row after whole vectors of bytes. All else is left to it.
+That is so for reads with a stride (from finer grids), which it takes apart into single numbers unless the numbers
+between are read too, and for what remains of a row after whole vectors of bytes. All else is left to it, stores with a
+stride too.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ def widths(graph: KernelGraph, plan: Schedule, lanes: int) -> list[int]:
     inner = graph.ndim - 1
     if not plan.parallel or plan.step != 1 or plan.axes[-1] != inner:
         return []
-    touched = [graph.params[number].dtype for number, _, _ in _accesses(graph)]
-    if all(dtype in ("bool", "u1") for dtype in touched):
-        return [size for size in (64, 32, 16) if size <= lanes] if may_repeat_cells(graph) else []
-    if all(strides[-1] == 1 for number, strides, _ in _accesses(graph) if inner in graph.params[number].axes):
+    accesses = [access for access in _accesses(graph) if inner in graph.params[access[0]].axes]
+    strided = {number for number, strides, _ in accesses if strides[-1] > 1}
+    if strided & graph.written:
         return []
-    return [max(2, lanes // max(map(itemsize, touched)))]
+    types = {graph.params[number].dtype for number, _, _ in accesses}
+    if types <= {"bool", "u1"} and may_repeat_cells(graph):
+        return [size for size in (64, 32, 16) if size <= lanes]
+    return [max(2, lanes // max(map(itemsize, types)))] if strided else []
 
 
 def _accesses(graph: KernelGraph) -> Iterator[Access]:
@@ -95,8 +98,9 @@ class Lanes:
             first = self.text.let(f"load {kind}, ptr {pointer}, align {align}", "l")
             behind = self.line.frame.element(pointer, dtype, str(width - 1))
             second = self.text.let(f"load {kind}, ptr {behind}, align {align}", "l")
-            places = [*range(0, width, 2), *range(width + 1, 2 * width, 2)]
-            return self._value(self._shuffle(kind, first, second, places), dtype)
+            mask = ", ".join(f"i32 {place}" for place in (*range(0, width, 2), *range(width + 1, 2 * width, 2)))
+            both = self.text.let(f"shufflevector {kind} {first}, {kind} {second}, <{width} x i32> <{mask}>")
+            return self._value(both, dtype)
         result = "poison"
         for lane in range(width):
             place = self.line.frame.element(pointer, dtype, str(lane * stride))
@@ -104,51 +108,14 @@ class Lanes:
             result = self.text.let(f"insertelement {kind} {result}, {of} {one}, i64 {lane}")
         return self._value(result, dtype)
 
-    def _shuffle(self, kind: str, first: str, second: str, places: Sequence[int]) -> str:
-        mask = ", ".join(f"i32 {place}" for place in places)
-        return self.text.let(f"shufflevector {kind} {first}, {kind} {second}, <{len(places)} x i32> <{mask}>")
-
-    def store(self, accesses: Sequence[Access], values: Sequence[str]) -> None:
-        """Store one vector for each access; pairs that fill the gaps of each other's stride 2 go together."""
-        waiting = dict(zip(accesses, values, strict=True))
-        while waiting:
-            access = next(iter(waiting))
-            value = waiting.pop(access)
-            number, strides, offsets = access
-            dtype = self.line.frame.graph.params[number].dtype
-            partner = (number, strides, (*offsets[:-1], 1 - offsets[-1]))
-            if strides[-1] == 1:
-                self.store_at(self.line.address(access), value, dtype)
-            elif strides[-1] == 2 and partner in waiting:
-                low, high = value, waiting.pop(partner)
-                if offsets[-1] == 1:
-                    access, low, high = partner, high, low
-                self._interleave(self.line.address(access), low, high, dtype)
-            else:
-                self._scatter(self.line.address(access), value, dtype, strides[-1])
-
-    def store_at(self, pointer: str, value: str, dtype: DType) -> None:
+    def store(self, pointer: str, value: str, dtype: DType) -> None:
         """Neighbouring elements."""
-        self.text.emit(
-            f"store <{self.width} x {memory_type(dtype)}> {self._bytes(value, dtype)}, "
-            f"ptr {pointer}, align {itemsize(dtype)}"
-        )
+        if dtype == "bool":
+            value = self.text.let(f"zext <{self.width} x i1> {value} to <{self.width} x i8>", "b")
+        kind = f"<{self.width} x {memory_type(dtype)}>"
+        self.text.emit(f"store {kind} {value}, ptr {pointer}, align {itemsize(dtype)}")
 
     def _bytes(self, value: str, dtype: DType) -> str:
         if dtype != "bool":
             return value
         return self.text.let(f"zext <{self.width} x i1> {value} to <{self.width} x i8>", "b")
-
-    def _interleave(self, pointer: str, low: str, high: str, dtype: DType) -> None:
-        kind = f"<{self.width} x {memory_type(dtype)}>"
-        places = [lane + half * self.width for lane in range(self.width) for half in (0, 1)]
-        both = self._shuffle(kind, self._bytes(low, dtype), self._bytes(high, dtype), places)
-        twice = f"<{2 * self.width} x {memory_type(dtype)}>"
-        self.text.emit(f"store {twice} {both}, ptr {pointer}, align {itemsize(dtype)}")
-
-    def _scatter(self, pointer: str, value: str, dtype: DType, stride: int) -> None:
-        of, value = memory_type(dtype), self._bytes(value, dtype)
-        for lane in range(self.width):
-            one = self.text.let(f"extractelement <{self.width} x {of}> {value}, i64 {lane}")
-            place = self.line.frame.element(pointer, dtype, str(lane * stride))
-            self.text.emit(f"store {of} {one}, ptr {place}, align {itemsize(dtype)}")

@@ -183,10 +183,15 @@ def check_resolution(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], 
 
 
 def check_colours(kernel: Kernel, slots: Sequence[Slot], graph: KernelGraph) -> None:
+    """Cells of one colour must not read each other, also where a torus closes."""
+    found = reads(graph)
     for store in graph.stores:
         target = slots[store.param].field
+        aside = [o for p, s in enumerate(slots) if s == slots[store.param] for _, o in found.get(p, ()) if any(o)]
+        if not aside:
+            continue
         for axis in range(target.grid.ndim):
-            if target.periodic[axis] and target.grid.shape[axis] % 2:
+            if target.periodic[axis] and target.grid.shape[axis] % 2 and any(o[axis] for o in aside):
                 raise ProgramError(
                     f"apply({kernel.name}): red-black on periodic axis {target.grid.axes[axis]!r} of "
                     f"{target.grid.shape[axis]} cells: cells of one colour meet where the axis closes",

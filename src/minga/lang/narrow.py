@@ -8,7 +8,7 @@ type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any, Final
@@ -26,11 +26,28 @@ _CANDIDATES: Final[tuple[DType, ...]] = ("u1", "i2", "i4", "u4")
 def intervals(graph: KernelGraph) -> dict[int, Interval]:
     """The values that each integer or bool node can have, by `id(node)`."""
     found: dict[int, Interval] = {}
-    for root in graph.roots:  # Locals come first, in the order in which they may use each other.
-        for node in topological([root]):
-            if id(node) not in found and not is_float(node.dtype):
-                found[id(node)] = _interval(graph, node, found)
+    locals_: list[Interval | None] = []
+    for number, root in enumerate(graph.roots):  # Locals come first, in the order in which they may use each other.
+        add_intervals(topological([root]), found, locals_, _anything)
+        if number < len(graph.locals):
+            locals_.append(found.get(id(root)))
     return found
+
+
+def add_intervals(
+    nodes: Iterable[Node],
+    found: dict[int, Interval],
+    locals_: Sequence[Interval | None],
+    reads: Callable[[Node], Interval],
+) -> None:
+    """Add the intervals of these nodes, arguments first, to what was found; `reads` knows what a cell can hold."""
+    for node in nodes:
+        if id(node) not in found and not is_float(node.dtype):
+            found[id(node)] = _interval(node, found, locals_, reads)
+
+
+def _anything(read: Node) -> Interval:
+    return integer_range(read.dtype)
 
 
 def narrow(graph: KernelGraph) -> KernelGraph:
@@ -119,23 +136,51 @@ def _fits(interval: Interval, dtype: DType) -> bool:
 
 
 # Intervals -----------------------------------------------------------------------------------------------------------
-def _interval(graph: KernelGraph, node: Node, known: dict[int, Interval]) -> Interval:
+def _interval(
+    node: Node,
+    known: Mapping[int, Interval],
+    locals_: Sequence[Interval | None],
+    reads: Callable[[Node], Interval],
+) -> Interval:
     full = integer_range(node.dtype)
     data: Any = node.data
     if node.op == "const":
         return (int(data), int(data))
+    if node.op == "read":
+        return reads(node)
     if node.op == "local":
-        return known[id(graph.locals[data[0]])]
+        return locals_[data[0]] or full
     if node.op == "cast":
         source = node.args[0]
         return known[id(source)] if not is_float(source.dtype) and _fits(known[id(source)], node.dtype) else full
-    rule = _RULES.get(node.op)
-    if rule is None or node.dtype == "bool":
+    if node.op == "select":
+        return _select(*(known[id(arg)] for arg in node.args))
+    if any(is_float(arg.dtype) for arg in node.args):
         return full
-    args = node.args[1:] if node.op == "select" else node.args
-    exact = rule(*(known[id(arg)] for arg in args))
+    rule = _LOGIC.get(node.op) if node.dtype == "bool" else _RULES.get(node.op)
+    if rule is None:
+        return full
+    exact = rule(*(known[id(arg)] for arg in node.args))
     # What leaves the type wraps around, to any value.
     return exact if exact is not None and _fits(exact, node.dtype) else full
+
+
+def _select(condition: Interval, then: Interval, otherwise: Interval) -> Interval:
+    if condition[0] == condition[1]:
+        return then if condition[0] else otherwise
+    return min(then[0], otherwise[0]), max(then[1], otherwise[1])
+
+
+def _equal(a: Interval, b: Interval) -> Interval:
+    return int(a[0] == a[1] == b[0] == b[1]), int(a[0] <= b[1] and b[0] <= a[1])
+
+
+def _not(a: Interval) -> Interval:
+    return 1 - a[1], 1 - a[0]
+
+
+def _less(a: Interval, b: Interval) -> Interval:
+    return int(a[1] < b[0]), int(a[0] < b[1])
 
 
 def _corners(operation: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
@@ -186,8 +231,13 @@ _RULES: Final[dict[str, Callable[..., Interval | None]]] = {
     "abs": _absolute,
     "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    "select": lambda a, b: (min(a[0], b[0]), max(a[1], b[1])),
     "and": _and, "or": _or, "xor": _or,
     "floordiv": _floor_division, "mod": _modulo, "shl": _shift(lambda x, y: x << y), "shr": _shift(lambda x, y: x >> y),
 }  # fmt: skip
-_NARROWED: Final = frozenset((*_RULES, *COMPARISONS))
+_LOGIC: Final[dict[str, Callable[..., Interval]]] = {
+    "eq": _equal, "ne": lambda a, b: _not(_equal(a, b)),
+    "lt": _less, "ge": lambda a, b: _not(_less(a, b)), "gt": lambda a, b: _less(b, a),
+    "le": lambda a, b: _not(_less(b, a)), "not": _not,
+    "and": lambda a, b: (a[0] & b[0], a[1] & b[1]), "or": lambda a, b: (a[0] | b[0], a[1] | b[1]),
+}  # fmt: skip
+_NARROWED: Final = frozenset(("select", *_RULES, *COMPARISONS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import CodeType, MappingProxyType
 from typing import Any, overload
 
@@ -14,12 +14,14 @@ from minga.lang.expr import Node, as_node, cast
 from minga.lang.kernel import Kernel
 from minga.lang.near import STATES_OF_A_BYTE, Cell, Context, Near
 from minga.lang.neighbourhood import Neighbourhood, moore
+from minga.lang.states import states_of
+from minga.lang.trace import current_trace
 from minga.lang.types import DType, as_dtype, is_float, is_integer
 
 __all__ = ["Rule", "rule"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Rule:
     """How a cell's next value follows from its own and its neighbours'.
 
@@ -37,7 +39,14 @@ class Rule:
     neighbourhood: Neighbourhood
     parameters: Mapping[str, bool | int | float]
     required: tuple[str, ...]
-    kernel: Kernel = field(repr=False)
+    kernel: Kernel
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}: {dtype}" for name, dtype in self.fields.items())
+        states = f", {self.states} states" if self.states else ""
+        given = [f"{name}={value!r}" for name, value in self.parameters.items()]
+        parameters = f", parameters {', '.join([*given, *self.required])}" if given or self.required else ""
+        return f"<rule {self.name} of {fields}{states}, {self.neighbourhood}{parameters}>"
 
 
 # Making rules --------------------------------------------------------------------------------------------------------
@@ -77,7 +86,8 @@ def rule(
 
     neighbourhood  mg.moore(1) unless given; also von_neumann, circular, hex, offsets
     states         cells are bytes 0 .. states - 1, at most 256. Two unless a dtype or fields are given. The next value
-                   in a rule of two states is 1 where the function's result is true (not zero)
+                   in a rule of two states is 1 where the function's result is true (not zero); with more states it
+                   must be seen from the function that the result is one of them: `% states`, mg.where, mg.min
     dtype          cell type of fields that have no own one: "f8" where fields are named
     fields         names of the fields, or a mapping of names to cell types. `cell` is the value itself where there is
                    one field; with several the values are cell.u, cell.v, ... and methods of `near` take the name
@@ -246,31 +256,48 @@ class _Body:
             raise KernelError(error.message, where=_place(self.function), remedy=error.remedy) from error
         if self.states is None:
             return node
-        most = largest(node, self.states)
-        if self.states == 2 and most is None:
-            return cast(node, "bool")
-        if most is not None and most >= self.states:
-            raise self._error(
-                f"can return {most}; its states are 0 .. {self.states - 1}",
-                f"declare them: @mg.rule(states={most + 1})",
-            )
+        if self.states == 2:
+            return self._true_or_false(node)
+        if is_float(node.dtype):
+            raise self._error(f"returns {node.dtype}; its states are whole numbers", 'write mg.cast(value, "u1")')
+        trace = current_trace("a rule")
+        low, high = states_of(node, self.states, range(len(self.fields)), trace.locals)
+        if low < 0 or high >= self.states:
+            raise self._out_of_range(low if low < 0 else high)
         return node
+
+    def _true_or_false(self, node: Node) -> Node:
+        """The result in a rule of two states: 1 where it is not zero, but no other number written out."""
+        values = written(node)
+        if values is None:
+            return cast(node, "bool")
+        if wrong := [value for value in values if value not in (0, 1)]:
+            raise self._out_of_range(wrong[0])
+        return node
+
+    def _out_of_range(self, value: int) -> KernelError:
+        last = (self.states or STATES_OF_A_BYTE) - 1
+        declared = f"declare them: @mg.rule(states={value + 1}); or " if last < value < STATES_OF_A_BYTE - 1 else ""
+        return self._error(
+            f"can return {value}; its states are 0 .. {last}"
+            if 0 <= value < STATES_OF_A_BYTE - 1
+            else f"is not seen to return states 0 .. {last} only",
+            f"{declared}keep the result among the states: value % {last + 1}, mg.min(value, {last}) or mg.where",
+        )
 
     def _error(self, message: str, remedy: str) -> KernelError:
         return KernelError(f"rule {self.__name__!r} {message}", where=_place(self.function), remedy=remedy)
 
 
-def largest(node: Node, states: int) -> int | None:
-    """The largest value a node can have where its cells are below `states`; None where that is not seen at once."""
+def written(node: Node) -> frozenset[int] | None:
+    """The values of a node of a rule of two states that only chooses among cells and numbers; None for others."""
     match node.op:
         case "const" if not is_float(node.dtype):
-            return int(node.data)
-        case "read" if node.dtype == "u1":
-            return states - 1
+            return frozenset([int(node.data)])
         case "select":
-            branches = [largest(arg, states) for arg in node.args[1:]]
-            return None if None in branches else max(b for b in branches if b is not None)
+            branches = [written(arg) for arg in node.args[1:]]
+            return None if None in branches else frozenset().union(*(b for b in branches if b is not None))
         case "cast" if is_integer(node.dtype) and not is_float(node.args[0].dtype):
-            return largest(node.args[0], states)
+            return written(node.args[0])
         case _:
-            return 1 if node.dtype == "bool" else None
+            return frozenset([0, 1]) if node.dtype == "bool" or (node.op == "read" and node.dtype == "u1") else None

@@ -61,7 +61,7 @@ def _explain(kind: type[BaseModel], error: ValidationError, key: str) -> CaseErr
     # Unknown keys first: a misspelt key is also a missing one, and its own name is the better hint.
     faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
     fault = faults[0]
-    place = tuple(part for part in fault["loc"] if not _is_union_tag(part))
+    place = _place(fault)
     name = dotted(key, *place)
     if fault["type"] == "extra_forbidden":
         known = _fields_at(kind, place[:-1])
@@ -75,8 +75,12 @@ def _explain(kind: type[BaseModel], error: ValidationError, key: str) -> CaseErr
         )
     if fault["type"] == "missing":
         return CaseError(f"{name!r} is missing", key=name, remedy=_description(kind, place))
+    # Each branch of a union has its own fault at the same place.
+    branches = [_expected(other) for other in faults if _place(other) == place]
     return CaseError(
-        f"{name}: expected {_expected(fault)}, found {fault['input']!r}", key=name, remedy=_description(kind, place)
+        f"{name}: expected {' or '.join(_without_repetition(branches))}, found {fault['input']!r}",
+        key=name,
+        remedy=_description(kind, place),
     )
 
 
@@ -100,6 +104,16 @@ def _expected(fault: Any) -> str:
     if kind == "value_error":
         return str(limits.get("error", fault["msg"]))
     return str(fault["msg"])
+
+
+def _without_repetition(expected: list[str]) -> list[str]:
+    """What any branch of a union takes, once each; numbers include whole numbers."""
+    return [word for word in dict.fromkeys(expected) if word != "a whole number" or "a number" not in expected]
+
+
+def _place(fault: Any) -> tuple[int | str, ...]:
+    """Where a fault is: keys and list entries."""
+    return tuple(part for part in fault["loc"] if not _is_union_tag(part))
 
 
 def _is_union_tag(part: object) -> bool:

@@ -34,6 +34,8 @@ class RunDirectory:
     """A run's directory, and the names of what is in it."""
 
     path: Path
+    parents: tuple[Path, ...] = ()
+    """Directories that were made on the way to it, innermost first."""
 
     @property
     def case(self) -> Path:
@@ -72,17 +74,18 @@ class RunDirectory:
         Raises CaseError where ``out`` holds something already (unless ``replace`` is set and it is a run), or where
         nothing can be written.
         """
+        made = tuple(folder for folder in (out.parents if out else (parent, *parent.parents)) if not folder.exists())
         try:
             if out is not None:
                 _make_empty(out, replace)
-                return cls(out)
+                return cls(out, made)
             parent.mkdir(parents=True, exist_ok=True)
             stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "run"
             for number in itertools.count(1):
                 path = parent / (stem if number == 1 else f"{stem}-{number}")
                 with contextlib.suppress(FileExistsError):
                     path.mkdir()
-                    return cls(path)
+                    return cls(path, made)
         except OSError as error:
             place = error.filename or out or parent
             raise CaseError(
@@ -103,8 +106,11 @@ class RunDirectory:
         return run
 
     def discard(self) -> None:
-        """Remove a run that never began."""
+        """Remove a run that never began, and the directories made for it as far as nothing else is in them."""
         shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            for folder in self.parents:
+                folder.rmdir()
 
 
 def _make_empty(path: Path, replace: bool) -> None:

@@ -17,6 +17,7 @@ from minga.engine.comm import Comm, SerialComm
 from minga.engine.drive import drive
 from minga.engine.engine import Engine
 from minga.engine.model import Model
+from minga.errors import CaseError, suggest
 from minga.record.digest import digest_of_blocks
 from minga.record.ledger import ledger_entry
 from minga.record.variables import CONVENTIONS, TIME, variables_of
@@ -169,25 +170,54 @@ def run(
     threads, comm, layout, halo_depth, overlap
         How it is run; nothing of the result depends on them. On several ranks (``comm=mg.MPIComm()``) every rank calls
         this, and rank 0 gets the frames; the datasets of the others hold attributes only.
+
+    Raises CaseError for an argument that cannot be meant.
     """
     import xarray
 
-    known = {field.name: field for field in model.fields}
-    chosen = tuple(known[name] for name in fields) if fields is not None else tuple(known[n] for n in model.output)
+    _check_number("steps", steps, 0, "say how many steps to do: steps=100")
+    if every is not None:
+        _check_number("every", every, 1, "say the steps from one frame to the next, every=10, or leave it out")
+    _check_number("threads", threads, 1, "say how many threads a rank has: threads=2")
+    _check_number("halo_depth", halo_depth, 1, "say how many steps lie between two exchanges: halo_depth=1")
+    chosen = _chosen(model, fields)
     frames: list[tuple[int, dict[str, NDArray[Any]]]] = []
 
     def keep(step: int, arrays: Arrays) -> None:
         frames.append((step, {name: np.array(array) for name, array in arrays.items()}))
 
     ranks = comm or SerialComm()
+    variables = variables_of(chosen, f"model {model.name!r}")
     outcome = execute(model, ranks, Settings(steps, every, threads, layout, halo_depth, overlap), chosen, keep)
     attributes = {"Conventions": CONVENTIONS, "model": model.name, "steps": outcome.steps, "digest": outcome.digest}
     dataset = xarray.Dataset(attrs=attributes | outcome.observables)
     if ranks.rank != 0:
         return dataset
     dataset = dataset.assign_coords({TIME: (TIME, [step for step, _ in frames], {"long_name": "steps done"})})
-    for variable in variables_of(chosen):
+    for variable in variables:
         dataset = dataset.assign_coords({c.name: (c.name, c.values, c.attributes) for c in variable.coordinates})
         stacked = np.stack([arrays[variable.name] for _, arrays in frames])
         dataset[variable.name] = (variable.dims, stacked, variable.attributes)
     return dataset
+
+
+def _check_number(name: str, value: object, least: int, remedy: str) -> None:
+    """CaseError unless a parameter is a whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise CaseError(f"{name}={value!r}: expected a whole number of at least {least}", remedy=remedy)
+
+
+def _chosen(model: Model, fields: Sequence[str] | None) -> tuple[Field, ...]:
+    """The fields to keep; CaseError for one that the model does not have."""
+    known = {field.name: field for field in model.fields}
+    names = (fields,) if isinstance(fields, str) else model.output if fields is None else tuple(fields)
+    for name in names:
+        if name not in known:
+            raise CaseError(
+                f"fields={list(names)!r}: model {model.name!r} has no field {name!r}",
+                suggestion=suggest(str(name), known),
+                remedy=f"its fields are {', '.join(known)}",
+            )
+    if not names:
+        raise CaseError("fields=[]: expected at least one field", remedy=f"leave it out, or name {', '.join(known)}")
+    return tuple(known[name] for name in names)

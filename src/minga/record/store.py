@@ -47,7 +47,7 @@ class FrameStore:
         self._variables = {variable.name: variable for variable in variables}
         self._arrays: dict[str, Any] = {}
         with disk_errors(path):
-            group = zarr.open_group(path, mode="w-", zarr_format=3)
+            group = self._group = zarr.open_group(path, mode="w-", zarr_format=3)
             group.attrs.update({"Conventions": CONVENTIONS, **attributes})
             coordinates = {c.name: c for variable in variables for c in variable.coordinates}
             for coordinate in coordinates.values():
@@ -86,6 +86,12 @@ class FrameStore:
                 array.resize((self.frames + 1, *array.shape[1:]))
             self._publish()
         self.frames += 1
+
+    def describe(self, attributes: Mapping[str, Any]) -> None:
+        """Add attributes of the whole store, such as what a run came to; RunError where the disk refuses."""
+        with disk_errors(self.path):
+            self._group.attrs.update(attributes)
+            self._publish()
 
     def _write_beyond(self, array: Any, values: NDArray[Any]) -> None:
         """Write the chunks of the next frame while the array on disk still ends before it."""

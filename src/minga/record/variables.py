@@ -65,8 +65,11 @@ def variable_of(field: Field) -> Variable:
     )
 
 
-def variables_of(fields: Sequence[Field]) -> tuple[Variable, ...]:
-    """The terms of all output fields; RunError where two of them, or a field and an axis, share a name."""
+def variables_of(fields: Sequence[Field], where: str | None = None) -> tuple[Variable, ...]:
+    """The terms of all output fields; RunError where two of them, or a field and an axis, share a name.
+
+    ``where`` is what the error names as the place: the model.
+    """
     variables = tuple(variable_of(field) for field in fields)
     taken: dict[str, str] = {TIME: "the time axis"}
     for variable in variables:
@@ -76,6 +79,7 @@ def variables_of(fields: Sequence[Field]) -> tuple[Variable, ...]:
         if variable.name in taken:
             raise RunError(
                 f"the output field {variable.name!r} has the name of {taken[variable.name]}",
+                where=where,
                 remedy="give the field another name",
             )
         taken[variable.name] = "another output field"

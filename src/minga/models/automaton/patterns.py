@@ -21,11 +21,14 @@ __all__ = ["Pattern", "read_cells", "read_pattern", "read_rle", "write_rle"]
 
 States = NDArray[np.uint8]
 
-_HEADER: Final = re.compile(r"x\s*=\s*(\d+)\s*,\s*y\s*=\s*(\d+)\s*(?:,\s*rule\s*=\s*(.+?)\s*)?,?\s*", re.IGNORECASE)
-_POSITION: Final = re.compile(r"Pos\s*=\s*(-?\d+)\s*,\s*(-?\d+)")
-_GENERATION: Final = re.compile(r"Gen\s*=\s*(\d+)")
+_HEADER: Final = re.compile(
+    r"x\s*=\s*([0-9]{1,18})\s*,\s*y\s*=\s*([0-9]{1,18})\s*(?:,\s*rule\s*=\s*(.+?)\s*)?,?\s*", re.IGNORECASE
+)
+_POSITION: Final = re.compile(r"Pos\s*=\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})")
+_GENERATION: Final = re.compile(r"Gen\s*=\s*([0-9]{1,18})")
 _LINE: Final = 70
 _MOST_CELLS: Final = 1 << 31
+_CELLS: Final = "cells are b and o (or . and A to X, pA to yO), $ ends a row, ! the pattern"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,12 +129,12 @@ def _runs(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, int, int]]:
                 continue
             if character in "0123456789" and not prefix:
                 count += character
+                if int(count) > _MOST_CELLS:
+                    raise PatternError(f"a run of {count} cells or more", number, "use a smaller pattern")
                 continue
-            if character == "!":
+            if character == "!" and not prefix:
                 return
             length = int(count) if count else 1
-            if length > _MOST_CELLS:
-                raise PatternError(f"a run of {length} cells", number, "use a smaller pattern")
             if character == "$" and not prefix:
                 row, column, count = row + length, 0, ""
                 continue
@@ -140,14 +143,12 @@ def _runs(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, int, int]]:
                 continue
             state = _state(prefix, character)
             if state is None:
-                raise PatternError(
-                    f"{prefix + character!r} is no cell in run-length encoding",
-                    number,
-                    "cells are b and o (or . and A to X, pA to yO), $ ends a row, ! the pattern",
-                )
+                raise PatternError(f"{prefix + character!r} is no cell in run-length encoding", number, _CELLS)
             if state:
                 yield row, column, length, state
             column, count, prefix = column + length, "", ""
+    if prefix:
+        raise PatternError(f"{prefix!r} is no cell in run-length encoding", lines[-1][0], _CELLS)
     # A missing final ! is common in hand-written files and loses nothing.
 
 

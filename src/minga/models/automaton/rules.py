@@ -22,11 +22,11 @@ KEY: Final = "automaton.rule"
 FORMS: Final = 'write "B3/S23" (or "23/3", survival first), "W30" in one dimension, or "file.py:name"'
 
 _NEIGHBOURHOODS: Final = {"": moore(1), "V": von_neumann(1), "H": hex()}
-_COUNTS: Final = r"([0-9]*(?:,[0-9]+)*)"
+_COUNTS: Final = r"([0-9]{0,99}(?:,[0-9]{1,9})*)"
 _BIRTH_FIRST: Final = re.compile(rf"B{_COUNTS}/?S{_COUNTS}([VH]?)", re.IGNORECASE)
 _SURVIVAL_FIRST: Final = re.compile(rf"S{_COUNTS}/?B{_COUNTS}([VH]?)", re.IGNORECASE)
 _NUMBERS: Final = re.compile(rf"{_COUNTS}/{_COUNTS}([VH]?)", re.IGNORECASE)
-_WOLFRAM: Final = re.compile(r"W([0-9]+)", re.IGNORECASE)
+_WOLFRAM: Final = re.compile(r"W([0-9]{1,9})", re.IGNORECASE)
 _FILE: Final = re.compile(r"(.+\.py)(?::(\w*))?")
 
 

@@ -1,0 +1,47 @@
+"""Whether a case's layout suits its grid and ranks, before anything is started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from minga.engine.pin import available_cores
+from minga.errors import CaseError, LayoutError
+
+if TYPE_CHECKING:
+    from minga.engine.model import Model
+
+__all__ = ["check_layout", "check_workers"]
+
+_FORMS = (
+    'write "cartesian", "cartesian:2x3" (parts along each axis), "slabs", "slabs:1" (across the second axis), '
+    '"bisection", "blocks:4" (blocks of each rank) or "single" (all on rank 0)'
+)
+
+_MOST_WORKERS_A_CORE = 16
+"""More make no progress worth waiting for, and MPI libraries give up when so many start at once."""
+
+
+def check_layout(layout: str, model: Model, ranks: int) -> None:
+    """CaseError where the word does not stand for a layout of the model's grid on so many ranks."""
+    from minga.space.cuts import parse_layout
+
+    try:
+        parse_layout(layout, model.grid.box, ranks)
+    except LayoutError as error:
+        remedy = error.remedy or _FORMS
+        raise CaseError(error.message, key="run.layout", remedy=remedy[0].lower() + remedy[1:]) from error
+
+
+def check_workers(ranks: int, threads: int) -> None:
+    """CaseError where more ranks and threads are asked for than the cores of this machine can carry."""
+    cores = len(available_cores())
+    most = _MOST_WORKERS_A_CORE * cores
+    if ranks * threads <= most:
+        return
+    raise CaseError(
+        f"{ranks} ranks of {threads} thread{'s' if threads > 1 else ''} are too many for {cores} physical "
+        f"core{'s' if cores > 1 else ''}: at most {most} run here",
+        key="run.ranks" if ranks > most else "run.threads",
+        remedy=f"try one for each core, -n {cores}; mg.run_virtual(RANKS, function) runs any number of ranks as threads "
+        "of one process, to test a layout",
+    )

@@ -1,0 +1,67 @@
+"""Which states a rule's result can have, proven from what its cells hold: 0 .. states - 1 before, so also after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Final
+
+from minga.lang.expr import Node
+from minga.lang.graph import topological
+from minga.lang.narrow import Interval, add_intervals
+from minga.lang.types import integer_range, is_float
+
+__all__ = ["states_of"]
+
+_MOST_CASES: Final = 256
+
+
+def states_of(value: Node, states: int, fields: Sequence[int], locals_: Sequence[Node] = ()) -> Interval:
+    """An interval that holds every value of an integer or bool node, where all cells hold 0 .. states - 1.
+
+    fields    parameter numbers of the rule's fields
+    locals_   the definitions that reads of locals in `value` refer to
+
+    The values of the cell itself are gone through one by one (those of all fields, or of one after the other where that
+    would be too many cases), so that a choice by it counts: in where(cell == 2, 0, cell + 1) the sum is at most 2.
+    """
+    read = [node.data[0] for node in topological([value]) if _is_own(node)]
+    own = [number for number in fields if number in read]
+    whole = _interval(value, states, locals_, {})
+    if not own or (whole[0] >= 0 and whole[1] < states):
+        return whole
+    together = states ** len(own) <= _MOST_CASES
+    splits = [own] if together else [[number] for number in own]
+    found = []
+    for split in splits:
+        cases = [
+            _interval(value, states, locals_, dict(zip(split, case)))
+            for case in product(range(states), repeat=len(split))
+        ]
+        found.append((min(low for low, _ in cases), max(high for _, high in cases)))
+    return max(low for low, _ in found), min(high for _, high in found)
+
+
+def _is_own(node: Node) -> bool:
+    """Whether a node reads the cell itself, at no offset."""
+    return node.op == "read" and not any(node.data[2])
+
+
+def _interval(value: Node, states: int, locals_: Sequence[Node], cells: Mapping[int, int]) -> Interval:
+    """The values of a node where the cell itself is known to hold `cells`, by parameter number."""
+
+    def anywhere(node: Node) -> Interval:
+        return (0, states - 1) if node.dtype == "u1" else integer_range(node.dtype)
+
+    def reads(node: Node) -> Interval:
+        known = cells.get(node.data[0]) if _is_own(node) else None
+        return anywhere(node) if known is None else (known, known)
+
+    of_locals: list[Interval | None] = []
+    for definition in locals_:  # also read at neighbours, whose cells are not known
+        inside: dict[int, Interval] = {}
+        add_intervals(topological([definition]), inside, of_locals, anywhere)
+        of_locals.append(None if is_float(definition.dtype) else inside[id(definition)])
+    found: dict[int, Interval] = {}
+    add_intervals(topological([value]), found, of_locals, reads)
+    return found[id(value)]

@@ -1,0 +1,122 @@
+"""What goes wrong on one rank ends all of them, and says where."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.engine.program import Program
+from minga.space.cuts import slabs
+
+from mpi_launch import run_ranks
+
+GRID = mg.Grid((12, 8), periodic=True)
+
+
+@mg.kernel
+def star(u, new):
+    new[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1])
+    return mg.max(u[0, 0])
+
+
+def failing(u: mg.Field, on: int) -> Program:
+    """Rank `on` fails in its third step, while the others wait for it."""
+    program, rounds = Program("step"), mg.Register("rounds", "i8")
+
+    def fail(engine: Any) -> None:
+        if engine.comm.rank == on and engine.read(rounds) == 2:
+            raise ZeroDivisionError("the call of rank %d" % on)
+
+    program.apply(star, u, u.next)
+    program.rotate(u)
+    program.call(fail)
+    program.let(rounds, rounds + 1)
+    return program
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 7])
+def test_an_error_on_a_virtual_rank_is_raised_with_its_rank(ranks: int) -> None:
+    u = mg.Field("u", GRID, slots=2)
+    program = failing(u, ranks - 1)
+
+    def body(comm: Any) -> None:
+        with mg.Engine(slabs(GRID.box, comm.size), grid=GRID, comm=comm) as engine:
+            engine.run(program, 10)
+
+    with pytest.raises(ZeroDivisionError, match=f"the call of rank {ranks - 1}") as error:
+        mg.run_virtual(ranks, body)
+    assert f"on virtual rank {ranks - 1} of {ranks}" in error.value.__notes__
+
+
+def test_a_value_that_is_not_finite_says_where_and_keeps_the_fields() -> None:
+    u = mg.Field("u", GRID, slots=2)
+    program = Program("step")
+    program.apply(star, u, u.next)
+    program.rotate(u)
+    values = np.ones(GRID.shape)
+    values[5, 5] = np.inf
+
+    def body(comm: Any) -> tuple[mg.Outcome, Any]:
+        with mg.Engine(slabs(GRID.box, comm.size), grid=GRID, comm=comm) as engine:
+            engine.set(u, values)
+            outcome = engine.run(program, 10)
+            found = engine.gather(u)
+            engine.set(u, 1.0)
+            assert engine.run(program, 10).ok, "the engine goes on with other values"
+            return outcome, found
+
+    for ranks in (1, 4):
+        results = mg.run_virtual(ranks, body)
+        for outcome, _ in results:
+            assert (outcome.ok, bool(outcome), outcome.reason, outcome.place) == (False, False, "not finite", "star: value")
+        np.testing.assert_array_equal(results[0][1], values)
+
+
+def test_drivers_raise_what_is_not_finite() -> None:
+    u = mg.Field("u", GRID, slots=2)
+    program = Program("step")
+    program.apply(star, u, u.next)
+    program.rotate(u)
+    model = mg.Model(name="m", grid=GRID, fields=(u,), step=program, initial={"u": np.full(GRID.shape, np.nan)})
+    with mg.Engine({GRID: mg.Layout.single(GRID.box, 1)}) as engine, pytest.raises(mg.RunError, match="not finite") as error:
+        mg.drive(model, engine, 5)
+    assert "star: value" in str(error.value)
+
+
+SCRIPT = """
+import sys
+import minga as mg
+sys.path.insert(0, {tests!r})
+from engine.test_failures import GRID, failing
+from minga.space.cuts import slabs
+
+comm = mg.MPIComm()
+u = mg.Field("u", GRID, slots=2)
+try:
+    with mg.Engine(slabs(GRID.box, comm.size), grid=GRID, comm=comm, native=sys.argv[1] == "native") as engine:
+        engine.run(failing(u, 1), 10_000_000)
+except BaseException as error:
+    comm.abort(error)
+print("never")
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("way", ["native", "interpreted"])
+def test_an_error_on_one_mpi_rank_ends_the_job(tmp_path: Path, way: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent.parent)))
+    began = time.monotonic()
+    job = run_ranks(3, script, way, timeout=100)
+    assert job.started == [(rank, 3) for rank in range(3)], job.report()
+    assert job.status not in (0, None), job.report()
+    assert time.monotonic() - began < 100
+    assert "rank 1 of 3 failed" in job.err[1], job.report()
+    assert "ZeroDivisionError: the call of rank 1" in job.err[1]
+    assert "in fail" in job.err[1]
+    assert not any("never" in out for out in job.out)
