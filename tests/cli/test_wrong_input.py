@@ -41,6 +41,11 @@ OVERRIDES = [
     ("run.layout=slab", "run.layout", "did you mean 'slabs'"),
     ("run.layout=cartesian:3x5", "run.layout", "15 parts"),
     ("run.layout=3", "run.layout", "a word in quotes"),
+    ("run.layout=slabs:2", "run.layout", "fix: write "),
+    ("run.layout=blocks:0", "run.layout", "fix: write "),
+    ("run.layout=foo", "run.layout", "fix: write one of"),
+    ("run.ranks=100000", "run.ranks: 100000 ranks are too many", "mg.run_virtual"),
+    ('automaton.parameters.p="x"', "automaton.parameters.p: expected true or false or a number", "found 'x'"),
     ("run=3", "run", "expected a table"),
     ("grid=3", "grid", "expected a table"),
     ("grid.shape=[]", "grid.shape", "at least 1"),
@@ -119,6 +124,7 @@ PYTHON = [
     ("import numpie", "broken.py:1", "No module named 'numpie'"),
     ("x = 1\ny = x / 0", "broken.py:2", "ZeroDivisionError"),
     ("x = 1", "broken.py", "defines no model"),
+    ("model = 3", "broken.py", "model is an int"),
     ("run = {'steps': 1}\ndef model():\n    return 3", "broken.py:2", "not a Model"),
     ("run = {'steps': 1}\ndef model():\n    return nothing", "broken.py:2", "NameError"),
     ("run = {'stepz': 1}\ndef model():\n    return 3", "broken.py", "unknown key 'run.stepz'"),
@@ -211,3 +217,9 @@ def test_as_a_person_sees_it(in_tmp_path: Path) -> None:
         "  fix: remove or rename it; [run] has halo_depth, layout, overlap, ranks, steps, threads",
         "  hint: did you mean 'steps'?",
     ]
+
+
+def test_a_start_that_cannot_work_is_found_before_ranks_start(in_tmp_path: Path) -> None:
+    Path("start.py").write_text("def start(shape, x):\n    return 0 * x\n")
+    with nothing_written(in_tmp_path):
+        check(in_process("run", "small.toml", "-n", "2", "--set", "automaton.init=start.py:start"), "start.py:1")

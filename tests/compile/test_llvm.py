@@ -69,6 +69,47 @@ def test_rows_of_bytes_end_in_overlapping_blocks(width: int) -> None:
         assert_equal_bits(make_case(graph, (3, width)))
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i2", "bool"])
+@pytest.mark.parametrize("bits", [128, 256, 512])
+def test_stores_past_the_caches(dtype: str, bits: int) -> None:
+    """Rows begin and end anywhere between aligned addresses; two stored fields may be aligned differently."""
+    host = host_target()
+    if bits > 8 * host.lanes:
+        return
+
+    @kernel
+    def step(u: Any, x: Any, y: Any) -> Any:
+        x[0, 0] = cast(cast(u[0, 1], "f8") - cast(u[0, 0], "f8"), dtype)
+        y[0, 0] = u[-1, 0]
+        return mg.sum(cast(u[0, 0], "f8"))
+
+    target = dataclasses.replace(host, cache=0, lanes=bits // 8)
+    graph = traced(step, 2, [dtype] * 3)
+    assert "nontemporal" in print_llvm(graph, target=target)
+    for width in (1, 5, 16, 63, 100, 129):
+        case = make_case(graph, (3, width))
+        assert_equal_bits(case, on=[target])
+        # The same rows, with both stored fields at the same place of a cache line.
+        lines = [np.zeros(case.arrays[1].array.nbytes + 128, np.uint8) for _ in range(2)]
+        arrays = [case.arrays[0]]
+        for bytes_, bound in zip(lines, case.arrays[1:], strict=True):
+            start = -bytes_.ctypes.data % 64
+            array = bytes_[start : start + bound.array.nbytes].view(bound.array.dtype).reshape(bound.array.shape)
+            array[...] = bound.array
+            arrays.append(BoundArray(array, bound.origin))
+        run_kernel(compile_kernel(graph, target=target), (case.lo, case.hi), arrays, case.scalars)
+        for expected, found in zip(oracle(case)[0], arrays, strict=True):
+            assert same_bits(expected.array, found.array)
+
+
+def test_what_is_read_stays_in_the_caches() -> None:
+    @kernel
+    def wave(u: Any, old: Any) -> None:
+        old[0] = 2 * u[0] - old[0] + 0.1 * (u[1] + u[-1])
+
+    assert "nontemporal" not in print_llvm(traced(wave, 1, ["f8", "f8"]))
+
+
 def test_a_cell_that_may_change_under_its_reader_is_computed_once() -> None:
     """One array may be bound to two parameters where all reads are of the cell itself."""
 
@@ -220,7 +261,10 @@ def test_ordered_updates(order: Any) -> None:
         u[0, 0, 0] = value
         return {"max": mg.max(value), "where": mg.argmax(value)}
 
-    assert_equal_bits(make_case(traced(sweep, 3, ["f8", "f8"]), (3, 4, 67)))
+    assert_equal_bits(make_case(traced(sweep, 3, ["f8", "f8"]), (2, 6, 67)))
+    plain = dataclasses.replace(traced(sweep, 3, ["f8", "f8"]), reductions=())
+    for lines in (1, 4, 6, 9):
+        assert_equal_bits(make_case(plain, (2, lines, 21)))
 
 
 def test_sweeps_read_finished_lines_on_the_diagonal() -> None:

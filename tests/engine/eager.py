@@ -203,7 +203,7 @@ class Eager:
         graph, region = apply.graph, apply.region
         bound: dict[Slot, BoundArray] = {}
         arrays = []
-        for number, operand in enumerate(apply.operands):
+        for operand in apply.operands:
             if isinstance(operand, Constant):
                 arrays.append(BoundArray(operand.array, operand.origin))
                 continue
@@ -325,7 +325,7 @@ def _has_until(operations: Sequence[Any]) -> bool:
     )
 
 
-# Conditions in pairs -----------------------------------------------------------------------------------------------------
+# Conditions in pairs -------------------------------------------------------------------------------------------------
 def fixed_number(value: float) -> Wall:
     return Wall(mg.fixed(value), lambda p: value)
 

@@ -23,7 +23,7 @@ Initial = Mapping[Field, Any]
 
 @dataclass
 class Left:
-    """What a run leaves: outcomes, arrays by field (all slots), values of registers, messages and bytes sent by rank."""
+    """What a run leaves: outcomes, arrays by field (all slots), values of registers, messages and bytes by rank."""
 
     outcomes: list[tuple[str, str]]
     arrays: dict[Field, np.ndarray]

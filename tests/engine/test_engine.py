@@ -207,7 +207,9 @@ def until(u: mg.Field, goal: float, limit: Any) -> tuple[Program, mg.Register, m
 
 
 @pytest.mark.parametrize("depth", [1, 3, 4])
-@pytest.mark.parametrize(("goal", "limit", "reason"), [(0.3, 50, "converged"), (1e-30, 7, "limit"), (1e10, 5, "converged")])
+@pytest.mark.parametrize(
+    ("goal", "limit", "reason"), [(0.3, 50, "converged"), (1e-30, 7, "limit"), (1e10, 5, "converged")]
+)
 def test_loops_end_when_they_converge_or_at_their_limit(depth: int, goal: float, limit: int, reason: str) -> None:
     """Deep halos may be left in the middle; what follows still sees neighbours as they are."""
     u = mg.Field("u", GRID, slots=2)
@@ -269,7 +271,7 @@ def test_stop_is_heard_at_the_end_of_a_round() -> None:
             assert engine.read(rounds) == 8
 
 
-# Calls, moves, regions ---------------------------------------------------------------------------------------------------
+# Calls, moves, regions -----------------------------------------------------------------------------------------------
 def test_calls_see_and_change_their_own_cells() -> None:
     u = mg.Field("u", GRID, slots=2)
 

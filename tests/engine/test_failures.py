@@ -12,7 +12,6 @@ import pytest
 import minga as mg
 from minga.engine.program import Program
 from minga.space.cuts import slabs
-
 from mpi_launch import run_ranks
 
 GRID = mg.Grid((12, 8), periodic=True)
@@ -30,7 +29,7 @@ def failing(u: mg.Field, on: int) -> Program:
 
     def fail(engine: Any) -> None:
         if engine.comm.rank == on and engine.read(rounds) == 2:
-            raise ZeroDivisionError("the call of rank %d" % on)
+            raise ZeroDivisionError(f"the call of rank {on}")
 
     program.apply(star, u, u.next)
     program.rotate(u)
@@ -73,7 +72,12 @@ def test_a_value_that_is_not_finite_says_where_and_keeps_the_fields() -> None:
     for ranks in (1, 4):
         results = mg.run_virtual(ranks, body)
         for outcome, _ in results:
-            assert (outcome.ok, bool(outcome), outcome.reason, outcome.place) == (False, False, "not finite", "star: value")
+            assert (outcome.ok, bool(outcome), outcome.reason, outcome.place) == (
+                False,
+                False,
+                "not finite",
+                "star: value",
+            )
         np.testing.assert_array_equal(results[0][1], values)
 
 
@@ -83,7 +87,10 @@ def test_drivers_raise_what_is_not_finite() -> None:
     program.apply(star, u, u.next)
     program.rotate(u)
     model = mg.Model(name="m", grid=GRID, fields=(u,), step=program, initial={"u": np.full(GRID.shape, np.nan)})
-    with mg.Engine({GRID: mg.Layout.single(GRID.box, 1)}) as engine, pytest.raises(mg.RunError, match="not finite") as error:
+    with (
+        mg.Engine({GRID: mg.Layout.single(GRID.box, 1)}) as engine,
+        pytest.raises(mg.RunError, match="not finite") as error,
+    ):
         mg.drive(model, engine, 5)
     assert "star: value" in str(error.value)
 

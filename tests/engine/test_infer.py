@@ -182,7 +182,16 @@ def test_deep_halos_leave_exchanges_out() -> None:
     for _ in range(3):
         straight.apply(star, u, u.next)
         straight.rotate(u)
-    assert of(straight, depth=3) == ["begin u[0]", "finish u[0]", "star +2", "rotate", "star +1", "rotate", "star", "rotate"]
+    assert of(straight, depth=3) == [
+        "begin u[0]",
+        "finish u[0]",
+        "star +2",
+        "rotate",
+        "star +1",
+        "rotate",
+        "star",
+        "rotate",
+    ]
 
 
 def test_fills_stand_after_exchanges_and_are_not_repeated() -> None:

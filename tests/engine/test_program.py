@@ -95,10 +95,10 @@ def record(action: Callable[[Program], Any]) -> Callable[[], Any]:
 
 
 MISTAKES: dict[str, tuple[Callable[[Program], Any], str, str]] = {
-    "not a kernel": (lambda p: p.apply(print_nothing, u), "apply expects a kernel first, found print_nothing", "@mg.kernel"),
+    "not a kernel": (lambda p: p.apply(print_nothing, u), "expects a kernel first, found print_nothing", "@mg.kernel"),
     "a number by position": (lambda p: p.apply(scale, u, 2.0), "'b' expects a field", "keyword"),
     "a field by keyword": (lambda p: p.apply(scale, u, v, factor=u), "scalar 'factor' is Field", "by position"),
-    "an unknown scalar": (lambda p: p.apply(scale, u, v, facter=1), "no scalar parameter 'facter'", "did you mean 'factor'?"),
+    "an unknown scalar": (lambda p: p.apply(scale, u, v, facter=1), "no scalar parameter 'facter'", "mean 'factor'?"),
     "too few fields": (lambda p: p.apply(scale, u), "takes 2 fields", "one field"),
     "no fields": (lambda p: p.apply(norm), "no fields", "one field"),
     "a region too large": (
@@ -128,6 +128,7 @@ def pair(a, b):
     b[0, 0] = 2.0
 
 
+@pytest.mark.parametrize("name", list(MISTAKES))
 def test_mistakes_say_what_and_how(name: str) -> None:
     action, message, remedy = MISTAKES[name]
     with pytest.raises(MingaError) as error:

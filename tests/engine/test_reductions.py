@@ -65,7 +65,12 @@ def test_float_sums_are_the_same_on_all_aligned_layouts(dtype: str) -> None:
     values = random_array(u) * np.exp(random_array(u, 2) * 8).astype(dtype)
     program = Program("observe")
     register = program.apply(total, u)
-    layouts = [*some_layouts(grid, granule=64), slabs(grid.box, 4, 1), cartesian(grid.box, (2, 3)), blocks(grid.box, 3, 4)]
+    layouts = [
+        *some_layouts(grid, granule=64),
+        slabs(grid.box, 4, 1),
+        cartesian(grid.box, (2, 3)),
+        blocks(grid.box, 3, 4),
+    ]
     left = check([(program, 1)], {u: values}, layouts, registers=[register], threads=2)
     exact = sum(map(Fraction, values.ravel().tolist()))
     assert abs(Fraction(float(left.registers[register.key])) - exact) <= abs(exact) * Fraction(1, 2**40)
@@ -160,7 +165,15 @@ def test_into_registers_and_use_in_later_operations() -> None:
     u = mg.Field("u", grid, slots=2)
     most = mg.Register("most")
     program = Program("step")
-    program.apply(everything, u, into={**{n: mg.Register(n, "i8") for n in ("argmax", "argmin", "many")}, "max": most, "min": mg.Register("least")})
+    program.apply(
+        everything,
+        u,
+        into={
+            **{n: mg.Register(n, "i8") for n in ("argmax", "argmin", "many")},
+            "max": most,
+            "min": mg.Register("least"),
+        },
+    )
     program.apply(divide, u, u.next, by=most * 2)
     program.rotate(u)
     left = check([(program, 2)], {u: random_array(u)}, some_layouts(grid), registers=[most])
@@ -209,7 +222,9 @@ def test_an_empty_region_has_no_extreme_and_is_not_an_error() -> None:
     u = mg.Field("u", grid)
     program = Program("observe")
     found = program.apply(everything, u, region=mg.Box((1, 2), (1, 4)))
-    left = on_layouts(slabs(grid.box, 2, granule=1), [(program, 1)], {u: 1.0}, [found.max, found.min, found.argmax, found.many])
+    left = on_layouts(
+        slabs(grid.box, 2, granule=1), [(program, 1)], {u: 1.0}, [found.max, found.min, found.argmax, found.many]
+    )
     assert list(left.registers.values()) == [-np.inf, np.inf, -1, 0]
     assert left.outcomes == [("finished", "")]
 

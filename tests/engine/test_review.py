@@ -7,7 +7,7 @@ import pytest
 
 import minga as mg
 from minga.engine.program import Program
-from minga.errors import ProgramError
+from minga.errors import LayoutError, ProgramError
 from minga.space.cuts import slabs
 from minga.space.layout import Layout
 
@@ -158,3 +158,33 @@ def test_a_row_is_not_read_beyond_what_it_is_continued_to() -> None:
     row, u = mg.Field("row", GRID, axes=[1]), mg.Field("u", GRID)
     with pytest.raises(ProgramError, match="which lacks axes of its grid, is read 156 points away"):
         Program("p").apply(far, row, u)
+
+
+@mg.kernel
+def farthest(q):
+    return mg.max(mg.coordinate(0) + 0.0 * q[0])
+
+
+def test_a_reduction_over_faces_knows_where_they_are() -> None:
+    grid = mg.Grid((6,))
+    q = mg.Field("q", grid, centre="x")
+    program = Program("p")
+    position = program.apply(farthest, q)
+    with mg.Engine(Layout.single(grid.box, 1), grid=grid) as engine:
+        engine.run(program)
+        assert engine.read(position) == 6.0
+
+
+@pytest.mark.parametrize("value", [300, -1, 0.5, np.nan, np.full((12, 5), 256), lambda box: np.full(box.shape, 1.5)])
+def test_a_field_is_not_given_what_it_cannot_hold(value) -> None:
+    c = mg.Field("c", GRID, "u1")
+    with mg.Engine(Layout.single(GRID.box, 1), grid=GRID) as engine:
+        with pytest.raises(LayoutError, match="field 'c' is u1, which cannot hold"):
+            engine.set(c, value)
+        engine.set(c, np.full((12, 5), 255.0))
+        assert (engine.gather(c) == 255).all()
+
+
+def test_an_engine_has_a_thread() -> None:
+    with pytest.raises(LayoutError, match="threads is 0"):
+        mg.Engine(Layout.single(GRID.box, 1), grid=GRID, threads=0)

@@ -10,7 +10,7 @@ import pytest
 
 import minga as mg
 from minga.engine.program import Program
-from minga.errors import ProgramError
+from minga.errors import LayoutError, ProgramError
 from minga.space.cuts import blocks, slabs
 
 from .eager import fixed_number, odd_about, reflect_edge, zero_gradient
@@ -182,6 +182,35 @@ def test_a_plane_in_three_dimensions() -> None:
     program.apply(erode, ground, ground.next)
     program.rotate(u, ground)
     check([(program, 3)], {u: random_array(u), ground: random_array(ground)}, some_layouts(grid))
+
+
+def test_calls_and_views_may_change_fields_on_some_axes() -> None:
+    grid = mg.Grid((5, 6), periodic=(True, False))
+    rows, new = mg.Field("rows", grid, axes="y"), mg.Field("new", grid, axes="y")
+
+    def double(engine: Any) -> None:
+        for _, view in engine.blocks(rows):
+            view[...] *= 2.0
+
+    program = Program("step")
+    program.call(double, writes=[rows])
+    program.refresh(rows)
+    program.apply(smooth, rows, new)
+    check([(program, 2)], {rows: random_array(rows), new: 0.0}, some_layouts(grid))
+    with mg.Engine({grid: mg.Layout.single(grid.box, 1)}) as engine:
+        double(engine)
+        for _, view in engine.blocks(rows):
+            view[...] = 1.0
+        engine.touch(rows)
+        quiet = Program("quiet")
+        quiet.apply(smooth, rows, new)
+        engine.run(quiet)
+        np.testing.assert_array_equal(engine.gather(new), np.ones(5))
+
+
+def test_conditions_of_fields_on_some_axes_are_refused() -> None:
+    with pytest.raises(LayoutError, match="lacks axes of its grid and has boundary="):
+        mg.Field("rows", mg.Grid((5, 6)), axes="y", boundary=mg.fixed(0.0))
 
 
 def test_a_field_on_some_axes_is_read_near_its_ends_only() -> None:

@@ -1,4 +1,4 @@
-"""Random simulations: grids, fields, boundaries, Programs made of a fixed pool of kernels, and layouts to run them on."""
+"""Random simulations: grids, fields, boundaries, Programs made of a fixed pool of kernels, and layouts for them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from minga.space.cuts import bisection, blocks, cartesian, slabs
 from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import Layout
+from minga.space.region import Region
 
 from .eager import (
     Wall,
@@ -233,7 +234,7 @@ def single(g, u):
     put(u, 0.5 * at(u) + mg.cast(at(g, -1, 1) - at(g, 0, -1), "f8"))
 
 
-# Worlds ----------------------------------------------------------------------------------------------------------------
+# Worlds ------------------------------------------------------------------------------------------------------------
 @dataclass
 class World:
     """Fields with walls and initial values, registers, and a Program over them."""
@@ -290,7 +291,7 @@ def conditions(draw: Draw, world: World, name: str, dtype: str, centre: Sequence
         if grid.periodic[axis]:
             continue
         pair = []
-        for side in range(2):
+        for _ in range(2):
             options: list[Callable[[], Wall]] = [lambda: fixed_number(1), zero_gradient]
             if points.shape[axis] >= 4:
                 options += [reflect_edge, reflect_cell]
@@ -374,11 +375,8 @@ def _operations(draw: Draw, world: World, program: Program, count: int, depth: i
         if kind == "apply":
             _apply(draw, world, program)
         elif kind == "rotate":
-            program.rotate(
-                *draw(st.sampled_from([("u",), ("v",), ("u", "v"), ("c",), ("k",)])).__class__(
-                    world.fields[n] for n in draw(st.sampled_from([("u",), ("v",), ("u", "v"), ("c",), ("k",)]))
-                )
-            )
+            names = draw(st.sampled_from([("u",), ("v",), ("u", "v"), ("c",), ("k",)]))
+            program.rotate(*(world.fields[name] for name in names))
         elif kind == "let":
             edge, flag, _ = world.registers
             program.let(edge, edge * 0.5 + 0.25)
@@ -456,7 +454,8 @@ def _apply(draw: Draw, world: World, program: Program) -> None:
     if name in two_slots:
         source = _slot(draw, f[draw(st.sampled_from(["u", "v"]))])
         target = _slot(draw, f[draw(st.sampled_from(["u", "v"]))], [source])
-        program.apply(two_slots[name], source, target, region=_region(draw, world.grid.box))
+        sparse = name not in ("fluxes", "crossed", "relax", "descend")
+        program.apply(two_slots[name], source, target, region=_region(draw, world.grid.box, sparse))
     elif name == "blend":
         x, y = _slot(draw, f["v"]), _slot(draw, f["u"])
         edge = world.registers[0]
@@ -509,15 +508,26 @@ def _apply(draw: Draw, world: World, program: Program) -> None:
         raise AssertionError(name)
 
 
-def _region(draw: Draw, space: mg.Box) -> mg.Box | None:
+def _region(draw: Draw, space: mg.Box, sparse: bool = False) -> mg.Box | Region | None:
     if draw(st.integers(0, 3)):
         return None
+    if sparse and draw(st.booleans()):
+        cell = st.tuples(*(st.integers(0, n - 1) for n in space.shape))
+        return draw(
+            st.sampled_from(
+                [
+                    Region(stride=draw(st.integers(1, 3))),
+                    Region(colour=draw(st.integers(0, 1))),
+                    Region(points=draw(st.lists(cell, min_size=1, max_size=4))),
+                ]
+            )
+        )
     lo = [draw(st.integers(0, n - 1)) for n in space.shape]
     hi = [draw(st.integers(a + 1, n)) for a, n in zip(lo, space.shape, strict=True)]
     return mg.Box(tuple(lo), tuple(hi))
 
 
-# Ways to run -------------------------------------------------------------------------------------------------------------
+# Ways to run -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Way:
     """A layout and the engine's settings."""
@@ -530,9 +540,8 @@ class Way:
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         boxes = ", ".join(f"{self.layout.box(b)} on {self.layout.owner[b]}" for b in range(len(self.layout)))
-        printer.text(
-            f"{self.layout.ranks} ranks, {boxes}; halo depth {self.halo_depth}, overlap {self.overlap}, {self.threads} threads"
-        )
+        settings = f"halo depth {self.halo_depth}, overlap {self.overlap}, {self.threads} threads"
+        printer.text(f"{self.layout.ranks} ranks, {boxes}; {settings}")
 
 
 @st.composite

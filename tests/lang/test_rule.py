@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from minga.errors import KernelError
 from minga.lang import neighbourhood as nb
+from minga.lang.cell import local
 from minga.lang.expr import where
+from minga.lang.functions import max as maximum
+from minga.lang.functions import min as minimum
 from minga.lang.graph import KernelGraph
 from minga.lang.rule import rule
 from rule_oracle import evolve, graph_of
@@ -156,6 +161,100 @@ def test_three_states_go_through() -> None:
     assert np.array_equal(evolve(brain, cells, 1), expected)
 
 
+# Results among the states
+LEGITIMATE: list[tuple[int, Callable[..., Any]]] = [
+    (3, lambda cell, near: cell),
+    (3, lambda cell, near: (cell + 1) % 3),
+    (3, lambda cell, near: where(cell == 2, 0, cell + 1)),
+    (4, lambda cell, near: where(cell > 0, cell - 1, where(near.any(1), 3, 0))),
+    (5, lambda cell, near: where(near.any(1), 1, 0) + where(cell > 2, 2, cell)),
+    (3, lambda cell, near: minimum(near.sum(), 2)),
+    (3, lambda cell, near: near.count(1) % 3),
+    (3, lambda cell, near: maximum(near.max(), cell)),
+    (4, lambda cell, near: (cell ^ near[0, 1]) & near[1, 0]),
+    (3, lambda cell, near: 2 - cell),
+    (3, lambda cell, near: (cell == 1) & near.any(2)),
+    (256, lambda cell, near: cell + near[0, 1]),
+    (10, lambda cell, near: where((cell != 9) & near.any(9), cell + 1, cell)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(LEGITIMATE)))
+def test_results_among_the_states_are_seen_to_be(number: int) -> None:
+    states, function = LEGITIMATE[number]
+    cells = RANDOM.integers(0, states, (9, 11)).astype("u1")
+    assert result(function, cells, states=states).max() < states
+
+
+def test_cells_of_several_fields_are_told_apart() -> None:
+    @rule(fields=("a", "b"), states=3)
+    def both(cell, near):
+        return {"a": where(cell.b == 0, where(cell.a == 2, 0, cell.a + 1), cell.a), "b": 2 - cell.b}
+
+    assert [store.param for store in graph_of(both, 2).stores] == [2, 3]
+
+    @rule(fields=("a", "b"), states=3)
+    def mixed(cell, near):
+        return {"a": where(cell.b == 2, 0, cell.a + 1), "b": cell.b}
+
+    with pytest.raises(KernelError, match="can return 3"):
+        graph_of(mixed, 2)
+
+
+def test_locals_are_not_taken_for_the_cell_itself() -> None:
+    def above(cell: Any, near: Any) -> Any:
+        return where(cell == 0, local(cell + 0)[1, 0], 0)
+
+    assert result(above, RANDOM.integers(0, 3, (5, 6)).astype("u1"), states=3).max() == 2
+    assert "% 3" in message(lambda cell, near: where(cell == 0, local(cell + 1)[1, 0], 0), states=3)
+
+
+@st.composite
+def expressions(draw: st.DrawFn, depth: int = 4) -> Callable[[Any, Any], Any]:
+    """A function of a cell and its neighbours that returns an integer."""
+    if depth == 0 or draw(st.booleans()):
+        leaf = draw(st.sampled_from(["cell", "near", "count", "number"]))
+        n = draw(st.integers(0, 3))
+        leaves: dict[str, Callable[[Any, Any], Any]] = {
+            "cell": lambda cell, near: cell, "near": lambda cell, near: near[0, 1],
+            "count": lambda cell, near: near.count(n % 3), "number": lambda cell, near: cell * 0 + n,
+        }  # fmt: skip
+        return leaves[leaf]
+    a, b, c, d = (draw(expressions(depth - 1)) for _ in range(4))
+    made: list[Callable[[Any, Any], Any]] = [
+        lambda cell, near: a(cell, near) + b(cell, near),
+        lambda cell, near: a(cell, near) - b(cell, near),
+        lambda cell, near: a(cell, near) * b(cell, near),
+        lambda cell, near: a(cell, near) % b(cell, near),
+        lambda cell, near: a(cell, near) // b(cell, near),
+        lambda cell, near: minimum(a(cell, near), b(cell, near)),
+        lambda cell, near: maximum(a(cell, near), b(cell, near)),
+        lambda cell, near: where(a(cell, near) < b(cell, near), c(cell, near), d(cell, near)),
+        lambda cell, near: where(~(a(cell, near) == b(cell, near)), c(cell, near), d(cell, near)),
+        lambda cell, near: where((a(cell, near) >= 2) & (b(cell, near) != 1), c(cell, near), d(cell, near)),
+        lambda cell, near: where((a(cell, near) > 1) | (b(cell, near) <= 1), c(cell, near), d(cell, near)),
+    ]
+    return draw(st.sampled_from(made))
+
+
+@given(expressions())
+def test_no_accepted_rule_leaves_its_states(function: Callable[[Any, Any], Any]) -> None:
+    cells = np.random.default_rng(3).integers(0, 3, (20, 21)).astype("u1")
+    try:
+        found = result(function, cells, states=3)
+    except KernelError:
+        return  # not proven, so refused
+    assert found.max() < 3
+
+
+def test_a_rule_shows_what_it_is() -> None:
+    @rule(states=3)
+    def burn(cell, near, *, p=0.5):
+        return cell
+
+    assert repr(burn) == "<rule burn of cell: u1, 3 states, moore(1), parameters p=0.5>"
+
+
 # Lanes
 def operations(graph: KernelGraph) -> list[tuple[str, str]]:
     return [(node.op, node.dtype) for node in graph.nodes()]
@@ -201,6 +300,11 @@ def test_mistakes_are_explained() -> None:
         (message(lambda cell, near: near[1]), "offsets"),
         (message(lambda cell, near: near.count(2)), "states 0 .. 1"),
         (message(lambda cell, near: 3, states=3), "can return 3"),
+        (message(lambda cell, near: cell + 1, states=3), "% 3"),
+        (message(lambda cell, near: cell - 1, states=3), "states 0 .. 2 only"),
+        (message(lambda cell, near: near.sum(), states=3), "mg.min(value, 2)"),
+        (message(lambda cell, near: where(cell == 1, 1.5, 0), states=3), "whole numbers"),
+        (message(lambda cell, near: where(cell == 1, -1, 0)), "states 0 .. 1 only"),
         (message(lambda cell, near: where(cell == 1, 2, 0)), "states=3"),
         (message(lambda cell, near: None), "returns nothing"),
         (message(lambda cell, near: near.laplacian()), 'dtype="f8"'),

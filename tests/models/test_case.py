@@ -45,7 +45,7 @@ def test_the_rule_of_the_pattern_file(tmp_path: Path) -> None:
     (LIFE | {"rule": 3}, "automaton.rule", "found 3"),
     (LIFE | {"seed": -1}, "automaton.seed", "found -1"),
     (LIFE | {"seed": "x"}, "automaton.seed", "found 'x'"),
-    (LIFE | {"parameters": {"p": "x"}}, "automaton.parameters.p", "found 'x'"),
+    (LIFE | {"parameters": {"p": "x"}}, "automaton.parameters.p", "expected true or false or a number, found 'x'"),
     (LIFE | {"parameters": {"p": 1.0}}, "automaton.parameters.p", "no parameter 'p'"),
     (LIFE | {"init": "missing.rle"}, "automaton.init", "missing.rle"),
     (LIFE | {"init": [[1] * 10]}, "automaton.init", "larger than the grid"),
@@ -123,8 +123,8 @@ def test_a_python_file_with_a_model_ready_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    (FILE.replace("def model", "def modle"), "did you mean 'modle'"), ("model = 3\n", "defines no model"),
-    ("import minga as mg\n@mg.kernel\ndef k(u, *, h):\n    u[0] = x\n\nmodel = k\n", "defines no model"),
+    (FILE.replace("def model", "def modle"), "did you mean 'modle'"), ("model = 3\n", "model is an int, not a Model"),
+    ("import minga as mg\n@mg.kernel\ndef k(u, *, h):\n    u[0] = x\n\nmodel = k\n", "model is a Kernel, not"),
     ("raise RuntimeError('no')\n", "RuntimeError: no"), ("x =\n", "not valid Python"),
 ])  # fmt: skip
 def test_files_without_a_model(tmp_path: Path, text: str, words: str) -> None:

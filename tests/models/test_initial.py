@@ -184,3 +184,41 @@ def test_mistakes_name_the_key(tmp_path: Path) -> None:
     ]
     for text, words in cases:
         assert words in text, text
+
+
+FUNCTIONS = """\
+import numpy as np
+def one(shape, x):
+    return 0 * x
+def whole(shape, y, x):
+    return np.zeros(shape)
+def fails(shape, y, x):
+    half = shape[0] // 2
+    return (y < half) & middle
+def ragged(shape, y, x):
+    return [[1, 2], [3]]
+def words(shape, y, x):
+    return "alive"
+def nothing(shape, y, x):
+    pass
+number = 3
+"""
+
+
+@pytest.mark.parametrize(("name", "line", "words"), [
+    ("one", 2, "cannot be called with the grid's shape and 2 index arrays"), ("whole", 4, "shape (10, 12)"),
+    ("fails", 8, "NameError: name 'middle' is not defined"), ("ragged", 9, "no array"), ("words", 11, "not numbers"),
+    ("nothing", 13, "not numbers"), ("number", 0, "no function 'number'"),
+])  # fmt: skip
+def test_functions_that_cannot_work_are_found_before_the_run(tmp_path: Path, name: str, line: int, words: str) -> None:
+    (tmp_path / "start.py").write_text(FUNCTIONS)
+    with pytest.raises(CaseError, match=r"automaton\.init") as caught:
+        initial_values(f"start.py:{name}", LIFE, (10, 12), tmp_path)
+    assert words in str(caught.value)
+    assert not line or f"start.py:{line}" in str(caught.value)
+
+
+def test_functions_are_tried_on_grids_of_any_size() -> None:
+    for shape in [(1,), (1, 1), (2, 1, 3), (1, 2, 1, 2)]:
+        (values,) = initial_values(lambda shape, *indices: 0 * sum(indices) + 1, LIFE, shape).values()
+        assert values(Box.of(shape)).tolist() == np.ones(shape).tolist()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from minga.errors import CaseError
-from minga.models.automaton.patterns import read_cells, read_pattern, read_rle, write_rle
+from minga.models.automaton.initial import initial_values
+from minga.models.automaton.model import automaton
+from minga.models.automaton.patterns import PatternError, read_cells, read_pattern, read_rle, write_rle
+from minga.models.automaton.rules import find_rule, life_like
 from minga.models.case import examples
+from minga.space.box import Box
 
 GLIDER = [[0, 1, 0], [0, 0, 1], [1, 1, 1]]
 
@@ -91,7 +98,9 @@ def test_plain_text() -> None:
 
 
 @pytest.mark.parametrize(("name", "text", "line", "words"), [
-    ("a.rle", "x = 3, y = 3\nbo$\n2bz!", 3, "'z'"), ("a.rle", "pZ!", 1, "'pZ'"), ("a.rle", "yP!", 1, "'yP'"),
+    ("a.rle", "x = 3, y = 3\nbo$\n2bz!", 3, "'z'"), ("a.rle", "pZ!", 1, "'pZ'"),
+    ("a.rle", "bob$2q!", 1, "'q!'"), ("a.rle", "bob$2q\n\n", 2, "'q'"), ("a.rle", "3p", 1, "'p'"),
+    ("a.rle", "9" * 5000 + "o!", 1, "a run of"), ("a.rle", "yP!", 1, "'yP'"),
     ("a.rle", "99999999999999o!", 1, "99999999999999 cells"), ("a.rle", "999999o999999$o!", 1, "cells large"),
     ("a.cells", "!\n.O\n.x\n", 3, "'x'"),
 ])  # fmt: skip
@@ -114,3 +123,59 @@ def test_the_shipped_patterns() -> None:
     assert populations == {
         "r-pentomino": 5, "acorn": 7, "diehard": 7, "glider": 5, "gosper-glider-gun": 36,
     }  # fmt: skip
+
+
+FILE_TEXT = st.text("bo$!.AXpqyz0123456789 \n#xy=,rule:BS/\u0663", max_size=60) | st.text(max_size=60)
+
+
+def refusal(make: Callable[[], Any]) -> Any:
+    """The error that a person would be told, None where there is none; anything else is a bug."""
+    try:
+        make()
+    except (CaseError, PatternError) as error:
+        return error
+    return None
+
+
+@given(FILE_TEXT)
+def test_any_text_is_a_pattern_or_is_refused_with_its_line(text: str) -> None:
+    for read in (read_rle, read_cells):
+        error = refusal(partial(read, text))
+        assert error is None or 1 <= error.line <= max(1, len(text.splitlines()))
+
+
+@given(st.text("BSWVH0123456789,/ w-x.py:", max_size=30) | st.integers(3000, 6000).map(lambda n: "W" + "9" * n))
+def test_any_text_is_a_rule_or_is_refused(text: str) -> None:
+    for ndim in (1, 2):
+        error = refusal(partial(find_rule, text, ndim, Path("nowhere")))
+        assert error is None or error.key == "automaton.rule"
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["periodic", "fixed", "reflect", "zero-gradient", "shift", "soup", "pattern", "fill", "x", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["shift", "soup", "seed", "pattern", "at", "fill", "cell", "x", "z"]), inner, max_size=3
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(VALUES, st.sampled_from([(4, 6), (3, 3, 2)]))
+def test_any_value_is_a_start_and_boundaries_or_is_refused(value: object, shape: tuple[int, ...]) -> None:
+    life = life_like("B3/S23", len(shape))
+
+    def start() -> None:
+        for values in initial_values(value, life, shape, Path("nowhere")).values():
+            values(Box.of(shape))
+
+    error = refusal(start)
+    assert error is None or error.key.startswith("automaton.init")
+    error = refusal(lambda: automaton(life, shape, init={"fill": 0}, boundary=value))
+    assert error is None or error.key.startswith("grid")

@@ -134,3 +134,32 @@ def test_progress_is_told_on_rank_0() -> None:
     execute(model, mg.SerialComm(), Settings(50, every=10), model.fields, None, lambda s, t: told.append((s, t)))
     assert told[-1][0] == 50
     assert [s for s, _ in told] == sorted(s for s, _ in told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"steps": 2.5}, "steps=2.5: expected a whole number of at least 0"),
+        ({"steps": -1}, "steps=-1"),
+        ({"steps": True}, "steps=True"),
+        ({"steps": 3, "every": 0}, "every=0: expected a whole number of at least 1"),
+        ({"steps": 3, "every": -3}, "every=-3"),
+        ({"steps": 3, "every": 2.5}, "every=2.5"),
+        ({"steps": 3, "threads": 0}, "threads=0"),
+        ({"steps": 3, "halo_depth": 0}, "halo_depth=0"),
+        ({"steps": 3, "fields": ["cel"]}, "did you mean 'cell'"),
+        ({"steps": 3, "fields": []}, "at least one field"),
+    ],
+    ids=str,
+)
+def test_arguments_are_checked(arguments: dict[str, object], words: str) -> None:
+    with pytest.raises(mg.CaseError) as caught:
+        run(life((5, 6)), **arguments)  # type: ignore[arg-type]
+    assert words in str(caught.value)
+    assert "fix:" in str(caught.value)
+
+
+def test_a_field_twice_is_found_before_the_run() -> None:
+    with pytest.raises(mg.RunError, match="at: model 'automaton'"):
+        run(life((5, 6)), steps=10**9, fields=["cell", "cell"])
+    assert list(run(life((5, 6)), steps=np.int64(1), fields="cell").data_vars) == ["cell"]

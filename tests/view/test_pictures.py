@@ -88,3 +88,33 @@ def test_pictures_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="cannot write"):
         draw_run(store.path, tmp_path / "file")
+
+
+def test_one_axis_of_integers_is_a_space_time_diagram(tmp_path: Path) -> None:
+    """A glider on one axis: each frame a row from the top, the first and last cells as wide as the others."""
+    field = Field("cell", Grid((20,)), "u1")
+    store = FrameStore(tmp_path / "fields.zarr", variables_of([field]), {})
+    for step in range(20):
+        store.append(step, {"cell": (np.arange(20) == step).astype("u1")})
+    (path,) = draw_run(store.path, tmp_path / "pictures", most=3)
+    assert path.name == "cell.png"
+    assert dark_cells(path, 20, 20).tolist() == np.eye(20).tolist()
+
+
+def test_one_frame_of_one_axis_is_a_strip(tmp_path: Path) -> None:
+    variable = variable_of(Field("cell", Grid((20,)), "u1"))
+    values = (np.arange(20) % 3 == 0).astype("u1")
+    draw(tmp_path / "c.png", values, "cell", variable.coordinates, variable.attributes)
+    assert dark_cells(tmp_path / "c.png", 1, 20).tolist() == [values.tolist()]
+
+
+def dark_cells(path: Path, rows: int, columns: int) -> np.ndarray:
+    """Which cells of a picture have the colour of state 1, by the pixels in their middles."""
+    image = np.round(imread(path)[..., :3] * 255).astype(int)
+    dark = abs(image - [0x1F, 0x3B, 0x57]).max(axis=2) <= 2
+    high = max(40, 55 * rows)
+    below = image.shape[0] - 50 - high
+    middles = np.ix_(
+        below + (np.arange(rows) * 2 + 1) * high // (2 * rows), 75 + (np.arange(columns) * 2 + 1) * 55 // 2
+    )
+    return dark[middles].astype(int)

@@ -10,14 +10,14 @@ from minga.errors import CaseError, LayoutError
 if TYPE_CHECKING:
     from minga.engine.model import Model
 
-__all__ = ["check_layout", "check_workers"]
+__all__ = ["check_layout", "check_ranks"]
 
 _FORMS = (
     'write "cartesian", "cartesian:2x3" (parts along each axis), "slabs", "slabs:1" (across the second axis), '
     '"bisection", "blocks:4" (blocks of each rank) or "single" (all on rank 0)'
 )
 
-_MOST_WORKERS_A_CORE = 16
+_MOST_RANKS_A_CORE = 16
 """More make no progress worth waiting for, and MPI libraries give up when so many start at once."""
 
 
@@ -32,16 +32,14 @@ def check_layout(layout: str, model: Model, ranks: int) -> None:
         raise CaseError(error.message, key="run.layout", remedy=remedy[0].lower() + remedy[1:]) from error
 
 
-def check_workers(ranks: int, threads: int) -> None:
-    """CaseError where more ranks and threads are asked for than the cores of this machine can carry."""
+def check_ranks(ranks: int) -> None:
+    """CaseError where more ranks are asked for than this machine can carry."""
     cores = len(available_cores())
-    most = _MOST_WORKERS_A_CORE * cores
-    if ranks * threads <= most:
-        return
-    raise CaseError(
-        f"{ranks} ranks of {threads} thread{'s' if threads > 1 else ''} are too many for {cores} physical "
-        f"core{'s' if cores > 1 else ''}: at most {most} run here",
-        key="run.ranks" if ranks > most else "run.threads",
-        remedy=f"try one for each core, -n {cores}; mg.run_virtual(RANKS, function) runs any number of ranks as threads "
-        "of one process, to test a layout",
-    )
+    most = _MOST_RANKS_A_CORE * cores
+    if ranks > most:
+        raise CaseError(
+            f"{ranks} ranks are too many for {cores} physical core{'s' if cores > 1 else ''}: at most {most} run here",
+            key="run.ranks",
+            remedy=f"try one for each core, -n {cores}; to test a layout, mg.run_virtual(RANKS, function) runs any "
+            "number of ranks as threads of one process",
+        )

@@ -41,7 +41,10 @@ def run(
         typer.Argument(metavar="CASE", help="A TOML file, a Python file that defines a model, or an example's name."),
     ],
     ranks: Annotated[
-        int | None, typer.Option("-n", "--ranks", help="MPI ranks; by default one for each physical core.")
+        int | None,
+        typer.Option(
+            "-n", "--ranks", help="MPI ranks; by default one for each physical core, but at most one per 4096 cells."
+        ),
     ] = None,
     threads: Annotated[int | None, typer.Option("--threads", help="Threads of each rank; 1 by default.")] = None,
     overrides: Annotated[

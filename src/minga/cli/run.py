@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from minga.cli.case import Case, find_source, read_case
-from minga.cli.layouts import check_layout, check_workers
 from minga.cli.launcher import Job, find_launcher, surrounding_job, world
+from minga.cli.layouts import check_layout, check_ranks
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, RunError
 from minga.record.directory import RunDirectory
@@ -50,7 +50,7 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
         return _run_in_job(request, case, job)
     ranks = case.run.ranks or (1 if job else _default_ranks(case))
     check_layout(case.run.layout, case.model, ranks)
-    check_workers(ranks, case.run.threads)
+    check_ranks(ranks)
     launcher = find_launcher() if ranks > 1 else None
     directory = _make_directory(request, case, ranks)
     with progress_display(case.name, case.run.steps) as listener:

@@ -20,7 +20,8 @@ class RunSettings(BaseModel):
         int, Field(ge=0, description="say how many steps to do: steps = 100 in [run], or --set run.steps=100")
     ]
     ranks: Annotated[
-        int | None, Field(ge=1, description="MPI ranks; left out, one for each physical core that is available")
+        int | None,
+        Field(ge=1, description="MPI ranks; left out, one for each free physical core, but at most one per 4096 cells"),
     ] = None
     threads: Annotated[int, Field(ge=1, description="threads of each rank")] = 1
     overlap: Annotated[bool, Field(description="hide communication behind computation")] = True

@@ -87,7 +87,7 @@ def print_llvm(graph: KernelGraph, *, target: Target | None = None, reductions: 
         )
     plan = schedule(graph)
     graph = lower(narrow(graph), rounding=target.rounding)
-    return _module(Kernel(graph, plan, reductions=reductions, lanes=target.lanes), target)
+    return _module(Kernel(graph, plan, target, reductions=reductions), target)
 
 
 def suggest_tile(

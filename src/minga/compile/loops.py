@@ -9,13 +9,14 @@ from minga.compile.frame import Frame
 from minga.compile.ir import Body
 from minga.compile.line import Access, Line
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
-from minga.compile.schedule import Schedule, may_repeat_cells
+from minga.compile.schedule import Schedule, may_repeat_cells, may_stream
 from minga.compile.scratch import Ring, Scratch, rings
+from minga.compile.target import Target
 from minga.compile.text import Text
 from minga.compile.vector import Lanes, widths
 from minga.lang.expr import Node
 from minga.lang.graph import RUN, KernelGraph, Reduction, Store, topological
-from minga.lang.types import is_float
+from minga.lang.types import is_float, itemsize
 
 Places = Sequence[tuple[str, str | None]]
 """For each reduction its row, and the cell that is its place 0; None for the innermost loop's own first cell."""
@@ -24,21 +25,25 @@ Places = Sequence[tuple[str, str | None]]
 class Kernel:
     """Prints one kernel function, and the functions that fold its reductions.
 
-    lanes   bytes of the processor's vectors
-    widths  cells that are printed as one vector (see vector.py)
-    repeat  cells may be computed twice
+    lanes      bytes of the processor's vectors
+    widths     cells that are printed as one vector (see vector.py)
+    repeat     cells may be computed twice
+    stream     stores of large boxes go past the caches, where `streaming` (an i1) holds
     """
 
-    def __init__(self, graph: KernelGraph, plan: Schedule, *, reductions: bool, lanes: int = 16) -> None:
+    def __init__(self, graph: KernelGraph, plan: Schedule, target: Target, *, reductions: bool) -> None:
         self.graph = graph
+        self.lanes = target.lanes
         self.plan = plan
         self.reductions = graph.reductions if reductions else ()
         self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
         self.rings = rings(graph.ndim, graph.locals, self.roots)
-        self.widths = widths(graph, plan, lanes)
+        self.widths = widths(graph, plan, self.lanes)
+        self.stream = may_stream(graph, plan) and target.triple.startswith("x86_64")
         self.repeat = may_repeat_cells(graph)
         self.text = Text()
         self.frame = Frame(self.text, graph)
+        self.streaming = self._large_box(target.cache) if self.stream else ""
         self.accumulators = [self._accumulator(number) for number in range(len(self.reductions))]
         self.rows = self._reduction_rows()
         self.scratch = Scratch(self.frame, self.rings, sum(map(row_bytes, self.reductions)))
@@ -46,6 +51,9 @@ class Kernel:
             self._march()
         else:
             self._nest(0, {}, self.frame.begin, self.frame.end)
+        if self.stream:
+            with self.text.when(self.streaming):
+                self.text.emit("call void @llvm.x86.sse.sfence()")
         self.text.emit("ret void")
 
     def folds(self) -> list[str]:
@@ -53,12 +61,24 @@ class Kernel:
         named = {fold_name(item): item for item in self.reductions}
         return [line for item in named.values() for line in ["", *fold_function(item)]]
 
+    def _large_box(self, cache: int) -> str:
+        """Whether all that the kernel touches in its box, tiles together, is more than the cache holds."""
+        text, words = self.text, self.frame.words
+        size = str(sum(itemsize(param.dtype) for param in self.graph.params if len(param.axes) == self.graph.ndim))
+        for axis in range(self.graph.ndim):
+            length = text.sub(self.frame.argument(words.hi + axis), self.frame.argument(words.lo + axis))
+            size = text.mul(length, size)
+        return text.let(f"icmp sgt i64 {size}, {cache}")
+
     # Loops ---------------------------------------------------------------------------------------------------------
     def _nest(
         self, depth: int, outer: dict[int, str], begin: list[str], end: list[str], ring: Ring | None = None
     ) -> None:
         """The loops from `depth` inwards over begin..end: of a local if `ring` is given, else of the kernel's cells."""
         axis = self.plan.axes[depth]
+        if depth == self.graph.ndim - 2 and self.plan.together > 1 and not self.reductions:
+            begin = [*begin]
+            begin[axis] = self._lines_together(axis, outer, begin, end)
         if depth < self.graph.ndim - 1:
             with self.text.loop(begin[axis], end[axis], down=self.plan.directions[axis] < 0) as index:
                 self._nest(depth + 1, {**outer, axis: index}, begin, end, ring)
@@ -71,6 +91,23 @@ class Kernel:
         else:
             self._prepare(line)
             self._cells(line, self._begin(line, begin[axis]), end[axis], [])
+
+    def _lines_together(self, axis: int, outer: dict[int, str], begin: list[str], end: list[str]) -> str:
+        """Several lines of a sweep at the same time, so that each hides the others' latency; returns the first left."""
+        text, inner, size = self.text, self.plan.axes[-1], self.plan.together
+        length = text.larger(text.sub(end[axis], begin[axis]), "0")
+        stop = text.add(begin[axis], text.let(f"and i64 {length}, {-size}"))
+        scopes = text.scopes(size)
+        with text.loop(begin[axis], stop, size) as first:
+            lines = [Line(self.frame, inner, {**outer, axis: text.add(first, k)}, self.scratch) for k in range(size)]
+            for line, scope in zip(lines, scopes, strict=True):
+                line.note = scope
+                self._prepare(line)
+            down = self.plan.directions[inner] < 0
+            with text.loop("0", self._count(begin[inner], end[inner]), down=down) as turn:
+                for line in lines:
+                    self._cell(line, begin[inner], turn, [])
+        return stop
 
     def _march(self) -> None:
         """Plane after plane: each local ahead of the plane of cells that needs it (see scratch.py)."""
@@ -114,12 +151,51 @@ class Kernel:
     def _cells(self, line: Line, begin: str, end: str, rows: Places) -> None:
         """The innermost loop from `begin` to before `end` (of a red-black kernel: every second cell)."""
         text, count = self.text, self._count(begin, end)
-        done = "0"
+        if self.stream:
+            go = self._streaming(line, begin)
+            with text.when(go):
+                self._stream_cells(line, begin, count, rows)
+            with text.when(text.let(f"xor i1 {go}, true")):
+                self._cached_cells(line, begin, count, rows)
+        else:
+            self._cached_cells(line, begin, count, rows)
+
+    def _cached_cells(self, line: Line, begin: str, count: str, rows: Places) -> None:
+        text, done = self.text, "0"
         for width in self.widths:
             done = self._vectors(line, begin, count, done, rows, width)
         line.note, note = text.parallel(vectors=not self.widths) if self.plan.parallel else ("", "")
         with text.loop(done, count, 1, note, down=self.plan.directions[line.inner] < 0) as turn:
             self._cell(line, begin, turn, rows)
+
+    def _streaming(self, line: Line, begin: str) -> str:
+        """Whether this line's stores go past the caches: a large box, and all its stored rows equally aligned."""
+        text, line.cell, go = self.text, begin, self.streaming
+        first, *others = (line.address(_access(store)) for store in self.graph.stores)
+        word = text.let(f"ptrtoint ptr {first} to i64")
+        for other in others:
+            differ = text.let(f"xor i64 {word}, {text.let(f'ptrtoint ptr {other} to i64')}")
+            same = text.let(f"icmp eq i64 {text.let(f'and i64 {differ}, {self.lanes - 1}')}, 0")
+            go = text.let(f"and i1 {go}, {same}")
+        return go
+
+    def _stream_cells(self, line: Line, begin: str, count: str, rows: Places) -> None:
+        """Single cells up to an aligned address, vectors that are stored past the caches, single cells."""
+        text, line.cell = self.text, begin
+        store = self.graph.stores[0]
+        word = text.let(f"ptrtoint ptr {line.address(_access(store))} to i64")
+        short = text.let(f"and i64 {text.let(f'sub i64 0, {word}')}, {self.lanes - 1}")
+        size = itemsize(store.value.dtype)
+        head = text.smaller(count, text.let(f"sdiv i64 {short}, {size}"))
+        width = self.lanes // size
+        stop = text.add(head, text.let(f"and i64 {text.sub(count, head)}, {-width}"))
+        past = f", !nontemporal {text.note('!{i32 1}')}"
+        for first, last in (("0", head), (stop, count)):
+            line.note, note = text.parallel(vectors=False)
+            with text.loop(first, last, 1, note) as turn:
+                self._cell(line, begin, turn, rows)
+        with text.loop(head, stop, width) as turn:
+            self._vector(line, begin, turn, rows, width, past)
 
     def _vectors(self, line: Line, begin: str, count: str, done: str, rows: Places, width: int) -> str:
         """Cells `done` and on of a line in vectors of `width`; returns how many cells are done then.
@@ -134,14 +210,19 @@ class Kernel:
             stop = text.add(done, text.let(f"and i64 {text.larger(left, '0')}, {-width}"))
         with text.loop(done, stop, width) as start:
             turn = text.smaller(start, text.sub(count, width)) if self.repeat else start
-            line.cell = text.add(begin, turn)
-            lanes = Lanes(line, width)
-            values = lanes.values(self.roots)
-            for store, value in zip(self.graph.stores, values, strict=False):
-                lanes.store(line.address(_access(store)), value, store.value.dtype)
-            for item, place, value in self._places(line, turn, rows, values):
-                lanes.store(place, value, item.value.dtype)
+            self._vector(line, begin, turn, rows, width)
         return stop
+
+    def _vector(self, line: Line, begin: str, turn: str, rows: Places, width: int, past: str = "") -> None:
+        """`width` cells from number `turn` on. `past`: metadata of stores past the caches, which are aligned then."""
+        line.cell = self.text.add(begin, turn)
+        lanes = Lanes(line, width)
+        values = lanes.values(self.roots)
+        for store, value in zip(self.graph.stores, values, strict=False):
+            align = self.lanes if past else itemsize(store.value.dtype)
+            lanes.store(line.address(_access(store)), value, store.value.dtype, align, past)
+        for item, place, value in self._places(line, turn, rows, values):
+            lanes.store(place, value, item.value.dtype, itemsize(item.value.dtype))
 
     def _cell(self, line: Line, begin: str, turn: str, rows: Places) -> None:
         """The cell that the innermost loop visits as number `turn`: all its values first, then the stores."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 from minga.errors import KernelError
 from minga.lang.graph import KernelGraph, topological
-from minga.lang.types import is_float
+from minga.lang.types import is_float, itemsize
 
 Offsets = tuple[int, ...]
+LINES: Final = 4
+"""Independent lines of a sweep done together: they hide latency, and few lines are left over."""
+STREAMED: Final = 200
+"""Most operations of a kernel that may store past the caches."""
 Access = tuple[int, Offsets, Offsets]
 
 
@@ -22,12 +26,15 @@ class Schedule:
     directions  +1 or -1 of each iteration axis (by axis number)
     parallel    the innermost loop's cells do not touch each other's data, so that it may be vectorised
     step        2 where the innermost loop visits one colour of a red-black kernel, else 1
+    together    lines (neighbours along the axis before the innermost) that do not depend on each other and are done at
+                the same time, where each line must be done cell by cell
     """
 
     axes: tuple[int, ...]
     directions: tuple[int, ...]
     parallel: bool
     step: int = 1
+    together: int = 1
 
 
 def schedule(graph: KernelGraph) -> Schedule:
@@ -65,6 +72,20 @@ def may_repeat_cells(graph: KernelGraph) -> bool:
     return {param for param, _, _ in accesses} <= elsewhere - graph.written
 
 
+def may_stream(graph: KernelGraph, plan: Schedule) -> bool:
+    """Whether stores may go past the caches: what they replace is not read, so its lines need not be fetched before.
+
+    The stored fields must have elements of one size, without strides along the rows. Memory does not bound kernels of
+    many operations; they are spared the longer compilation.
+    """
+    read = {cast(Access, node.data)[0] for node in graph.nodes() if node.op == "read"}
+    sizes = {itemsize(store.value.dtype) for store in graph.stores}
+    rows = plan.parallel and plan.step == 1 and plan.axes[-1] == graph.ndim - 1
+    plain = all(store.strides[-1] == 1 for store in graph.stores)
+    small = len(graph.nodes()) <= STREAMED
+    return rows and plain and small and len(sizes) == 1 and not graph.locals and not read & graph.written
+
+
 def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:
     """Swept axes outside, in their directions; free axes inside, unless lines along the sweep are independent."""
     swept = [axis for axis in range(graph.ndim) if directions[axis]]
@@ -88,7 +109,8 @@ def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:
             where=graph.where,
             remedy="sum in a kernel of its own, after the sweep",
         )
-    return Schedule(axes, tuple(d or 1 for d in directions), parallel=bool(inner))
+    together = LINES if not inner and graph.ndim > 1 and not directions[axes[-2]] else 1
+    return Schedule(axes, tuple(d or 1 for d in directions), parallel=bool(inner), together=together)
 
 
 def _accesses_of_written(graph: KernelGraph) -> Iterator[tuple[int, Offsets, Offsets]]:

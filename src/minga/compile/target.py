@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +21,7 @@ class Target:
     fma       it multiplies and adds with one rounding (needed by `mg.fma` only)
     rounding  it has floor, ceil, trunc and rint as instructions (otherwise they are spelled out)
     lanes     bytes of its vectors
+    cache     bytes of its last cache: boxes that hold more are stored past the caches
     vector    bits of the vectors that LLVM should use; 0 leaves the choice to LLVM
     """
 
@@ -29,6 +31,7 @@ class Target:
     fma: bool
     rounding: bool
     lanes: int = 16
+    cache: int = 32 << 20
     vector: int = 0
 
     def machine(self) -> llvm.TargetMachine:
@@ -59,8 +62,18 @@ def host_target() -> Target:
         features.flatten() + (f",{_AVOID_GATHER}" if x86 else ""),
         fma=not x86 or bool(features.get("fma")),
         rounding=not x86 or bool(features.get("sse4.1")),
+        cache=_last_cache(),
         lanes=64 if features.get("avx512bw") else 32 if features.get("avx2") else 16,
     )
+
+
+def _last_cache() -> int:
+    """Bytes of the largest cache that the system names; 32 MiB if it names none."""
+    try:
+        sizes = [os.sysconf(f"SC_LEVEL{level}_CACHE_SIZE") for level in (2, 3)]
+    except (AttributeError, ValueError, OSError):
+        sizes = []
+    return max([size for size in sizes if size > 0], default=32 << 20)
 
 
 def baseline_target() -> Target:

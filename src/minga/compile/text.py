@@ -107,19 +107,32 @@ class Text:
         self.emit(f"br label %{done}")
         self.start(done)
 
+    def identity(self, *items: str) -> str:
+        """A new metadata node that names itself first, as scopes and loops do, so that no other equals it."""
+        name = self.note("")
+        self.metadata[int(name[1:])] = f"distinct !{{{', '.join((name, *items))}}}"
+        return name
+
+    def scopes(self, count: int) -> list[str]:
+        """Metadata for accesses of `count` kinds, where those of one kind never touch what another kind stores."""
+        domain = self.identity()
+        kinds = [self.identity(domain) for _ in range(count)]
+        notes = []
+        for kind in kinds:
+            others = ", ".join(other for other in kinds if other != kind)
+            notes.append(f", !alias.scope {self.note(f'!{{{kind}}}')}, !noalias {self.note(f'!{{{others}}}')}")
+        return notes
+
     def parallel(self, *, vectors: bool = True) -> tuple[str, str]:
         """Metadata for an innermost loop whose iterations touch no common memory: (of its accesses, of its end).
 
         `vectors=False` leaves the loop as it is: it does what little vectors have left.
         """
         group = self.note("distinct !{}")
-        number = len(self.metadata)
-        accesses = self.note("")
-        self.metadata[number] = f'!{{!"llvm.loop.parallel_accesses", {group}}}'
-        loop = self.note("")
-        items = [loop, accesses]
+        accesses = self.note(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
+        items = [accesses]
         if not vectors:
             items.append(self.note('!{!"llvm.loop.vectorize.enable", i1 false}'))
             items.append(self.note('!{!"llvm.loop.unroll.disable"}'))
-        self.metadata[int(loop[1:])] = f"distinct !{{{', '.join(items)}}}"
+        loop = self.identity(*items)
         return f", !llvm.access.group {group}", f", !llvm.loop {loop}"

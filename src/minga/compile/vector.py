@@ -108,12 +108,12 @@ class Lanes:
             result = self.text.let(f"insertelement {kind} {result}, {of} {one}, i64 {lane}")
         return self._value(result, dtype)
 
-    def store(self, pointer: str, value: str, dtype: DType) -> None:
-        """Neighbouring elements."""
+    def store(self, pointer: str, value: str, dtype: DType, align: int, note: str = "") -> None:
+        """Neighbouring elements; `note` is metadata of the store."""
         if dtype == "bool":
             value = self.text.let(f"zext <{self.width} x i1> {value} to <{self.width} x i8>", "b")
         kind = f"<{self.width} x {memory_type(dtype)}>"
-        self.text.emit(f"store {kind} {value}, ptr {pointer}, align {itemsize(dtype)}")
+        self.text.emit(f"store {kind} {value}, ptr {pointer}, align {align}{note}")
 
     def _bytes(self, value: str, dtype: DType) -> str:
         if dtype != "bool":

@@ -5,7 +5,7 @@ Redone whenever layouts or halo widths change; it takes milliseconds, since kern
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -170,6 +170,7 @@ class Binder:
                     self.move(item)
                 case Call():
                     self.emit(cmd.Call(self.call(item), item.label))
+                    self.continued(slot for slot in item.writes if slot.field.replicated)
                 case Loop():
                     self.loop(item)
                 case Branch():
@@ -297,9 +298,7 @@ class Binder:
         if apply.replicated:
             for part in select(Part.of(apply.region), apply.cells):
                 self.part(apply, None, part, addresses)
-            for slot in map(apply.slot, sorted(apply.graph.written)):
-                for command in continuation(slot, self.storage, self.helpers, self.keep):
-                    self.emit(command)
+            self.continued(map(apply.slot, sorted(apply.graph.written)))
         else:
             for block in self.blocks(apply):
                 inner = inner_box(apply, block, self.storage, exchange)
@@ -309,6 +308,12 @@ class Binder:
             self.finish_reductions(apply, reductions)
         elif reductions is not None and reductions not in self.begun:
             self.begun.append(reductions)
+
+    def continued(self, slots: Iterable[Slot]) -> None:
+        """Continue fields that every rank holds whole beyond their ends, after they were stored."""
+        for slot in slots:
+            for command in continuation(slot, self.storage, self.helpers, self.keep):
+                self.emit(command)
 
     def finish_reductions(self, apply: Apply, reductions: BoundReductions) -> None:
         """Totals over workers and ranks, registers, and the way out if one is not finite."""

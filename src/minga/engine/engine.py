@@ -21,6 +21,7 @@ from minga.engine.schedule import Valid
 from minga.engine.storage import BlockArrays, Storage
 from minga.engine.workers import Workers
 from minga.errors import LayoutError, ProgramError
+from minga.lang.types import is_float
 from minga.space.box import Box
 from minga.space.field import MARGIN, Field, Register, Slot
 from minga.space.grid import Grid
@@ -89,6 +90,8 @@ class Engine:
         cpus: Sequence[int] | None = None,
     ) -> None:
         self.comm: Comm = comm or SerialComm()
+        if threads < 1:
+            raise LayoutError(f"threads is {threads}", remedy="give 1 or more")
         if not 1 <= halo_depth <= MOST_DEEP:
             raise LayoutError(
                 f"halo_depth is {halo_depth}",
@@ -143,7 +146,7 @@ class Engine:
                 given = value[owned.slices(target.bounds.lo)]
             else:
                 given = value
-            view[...] = given
+            view[...] = _fitting(target, given)
             if target.replicated:
                 _continue_beyond(arrays, slot)
         self._valid.pop(slot, None)
@@ -157,13 +160,19 @@ class Engine:
         return self.storage.of(register)[0].item()
 
     def blocks(self, item: Field | Slot) -> list[tuple[Box, np.ndarray]]:
-        """This rank's owned boxes of a field and views of their values. Writing through a view needs `touch`."""
+        """This rank's owned boxes of a field and views of their values. Writing through a view needs `touch`.
+
+        Take views anew after another Program was prepared or run: one that reads farther moves the arrays.
+        """
         slot = item if isinstance(item, Slot) else item.now
         return list(self.storage.pieces(slot))
 
     def touch(self, item: Field | Slot) -> None:
-        """Say that a field was changed through `blocks`, so that its halo is old."""
-        self._valid.pop(item if isinstance(item, Slot) else item.now, None)
+        """Say, on all ranks, that a field was changed through `blocks`, so that its halo is old."""
+        slot = item if isinstance(item, Slot) else item.now
+        self._valid.pop(slot, None)
+        if slot.field.replicated:
+            _continue_beyond(self.storage.stored(slot.field).blocks[0], slot)
 
     def gather(self, item: Field | Slot) -> np.ndarray | None:
         """The whole field as one array on rank 0, None elsewhere."""
@@ -304,6 +313,24 @@ class Engine:
     def __repr__(self) -> str:
         layouts = "; ".join(f"{grid!r}: {layout!r}" for grid, layout in self.storage.layouts.items())
         return f"Engine(rank {self.comm.rank} of {self.comm.size}, {self.threads} threads, {layouts})"
+
+
+def _fitting(target: Field, given: Any) -> np.ndarray:
+    """Values for a field. LayoutError for those that its type would change (floats may be rounded to f4)."""
+    values = np.asarray(given)
+    if values.dtype.kind not in "biuf":
+        raise LayoutError(f"field {target.name!r} is set to {values.dtype}", remedy="give numbers or bools")
+    if is_float(target.dtype):
+        return values
+    with np.errstate(invalid="ignore"):
+        kept = values.astype(target.dtype)
+    changed = kept != values
+    if changed.any():
+        raise LayoutError(
+            f"field {target.name!r} is {target.dtype}, which cannot hold {values[changed].flat[0]}",
+            remedy="round or clip the values, or declare the field with another dtype",
+        )
+    return kept
 
 
 def _continue_beyond(arrays: BlockArrays, slot: Slot) -> None:

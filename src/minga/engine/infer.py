@@ -54,7 +54,7 @@ class _Pass:
                 case Let():
                     out.append(operation)
                     self.set({operation.register.key})
-                case Refresh():
+                case Refresh() if not operation.slot.field.replicated:
                     needs, ghosts = refreshed(operation)
                     self.ensure(needs, out)
                     self.fill(operation.slot, ghosts, out)
@@ -308,7 +308,7 @@ def _needed_at_head(operations: Sequence[Operation], extents: dict[int, Reach]) 
                     old = [name.get(s, s) for s in slots]
                     for k, slot in enumerate(slots):
                         name[slot] = old[(k + 1) % item.slots]
-            elif isinstance(operation, Refresh):
+            elif isinstance(operation, Refresh) and not operation.slot.field.replicated:
                 for slot, reach in refreshed(operation)[0].items():
                     add(slot, reach)
             elif isinstance(operation, Call):

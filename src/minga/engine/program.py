@@ -204,10 +204,10 @@ class Program:
         names = tuple(grid.axes[a] for a in iterated)
         graph = kernel.graph(Signature(len(iterated), kinds, tuple(types), names))
         operands: list[Operand] = list(flat)
-        written = written_field(graph, flat)
+        lead = written_field(graph, flat) or next((slot.field for slot in flat if not slot.field.replicated), None)
         for param, kind in enumerate(graph.params[len(flat) :], len(flat)):
             axis = iterated[kind.axes[0]]
-            centre = written.centre[axis] if written else 0
+            centre = lead.centre[axis] if lead else 0
             far = max((abs(o) for _, offsets in reads(graph).get(param, ()) for o in offsets), default=0)
             constant = coordinate_constant(grid, axis, centre, max(MARGIN, far))
             operands.append(Constant(constant.name, kind.axes, constant.origin, constant.array))

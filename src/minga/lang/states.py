@@ -34,10 +34,8 @@ def states_of(value: Node, states: int, fields: Sequence[int], locals_: Sequence
     splits = [own] if together else [[number] for number in own]
     found = []
     for split in splits:
-        cases = [
-            _interval(value, states, locals_, dict(zip(split, case)))
-            for case in product(range(states), repeat=len(split))
-        ]
+        values = product(range(states), repeat=len(split))
+        cases = [_interval(value, states, locals_, dict(zip(split, case))) for case in values]
         found.append((min(low for low, _ in cases), max(high for _, high in cases)))
     return max(low for low, _ in found), min(high for _, high in found)
 

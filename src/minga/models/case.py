@@ -108,18 +108,14 @@ def python_case(path: Path) -> PythonCase:
     names = run_file(path, "model")
     found = names.get("model")
     if not (isinstance(found, Model) or inspect.isfunction(found)):
-        close = (
-            None
-            if "model" in names
-            else suggest("model", [name for name, value in names.items() if inspect.isfunction(value)])
-        )
+        functions = [name for name, value in names.items() if inspect.isfunction(value)]
         kind = type(found).__name__
         raise CaseError(
             f"{path.name} defines no model"
             if "model" not in names
             else f"{path.name}: model is {'an' if kind[0] in 'aeiou' else 'a'} {kind}, not a Model or a function",
             key="model",
-            suggestion=close,
+            suggestion=None if "model" in names else suggest("model", functions),
             where=str(path),
             remedy="define def model(shape=(64, 64)): ... return mg.Model(...)",
         )

@@ -76,9 +76,9 @@ def _explain(kind: type[BaseModel], error: ValidationError, key: str) -> CaseErr
     if fault["type"] == "missing":
         return CaseError(f"{name!r} is missing", key=name, remedy=_description(kind, place))
     # Each branch of a union has its own fault at the same place.
-    branches = [_expected(other) for other in faults if _place(other) == place]
+    expected = " or ".join(_without_repetition([_expected(other) for other in faults if _place(other) == place]))
     return CaseError(
-        f"{name}: expected {' or '.join(_without_repetition(branches))}, found {fault['input']!r}",
+        f"{name}: expected {expected}, found {fault['input']!r}",
         key=name,
         remedy=_description(kind, place),
     )

@@ -80,6 +80,11 @@ class Field:
                 f"field {name!r} exists on {on}, beyond its grid {grid.points(self.centre)}",
                 remedy="choose a box inside the grid",
             )
+        if boundary is not None and self.replicated:
+            raise LayoutError(
+                f"field {name!r} lacks axes of its grid and has boundary=",
+                remedy="leave boundary= out: beyond its ends it is continued by its last value, or periodically",
+            )
         if on is not None and len(self.axes) != grid.ndim:
             raise LayoutError(f"field {name!r} has both axes= and on=", remedy="give it all axes, or no box")
 

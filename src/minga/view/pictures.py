@@ -1,6 +1,7 @@
 """Fields as pictures: crisp cells for integers, a smooth scale with a colour bar for floats, a middle slice in 3-D.
 
-Drawn without a screen (Agg), one PNG a frame. All frames of a field share one colour scale, so that they compare.
+Drawn without a screen (Agg), one PNG a frame. All frames of a field share one colour scale, so that they compare. The
+frames of integers on one axis are the rows of one picture, the space-time diagram.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _LONGEST_CELLS, _LONGEST_FIELD, _SHORTEST = 1100, 720, 40
 """Pixels of the longer side of a picture (single cells want more), and of the shorter one at least."""
 _LEFT, _RIGHT, _BELOW, _ABOVE, _BAR = 75, 120, 50, 35, 500
 _MOST_STRETCHED = 4.0
+_MOST_ROWS, _MOST_TICKS = 4096, 9
+"""Frames in a space-time diagram, and labels along it."""
 _FEW_STATES = 16
 _STATE_COLOURS = ("#f7f5ef", "#3b7a4b", "#c8381e", "#1f3b57", "#e0a526", "#6a4c93")
 
@@ -49,6 +52,9 @@ def draw_run(store: Path, folder: Path, most: int = 16) -> list[Path]:
     drawn = []
     for field in reader.fields:
         coordinates, attributes = reader.coordinates(field), reader.attributes(field)
+        if len(coordinates) == 1 and reader.frame(field).dtype.kind in "bui":
+            drawn.append(_draw_history(reader, field, folder))
+            continue
         limits = _limits([reader.frame(field, index) for index in frames])
         for index in frames:
             step = reader.steps[index]
@@ -75,11 +81,35 @@ def draw(
     ends = limits or _limits([values])
     label = name if attributes.get("units", "1") == "1" else f"{name} ({attributes['units']})"
     title = ", ".join(part for part in (title, *where) if part)
-    figure = (_line if image.ndim == 1 else _image)(image, axes, label, title, ends)
+    if image.ndim == 1 and image.dtype.kind in "bui":
+        figure = _image(image[np.newaxis], [Coordinate("", np.zeros(1), {}), *axes], label, title, ends, square=True)
+        figure.axes[0].set_yticks([])
+    else:
+        figure = (_line if image.ndim == 1 else _image)(image, axes, label, title, ends)
     with disk_errors(path):
-        temporary = path.with_name(f".{path.name}.partial")
-        figure.savefig(temporary, dpi=_DPI, format="png")
-        temporary.replace(path)
+        _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    temporary = path.with_name(f".{path.name}.partial")
+    figure.savefig(temporary, dpi=_DPI, format="png")
+    temporary.replace(path)
+
+
+def _draw_history(reader: FrameReader, field: str, folder: Path) -> Path:
+    """Draw all frames of a field on one axis into FIELD.png, the first on top."""
+    rows = chosen_frames(len(reader.steps), _MOST_ROWS)
+    steps = [reader.steps[index] for index in rows]
+    path = folder / f"{field}.png"
+    cells = np.stack([reader.frame(field, index) for index in rows])
+    axes = [Coordinate("step", np.arange(len(rows), dtype=np.float64), {}), *reader.coordinates(field)]
+    with disk_errors(path):
+        figure = _image(cells, axes, field, "", _limits([cells]), square=True)
+        plot = figure.axes[0]
+        shown = sorted({round(place) for place in np.linspace(0, len(rows) - 1, min(len(rows), _MOST_TICKS))})
+        plot.set_yticks(shown, [str(steps[row]) for row in shown])
+        _save(figure, path)
+    return path
 
 
 def plane(values: Values, coordinates: Sequence[Coordinate]) -> tuple[Values, list[Coordinate], list[str]]:
@@ -102,13 +132,22 @@ def _limits(frames: Sequence[Values]) -> tuple[float, float]:
     return float(min(f.min() for f in finite)), float(max(f.max() for f in finite))
 
 
-def _image(image: Values, axes: list[Coordinate], label: str, title: str, limits: tuple[float, float]) -> Any:
+def _image(
+    image: Values,
+    axes: list[Coordinate],
+    label: str,
+    title: str,
+    limits: tuple[float, float],
+    square: bool = False,
+) -> Any:
     """A picture of two axes, in which a cell is a whole number of pixels where there is room.
+
+    The proportions are those of the coordinates, or of `square` cells.
 
     Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards.
     """
     discrete = image.dtype.kind in "bui"
-    wide, high = _pixels(image.shape, axes, _LONGEST_CELLS if discrete else _LONGEST_FIELD)
+    wide, high = _pixels(image.shape, [] if square else axes, _LONGEST_CELLS if discrete else _LONGEST_FIELD)
     figure, plot, bar = _frame(wide, high)
     states = int(limits[1] - limits[0]) + 1
     few = discrete and states <= _FEW_STATES
@@ -172,9 +211,14 @@ def _few_states(states: int, lowest: float) -> dict[str, Any]:
 
 
 def _pixels(shape: tuple[int, ...], axes: list[Coordinate], longest: int) -> tuple[int, int]:
-    """Width and height of a picture: its longer side near ``longest``, its proportions those of the coordinates."""
-    (left, right), (first, last) = _ends(axes[1]), _ends(axes[0])
-    ratio = ((last - first) / shape[0]) / ((right - left) / shape[1]) if right > left and last > first else 1.0
+    """Width and height of a picture: its longer side near ``longest``, its proportions those of the coordinates.
+
+    Without axes, a cell is as high as it is wide.
+    """
+    ratio = 1.0
+    if axes:
+        (left, right), (first, last) = _ends(axes[1]), _ends(axes[0])
+        ratio = ((last - first) / shape[0]) / ((right - left) / shape[1]) if right > left and last > first else 1.0
     ratio = min(max(ratio, 1 / _MOST_STRETCHED), _MOST_STRETCHED)  # height of a cell over its width
     rows, columns = shape[0] * max(ratio, 1.0), shape[1] * max(1 / ratio, 1.0)
     scale = longest / max(rows, columns)

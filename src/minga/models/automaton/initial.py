@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.errors import CaseError, suggest
+from minga.errors import CaseError, Where, suggest
 from minga.lang.random import uniform
 from minga.lang.rule import Rule
 from minga.lang.types import DType, integer_range, is_float
@@ -295,7 +295,8 @@ def _from_function(function: Callable[..., object], rule: Rule, start: Start) ->
                 result = _of_field(_called(function, start.shape, indices), name, rule)
                 cells = start.check(_as_array(result, name), dtype, name)
             except CaseError as error:
-                error.where = error.where or _place(function)
+                place = _place(function)
+                error.where = error.where or (Where(*place) if place else None)
                 raise
             try:
                 return np.ascontiguousarray(np.broadcast_to(cells, box.shape))

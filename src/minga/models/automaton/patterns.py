@@ -28,6 +28,7 @@ _POSITION: Final = re.compile(r"Pos\s*=\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})"
 _GENERATION: Final = re.compile(r"Gen\s*=\s*([0-9]{1,18})")
 _LINE: Final = 70
 _MOST_CELLS: Final = 1 << 31
+_SMALLER: Final = "use a smaller pattern"
 _CELLS: Final = "cells are b and o (or . and A to X, pA to yO), $ ends a row, ! the pattern"
 
 
@@ -96,7 +97,7 @@ def read_rle(text: str) -> Pattern:
             rows, columns = padded if padded[0] * padded[1] <= _MOST_CELLS else (rows, columns)
             rule, _, bounds = (part.strip() or None for part in (header[3] or "").partition(":"))
     if rows * columns > _MOST_CELLS:
-        raise PatternError(f"the pattern is {rows} x {columns} cells large", 1, "use a smaller pattern")
+        raise PatternError(f"the pattern is {rows} x {columns} cells large", 1, _SMALLER)
     cells = np.zeros((rows, columns), np.uint8)
     for row, column, length, state in runs:
         cells[row, column : column + length] = state
@@ -129,12 +130,14 @@ def _runs(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, int, int]]:
                 continue
             if character in "0123456789" and not prefix:
                 count += character
-                if int(count) > _MOST_CELLS:
-                    raise PatternError(f"a run of {count} cells or more", number, "use a smaller pattern")
+                if int(count) > _MOST_CELLS * 10**9:  # the digits may go on for ever
+                    raise PatternError(f"a run of {count} cells or more", number, _SMALLER)
                 continue
             if character == "!" and not prefix:
                 return
             length = int(count) if count else 1
+            if length > _MOST_CELLS:
+                raise PatternError(f"a run of {length} cells", number, _SMALLER)
             if character == "$" and not prefix:
                 row, column, count = row + length, 0, ""
                 continue
