@@ -7,6 +7,7 @@ import pytest
 
 import minga as mg
 from minga.engine.comm import Comm
+from minga.engine.infer import infer
 from minga.space.cuts import slabs
 
 GRID = mg.Grid((12, 70), periodic=(True, False))
@@ -21,6 +22,11 @@ def wave(u: object, before: object, new: object, *, c2: float) -> None:
 @mg.kernel
 def grow(u: object, new: object) -> None:
     new[0, 0] = u[0, 0] * u[0, 0]
+
+
+@mg.kernel
+def average(u: object, new: object) -> None:
+    new[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1])
 
 
 def drive(model: mg.Model, ranks: int, steps: int, **options: object) -> tuple[np.ndarray, list[int]]:
@@ -93,10 +99,6 @@ def test_what_a_model_refuses() -> None:
     ("wrong", "message"),
     [
         (lambda: mg.Grid(64), "a length for each axis"),
-        (
-            lambda: mg.Field("u", mg.Grid((4, 4), periodic=True), boundary=mg.fixed(1.0)),
-            "every axis of its grid is periodic",
-        ),
         (lambda: mg.Program().apply(grow, *_two(), region=((0, 0), (2, 2))), "region is tuple"),
         (lambda: mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID, halo_depth=500), "halo_depth is 500"),
         (lambda: bool(mg.Register("r") < 1), "a register's value is not known"),
@@ -106,6 +108,27 @@ def test_what_a_model_refuses() -> None:
 def test_mistakes_of_callers(wrong: object, message: str) -> None:
     with pytest.raises(mg.MingaError, match=message):
         wrong()  # type: ignore[operator]
+
+
+def test_a_deep_halo_outside_loops_lasts_as_many_steps_as_said() -> None:
+    u = mg.Field("u", mg.Grid((8, 130), periodic=True), slots=2)
+    program = mg.Program()
+    for _ in range(12):
+        program.apply(average, u, u.next)
+        program.rotate(u)
+    for depth in (2, 3, 5):
+        widest = infer(program.operations, depth=depth).widest
+        assert {reach.lo for reach in widest.values() if not reach.empty} <= {(k, k) for k in range(1, depth + 1)}
+        assert max(reach.lo[0] for reach in widest.values()) == depth
+
+
+def test_registers_keep_what_they_are() -> None:
+    with mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID) as engine:
+        with pytest.raises(mg.ProgramError, match=r"is i8, the value 2\.7"):
+            engine.write(mg.Register("n", "i8"), 2.7)
+        engine.write(mg.Register("t", "f8", 1.0), 3.0)
+        with pytest.raises(mg.ProgramError, match=r"starts at 1\.0, one at 2\.0"):
+            engine.read(mg.Register("t", "f8", 2.0))
 
 
 def _two() -> tuple[mg.Field, mg.Field]:

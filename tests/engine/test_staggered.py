@@ -55,7 +55,7 @@ def test_a_staggered_flow(periodic: tuple[bool, bool], depth: int) -> None:
     grid = mg.Grid((7, 5), periodic=periodic)
     walls = {"p": zero_gradient(), "u": fixed_number(0.25), "v": odd_about(0.0)}
     p, u, v = (
-        mg.Field(name, grid, centre=centre, slots=2, boundary=walls[name].condition)
+        mg.Field(name, grid, centre=centre, slots=2, boundary=None if all(periodic) else walls[name].condition)
         for name, centre in (("p", ""), ("u", "x"), ("v", "y"))
     )
     w = mg.Field("w", grid, centre=["y", "x"])
@@ -91,7 +91,7 @@ def test_tiny_tori(shape: tuple[int, int]) -> None:
     def far(u, new):
         new[0, 0] = u[-3, 0] + 0.5 * u[2, 1] - u[0, -2]
 
-    for shift in (0, 1):
+    for shift, depth in ((0, 1), (1, 3)):
         grid = mg.Grid(shape, periodic=True, shift={"y": {"x": shift}})
         u = mg.Field("u", grid, slots=2)
         q = mg.Field("q", grid, centre="x", slots=2)
@@ -100,8 +100,7 @@ def test_tiny_tori(shape: tuple[int, int]) -> None:
         program.apply(far, q, q.next)
         program.rotate(u, q)
         initial = {u: random_array(u), q: random_array(q)}
-        for depth in (1, 4):
-            check([(program, 4)], initial, some_layouts(grid), halo_depth=depth)
+        check([(program, 4)], initial, some_layouts(grid), halo_depth=depth)
 
 
 @mg.kernel

@@ -153,7 +153,13 @@ class Engine:
 
     def write(self, register: Register, value: bool | int | float) -> None:
         """Give a register a value (the same on every rank)."""
-        self.storage.of(register)[0] = value
+        memory = self.storage.of(register)
+        if not is_float(register.dtype) and int(value) != value:
+            raise ProgramError(
+                f"register {register.name!r} is {register.dtype}, the value {value}",
+                remedy="declare it as f8, or round",
+            )
+        memory[0] = value
 
     def read(self, register: Register) -> Any:
         """A register's value as a Python number."""

@@ -31,7 +31,7 @@ def infer(
     pass_ = _Pass(depth, overlap)
     pass_.valid = dict(valid or {})
     items: list[Item] = []
-    pass_.run(operations, items, _extents(operations) if depth > 1 else {})
+    pass_.run(operations, items, _in_groups(operations, depth) if depth > 1 else {})
     return Schedule(items, pass_.valid, pass_.widest)
 
 
@@ -284,6 +284,22 @@ def _extents(operations: Sequence[Operation]) -> dict[int, Reach]:
             extents[number] = extent if extent.empty else Reach(extent.lo, extent.hi, False)
             for slot, reach in requirements(operation, extents[number])[0].items():
                 need[slot] = need.get(slot, Reach.none(len(reach.lo))).union(reach)
+    return extents
+
+
+def _in_groups(operations: Sequence[Operation], depth: int) -> dict[int, Reach]:
+    """Extents outside loops: one exchange for `depth` operations that read neighbours."""
+    extents: dict[int, Reach] = {}
+    group: list[Operation] = []
+    first = readers = 0
+    for number, operation in enumerate([*operations, None]):
+        reader = isinstance(operation, Apply) and any(not reach.empty for reach in stencil(operation).values())
+        if operation is None or (reader and readers == depth):
+            extents |= {first + n: extent for n, extent in _extents(group).items()}
+            group, first, readers = [], number, 0
+        if operation is not None:
+            group.append(operation)
+            readers += reader
     return extents
 
 

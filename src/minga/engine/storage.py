@@ -83,6 +83,7 @@ class Storage:
     fields: dict[Field, Stored] = field(default_factory=dict)
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
+    initials: dict[str, bool | int | float] = field(default_factory=dict)
     _count: int = 0
 
     def layout(self, grid: Grid) -> Layout:
@@ -147,6 +148,12 @@ class Storage:
 
     def of(self, register: Register) -> np.ndarray:
         """A register's value, as an array of one element."""
+        known = self.initials.setdefault(register.key, register.initial)
+        if known != register.initial:
+            raise ProgramError(
+                f"two registers are called {register.name!r}, one starts at {known}, one at {register.initial}",
+                remedy="give each register a name of its own, or use one object",
+            )
         return self.register(register.key, register.dtype, register.initial)
 
     def pieces(self, slot: Slot) -> Iterator[tuple[Box, np.ndarray]]:

@@ -26,7 +26,8 @@ from minga.lang.types import (
     promote_weak,
 )
 
-_HERE: Final = str(Path(__file__).parent)
+_TOOLS: Final = (str(Path(__file__).parent), str(Path(__file__).parents[1] / "space"))
+"""Where expressions are made for an author, who is elsewhere."""
 
 COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 BITWISE: Final = ("and", "or", "xor")
@@ -34,9 +35,9 @@ ARITHMETIC: Final = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max"
 
 
 def author_location() -> str:
-    """`file:line` of the innermost frame outside minga.lang: where the author wrote the expression."""
+    """`file:line` of the innermost frame outside minga.lang and minga.space: where the author wrote the expression."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame is not None and frame.f_code.co_filename.startswith(_TOOLS):
         if frame.f_back is None:
             break
         frame = frame.f_back

@@ -60,11 +60,6 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
     if value is None:
         return Boundary((none,) * grid.ndim)
     if isinstance(value, Condition):
-        if all(grid.periodic):
-            raise LayoutError(
-                f"field {name!r}: boundary={value!r}, but every axis of its grid is periodic and has no boundary",
-                remedy="leave boundary= out, or make the grid non-periodic along some axis",
-            )
         return Boundary(tuple(none if periodic else (value, value) for periodic in grid.periodic))
     if not isinstance(value, Mapping):
         raise LayoutError(
