@@ -96,8 +96,9 @@ def test_random_programs_with_float_sums(data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 @given(st.data())
-@settings(max_examples=3000)
+@settings(max_examples=1500)
 def test_many_random_programs(data: st.DataObject) -> None:
     world = data.draw(worlds(length=9, float_sums=data.draw(st.integers(0, 9)) == 9))
     note(repr(world))
