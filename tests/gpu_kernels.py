@@ -251,7 +251,7 @@ def diffusion(u, k, new):
 
 
 def local_chain(u, new):
-    g = local(u[1, 0] - u[-1, 0] + mg.index(1))
+    g = local(u[1, 0] - u[-1, 0] + 3)
     h = local(g[0, 1] * g[0, -1])
     new[0, 0] = h[1, -1] + h[0, 0] + mg.index(0)
     return {"sum": mg.sum(h[0, 0]), "largest": mg.max(g[0, 0])}

@@ -114,7 +114,7 @@ def test_damaged_files_are_replaced(tmp_path: Path, damage: str) -> None:
                 "flipped": content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
                 "truncated": content[: len(content) // 2],
                 "empty": b"",
-                "checksum": b"0" + content[1:],
+                "checksum": (b"1" if content[:1] == b"0" else b"0") + content[1:],
             }[damage]
         )
     assert cache.load(key) is None
