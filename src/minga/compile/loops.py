@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from minga.compile.abi import ACCUMULATOR_WORDS
 from minga.compile.frame import Frame
 from minga.compile.ir import Body
 from minga.compile.line import Access, Line
+from minga.compile.prefetch import exceeds, fetch_ahead, fetch_next_row, leading_reads
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
 from minga.compile.schedule import Schedule, may_repeat_cells, may_stream
 from minga.compile.scratch import Ring, Scratch, rings
@@ -18,6 +20,8 @@ from minga.lang.expr import Node
 from minga.lang.graph import RUN, KernelGraph, Reduction, Store, topological
 from minga.lang.types import is_float, itemsize
 
+STREAMED_ROW: Final = 4096
+"""Bytes of a row that make up for its ends, which are stored cell by cell."""
 Places = Sequence[tuple[str, str | None]]
 """For each reduction its row, and the cell that is its place 0; None for the innermost loop's own first cell."""
 
@@ -28,7 +32,9 @@ class Kernel:
     lanes      bytes of the processor's vectors
     widths     cells that are printed as one vector (see vector.py)
     repeat     cells may be computed twice
-    stream     stores of large boxes go past the caches, where `streaming` (an i1) holds
+    stream     stores of large boxes go past the caches
+    shortest   bytes of the shortest row that is stored so
+    large      register (an i1): what the kernel touches in its box exceeds the caches
     """
 
     def __init__(self, graph: KernelGraph, plan: Schedule, target: Target, *, reductions: bool) -> None:
@@ -43,7 +49,8 @@ class Kernel:
         self.repeat = may_repeat_cells(graph)
         self.text = Text()
         self.frame = Frame(self.text, graph)
-        self.streaming = self._large_box(target.cache) if self.stream else ""
+        self.shortest = min(STREAMED_ROW, target.cache)
+        self.large = exceeds(self.frame, target.cache)
         self.accumulators = [self._accumulator(number) for number in range(len(self.reductions))]
         self.rows = self._reduction_rows()
         self.scratch = Scratch(self.frame, self.rings, sum(map(row_bytes, self.reductions)))
@@ -52,7 +59,7 @@ class Kernel:
         else:
             self._nest(0, {}, self.frame.begin, self.frame.end)
         if self.stream:
-            with self.text.when(self.streaming):
+            with self.text.when(self.large):
                 self.text.emit("call void @llvm.x86.sse.sfence()")
         self.text.emit("ret void")
 
@@ -60,15 +67,6 @@ class Kernel:
         """The functions that this kernel calls."""
         named = {fold_name(item): item for item in self.reductions}
         return [line for item in named.values() for line in ["", *fold_function(item)]]
-
-    def _large_box(self, cache: int) -> str:
-        """Whether all that the kernel touches in its box, tiles together, is more than the cache holds."""
-        text, words = self.text, self.frame.words
-        size = str(sum(itemsize(param.dtype) for param in self.graph.params if len(param.axes) == self.graph.ndim))
-        for axis in range(self.graph.ndim):
-            length = text.sub(self.frame.argument(words.hi + axis), self.frame.argument(words.lo + axis))
-            size = text.mul(length, size)
-        return text.let(f"icmp sgt i64 {size}, {cache}")
 
     # Loops ---------------------------------------------------------------------------------------------------------
     def _nest(
@@ -143,6 +141,7 @@ class Kernel:
         here = (0,) * self.graph.ndim
         line.prepare(list(topological([definition])), [])
         line.local_row(ring.number, here)
+        self._fetch_next(line, [definition], begin, end)
         line.note, note = self.text.parallel()
         with self.text.loop(begin, end, 1, note) as line.cell:
             (value,) = Body(self.text, line.leaf).all([definition])
@@ -152,13 +151,19 @@ class Kernel:
         """The innermost loop from `begin` to before `end` (of a red-black kernel: every second cell)."""
         text, count = self.text, self._count(begin, end)
         if self.stream:
-            go = self._streaming(line, begin)
+            go = self._streaming(line, begin, count)
             with text.when(go):
                 self._stream_cells(line, begin, count, rows)
             with text.when(text.let(f"xor i1 {go}, true")):
                 self._cached_cells(line, begin, count, rows)
         else:
+            self._fetch_next(line, self.roots, begin, end)
             self._cached_cells(line, begin, count, rows)
+
+    def _fetch_next(self, line: Line, roots: Sequence[Node], begin: str, end: str) -> None:
+        if self.rings and self.graph.ndim > 1:
+            axis = self.plan.axes[-2]
+            fetch_next_row(line, leading_reads(self.frame, roots), axis, begin, end, self.large)
 
     def _cached_cells(self, line: Line, begin: str, count: str, rows: Places) -> None:
         text, done = self.text, "0"
@@ -168,9 +173,12 @@ class Kernel:
         with text.loop(done, count, 1, note, down=self.plan.directions[line.inner] < 0) as turn:
             self._cell(line, begin, turn, rows)
 
-    def _streaming(self, line: Line, begin: str) -> str:
-        """Whether this line's stores go past the caches: a large box, and all its stored rows equally aligned."""
-        text, line.cell, go = self.text, begin, self.streaming
+    def _streaming(self, line: Line, begin: str, count: str) -> str:
+        """Whether this line's stores go past the caches: a large box, long rows, all stored rows equally aligned."""
+        text, line.cell = self.text, begin
+        size = itemsize(self.graph.stores[0].value.dtype)
+        long = text.let(f"icmp sge i64 {count}, {self.shortest // size}")
+        go = text.let(f"and i1 {self.large}, {long}")
         first, *others = (line.address(_access(store)) for store in self.graph.stores)
         word = text.let(f"ptrtoint ptr {first} to i64")
         for other in others:
@@ -194,7 +202,10 @@ class Kernel:
             line.note, note = text.parallel(vectors=False)
             with text.loop(first, last, 1, note) as turn:
                 self._cell(line, begin, turn, rows)
+        reads = leading_reads(self.frame, self.roots)
         with text.loop(head, stop, width) as turn:
+            line.cell = text.add(begin, turn)
+            fetch_ahead(line, reads)
             self._vector(line, begin, turn, rows, width, past)
 
     def _vectors(self, line: Line, begin: str, count: str, done: str, rows: Places, width: int) -> str:
