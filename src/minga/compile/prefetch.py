@@ -1,8 +1,8 @@
 """Boxes that are larger than the caches: fetching early what a kernel will read.
 
-Processors fetch ahead along addresses, but start anew at each page and each row. Told in time, they need not wait: Jacobi
-sweeps over large boxes became 1.4 times as fast, kernels with locals, which walk through many short rows, 1.1 times.
-Others gained nothing, so they are left alone.
+Processors fetch ahead along addresses, but start anew at each page and each row. Told in time, they need not wait:
+Jacobi sweeps over large boxes became 1.4 times as fast, kernels with locals, which walk through many short rows, 1.1
+times. Others gained nothing, so they are left alone.
 """
 
 from __future__ import annotations
