@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from minga.lang.graph import KernelGraph
+from minga.lang.types import itemsize
 
-TILE_CELLS = 1 << 15
-"""Cells worth a tile: some tens of microseconds, long against taking it from the counter."""
+TILE_BYTES = 1 << 18
+"""Bytes of a field worth a tile: some tens of microseconds, long against taking it from the counter."""
 PER_WORKER = 4
 
 
@@ -22,7 +23,8 @@ def tile_shape(graph: KernelGraph, shape: Sequence[int], workers: int) -> tuple[
     cells = 1
     for length in shape:
         cells *= length
-    target = max(1024, min(TILE_CELLS, cells // (workers * PER_WORKER))) if workers > 1 else TILE_CELLS
+    most = TILE_BYTES // max(itemsize(param.dtype) for param in graph.params)
+    target = max(1024, min(most, cells // (workers * PER_WORKER))) if workers > 1 else most
     tile = list(shape)
     for axis in range(len(shape) - 1):
         inner = 1
