@@ -23,11 +23,11 @@ def case(in_tmp_path: Path) -> Path:
 
 def test_any_number_of_ranks_gives_the_same_bits() -> None:
     results = []
-    for ranks in (1, 2, 3):
+    for ranks in (1, 2, 3, 4):
         said = as_person("run", "small.toml", "-n", ranks, "--json")
         assert said.status == 0, said
         results.append(json.loads(said.out))
-    assert [result["ranks"] for result in results] == [1, 2, 3]
+    assert [result["ranks"] for result in results] == [1, 2, 3, 4]
     assert len({result["digest"] for result in results}) == 1
     assert results[0]["observables"] == results[1]["observables"] == results[2]["observables"]
     ledger = json.loads(Path("runs/small-3/ledger.json").read_text())["ranks"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
+import sys
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +45,8 @@ def ptx_of(name: str, arch: str = "sm_80") -> str:
 def assemble(modules: dict[str, str], arch: str, folder: Path, level: int) -> dict[str, str]:
     """What ptxas, at an optimisation level, reports of each kernel; all are assembled as one file, which is faster."""
     if not PTXAS.exists():
-        pytest.skip("needs ptxas: pip install nvidia-cuda-nvcc (Linux)")
+        assert sys.platform != "linux", "ptxas is missing: it comes with nvidia-cuda-nvcc of the extra dev (make setup)"
+        pytest.skip("ptxas is to be had on Linux only (nvidia-cuda-nvcc)")
     bodies = []
     for number, ptx in enumerate(modules.values()):
         body = ptx[ptx.index(".visible") :]

@@ -149,7 +149,8 @@ def serial(name: str) -> Any:
 @pytest.mark.parametrize("options", [
     {"ranks": 2, "layout": "slabs"}, {"ranks": 4, "halo_depth": 3}, {"ranks": 3, "overlap": False},
     {"ranks": 7, "layout": "bisection"}, {"ranks": 2, "layout": "blocks:3", "halo_depth": 5}, {"threads": 2},
-    {"ranks": 3, "native": False}, {"ranks": 16, "layout": "cartesian"},
+    {"ranks": 3, "native": False}, {"ranks": 16, "layout": "cartesian"}, {"ranks": 2, "halo_depth": 2},
+    {"ranks": 3, "halo_depth": 4, "threads": 2},
 ])  # fmt: skip
 def test_the_same_bits(name: str, options: dict[str, Any]) -> None:
     assert_same(serial(name), run_model(MODELS[name](), 12, **options))

@@ -65,7 +65,7 @@ def test_layouts(grid: str, ranks: int, layout: str) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"threads": 2}, {"overlap": False}, {"halo_depth": 2}, {"halo_depth": 3}, {"native": False}],
+    [{"threads": 2}, {"overlap": False}, *({"halo_depth": k} for k in (2, 3, 4, 5)), {"native": False}],
     ids=str,
 )
 def test_engine_options(options: dict[str, object]) -> None:
@@ -80,7 +80,7 @@ def test_levels_that_stay_and_levels_that_move() -> None:
 
 @pytest.mark.mpi
 @pytest.mark.skipif(not is_supported(), reason="the native loop exists on Linux only")
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_real_ranks(ranks: int, tmp_path: Path) -> None:
     job = run_ranks(ranks, Path(__file__).parent / "solve_ranks.py", tmp_path / "x.npy").check()
     iterations, bits = serial("box")
