@@ -29,7 +29,7 @@ setup: .venv/.ready-dev
 	@$(PYTHON) scripts/setup_env.py dev
 
 demo: .venv/.ready-run
-	$(BIN)/minga run life --set automaton.init=patterns/acorn.rle --set grid.shape='[2048, 2048]' --set run.steps=5206 --set output.every=500
+	$(BIN)/minga run life --set automaton.init=patterns/acorn.rle --set grid.shape='[640, 640]' --set run.steps=20000 --set output.every=2000
 	$(BIN)/minga run laplace --set grid.shape='[511, 511]' --set run.steps=40000
 	@echo "The pictures are in the run directories named above. Next: $(BIN)/minga --help"
 
