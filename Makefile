@@ -44,7 +44,7 @@ test: lint
 	$(PYTEST) -m "mpi and not slow and not gpu"
 
 verify: .venv/.ready-dev
-	HYPOTHESIS_PROFILE=explore $(PYTEST) -m "slow and not gpu" --timeout 0
+	HYPOTHESIS_PROFILE=explore $(PYTEST) -m "slow and not gpu" --timeout 0 -o faulthandler_timeout=0
 
 bench: .venv/.ready-dev
 	$(BIN)/python -m benchmarks
