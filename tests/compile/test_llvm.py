@@ -525,3 +525,21 @@ def test_random_arrays_hold_the_corners() -> None:
     assert np.isnan(array).any()
     assert np.isinf(array).any()
     assert (array == 0).any()
+
+
+def test_the_size_of_a_number_that_cannot_be_negative() -> None:
+    """Narrowing proves that these are u4, where |x| is x, also for the upper half of its values."""
+
+    @kernel
+    def size(a, out):
+        out[0] = cast(-abs(cast(a[0], "i8") >> 1), "u1") + cast(abs(cast(a[0], "i8")), "u1")
+
+    graph = traced(size, 1, ["u4", "u1"])
+    values = np.array([0, 1, 2, 3, 2**31 - 1, 2**31, 2**31 + 2, 2**32 - 2, 2**32 - 1] * 9, "u4")
+    wide = values.astype("i8")
+    expected = (-(wide >> 1)).astype("u1") + wide.astype("u1")
+    for target in (baseline_target(), host_target()):
+        found = np.zeros(len(values), "u1")
+        arrays = [BoundArray(values, (0,)), BoundArray(found, (0,))]
+        run_kernel(compile_kernel(graph, target=target), ((0,), (len(values),)), arrays)
+        assert np.array_equal(found, expected)

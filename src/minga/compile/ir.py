@@ -130,6 +130,8 @@ class Body:
             return self._call(f"{'s' if is_signed(dtype) else 'u'}{op}.{self.suffix(dtype)}", dtype, dtype, values)
         if op == "neg":
             return f"sub {of} {self.literal(0, dtype)}, {values[0]}"
+        if op == "abs" and not is_signed(dtype):
+            return f"add {of} {values[0]}, {self.literal(0, dtype)}"
         if op == "abs":
             return self._call(f"abs.{self.suffix(dtype)}", dtype, dtype, values, ", i1 false")
         return f"{_INTEGER[op]} {of} {values[0]}, {values[1]}"

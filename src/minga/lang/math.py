@@ -184,7 +184,7 @@ def log1p(value: object) -> Node:
 def sin(value: object) -> Node:
     """Sine of an angle in radians; below 2 ulp for |x| <= 2**20. Integers become f8.
 
-    Beyond 2**20 the error grows as |x| * 2**-53, and beyond 2**50 the result is just some number in [-1, 1].
+    Beyond 2**20 the error of f8 grows as |x| * 2**-53, and beyond 2**46 the result is just some number in [-1, 1].
     """
     x, f, weak = _argument(value)
     return _result(where(x == f.const(0.0), x, _sine(x, f, 0)), weak)

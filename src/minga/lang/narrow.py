@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from minga.lang.expr import COMPARISONS, Node
 from minga.lang.graph import Interner, KernelGraph, topological
-from minga.lang.types import BITS, DType, integer_range, is_float, is_integer
+from minga.lang.types import BITS, DType, integer_range, is_float, is_integer, is_signed
 
 Interval = tuple[int, int]
 """Smallest and largest value that an integer or bool can have, both included."""
@@ -99,6 +99,8 @@ class _Narrowing:
             dtype = self._type_for(node, operands)
             result = result if node.op in COMPARISONS else dtype
         new = tuple(_in_type(self._new[id(arg)], dtype) for arg in operands)
+        if node.op == "abs" and not is_signed(dtype) and not is_float(dtype):
+            return new[0]
         if node.op == "select":
             new = (self._new[id(node.args[0])], *new)
         return Node(node.op, result, new, node.data)
