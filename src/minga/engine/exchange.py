@@ -88,16 +88,16 @@ def _bind(
     sent: dict[int, list[Box]] = {}
     sends = _buffers(legs, [leg.transfer.sends for leg in legs])
     receives = _buffers(legs, [leg.transfer.receives for leg in legs])
-    out = {peer: _word(buffer, keep) for peer, buffer in sends.items()}
-    into = {peer: _word(buffer, keep) for peer, buffer in receives.items()}
+    out = {peer: word_holding(buffer, keep) for peer, buffer in sends.items()}
+    into = {peer: word_holding(buffer, keep) for peer, buffer in receives.items()}
     used_out, used_in = dict.fromkeys(sends, 0), dict.fromkeys(receives, 0)
     for leg in legs:
         size = np.dtype(leg.source.field.dtype).itemsize
         sources, targets = storage.stored(leg.source.field).blocks, storage.stored(leg.target.field).blocks
         local += [
             BoxCopy(
-                _place(sources[copy.source], leg.local, copy.source_box),
-                _place(targets[copy.target], leg.target, copy.target_box),
+                box_place(sources[copy.source], leg.local, copy.source_box),
+                box_place(targets[copy.target], leg.target, copy.target_box),
                 copy.source_box.shape,
                 size,
             )
@@ -106,19 +106,25 @@ def _bind(
         for message in leg.transfer.sends:
             for copy in message.copies:
                 sent.setdefault(copy.source, []).append(copy.source_box)
-                buffer = Place(out[message.peer], used_out[message.peer], _dense(copy, size))
+                buffer = Place(out[message.peer], used_out[message.peer], dense_strides(copy, size))
                 pack.append(
                     BoxCopy(
-                        _place(sources[copy.source], leg.source, copy.source_box), buffer, copy.source_box.shape, size
+                        box_place(sources[copy.source], leg.source, copy.source_box),
+                        buffer,
+                        copy.source_box.shape,
+                        size,
                     )
                 )
                 used_out[message.peer] += copy.source_box.size * size
         for message in leg.transfer.receives:
             for copy in message.copies:
-                buffer = Place(into[message.peer], used_in[message.peer], _dense(copy, size))
+                buffer = Place(into[message.peer], used_in[message.peer], dense_strides(copy, size))
                 unpack.append(
                     BoxCopy(
-                        buffer, _place(targets[copy.target], leg.target, copy.target_box), copy.source_box.shape, size
+                        buffer,
+                        box_place(targets[copy.target], leg.target, copy.target_box),
+                        copy.source_box.shape,
+                        size,
                     )
                 )
                 used_in[message.peer] += copy.source_box.size * size
@@ -152,7 +158,7 @@ def continuation(slot: Slot, storage: Storage, helpers: HelperKernels, keep: lis
             inside = low + (index - low) % (high - low) if slot.field.periodic[axis] else min(max(index, low), high - 1)
             size = np.dtype(slot.field.dtype).itemsize
             source, target = _layer(box, number, inside), _layer(box, number, index)
-            copies.append(BoxCopy(_place(arrays, slot, source), _place(arrays, slot, target), source.shape, size))
+            copies.append(BoxCopy(box_place(arrays, slot, source), box_place(arrays, slot, target), source.shape, size))
         commands += copy_commands(copies, helpers, keep, "continue")
         box = _layer(box, number, low - MARGIN, high + MARGIN)
     return commands
@@ -184,20 +190,20 @@ def _buffers(legs: Sequence[Leg], messages: Sequence[Sequence[object]]) -> dict[
     return {peer: np.zeros(size[peer], np.uint8) for peer in sorted(size)}
 
 
-def _word(buffer: np.ndarray, keep: list[object]) -> int:
+def word_holding(buffer: np.ndarray, keep: list[object]) -> int:
     """Address of a word that holds the buffer's address."""
     word = np.array([buffer.ctypes.data], np.int64)
     keep += [word, buffer]
     return int(word.ctypes.data)
 
 
-def _place(arrays: BlockArrays, slot: Slot, box: Box) -> Place:
+def box_place(arrays: BlockArrays, slot: Slot, box: Box) -> Place:
     array = arrays.arrays[0]
     first = sum((b - o) * s for b, o, s in zip(box.lo, arrays.box.lo, array.strides, strict=True))
     return Place(int(arrays.table.ctypes.data) + 8 * slot.index, first, array.strides)
 
 
-def _dense(copy: Copy, size: int) -> tuple[int, ...]:
+def dense_strides(copy: Copy, size: int) -> tuple[int, ...]:
     strides = [size]
     for length in reversed(copy.source_box.shape[1:]):
         strides.insert(0, strides[0] * length)

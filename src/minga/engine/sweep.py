@@ -17,7 +17,7 @@ import numpy as np
 
 from minga.engine import command as cmd
 from minga.engine.comm import Channel, Envelope
-from minga.engine.exchange import _dense, _place, _word, copy_commands
+from minga.engine.exchange import box_place, copy_commands, dense_strides, word_holding
 from minga.engine.helpers import Copy as BoxCopy
 from minga.engine.helpers import Place
 from minga.engine.program import Apply
@@ -229,15 +229,15 @@ def _copies(source: Unit, target: Unit, upstream: Sequence[Upstream]) -> list[tu
 def _send(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upstream], tag: int) -> Channel:
     copies = _copies(source, target, upstream)
     buffer = _buffer(copies)
-    word = _word(buffer, binder.keep)
+    word = word_holding(buffer, binder.keep)
     packed, used = [], 0
     for slot, copy in copies:
         size = np.dtype(slot.field.dtype).itemsize
         arrays = binder.storage.stored(slot.field).blocks[source.block]
         packed.append(
             BoxCopy(
-                _place(arrays, slot, copy.source_box),
-                Place(word, used, _dense(copy, size)),
+                box_place(arrays, slot, copy.source_box),
+                Place(word, used, dense_strides(copy, size)),
                 copy.source_box.shape,
                 size,
             )
@@ -256,15 +256,15 @@ def _receive(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upst
     local = source.owner == target.owner
     unpacked, used = [], 0
     buffer = _buffer(copies)
-    word = _word(buffer, binder.keep)
+    word = word_holding(buffer, binder.keep)
     for slot, copy in copies:
         size = np.dtype(slot.field.dtype).itemsize
         blocks = binder.storage.stored(slot.field).blocks
-        target_place = _place(blocks[target.block], slot, copy.source_box)
+        target_place = box_place(blocks[target.block], slot, copy.source_box)
         if local:
-            source_place = _place(blocks[source.block], slot, copy.source_box)
+            source_place = box_place(blocks[source.block], slot, copy.source_box)
         else:
-            source_place = Place(word, used, _dense(copy, size))
+            source_place = Place(word, used, dense_strides(copy, size))
             used += copy.source_box.size * size
         unpacked.append(BoxCopy(source_place, target_place, copy.source_box.shape, size))
     if not local:

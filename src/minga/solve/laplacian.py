@@ -202,13 +202,6 @@ class Laplacian:
         put(self, "width", tuple(one_axis("width", a, self.grid.widths(a)) for a in range(self.grid.ndim)))
         put(self, "constants", constants)
 
-    @property
-    def singular(self) -> bool:
-        """Whether constants are in the null space: no wall holds a value, and there is no shift."""
-        kinds = as_walls(self.walls, self.grid)
-        held = any("dirichlet" in kinds[a] for a in range(self.grid.ndim) if not self.grid.periodic[a])
-        return not held and self.shift == 0.0
-
     def load(self, engine: Engine) -> None:
         """Give the one-axis fields their values; once for each engine, before it runs."""
         for item, values in self.constants.items():
