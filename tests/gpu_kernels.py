@@ -348,6 +348,15 @@ def _reductions(dtype: str, ndim: int) -> Case:
     return case(f"reductions of {dtype} over {ndim} axes", reduce, dtype, ndim=ndim)
 
 
+def tables(u, v, new, wide) -> None:  # type: ignore[no-untyped-def]
+    """Entries of tables of several types, by indices inside and beyond; bits counted."""
+    bytes_ = mg.lookup([3, 1, 4, 1, 5, 9, 2, 6], u[0, 0])
+    floats = mg.lookup(np.array([0.5, -2.25, 1e30, -0.0]), v[0, -1])
+    chosen = mg.lookup([True, False, True], bytes_ - 2)
+    new[0, 0] = bytes_ + cast(chosen, "u1") + mg.popcount(u[1, 0])
+    wide[0, 0] = floats + mg.popcount(v[0, 1]) + mg.lookup([-7, 70000, 2**40], v[0, 0])
+
+
 def cases() -> list[Case]:
     """The whole suite."""
     f4, f8, quarter = "f4", "f8", {"h2": np.float64(0.0625)}
@@ -374,6 +383,7 @@ def cases() -> list[Case]:
         case("sweep that is crossed", sweep_crossed, f8, ndim=3, order={"z": 1}),
         case("sweep over two axes", sweep_two, f8, ndim=3, order={"z": 1, "y": -1}),
         case("sweep over y and x", sweep_x_down, f8, f8, ndim=2, order={"y": 1, "x": -1}),
+        case("tables", tables, "u1", "i4", "u1", f8, ndim=2),
         case("bit patterns", bit_patterns, f8, f8, ndim=1),
     ]
     found += [case(f"integers {t}", integers, t, t, t, t, ndim=1) for t in DTYPES if t != "bool" and not is_float(t)]

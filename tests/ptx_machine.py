@@ -58,6 +58,7 @@ class Code:
     instructions: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
     shared: dict[str, int] = field(default_factory=dict)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
     shared_bytes: int = 0
     local_bytes: int = 0
 
@@ -71,6 +72,10 @@ class Code:
             code.shared_bytes += int(size)
         for size in re.findall(r"\.local \.align \d+ \.b8\s+\w+\[(\d+)\]", body):
             code.local_bytes += int(size)
+        pattern = r"\.global \.align \d+ \.(b\d+) (\w+)\[\d+\] = \{([^}]*)\}"
+        for kind, name, entries in re.findall(pattern, ptx):
+            words = np.array([int(entry, 0) & (2**64 - 1) for entry in entries.split(",")], np.uint64)
+            code.constants[name] = words.astype(f"u{bits_of(kind) // 8}")
         for line in re.split(r";|\n", re.sub(r"[{] \.reg[^;]*;(.*)[}]\n", r"\1\n", body)):
             code._add(line.strip())
         return code
@@ -100,6 +105,7 @@ def run(
     kernel whose warps do not wait for each other where they should gives wrong results then.
     """
     code = Code.parse(ptx)
+    code.shared |= {name: memory.put(entries) for name, entries in code.constants.items()}
     for z, y, x in itertools.product(*(range(n) for n in reversed(grid))):
         with np.errstate(all="ignore"):
             _Block(code, memory, params, grid, block, (x, y, z)).run(order)
@@ -211,6 +217,7 @@ def _to_integer(whole: Column, to: str) -> Column:
 _PLAIN: dict[str, Callable[..., Column]] = {
     "add": operator.add, "sub": operator.sub, "div": np.divide, "neg": operator.neg, "abs": np.abs, "sqrt": np.sqrt,
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": operator.invert, "fma": _fma,
+    "popc": lambda a: np.bitwise_count(a).astype(a.dtype),
 }  # fmt: skip
 """Of operands and result of the instruction's type."""
 

@@ -22,7 +22,21 @@ from minga.errors import (
 from minga.lang.cell import local
 from minga.lang.expr import cast, where
 from minga.lang.expr import fused_multiply_add as fma
-from minga.lang.functions import abs, argmax, argmin, coordinate, count, flush, index, max, min, sqrt, sum
+from minga.lang.functions import (
+    abs,
+    argmax,
+    argmin,
+    coordinate,
+    count,
+    flush,
+    index,
+    lookup,
+    max,
+    min,
+    popcount,
+    sqrt,
+    sum,
+)
 from minga.lang.math import cos, exp, expm1, log, log1p, sin, tanh
 from minga.lang.neighbourhood import circular, hex, moore, offsets, von_neumann
 from minga.lang.random import random, random_bits
@@ -83,10 +97,12 @@ __all__ = [
     "local",
     "log",
     "log1p",
+    "lookup",
     "max",
     "min",
     "moore",
     "offsets",
+    "popcount",
     "random",
     "random_bits",
     "reflect",

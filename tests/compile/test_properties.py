@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,7 +35,8 @@ class Expressions:
     def expression(self, depth: int) -> Node:
         if depth == 0:
             return self.pick(self.leaves)()
-        kind = self.pick(("binary", "binary", "unary", "compare", "select", "cast", "bits", "shift", "bitcast"))
+        kinds = ("binary", "binary", "unary", "compare", "select", "cast", "bits", "shift", "bitcast", "table")
+        kind = self.pick(kinds)
         return getattr(self, f"_{kind}")(depth - 1)
 
     def _binary(self, depth: int) -> Node:
@@ -63,6 +65,12 @@ class Expressions:
         if op == "abs":
             return abs(a)
         return unary_float(op, a)
+
+    def _table(self, depth: int) -> Node:
+        index = self.expression(depth)
+        if is_float(index.dtype):
+            return mg.popcount(cast(index, "i2"))
+        return mg.lookup(np.arange(-3, self.pick((1, 5, 300))).astype(self.pick(("i2", "u8", "f4"))), index)
 
     def _compare(self, depth: int) -> Node:
         a, b = self._pair(depth)

@@ -49,8 +49,8 @@ def assemble(modules: dict[str, str], arch: str, folder: Path, level: int) -> di
         pytest.skip("ptxas is to be had on Linux only (nvidia-cuda-nvcc)")
     bodies = []
     for number, ptx in enumerate(modules.values()):
-        body = ptx[ptx.index(".visible") :]
-        bodies.append(re.sub(r"\bkernel(?=\(|_param)", f"kernel{number}", body))
+        body = ptx[ptx.index(".address_size") :].partition("\n")[2]
+        bodies.append(re.sub(r"\b(kernel|constant)(?=\(|_param|\d+\b)", rf"\g<1>{number}_", body))
     header = next(iter(modules.values())).split("\n\n")[1]
     path = folder / "kernels.ptx"
     path.write_text(header + "\n" + "\n".join(bodies))

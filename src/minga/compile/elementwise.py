@@ -23,6 +23,8 @@ def apply(node: Node, args: Sequence[Array]) -> Array:
         return convert(args[0], node.dtype)
     if node.op == "bitcast":
         return np.ascontiguousarray(args[0]).view(node.dtype)
+    if node.op == "lookup":
+        return node.data.values[args[0]]  # type: ignore[no-any-return]
     result = OPERATIONS[node.op](*args)
     assert result.dtype == np.dtype(node.dtype), (node, result.dtype)
     return result
@@ -76,6 +78,11 @@ def _shift(left: bool) -> Callable[[Array, Array], Array]:
     return shift
 
 
+def _popcount(a: Array) -> Array:
+    """NumPy counts the bits of an absolute value; here those of the two's complement."""
+    return np.asarray(np.bitwise_count(a.view(f"u{a.dtype.itemsize}")), a.dtype)
+
+
 @cache
 def _libm_fma(name: str) -> Callable[..., float]:
     function = getattr(ctypes.CDLL(ctypes.util.find_library("m")), name)
@@ -98,5 +105,5 @@ OPERATIONS: Final[dict[str, Callable[..., Array]]] = {
     "sqrt": np.sqrt, "fma": _fma, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
-    "shl": _shift(True), "shr": _shift(False), "select": np.where,
+    "popcount": _popcount, "shl": _shift(True), "shr": _shift(False), "select": np.where,
 }  # fmt: skip

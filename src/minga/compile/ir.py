@@ -45,12 +45,16 @@ def constant(value: object, dtype: DType) -> str:
 
 
 class Body:
-    """Prints nodes into a function. `leaf` gives the register of a read, local, index or scalar."""
+    """Prints nodes into a function. `leaf` gives the register of a read, local, index or scalar.
 
-    def __init__(self, text: Text, leaf: Callable[[Node], str], width: int = 1) -> None:
+    `note` is metadata of the loads that the nodes need themselves: entries of tables.
+    """
+
+    def __init__(self, text: Text, leaf: Callable[[Node], str], width: int = 1, note: str = "") -> None:
         self.text = text
         self.leaf = leaf
         self.width = width
+        self.note = note
         self._values: dict[int, str] = {}
 
     def type(self, dtype: DType) -> str:
@@ -82,7 +86,43 @@ class Body:
             return self.literal(node.data, node.dtype)
         if node.op in LEAVES:
             return self.leaf(node)
+        if node.op == "lookup":
+            return self._lookup(node, self._values[id(node.args[0])])
         return self.text.let(self._instruction(node, [self._values[id(arg)] for arg in node.args]))
+
+    def _lookup(self, node: Node, index: str) -> str:
+        """The entry of a table; the index is within it."""
+        table, kind, memory = node.data, REGISTER[node.dtype], memory_type(node.dtype)
+        stored: DType = "u1" if node.dtype == "bool" else node.dtype
+        entries = ", ".join(f"{memory} {constant(value, stored)}" for value in table.values.tolist())
+        name = self.text.constant(table, f"[{len(table)} x {memory}]", f"[{entries}]")
+        lanes = self._lanes(index, node.args[0].dtype)
+        found = [self._entry(name, memory, kind, lane) for lane in lanes]
+        if self.width == 1:
+            return found[0]
+        result = "poison"
+        for lane, value in enumerate(found):
+            result = self.text.let(f"insertelement {self.type(node.dtype)} {result}, {kind} {value}, i64 {lane}")
+        return result
+
+    def _lanes(self, index: str, dtype: DType) -> list[str]:
+        """The index in each lane, as i64."""
+        if self.width == 1:
+            return [self._word(index, dtype)]
+        of = self.type(dtype)
+        return [
+            self._word(self.text.let(f"extractelement {of} {index}, i64 {lane}"), dtype) for lane in range(self.width)
+        ]
+
+    def _word(self, index: str, dtype: DType) -> str:
+        if REGISTER[dtype] == "i64":
+            return index
+        return self.text.let(f"{'sext' if is_signed(dtype) else 'zext'} {REGISTER[dtype]} {index} to i64", "i")
+
+    def _entry(self, name: str, memory: str, kind: str, index: str) -> str:
+        place = self.text.let(f"getelementptr inbounds {memory}, ptr {name}, i64 {index}", "p")
+        value = self.text.let(f"load {memory}, ptr {place}{self.note}")
+        return value if memory == kind else self.text.let(f"trunc {memory} {value} to {kind}")
 
     def _call(self, name: str, dtype: DType, result: DType, values: Iterable[str], extra: str = "") -> str:
         arguments = ", ".join(f"{self.type(dtype)} {value}" for value in values)
@@ -126,6 +166,8 @@ class Body:
 
     def _integer(self, op: str, dtype: DType, values: list[str]) -> str:
         of = self.type(dtype)
+        if op == "popcount":
+            return self._call(f"ctpop.{self.suffix(dtype)}", dtype, dtype, values)
         if op in ("min", "max"):
             return self._call(f"{'s' if is_signed(dtype) else 'u'}{op}.{self.suffix(dtype)}", dtype, dtype, values)
         if op == "neg":

@@ -138,6 +138,7 @@ def _module(kernel: Kernel, target: Target) -> str:
     lines = [
         f'target triple = "{target.triple}"',
         "",
+        *kernel.text.definitions(),
         f"define void @{ENTRY}(ptr %args, i64 %tile, ptr %worker) #0 {{",
         *kernel.text.lines,
         "}",

@@ -144,7 +144,7 @@ class Kernel:
         self._fetch_next(line, [definition], begin, end)
         line.note, note = self.text.parallel()
         with self.text.loop(begin, end, 1, note) as line.cell:
-            (value,) = Body(self.text, line.leaf).all([definition])
+            (value,) = Body(self.text, line.leaf, note=line.note).all([definition])
             self.frame.store(value, line.local_address(ring.number, here), ring.dtype, line.note)
 
     def _cells(self, line: Line, begin: str, end: str, rows: Places) -> None:
@@ -239,7 +239,7 @@ class Kernel:
         """The cell that the innermost loop visits as number `turn`: all its values first, then the stores."""
         text = self.text
         line.cell = text.add(begin, text.mul(turn, self.plan.step))
-        values = Body(text, line.leaf).all(self.roots)
+        values = Body(text, line.leaf, note=line.note).all(self.roots)
         for store, value in zip(self.graph.stores, values, strict=False):
             self.frame.store(value, line.address(_access(store)), store.value.dtype, line.note)
         for item, place, value in self._places(line, turn, rows, values):

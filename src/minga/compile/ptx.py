@@ -67,7 +67,7 @@ def print_ptx_ir(graph: KernelGraph, *, reductions: bool = True) -> str:
     graph = gpu_graph(graph, reductions=reductions)
     text = Text()
     nest = Nest(text, graph, mapping(graph), tile_of(graph))
-    lines = [f'target triple = "{TRIPLE}"', ""]
+    lines = [f'target triple = "{TRIPLE}"', "", *text.definitions()]
     if nest.shared_words:
         lines += [f"@shared = internal addrspace(3) global [{nest.shared_words} x i64] undef, align 8", ""]
     lines += [

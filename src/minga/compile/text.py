@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 
@@ -12,6 +12,7 @@ class Text:
     def __init__(self, entry: str = "entry") -> None:
         self.lines: list[str] = [f"{entry}:"]
         self.metadata: list[str] = []
+        self.constants: dict[Hashable, str] = {}
         self.block = entry
         self._count = 0
 
@@ -39,6 +40,16 @@ class Text:
         """A new metadata node."""
         self.metadata.append(content)
         return f"!{len(self.metadata) - 1}"
+
+    def constant(self, key: Hashable, kind: str, content: str) -> str:
+        """The name of a constant of the module, one for each key; see `definitions`."""
+        if key not in self.constants:
+            self.constants[key] = f"@constant{len(self.constants)} = internal constant {kind} {content}, align 64"
+        return self.constants[key].partition(" ")[0]
+
+    def definitions(self) -> list[str]:
+        """Lines of the module that define its constants."""
+        return list(self.constants.values())
 
     def start(self, label: str) -> None:
         """Begin the block `label` (the one before has ended with a branch)."""

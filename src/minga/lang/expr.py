@@ -216,7 +216,7 @@ class Node(Arithmetic):
     data   what the operation needs besides its arguments:
            const -> the Python value; scalar -> name; index -> axis number;
            read  -> (parameter number, strides per axis of the parameter, offsets per axis of the parameter);
-           local -> (local number, offsets per iteration axis)
+           local -> (local number, offsets per iteration axis); lookup -> the Table
     """
 
     op: str

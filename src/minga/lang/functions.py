@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import overload
 
 from minga.lang.cell import Reduced
-from minga.lang.expr import Node, as_node, author_error, cast, const, extreme, square_root
+from minga.lang.expr import Node, as_node, author_error, cast, const, extreme, square_root, strong
 from minga.lang.expr import where as where
+from minga.lang.table import lookup as lookup
 from minga.lang.trace import current_trace
 from minga.lang.types import as_dtype, is_float
 
@@ -68,6 +69,14 @@ def abs(value: object) -> Node:
 def sqrt(value: object) -> Node:
     """Correctly rounded square root; integers become f8."""
     return square_root(value)
+
+
+def popcount(value: object) -> Node:
+    """How many bits of an integer are one (of a negative number: of its two's complement), in the integer's type."""
+    node = as_node(value)
+    if is_float(node.dtype):
+        raise author_error(f"mg.popcount needs an integer, found {node.dtype}", "floats have no bits to count")
+    return node if node.dtype == "bool" else Node("popcount", node.dtype, (strong(node),))
 
 
 def index(axis: int | str, dtype: object = "i8") -> Node:

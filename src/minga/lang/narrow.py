@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from minga.lang.expr import COMPARISONS, Node
 from minga.lang.graph import Interner, KernelGraph, topological
+from minga.lang.table import extremes
 from minga.lang.types import BITS, DType, integer_range, is_float, is_integer, is_signed
 
 Interval = tuple[int, int]
@@ -92,6 +93,10 @@ class _Narrowing:
             return self._new[id(node.args[0])]
         if node.op == "cast":
             return Node("cast", node.dtype, (self._new[id(node.args[0])],))
+        if node.op == "lookup":
+            return Node("lookup", node.dtype, (self._new[id(node.args[0])],), node.data)
+        if (same := self._same_as(node)) is not None:
+            return self._new[id(same)]
         operands = node.args[1:] if node.op == "select" else node.args
         dtype = operands[0].dtype
         result = node.dtype
@@ -104,6 +109,14 @@ class _Narrowing:
         if node.op == "select":
             new = (self._new[id(node.args[0])], *new)
         return Node(node.op, result, new, node.data)
+
+    def _same_as(self, node: Node) -> Node | None:
+        """The operand that an integer minimum or maximum is always equal to, if there is one."""
+        if node.op not in ("min", "max") or is_float(node.dtype):
+            return None
+        (low, high), (other_low, other_high) = (self._intervals[id(arg)] for arg in node.args)
+        smaller, larger = node.args if node.op == "min" else reversed(node.args)
+        return smaller if high <= other_low else larger if other_high <= low else None
 
     def _keeps_value(self, cast: Node) -> bool:
         """Whether a cast is between integers (or from bool) and its type holds all values."""
@@ -159,6 +172,10 @@ def _interval(
         return _select(*(known[id(arg)] for arg in node.args))
     if any(is_float(arg.dtype) for arg in node.args):
         return full
+    if node.op == "lookup":
+        return extremes(data, *known[id(node.args[0])])
+    if node.op == "popcount":
+        return 0, BITS[node.dtype]
     rule = _LOGIC.get(node.op) if node.dtype == "bool" else _RULES.get(node.op)
     if rule is None:
         return full
