@@ -2,6 +2,9 @@
 # make test      style, types and tests
 # make verify    the slow tests: exhaustive and long ones
 # make bench     measure, and store the numbers in benchmarks/results
+# make bench-automata   the same for cellular automata, beside Golly, CellPyLib and CAX
+# make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
+# make gallery   draw the pictures of docs/gallery.md and docs/comparison.md again
 # make lint      style and types only
 # make clean     remove the environment and the caches
 # make lock      renew the locked versions (needs uv)
@@ -15,7 +18,7 @@ LOCKS = pyproject.toml uv.lock requirements.lock requirements-dev.lock scripts/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify bench lint clean lock
+.PHONY: help setup demo test verify bench bench-automata fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -49,8 +52,32 @@ verify: .venv/.ready-dev
 bench: .venv/.ready-dev
 	$(BIN)/python -m benchmarks
 
+# Peers and the fuzzer live in environments of their own, so that minga's stays what its users have.
+.venv-peers/.ready: benchmarks/automata/requirements.txt
+	$(PYTHON) -m venv .venv-peers
+	-.venv-peers/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
+bench-automata: .venv/.ready-dev .venv-peers/.ready
+	@command -v bgolly > /dev/null || echo "bgolly is not installed (Debian: apt-get install golly); it is left out"
+	$(BIN)/python -m benchmarks.automata
+
+FUZZ_SECONDS ?= 60
+.venv-fuzz/.ready: tests/fuzz/requirements.txt requirements.lock
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install --quiet --requirement requirements.lock
+	.venv-fuzz/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
+fuzz: .venv-fuzz/.ready
+	PYTHONPATH=src:tests .venv-fuzz/bin/python -m fuzz.run --seconds $(FUZZ_SECONDS)
+
+gallery: .venv/.ready-dev
+	$(BIN)/python scripts/gallery.py
+	$(BIN)/python scripts/comparison.py
+
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-fuzz build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 EXPORT = uv export --frozen --quiet --no-emit-project --no-header --no-annotate --format requirements-txt --group build

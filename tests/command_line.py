@@ -30,6 +30,7 @@ ranks = 1
 [output]
 every = 5
 pictures = 0
+report = false
 """
 
 

@@ -13,7 +13,7 @@ from minga.engine.comm import Comm, run_virtual
 from minga.engine.drive import drive
 from minga.engine.engine import Engine
 from minga.engine.model import Model
-from minga.space.cuts import parse_layout
+from minga.record.cells import gather_cells
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,9 @@ def run_model(model: Model, steps: int, *, ranks: int = 1, layout: str = "cartes
     """The state after so many steps; options are the engine's. Every rank must see the same observables."""
 
     def on_rank(comm: Comm | None) -> tuple[dict[str, Any], dict[str, Any]]:
-        layouts = {model.grid: parse_layout(layout, model.grid.box, ranks)}
-        with Engine(layouts, comm=comm, **options) as engine:
+        with Engine(model.layouts(layout, ranks), comm=comm, **options) as engine:
             result = drive(model, engine, steps)
-            return {name: engine.gather(model.field(name)) for name in model.output}, dict(result.observables)
+            return {name: gather_cells(engine, model, name) for name in model.output}, dict(result.observables)
 
     results = [on_rank(None)] if ranks == 1 else run_virtual(ranks, on_rank)
     assert all(repr(observables) == repr(results[0][1]) for _, observables in results)

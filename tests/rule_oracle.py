@@ -58,3 +58,13 @@ def seed_cells(shape: tuple[int, ...], modulus: int = 8, below: int = 3) -> Arra
 def crc(cells: Array) -> str:
     """CRC-32 of the cells as bytes in row-major order."""
     return f"{zlib.crc32(np.ascontiguousarray(cells, np.uint8).tobytes()):08x}"
+
+
+def many_states(shape: tuple[int, ...], states: int) -> Array:
+    """A portable soup of several states from the same LCG: three of eight cells are not 0."""
+    x, cells = 1, []
+    for _ in range(int(np.prod(shape))):
+        x = (1103515245 * x + 12345) % 2**31
+        number = x >> 16
+        cells.append(number // 8 % (states - 1) + 1 if number % 8 < 3 else 0)
+    return np.array(cells, np.uint8).reshape(shape)

@@ -10,6 +10,7 @@ from minga.engine.drive import Result, drive
 from minga.engine.engine import Engine, Outcome
 from minga.engine.model import Model
 from minga.engine.program import Program
+from minga.engine.stop import Stop
 from minga.errors import (
     CaseError,
     KernelError,
@@ -19,6 +20,7 @@ from minga.errors import (
     ProgramError,
     RunError,
 )
+from minga.lang.block import BlockRule, block_rule, block_table
 from minga.lang.cell import local
 from minga.lang.expr import cast, where
 from minga.lang.expr import fused_multiply_add as fma
@@ -38,9 +40,10 @@ from minga.lang.functions import (
     sum,
 )
 from minga.lang.math import cos, exp, expm1, log, log1p, sin, tanh
-from minga.lang.neighbourhood import circular, hex, moore, offsets, von_neumann
+from minga.lang.neighbourhood import circular, hex, moore, offsets, von_neumann, weights
 from minga.lang.random import random, random_bits
 from minga.lang.rule import Rule, rule
+from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
 from minga.models.automaton.model import automaton
 from minga.space.boundary import custom, fixed, reflect, zero_gradient
 from minga.space.box import Box
@@ -52,8 +55,11 @@ from minga.space.region import Region
 __all__ = [
     "SEED",
     "STEP",
+    "Asynchronous",
+    "BlockRule",
     "Box",
     "CaseError",
+    "Coloured",
     "Engine",
     "Field",
     "Grid",
@@ -73,12 +79,17 @@ __all__ = [
     "Result",
     "Rule",
     "RunError",
+    "SecondOrder",
     "SerialComm",
     "Slot",
+    "Stop",
+    "Synchronous",
     "abs",
     "argmax",
     "argmin",
     "automaton",
+    "block_rule",
+    "block_table",
     "cast",
     "circular",
     "coordinate",
@@ -114,6 +125,7 @@ __all__ = [
     "sum",
     "tanh",
     "von_neumann",
+    "weights",
     "where",
     "zero_gradient",
 ]

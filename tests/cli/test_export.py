@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -10,9 +13,14 @@ import xarray
 from matplotlib.image import imread
 
 from command_line import SMALL, in_process, nothing_written
+from minga.models.automaton.patterns import read_rle
+from minga.models.automaton.picture import read_picture
+from minga.space.field import Field
+from minga.space.grid import Grid
+from run_files import make_run
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def run(in_tmp_path: Path) -> Path:
     """A finished small run, ``run``, in the working directory."""
     Path("small.toml").write_text(SMALL)
@@ -45,19 +53,110 @@ def test_what_can_be_guessed_may_be_left_out(run: Path) -> None:
     ("words", "text"),
     [
         (("run", "--field", "cel", "--out", "x.npy"), "did you mean 'cell'"),
-        (("run", "--out", "x.doc"), "npy, png"),
+        (("run", "--out", "x.doc"), "npy, png, rle, vti"),
         (("run", "--out", "x"), "no ending"),
         (("run", "--out", "x.npy", "--format", "pngg"), "did you mean 'png'"),
         (("run", "--out", "x.npy", "--frame", "3"), "no frame 3: it has 3"),
+        (("run", "--out", "x.npy", "--frame", "al"), "did you mean 'all'"),
+        (("run", "--out", "no/x.npy", "--frame", "all"), "'no' does not exist"),
         (("run", "--out", "no/x.npy"), "'no' does not exist"),
         (("rum", "--out", "x.npy"), "does not exist"),
         ((".", "--out", "x.npy"), "no fields.zarr"),
+        (("run", "--out", "x.npy", "--scale", "2"), "only pictures have a scale"),
+        (("run", "--out", "x.png", "--scale", "0"), "1 pixel a cell or more"),
+        (("run", "--out", "x.png", "--scale", "1000"), "at most 32768"),
         (("run",), "--out"),
     ],
 )
-def test_mistakes(in_tmp_path: Path, words: tuple[str, ...], text: str) -> None:
-    with nothing_written(in_tmp_path):
+def test_mistakes(run: Path, words: tuple[str, ...], text: str) -> None:
+    with nothing_written(run.parent):
         said = in_process("export", *words)
     assert said.status == 2
     assert text in said.err
     assert "Traceback" not in said.err
+
+
+def stored(run: Path) -> np.ndarray:
+    with xarray.open_zarr(run / "fields.zarr") as dataset:
+        return dataset.cell.values
+
+
+def test_all_frames_are_files_named_by_their_steps(run: Path) -> None:
+    said = in_process("export", "run", "--out", "cells.npy", "--frame", "all")
+    assert said.status == 0, said
+    assert sorted(p.name for p in Path().glob("cells*")) == ["cells-00.npy", "cells-05.npy", "cells-10.npy"]
+    assert (np.stack([np.load(f"cells-{step:02d}.npy") for step in (0, 5, 10)]) == stored(run)).all()
+
+
+def test_vtk_images_have_a_collection(run: Path) -> None:
+    assert in_process("export", "run", "--out", "cells.vti", "--frame", "all").status == 0
+    entries = [entry.get("file") for entry in ElementTree.parse("cells.pvd").iter("DataSet")]
+    assert entries == ["cells-00.vti", "cells-05.vti", "cells-10.vti"]
+    assert stored(run)[1].tobytes() in Path("cells-05.vti").read_bytes()
+
+
+def test_a_pattern_comes_back_with_rule_torus_and_step(run: Path) -> None:
+    assert in_process("export", "run", "--out", "cells.rle", "--frame", "1").status == 0
+    pattern = read_rle(Path("cells.rle").read_text())
+    assert (pattern.cells == stored(run)[1]).all()
+    assert (pattern.rule, pattern.bounds, pattern.generation) == ("B3/S23", "T64,40", 5)
+    assert pattern.position == (-20, -32)
+
+
+@pytest.mark.skipif(shutil.which("bgolly") is None, reason="needs bgolly: install Debian's package golly")
+def test_golly_goes_on_where_a_run_ended(run: Path) -> None:
+    """From step 5 to step 10 on the same torus, cell for cell."""
+    assert in_process("export", "run", "--out", "cells.rle", "--frame", "1").status == 0
+    subprocess.run(["bgolly", "-q", "-m", "10", "-o", "later.rle", "cells.rle"], check=True, capture_output=True)
+    later = read_rle(Path("later.rle").read_text())
+    row, column = later.position or (-20, -32)
+    top, left = row + 20, column + 32
+    whole = np.zeros((40, 64), "u1")
+    whole[top : top + later.cells.shape[0], left : left + later.cells.shape[1]] = later.cells
+    assert (whole == stored(run)[2]).all()
+
+
+@pytest.mark.parametrize(
+    ("grid", "rule", "expected"),
+    [
+        ('boundary = "fixed"', 'rule = "B36/S23"', "rule = B36/S23:P9,6"),
+        ('boundary = ["periodic", "reflect"]', 'rule = "B3/S23"', "rule = B3/S23\n"),
+        ("", 'rule = "/2/3"', "rule = /2/3:T9,6"),
+        ("", 'rule = "inputs/mine.py:mine"', "#C cells of inputs/mine.py:mine"),
+    ],
+)
+def test_patterns_name_what_golly_knows(in_tmp_path: Path, grid: str, rule: str, expected: str) -> None:
+    made = make_run(in_tmp_path / "other", Field("cell", Grid((6, 9)), "u1"), {0: np.eye(6, 9, dtype="u1")})
+    made.case.write_text(f'model = "automaton"\n[grid]\nshape = [6, 9]\n{grid}\n[automaton]\n{rule}\ninit = 0\n')
+    assert in_process("export", "other", "--out", "cells.rle").status == 0
+    text = Path("cells.rle").read_text()
+    assert expected in text
+    assert (read_rle(text).cells[:6, :6] == np.eye(6)).all()
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((6, 9), "f8"), ((6,), "u1"), ((2, 3, 4), "u1"), ((2, 2), "i4")])
+def test_what_is_no_pattern(in_tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:
+    values = np.full(shape, 300 if dtype == "i4" else 1, dtype)
+    make_run(in_tmp_path / "other", Field("u", Grid(shape), dtype), {0: values})
+    with nothing_written(in_tmp_path):
+        said = in_process("export", "other", "--out", "cells.rle")
+    assert said.status == 2
+    assert "states 0 to 255 on two axes" in said.err
+
+
+@pytest.mark.parametrize("states", [2, 5, 16, 17, 256])
+def test_a_picture_of_cells_holds_their_states(in_tmp_path: Path, states: int) -> None:
+    cells = np.random.default_rng(states).integers(0, states, (20, 31)).astype("u1")
+    make_run(in_tmp_path / "other", Field("cell", Grid((20, 31)), "u1"), {0: cells})
+    assert in_process("export", "other", "--out", "cells.png", "--scale", "1").status == 0
+    assert (read_picture(Path("cells.png"), states, "init") == cells).all()
+    assert in_process("export", "other", "--out", "cells.png", "--scale", "3").status == 0
+    assert (read_picture(Path("cells.png"), states, "init") == np.kron(cells, np.ones((3, 3), "u1"))).all()
+
+
+def test_a_picture_of_floats_without_axes(in_tmp_path: Path) -> None:
+    make_run(in_tmp_path / "other", Field("u", Grid((4, 5))), {0: np.arange(20.0).reshape(4, 5) / 19})
+    assert in_process("export", "other", "--out", "u.png", "--scale", "2").status == 0
+    image = imread("u.png")
+    assert image.shape[:2] == (8, 10)
+    assert image[-1, 0, 0] < image[0, -1, 0]  # upwards from violet to yellow

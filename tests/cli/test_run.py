@@ -51,8 +51,8 @@ def test_json_is_exactly_one_object() -> None:
     assert said.err == ""
     result = json.loads(said.out)
     assert list(result) == [
-        *("model", "shape", "steps", "ranks", "threads", "seconds", "cells_per_second"),
-        *("digest", "observables", "run"),
+        *("model", "shape", "steps", "ended", "ranks", "threads", "seconds", "cells_per_second"),
+        *("digest", "observables", "run", "layout", "costs", "environment"),
     ]
     assert result["model"] == "automaton"
     assert result["shape"] == [40, 64]
@@ -68,7 +68,8 @@ def test_what_a_run_leaves_is_right() -> None:
     result = result_of("small.toml", "--set", "output.pictures=3")
     run = Path("runs/small")
     names = {path.name for path in run.iterdir()}
-    assert names == {"case.toml", "fields.zarr", "ledger.json", "result.json", "pictures"}
+    files = {"case.toml", "ledger.json", "progress.json", "result.json", "series.json"}
+    assert names == files | {"fields.zarr", "pictures"}
     with xarray.open_zarr(run / "fields.zarr") as dataset:
         frames = dataset.cell.values
         assert dataset.time.values.tolist() == [0, 5, 10]
@@ -98,9 +99,10 @@ def test_the_resolved_case_repeats_the_run(tmp_path: Path) -> None:
     assert table["automaton"]["init"] == "inputs/r.rle"
     assert table["grid"]["shape"] == [30, 31]
     assert table["run"] == {
-        "steps": 7, "ranks": 1, "threads": 1, "overlap": True, "halo_depth": 1, "layout": "cartesian"
+        "steps": 7, "ranks": 1, "threads": 1, "overlap": True, "halo_depth": 1, "layout": "cartesian",
+        "mapping": "sequential",
     }  # fmt: skip
-    assert table["output"] == {"every": 5, "fields": ["cell"], "pictures": 0}
+    assert table["output"] == {"every": 5, "fields": ["cell"], "pictures": 0, "report": False, "trace": False}
     for target in ("runs/small/case.toml", "runs/small"):
         again = result_of(target)
         assert again["digest"] == first["digest"]
@@ -178,6 +180,58 @@ def test_the_summary_says_where_everything_is() -> None:
     assert said.err == ""
 
 
+def test_the_report_is_written_and_named() -> None:
+    said = in_process("run", "small.toml", "--set", "output.report=true", "--trace")
+    assert said.status == 0
+    assert said.err == ""
+    assert "the report for a browser is runs/small/report.html" in said.out
+    report = Path("runs/small/report.html").read_text()
+    result = json.loads(Path("runs/small/result.json").read_text())
+    assert result["digest"] in report
+    assert Path("runs/small/trace.json.gz").exists()
+
+
+@pytest.mark.parametrize("part", ["pictures.draw_run", "report.write_report"])
+def test_what_comes_after_the_run_cannot_lose_it(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    def fails(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(f"minga.view.{part}", fails)
+    said = in_process("run", "small.toml", "--set", "output.report=true", "--json")
+    assert said.status == 0
+    assert json.loads(said.out)["steps"] == 10
+    assert json.loads(Path("runs/small/progress.json").read_text())["state"] == "finished"
+    name = "pictures" if "pictures" in part else "report"
+    assert f"the {name} could not be made, but the result is complete in runs/small" in said.err
+    assert "No space left on device" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_full_disk_at_the_end_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    from minga.cli import perform as module
+
+    write = module.write_whole
+
+    def fails(path: Path, *arguments: object, **options: object) -> None:
+        if path.name == "ledger.json":
+            raise module.RunError("cannot write ledger.json: No space left on device")
+        write(path, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "write_whole", fails)
+    said = in_process("run", "small.toml", "--json")
+    assert said.status == 1
+    assert "No space left on device" in said.err
+    assert json.loads(Path("runs/small/result.json").read_text())["steps"] == 10
+
+
+def test_a_stop_is_no_interruption() -> None:
+    said = in_process("run", "small.toml", "--set", 'stop.when="step >= 4"', "--json")
+    assert said.status == 0
+    result = json.loads(said.out)
+    assert (result["steps"], result["ended"]["reason"]) == (4, "condition")
+    assert json.loads(Path("runs/small/progress.json").read_text())["state"] == "finished"
+
+
 def test_too_many_workers_are_one_line_of_warning() -> None:
     said = in_process("run", "small.toml", "--threads", "64", "--json")
     assert said.status == 0
@@ -245,6 +299,10 @@ def test_a_value_that_is_not_finite_ends_the_run() -> None:
     assert "field 'u' is not finite at cell (0, 0)" in said.err
     with xarray.open_zarr("runs/explosion/fields.zarr") as dataset:  # what was computed before it stays
         assert dataset.time.values[0] == 0
+    progress = json.loads(Path("runs/explosion/progress.json").read_text())
+    assert progress["state"] == "failed"
+    assert "not finite at cell (0, 0)" in progress["reason"]
+    assert "not finite" in Path("runs/explosion/report.html").read_text()
 
 
 SLOW = """\
@@ -281,6 +339,8 @@ def test_an_interrupted_run_leaves_what_was_computed(ranks: int) -> None:
     with xarray.open_zarr("runs/slow/fields.zarr") as dataset:
         assert dataset.time.values[-1] == result["steps"]
     assert len(list(Path("runs/slow/pictures").iterdir())) == 2
+    assert json.loads(Path("runs/slow/progress.json").read_text())["state"] == "stopped"
+    assert result["digest"] in Path("runs/slow/report.html").read_text()
 
 
 def test_help_and_version() -> None:

@@ -75,6 +75,8 @@ OVERRIDES = [
     ('output.fields=["cell", "cell"]', "'cell'", "another output field"),
     ("output.fields=[]", "output.fields", "at least 1"),
     ("output.pictures=many", "output.pictures", "a whole number"),
+    ("output.report=1", "output.report", "true or false"),
+    ("output.trace=yes", "output.trace", "true or false"),
     ("nonsense", "--set", "KEY=VALUE"),
     ("=3", "--set", "KEY=VALUE"),
     ("run.steps.more=3", "run.steps", "no table"),
@@ -95,7 +97,7 @@ FILES = [
     ("[run]", "[rum]", "small.toml:11", "did you mean 'run'"),
     ("[40, 64]", "[40, -64]", "small.toml:4", "grid.shape[1]"),
     ('"periodic"', '"perodic"', "small.toml:5", "did you mean 'periodic'"),
-    ('"B3/S23"', '"B3,S23"', "small.toml:8", "automaton.rule"),
+    ('"B3/S23"', '"B3/S2x"', "small.toml:8", "automaton.rule"),
     ("{soup = 0.3, seed = 1}", '"glider.rle"', "small.toml:9", "glider.rle"),
     ("every = 5", "every = 5.0", "small.toml:16", "output.every"),
     ('model = "automaton"', "", "small.toml", "'model' is missing"),
@@ -214,7 +216,7 @@ def test_as_a_person_sees_it(in_tmp_path: Path) -> None:
     assert said.err.splitlines() == [
         "minga: unknown key 'run.stepz'",
         "  at: --set run.stepz=3",
-        "  fix: remove or rename it; [run] has halo_depth, layout, overlap, ranks, steps, threads",
+        "  fix: remove or rename it; [run] has halo_depth, layout, mapping, overlap, ranks, steps, threads, topology",
         "  hint: did you mean 'steps'?",
     ]
 

@@ -69,7 +69,7 @@ def on_layouts(
             outcomes = [engine.run(program, times) for program, times in programs]
             arrays = {f: [engine.gather(f.slot(k)) for k in range(f.slots)] for f in initial}
             values = {register.key: engine.read(register) for register in registers}
-            counts = (*map(int, engine.messages), int(engine.booked[1, 0]))
+            counts = (engine.ledger.messages, engine.ledger.bytes, int(engine.booked[1, 0]))
         return Left([(o.reason, o.place) for o in outcomes], arrays, values), counts
 
     results = run_virtual(ranks, body) if ranks > 1 else [body(SerialComm())]

@@ -83,6 +83,24 @@ def test_snapshots_come_at_their_steps() -> None:
     assert drive(mg.Model("still", GRID, (u,), step), 2, 10, every=4)[1] == [0, 4, 8, 10]
 
 
+def test_every_rank_looks_when_rank_zero_is_asked_to() -> None:
+    u = mg.Field("u", GRID, slots=2)
+    step = mg.Program()
+    step.apply(grow, u, u.next)
+    step.rotate(u)
+    model = mg.Model("still", GRID, (u,), step)
+
+    def run(comm: Comm) -> list[int]:
+        seen: list[int] = []
+        answers = iter([True, False, True])
+        with mg.Engine(slabs(GRID.box, comm.size), grid=GRID, comm=comm) as engine:
+            ask = (lambda: next(answers, False)) if comm.rank == 0 else (lambda: True)
+            mg.drive(model, engine, 6, every=1, look=ask, on_look=lambda step, _: seen.append(step))
+        return seen
+
+    assert mg.run_virtual(3, run) == [[1, 3]] * 3
+
+
 def test_what_a_model_refuses() -> None:
     u, v = mg.Field("u", GRID), mg.Field("v", GRID)
     with pytest.raises(mg.ProgramError, match="two fields 'u'"):

@@ -110,6 +110,33 @@ def test_tiny_tori() -> None:
             assert np.array_equal(left.cell, evolve(life_like("B3/S23"), cells, 4)), shape
 
 
+@mg.rule(states=5, neighbourhood=mg.moore(3))
+def far(cell, near):
+    return (cell + near.sum()) % 5
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (1, 2), (2, 1, 3)])
+def test_neighbourhoods_larger_than_the_grid(shape: tuple[int, ...]) -> None:
+    cells = np.random.default_rng(1).integers(0, 5, shape).astype(np.uint8)
+    for boundary in ("periodic", "fixed"):
+        expected = evolve(far, cells, 3, boundary, radius=3)
+        for ranks in (1, 2):
+            assert np.array_equal(run_model(automaton(far, cells, boundary), 3, ranks=ranks).cell, expected)
+    with pytest.raises(mg.CaseError, match="cells, but there are only"):
+        automaton(far, cells, "reflect")
+
+
+def test_four_dimensions_and_one_sided_neighbourhoods() -> None:
+    @mg.rule(states=3, neighbourhood=mg.offsets([(0, 0, 0, 2), (-2, 0, 0, 0), (0, 1, -1, 0)]))
+    def one_sided(cell, near):
+        return (cell + near[0, 0, 0, 2] + 2 * near[-2, 0, 0, 0] + near[0, 1, -1, 0]) % 3
+
+    cells = np.random.default_rng(2).integers(0, 3, (3, 4, 2, 18)).astype(np.uint8)
+    expected = evolve(one_sided, cells, 4, radius=2)
+    for ranks in (1, 6):
+        assert np.array_equal(run_model(automaton(one_sided, cells), 4, ranks=ranks, halo_depth=2).cell, expected)
+
+
 # The same bits
 @mg.rule(neighbourhood=mg.offsets([(0, 2), (-3, 0), (1, -1)]))
 def lopsided(cell, near):

@@ -16,7 +16,11 @@ from minga.models.case import example, examples, load_model, python_case
 from minga.models.settings import GridSettings
 from model_runs import assert_same, run_model
 
-NAMES = ["forest-fire", "gray-scott", "heat", "laplace", "life"]
+NAMES = [
+    "billiard-balls", "brians-brain", "bugs", "critters", "cyclic", "day-and-night", "forest-fire", "gray-scott",
+    "heat", "highlife", "ising", "langtons-loop", "laplace", "life-3d", "life", "sandpile", "traffic", "wireworld",
+]  # fmt: skip
+SMALL = {"traffic": (330,), "life-3d": (9, 12, 70), "wireworld": (40, 75), "langtons-loop": (34, 66)}
 
 
 def load(path: Path, shape: tuple[int, ...] | None = None, **parameters: Any) -> Model:
@@ -40,13 +44,92 @@ def test_each_runs_the_same_on_three_ranks(name: str) -> None:
     path = examples()[name]
     defaults = python_case(path).defaults if path.suffix == ".py" else tomllib.loads(path.read_text())
     assert defaults["run"]["steps"] % defaults["output"]["every"] in (0, 3)
-    model = load(path, (33, 47))
-    assert_same(run_model(model, 6), run_model(load(path, (33, 47)), 6, ranks=3, halo_depth=2))
-    assert load(path).grid.ndim == 2
+    shape = SMALL.get(name, (34, 66))
+    model = load(path, shape)
+    assert_same(run_model(model, 6), run_model(load(path, shape), 6, ranks=3, halo_depth=2))
+    assert load(path).grid.ndim == len(shape)
+
+
+def table(name: str) -> dict[str, Any]:
+    return tomllib.loads(examples()[name].read_text())
 
 
 def test_life_ends_as_its_comment_says() -> None:
     assert run_model(load(examples()["life"]), 1103).observables["population"] == 116
+
+
+def test_replicators_count_in_binary() -> None:
+    """After 12 k generations there are as many as row k of Pascal's triangle has odd numbers."""
+    model = load(examples()["highlife"], (160, 160))
+    for k in range(12):
+        assert run_model(model, 12 * k).observables["population"] == 12 * 2 ** k.bit_count()
+
+
+def test_day_and_night_are_alike() -> None:
+    path = examples()["day-and-night"]
+    day = run_model(load(path, (64, 64)), 0).cell
+    rule = table("day-and-night")["automaton"]["rule"]
+    left = run_model(mg.automaton(rule, day.shape, init=day), 20).cell
+    inverse = run_model(mg.automaton(rule, day.shape, init=1 - day), 20).cell
+    assert np.array_equal(inverse, 1 - left)
+
+
+def test_electrons_pass_the_gates() -> None:
+    """In 96 steps the clocks send four and three electrons. Two of them meet at the gates: the first one swallows both,
+    the second one lets one through."""
+    model = load(examples()["wireworld"])
+    seen = np.asarray(mg.run(model, steps=288, every=1).cell)[192:288]
+    assert [int((seen[:, row, 70] == 1).sum()) for row in (9, 26)] == [5, 6]
+    assert (run_model(model, 288).cell == run_model(model, 192).cell).all()
+
+
+def test_the_bug_goes_five_cells_in_six_steps() -> None:
+    rule = table("bugs")["automaton"]["rule"]
+    model = mg.automaton(rule, (40, 64), init="patterns/bug.rle")
+    start, later = run_model(model, 0).cell, run_model(model, 60).cell
+    assert np.array_equal(later, np.roll(start, 50, 1))
+
+
+def test_cars_do_what_nagel_and_schreckenberg_say() -> None:
+    """Every step of the shipped rule against cars that are moved one by one, given which of them dawdle."""
+    n = 120
+    model = load(examples()["traffic"], (n,), p=0.4)
+    history = mg.run(model, steps=60, every=1)
+    cars, dawdles = history.car.values, history.dawdles.values
+    assert 5 < (cars[0] > 0).sum() < 40
+    assert cars.max() == 6
+    for now, slow, later in zip(cars[:-1], dawdles[:-1], cars[1:], strict=True):
+        expected = np.zeros_like(now)
+        places = np.flatnonzero(now)
+        for place, ahead in zip(places, np.roll(places, -1), strict=True):
+            gap = (ahead - place) % n - 1
+            speed = min(int(now[place]) - 1 + 1, 5, gap)
+            speed -= speed > 0 and slow[place]
+            expected[(place + speed) % n] = speed + 1
+        assert np.array_equal(later, expected)
+    assert dawdles[1:].mean() == pytest.approx(0.4, abs=0.03)
+
+
+def test_the_sandpile_comes_to_rest() -> None:
+    model = load(examples()["sandpile"])
+    steps = table("sandpile")["run"]["steps"]
+    left = run_model(model, steps)
+    assert left.observables["residual"] == 0
+    assert (left.cell.sum(), left.cell.max()) == (60_000, 3)
+    assert not left.cell[[0, -1]].any()
+    for turned in (left.cell.T, left.cell[::-1], left.cell[:, ::-1]):
+        assert np.array_equal(turned, left.cell)
+
+
+def test_the_cyclic_automaton_against_numpy() -> None:
+    model = load(examples()["cyclic"], (40, 66))
+    expected = run_model(model, 0).cell
+    assert len(np.unique(expected)) == 14
+    for _ in range(25):
+        eater = (expected + 1) % 14
+        around = [np.roll(expected, shift, axis) for axis in (0, 1) for shift in (-1, 1)]
+        expected = np.where(np.logical_or.reduce([near == eater for near in around]), eater, expected)
+    assert np.array_equal(run_model(model, 25).cell, expected)
 
 
 def test_gray_scott_has_the_reference_sums() -> None:

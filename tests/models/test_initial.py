@@ -153,7 +153,7 @@ def test_mistakes_name_the_key(tmp_path: Path) -> None:
         (refused("cube.npy", **here), "3 dimensions"),
         (refused("text.npy", **here), "no .npy file"),
         (refused("words.npy", **here), "not numbers"),
-        (refused("photo.png", **here), "known kind"),
+        (refused("photo.jpg", **here), "known kind"),
         (refused({"pattern": "glider.rle", "at": [8, 0]}, **here), "leaves the grid"),
         (refused({"pattern": "glider.rle", "at": [-1, 0]}, **here), "leaves the grid"),
         (refused({"pattern": "glider.rle", "at": 3}, **here), "at = 3"),

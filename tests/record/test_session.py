@@ -61,7 +61,7 @@ def test_ten_lines_of_python_return_xarray() -> None:
 
 def test_fields_can_be_chosen() -> None:
     frames = run(heat(), steps=3, fields=["flux"])
-    assert list(frames.data_vars) == ["flux"]
+    assert {name for name, variable in frames.data_vars.items() if "time" in variable.dims} == {"flux"}
     assert frames.flux.dims == ("time", "y", "x_face")
     assert frames.time.values.tolist() == [0, 3]
 
@@ -101,7 +101,7 @@ def test_nothing_depends_on_the_ranks(make, ranks: int, settings: Settings) -> N
 
 
 def test_all_ranks_stop_at_the_same_step() -> None:
-    def steps(comm) -> tuple[int, bool, int]:  # type: ignore[no-untyped-def]
+    def steps(comm) -> tuple[int, str, int]:  # type: ignore[no-untyped-def]
         model, frames = life(), []
         looks = iter(range(1000))
 
@@ -109,12 +109,12 @@ def test_all_ranks_stop_at_the_same_step() -> None:
             return comm.rank == 1 and next(looks) >= 2
 
         outcome = execute(model, comm, Settings(100_000_000), model.fields, lambda s, a: frames.append(s), None, stop)
-        return outcome.steps, outcome.stopped, frames[-1] if frames else outcome.steps
+        return outcome.steps, outcome.ended.reason, frames[-1] if frames else outcome.steps
 
     found = mg.run_virtual(3, steps)
     assert len({done for done, _, _ in found}) == 1
-    done, stopped, last = found[0]
-    assert stopped
+    done, reason, last = found[0]
+    assert reason == "asked"
     assert 3 <= done < 100_000_000
     assert last == done
 
@@ -122,10 +122,11 @@ def test_all_ranks_stop_at_the_same_step() -> None:
 def test_the_ledger_has_every_rank() -> None:
     model = life()
     first, *others = mg.run_virtual(3, lambda comm: execute(life(), comm, Settings(5), model.fields))
-    assert [entry["rank"] for entry in first.ledger] == [0, 1, 2]
-    assert first.ledger[0]["seconds"]["compute"] > 0
-    assert first.ledger[0]["seconds"]["output"] >= 0
-    assert all(outcome.ledger == [] for outcome in others)
+    entries = first.ledger["ranks"]
+    assert [entry["rank"] for entry in entries] == [0, 1, 2]
+    assert entries[0]["seconds"]["compute"] > 0
+    assert entries[0]["seconds"]["output"] >= 0
+    assert all(outcome.ledger == {} for outcome in others)
 
 
 def test_progress_is_told_on_rank_0() -> None:
@@ -162,4 +163,4 @@ def test_arguments_are_checked(arguments: dict[str, object], words: str) -> None
 def test_a_field_twice_is_found_before_the_run() -> None:
     with pytest.raises(mg.RunError, match="at: model 'automaton'"):
         run(life((5, 6)), steps=10**9, fields=["cell", "cell"])
-    assert list(run(life((5, 6)), steps=np.int64(1), fields="cell").data_vars) == ["cell"]
+    assert run(life((5, 6)), steps=np.int64(1), fields="cell").cell.dims == ("time", "y", "x")

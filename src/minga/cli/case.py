@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minga.cli.inputs import absolute, keep
-from minga.cli.layouts import check_layout
+from minga.cli.layouts import check_layout, check_mapping
 from minga.cli.memory import check_fields, check_shape
-from minga.cli.settings import OutputSettings, RunSettings
+from minga.cli.settings import OutputSettings, RunSettings, StopSettings
 from minga.cli.toml import dump, line_of, parse_value
 from minga.errors import CaseError, MingaError, Where, suggest
 from minga.models.schema import validate
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Case", "Source", "find_source", "read_case"]
 
-_TABLES = ("grid", "run", "output")
+_TABLES = ("grid", "run", "stop", "output")
 _WORDS = ("name", "model")
 
 
@@ -56,6 +56,7 @@ class Case:
     """All of it, as the file and the command line say."""
     model: Model
     run: RunSettings
+    stop: StopSettings
     output: OutputSettings
 
     @property
@@ -68,6 +69,8 @@ class Case:
         table: dict[str, Any] = {"name": self.name, "model": self.table["model"]}
         table |= {key: self.table[key] for key in ("grid", self.section) if key in self.table}
         table["run"] = self.run.model_dump() | {"ranks": ranks}
+        if self.stop.stop is not None:
+            table["stop"] = self.stop.model_dump(exclude_none=True)
         table["output"] = self.output.model_dump() | {"fields": [field.name for field in self.fields]}
         return table
 
@@ -147,7 +150,7 @@ def read_case(source: Source, overrides: Sequence[str] = (), options: Mapping[st
 
 def output_fields(model: Model, output: OutputSettings) -> tuple[Any, ...]:
     """The fields of a model that a case keeps; CaseError for one that does not exist."""
-    known = {field.name: field for field in model.fields}
+    known = {field.name: field for field in model.visible}
     wanted = model.output if output.fields is None else output.fields
     for name in wanted:
         if name not in known:
@@ -165,6 +168,7 @@ def section_name(model: str) -> str:
 
 
 def _check(source: Source, table: dict[str, Any]) -> Case:
+    from minga.engine.stop import Watch
     from minga.models.case import MODELS, load_model, python_case
     from minga.models.settings import GridSettings
     from minga.record.variables import variables_of
@@ -184,6 +188,7 @@ def _check(source: Source, table: dict[str, Any]) -> Case:
     for key, defaults in (python.defaults if python else {}).items():
         table[key] = {**defaults, **table.get(key, {})}
     run = validate(RunSettings, table.get("run", {}), "run")
+    stop = validate(StopSettings, table.get("stop", {}), "stop")
     output = validate(OutputSettings, table.get("output", {}), "output")
     grid = validate(GridSettings, table.get("grid", {}), "grid")
     check_shape(grid.shape)
@@ -191,11 +196,14 @@ def _check(source: Source, table: dict[str, Any]) -> Case:
         model = python.model(grid, table.get(section, {}))
     else:
         model = load_model(name, table, grid, source.path.parent)
+    if stop.stop is not None:
+        Watch(model, stop.stop)  # says what of it the model cannot tell
     check_fields(model)
     variables_of(output_fields(model, output), f"model {model.name!r}")
     if run.ranks is not None or ":" not in run.layout:  # else it depends on the ranks there will be, checked then
         check_layout(run.layout, model, run.ranks or 1)
-    return Case(str(table.get("name", source.name)), source, table, model, run, output)
+    check_mapping(run, model, run.ranks)
+    return Case(str(table.get("name", source.name)), source, table, model, run, stop, output)
 
 
 def _check_top_level(table: Mapping[str, Any], section: str) -> None:

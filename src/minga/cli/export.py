@@ -1,55 +1,180 @@
-"""``minga export``: one frame of a field as a NumPy file or a picture."""
+"""``minga export``: frames of a field as NumPy files, pictures, run-length encoded patterns, or VTK images."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minga.errors import CaseError, suggest
-from minga.record.directory import RunDirectory, disk_errors
+from minga.record.directory import RunDirectory, write_whole
 from minga.record.store import FrameReader
 
-__all__ = ["FORMATS", "export"]
+__all__ = ["FORMATS", "export", "frame_number", "only_field"]
 
-FORMATS = ("npy", "png")
+ALL = "all"
+_MOST_PIXELS = 32768
+
+Values = NDArray[Any]
 
 
-def export(run: Path, field: str | None, kind: str | None, out: Path, frame: int) -> str:
-    """Write one frame of a field to ``out``; what was written, in words.
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One field of a run that is to be written."""
 
-    ``field`` may be left out where the run has only one, ``kind`` where the ending of ``out`` tells it. Nothing is
-    written when something is wrong.
+    run: RunDirectory
+    reader: FrameReader
+    field: str
+    scale: int | None
+
+    def values(self, index: int) -> Values:
+        return self.reader.frame(self.field, index)
+
+
+def export(run: Path, field: str | None, kind: str | None, out: Path, frame: str, scale: int | None = None) -> str:
+    """Write a frame of a field to ``out``, or all of them to files numbered by their steps; what was written, in words.
+
+    ``field`` may be left out where the run has only one, ``kind`` where the ending of ``out`` tells it. With ``scale``
+    the side of a cell is so many pixels of a picture, with nothing around. Nothing is written when something is wrong.
     """
-    reader = FrameReader.open(RunDirectory.open(run).fields)
-    name = field or _only(reader)
-    chosen = kind or out.suffix.lstrip(".")
-    if chosen not in FORMATS:
-        raise CaseError(
-            f"there is no format {chosen!r}; there are {', '.join(FORMATS)}"
-            if chosen
-            else "the format is missing: the name of the file has no ending",
-            key="--format",
-            suggestion=suggest(chosen, FORMATS),
-        )
-    values = reader.frame(name, frame)
-    step = reader.steps[frame]
+    directory = RunDirectory.open(run)
+    task = _Task(directory, reader := FrameReader.open(directory.fields), field or only_field(reader), scale)
+    write = _writer(kind or out.suffix.lstrip("."))
+    if scale is not None:
+        _check_scale(task, write)
+    indices = list(range(len(reader.steps))) if frame == ALL else [frame_number(frame)]
+    if not indices:
+        raise CaseError("the run has no frames", key="--frame")
     if not out.parent.is_dir():
         raise CaseError(f"the directory {str(out.parent)!r} does not exist", key="--out")
-    if chosen == "npy":
-        with disk_errors(out):
-            temporary = out.with_name(f".{out.name}.partial")
-            with temporary.open("wb") as stream:
-                np.save(stream, values)
-            temporary.replace(out)
-    else:
-        from minga.view.pictures import draw
+    values = task.values(indices[0])
+    files = [out] if frame != ALL else [numbered(out, reader.steps[index], reader.steps[-1]) for index in indices]
+    for path, index in zip(files, indices, strict=True):
+        write(task, index, path)
+    shape = f"{' x '.join(map(str, values.shape))} {values.dtype}"
+    if frame != ALL:
+        return f"{out}: {task.field} at step {reader.steps[indices[0]]}, {shape}"
+    said = f"{files[0]} .. {files[-1].name}: {task.field} at {len(files)} steps, {shape}"
+    if write is _write_vti:
+        from minga.record.vtk import pvd
 
-        draw(out, values, name, reader.coordinates(name), reader.attributes(name), title=f"step {step}")
-    return f"{out}: {name} at step {step}, {' x '.join(map(str, values.shape))} {values.dtype}"
+        collection = out.with_suffix(".pvd")
+        write_whole(collection, pvd(list(zip(reader.steps, files, strict=True))))
+        said += f"; {collection} lists them"
+    return said
 
 
-def _only(reader: FrameReader) -> str:
+def only_field(reader: FrameReader) -> str:
+    """The field of a run that has only one; CaseError where it has several."""
     if len(reader.fields) != 1:
         raise CaseError(f"name one of the fields: {', '.join(reader.fields)}", key="--field")
     return reader.fields[0]
+
+
+def frame_number(text: str) -> int:
+    """A frame as the command line names it; CaseError where that is no number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise CaseError(
+            f"expected the number of a frame, found {text!r}",
+            key="--frame",
+            suggestion=suggest(text, [ALL]),
+            remedy="frames are numbered from 0; -1 is the last",
+        ) from None
+
+
+def numbered(out: Path, step: int, last: int) -> Path:
+    """The name of one file of several: ``cells.npy`` is ``cells-0100.npy`` at step 100 of 1103."""
+    return out.with_name(f"{out.stem}-{step:0{len(str(last))}d}{out.suffix}")
+
+
+def _writer(kind: str) -> Callable[[_Task, int, Path], None]:
+    if kind not in _WRITERS:
+        raise CaseError(
+            f"there is no format {kind!r}; there are {', '.join(FORMATS)}"
+            if kind
+            else "the format is missing: the name of the file has no ending",
+            key="--format",
+            suggestion=suggest(kind, FORMATS),
+        )
+    return _WRITERS[kind]
+
+
+def _write_npy(task: _Task, index: int, path: Path) -> None:
+    stream = io.BytesIO()
+    np.save(stream, task.values(index))
+    write_whole(path, stream.getvalue())
+
+
+def _write_png(task: _Task, index: int, path: Path) -> None:
+    from minga.view.pictures import draw
+
+    if task.scale is not None:
+        _write_cells(task, index, path, task.scale)
+        return
+    title = f"step {task.reader.steps[index]}"
+    attributes, coordinates = task.reader.attributes(task.field), task.reader.coordinates(task.field)
+    draw(path, task.values(index), task.field, coordinates, attributes, title=title)
+
+
+def _check_scale(task: _Task, write: Callable[[_Task, int, Path], None]) -> None:
+    if write is not _write_png:
+        raise CaseError("only pictures have a scale", key="--scale", remedy="leave it out, or write png")
+    axes = [len(axis.values) for axis in task.reader.coordinates(task.field)]
+    if len(axes) > 2:
+        raise CaseError(f"a picture of cells has two axes, {task.field} has {len(axes)}", key="--scale")
+    pixels = (task.scale or 1) * max(axes)
+    if (task.scale or 0) < 1 or pixels > _MOST_PIXELS:
+        raise CaseError(
+            f"expected 1 pixel a cell or more, and at most {_MOST_PIXELS} on a side; found {task.scale}", key="--scale"
+        )
+
+
+def _write_cells(task: _Task, index: int, path: Path, scale: int) -> None:
+    """Cells as squares of pixels; of states the numbers of the palette's colours are the states."""
+    from minga.view.colours import colour_scale, limits_of
+    from minga.view.raster import png, raster
+
+    values = np.atleast_2d(task.values(index))
+    shown = colour_scale(limits_of([values]), values.dtype, task.reader.attributes(task.field))
+    shown = shown if values.dtype.kind == "f" else shown.of_states()
+    size = values.shape[1] * scale, values.shape[0] * scale
+    write_whole(path, png(raster(values, shown, size, upwards=values.dtype.kind == "f")))
+
+
+def _write_vti(task: _Task, index: int, path: Path) -> None:
+    from minga.record.vtk import vti
+
+    write_whole(path, vti(task.field, task.values(index), task.reader.coordinates(task.field)))
+
+
+def _write_rle(task: _Task, index: int, path: Path) -> None:
+    from minga.cli.golly import golly_rule
+    from minga.models.automaton.patterns import write_rle
+
+    cells = task.values(index)
+    if cells.ndim != 2 or cells.dtype.kind not in "bui" or (cells.size and not 0 <= cells.min() <= cells.max() <= 255):
+        raise CaseError(
+            f"run-length encoding is for states 0 to 255 on two axes; {task.field} is {cells.ndim}-dimensional "
+            f"{cells.dtype}" + (f" from {cells.min()} to {cells.max()}" if cells.size else ""),
+            key="--format",
+            remedy="write it as npy",
+        )
+    step = task.reader.steps[index]
+    rule = golly_rule(task.run)
+    write_whole(path, write_rle(cells, rule.text, rule.comments, generation=step, position=rule.corner(cells.shape)))
+
+
+_WRITERS: Mapping[str, Callable[[_Task, int, Path], None]] = {
+    "npy": _write_npy,
+    "png": _write_png,
+    "rle": _write_rle,
+    "vti": _write_vti,
+}
+FORMATS = tuple(_WRITERS)

@@ -49,6 +49,8 @@ def launch(launcher: Launcher, ranks: int, order: Mapping[str, object], listener
             return job.wait()
     finally:
         _end(job)
+        if job.stdout is not None:
+            job.stdout.close()
 
 
 def _listen(job: subprocess.Popen[str], listener: Listener) -> None:

@@ -8,9 +8,10 @@ from minga.engine.pin import available_cores
 from minga.errors import CaseError, LayoutError
 
 if TYPE_CHECKING:
+    from minga.cli.settings import RunSettings
     from minga.engine.model import Model
 
-__all__ = ["check_layout", "check_ranks"]
+__all__ = ["check_layout", "check_mapping", "check_ranks"]
 
 _FORMS = (
     'write "cartesian", "cartesian:2x3" (parts along each axis), "slabs", "slabs:1" (across the second axis), '
@@ -23,13 +24,27 @@ _MOST_RANKS_A_CORE = 16
 
 def check_layout(layout: str, model: Model, ranks: int) -> None:
     """CaseError where the word does not stand for a layout of the model's grid on so many ranks."""
-    from minga.space.cuts import parse_layout
-
     try:
-        parse_layout(layout, model.grid.box, ranks)
+        model.layouts(layout, ranks)
     except LayoutError as error:
         remedy = error.remedy or _FORMS
         raise CaseError(error.message, key="run.layout", remedy=remedy[0].lower() + remedy[1:]) from error
+
+
+def check_mapping(run: RunSettings, model: Model, ranks: int | None) -> None:
+    """CaseError where a case's mapping or topology cannot be meant, or does not suit so many ranks (if known)."""
+    from minga.fit import placement
+    from minga.fit.topology import Tree
+
+    key = "run.topology"
+    try:
+        tree = None if run.topology is None else Tree.parse(run.topology)
+        key = "run.mapping"
+        placement.check_mapping(run.mapping)
+        if tree is not None and ranks is not None:
+            placement.place_all(model.layouts(run.layout, ranks), tree.seats(ranks), run.mapping)
+    except LayoutError as error:
+        raise CaseError(error.message, key=key, remedy=error.remedy) from error
 
 
 def check_ranks(ranks: int) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from minga.cli import completion
 from minga.errors import MingaError
 
 __all__ = ["app", "main"]
@@ -18,10 +19,11 @@ app = typer.Typer(
     name="minga",
     help="Structured-grid simulations on the computers you have.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+Run = typer.Argument(metavar="RUN", help="A run's directory.", autocompletion=completion.runs)
 
 
 @app.callback(invoke_without_command=True)
@@ -38,7 +40,11 @@ def root(version: Annotated[bool, typer.Option("--version", help="Show the versi
 def run(
     case: Annotated[
         str,
-        typer.Argument(metavar="CASE", help="A TOML file, a Python file that defines a model, or an example's name."),
+        typer.Argument(
+            metavar="CASE",
+            help="A TOML file, a Python file that defines a model, or an example's name.",
+            autocompletion=completion.cases,
+        ),
     ],
     ranks: Annotated[
         int | None,
@@ -49,24 +55,48 @@ def run(
     threads: Annotated[int | None, typer.Option("--threads", help="Threads of each rank; 1 by default.")] = None,
     overrides: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change an entry of the case: run.steps=10."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change an entry of the case: run.steps=10.",
+            autocompletion=completion.keys,
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The run's directory; by default runs/NAME.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the run that --out holds.")] = False,
+    mapping: Annotated[
+        str | None,
+        typer.Option(
+            "--mapping",
+            help="Which block goes where in the machine: sequential, round-robin or tiles.",
+            autocompletion=completion.mappings,
+        ),
+    ] = None,
+    topology: Annotated[
+        str | None,
+        typer.Option(
+            "--topology", metavar="16x2x2", help="Nodes, chips in each, cores in each; by default those found."
+        ),
+    ] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Show the running case in a browser on this machine.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Keep what each rank did when, for ui.perfetto.dev (trace.json.gz).")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Run a case, such as `minga run life -n 2`. Everything it leaves goes to one directory."""
     from minga.cli import run as command
+    from minga.cli.finish import summary
     from minga.record.directory import RunDirectory
 
-    request = command.Request(case, ranks, threads, tuple(overrides or ()), out, force)
+    request = command.Request(case, ranks, threads, tuple(overrides or ()), out, force, mapping, topology, trace, serve)
     with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
         result, status = command.run(request)
     if result is not None:
         if as_json:
             _print(json.dumps(result, allow_nan=False))
         else:
-            _print(command.summary(result, RunDirectory(Path(result["run"]))))
+            _print(summary(result, RunDirectory(Path(result["run"]))))
         if status == command.INTERRUPTED:
             sys.stderr.write(f"minga: stopped after step {result['steps']}; everything up to there is kept\n")
     raise typer.Exit(status)
@@ -74,18 +104,121 @@ def run(
 
 @app.command()
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory.")],
+    run: Annotated[Path, Run],
     out: Annotated[Path, typer.Option("--out", help="The file to write.")],
     field: Annotated[
-        str | None, typer.Option("--field", help="The field; may be left out if there is only one.")
+        str | None,
+        typer.Option(
+            "--field", help="The field; may be left out if there is only one.", autocompletion=completion.fields
+        ),
     ] = None,
-    form: Annotated[str | None, typer.Option("--format", help="npy or png; by default the ending of --out.")] = None,
-    frame: Annotated[int, typer.Option("--frame", help="Number of the frame from 0; -1 is the last.")] = -1,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="npy, png, rle or vti; by default the ending of --out.", autocompletion=completion.formats
+        ),
+    ] = None,
+    frame: Annotated[
+        str, typer.Option("--frame", help="Number of the frame from 0; -1 is the last; all: a file for each step.")
+    ] = "-1",
+    scale: Annotated[
+        int | None, typer.Option("--scale", help="Of png: pixels of a cell's side, and no axes or colour bar around.")
+    ] = None,
 ) -> None:
-    """Write one frame of a field as a NumPy file or a picture."""
+    """Write frames of a field as NumPy files, pictures, patterns for Golly, or VTK images."""
     from minga.cli.export import export as command
 
-    _print(command(run, field, form, out, frame))
+    _print(command(run, field, form, out, frame, scale))
+
+
+@app.command()
+def watch(
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run's directory; by default the newest one in runs.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The page's port; by default a free one.")] = 0,
+) -> None:
+    """Show a run in a browser on this machine, while it goes on or afterwards. Closing the page never disturbs it."""
+    from minga.cli.watch import watch as command
+
+    command(run, port)
+
+
+@app.command()
+def show(
+    run: Annotated[Path, Run],
+    field: Annotated[
+        str | None,
+        typer.Option("--field", help="The field; by default the first one.", autocompletion=completion.fields),
+    ] = None,
+    frame: Annotated[str, typer.Option("--frame", help="Number of the frame from 0; -1 is the last.")] = "-1",
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            help="kitty, sixel, blocks, or none for a path; by default what works.",
+            autocompletion=completion.protocols,
+        ),
+    ] = "auto",
+) -> None:
+    """Show a frame of a run in the terminal, or print the path of its picture."""
+    from minga.cli.show import show as command
+
+    _print(command(run, field, frame, protocol))
+
+
+@app.command()
+def movie(
+    run: Annotated[Path, Run],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A .gif, .webp, .png or .mp4 file; by default RUN/FIELD.gif.")
+    ] = None,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--field", help="The field; may be left out if there is only one.", autocompletion=completion.fields
+        ),
+    ] = None,
+    fps: Annotated[float, typer.Option("--fps", help="Frames a second.")] = 12.0,
+    width: Annotated[int, typer.Option("--width", help="Pixels of the longer side at most.")] = 640,
+) -> None:
+    """Make a movie of the frames of a run."""
+    from minga.cli.movie import movie as command
+
+    _print(command(run, field, out, fps, width))
+
+
+@app.command()
+def report(run: Annotated[Path, Run]) -> None:
+    """Write the report of a run again: one HTML file with all there is to see."""
+    from minga.record.directory import RunDirectory
+    from minga.view.report import write_report
+
+    _print(str(write_report(RunDirectory.open_early(run))))
+
+
+@app.command()
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write: my_rule.py or my_case.toml.")],
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind",
+            help="What a Python file describes: rule (by default), block or pde.",
+            autocompletion=completion.kinds,
+        ),
+    ] = None,
+    rule: Annotated[str | None, typer.Option("--rule", help="The rule of a case: B3/S23, by default.")] = None,
+) -> None:
+    """Write a file to begin with, such as `minga new my_rule.py`: it runs as it is, and says what can be changed."""
+    from minga.cli.new import new as command
+
+    _print(command(file, kind, rule))
 
 
 @app.command()

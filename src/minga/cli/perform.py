@@ -11,9 +11,14 @@ from minga.cli.case import Case
 from minga.engine.comm import Comm
 from minga.engine.pin import local_place, pin
 from minga.errors import RunError
+from minga.record.costs import step_costs
 from minga.record.directory import RunDirectory, write_whole
+from minga.record.environment import environment
+from minga.record.live import LiveRecord
+from minga.record.series import SeriesFile
 from minga.record.session import Outcome, Settings, execute
 from minga.record.store import FrameStore
+from minga.record.trace import write_trace
 from minga.record.variables import variables_of
 from minga.view.progress import Listener, Progress
 
@@ -27,8 +32,10 @@ def perform(
     pinning = pin(*local_place(comm.rank, comm.size), case.run.threads)
     store = FrameStore(directory.fields, variables_of(case.fields), _attributes(case)) if comm.rank == 0 else None
     cells = case.model.grid.size
+    live = LiveRecord(case.model, case.run.steps, comm, directory)
 
     def progress(step: int, seconds: float) -> None:
+        live.progress(step, seconds)
         listener.progress(Progress(step, case.run.steps, seconds, cells, comm.size))
 
     settings = Settings(
@@ -38,16 +45,38 @@ def perform(
         layout=case.run.layout,
         halo_depth=case.run.halo_depth,
         overlap=case.run.overlap,
+        topology=case.run.topology,
+        mapping=case.run.mapping,
+        trace=case.output.trace,
+        until=case.stop.stop,
+        observe=case.output.observe,
     )
+    series = SeriesFile(directory)
     on_frame = (lambda step, arrays: store.append(step, arrays)) if store else (lambda step, arrays: None)
-    outcome = execute(case.model, comm, settings, case.fields, on_frame, progress, stop, pinning.workers)
+    outcome = execute(
+        case.model,
+        comm,
+        settings,
+        case.fields,
+        on_frame,
+        progress,
+        stop,
+        pinning.workers,
+        look=live.look,
+        on_look=live.on_look,
+        on_observe=series.add,
+    )
     if comm.rank != 0:
         return None
     result = result_of(case, outcome, comm.size, directory)
     if store is not None:
         store.describe({key: result[key] for key in ("steps", "digest")} | result["observables"])
-    write_whole(directory.ledger, {"ranks": outcome.ledger})
-    write_whole(directory.result, result)
+    live.close()
+    write_whole(directory.result, result)  # first: should the disk be full, this is what matters
+    series.write(lasting=True)
+    write_whole(directory.ledger, outcome.ledger)
+    if outcome.traces is not None:
+        write_trace(directory.trace, outcome.traces)
     return result
 
 
@@ -57,6 +86,7 @@ def result_of(case: Case, outcome: Outcome, ranks: int, directory: RunDirectory)
         "model": case.model.name,
         "shape": list(case.model.grid.shape),
         "steps": outcome.steps,
+        "ended": outcome.ended.as_dict(),
         "ranks": ranks,
         "threads": case.run.threads,
         "seconds": outcome.seconds,
@@ -64,6 +94,9 @@ def result_of(case: Case, outcome: Outcome, ranks: int, directory: RunDirectory)
         "digest": outcome.digest,
         "observables": {name: _plain(value, name) for name, value in outcome.observables.items()},
         "run": str(directory.path),
+        "layout": outcome.layout,
+        "costs": step_costs(case.model),
+        "environment": environment(),
     }
 
 

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from minga.cli.case import Case, find_source, read_case
+from minga.cli.finish import finish, keep_or_drop
 from minga.cli.launcher import Job, find_launcher, surrounding_job, world
-from minga.cli.layouts import check_layout, check_ranks
+from minga.cli.layouts import check_layout, check_mapping, check_ranks
 from minga.engine.pin import available_cores
-from minga.errors import CaseError, RunError
+from minga.errors import CaseError, MingaError, RunError
 from minga.record.directory import RunDirectory
-from minga.view.progress import Listener, LogLines, progress_display, ranks_text, rate_text, time_text
+from minga.record.progress import note_state
+from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
 __all__ = ["INTERRUPTED", "Request", "run"]
 
@@ -35,11 +37,21 @@ class Request:
     overrides: Sequence[str] = field(default=())
     out: Path | None = None
     force: bool = False
+    mapping: str | None = None
+    topology: str | None = None
+    trace: bool = False
+    serve: bool = False
 
     @property
-    def options(self) -> dict[str, int | None]:
+    def options(self) -> dict[str, int | str | bool | None]:
         """The options that stand for keys of the case."""
-        return {"run.ranks": self.ranks, "run.threads": self.threads}
+        return {
+            "run.ranks": self.ranks,
+            "run.threads": self.threads,
+            "run.mapping": self.mapping,
+            "run.topology": self.topology,
+            "output.trace": self.trace or None,
+        }
 
 
 def run(request: Request) -> tuple[dict[str, Any] | None, int]:
@@ -50,10 +62,12 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
         return _run_in_job(request, case, job)
     ranks = case.run.ranks or (1 if job else _default_ranks(case))
     check_layout(case.run.layout, case.model, ranks)
+    check_mapping(case.run, case.model, ranks)
     check_ranks(ranks)
     launcher = find_launcher() if ranks > 1 else None
     directory = _make_directory(request, case, ranks)
     with progress_display(case.name, case.run.steps) as listener:
+        _serve(request, directory, listener)
         _warn_of_oversubscription(ranks * case.run.threads, listener)
         if launcher is None:
             result = _run_alone(case, directory, listener)
@@ -61,11 +75,11 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
             order = {
                 "target": str(case.source.path),
                 "overrides": list(request.overrides),
-                "options": {"run.ranks": ranks, "run.threads": case.run.threads},
+                "options": request.options | {"run.ranks": ranks, "run.threads": case.run.threads},
                 "run": str(directory.path),
             }
-            result = _launched(launcher, ranks, order, directory, listener)
-    return _finish(case, directory, result)
+            result = _launched(launcher, ranks, order, case, directory, listener)
+    return result, 0 if finish(case, directory, result) else INTERRUPTED
 
 
 def _make_directory(request: Request, case: Case, ranks: int) -> RunDirectory:
@@ -73,40 +87,51 @@ def _make_directory(request: Request, case: Case, ranks: int) -> RunDirectory:
     directory = RunDirectory.create(request.out, case.name, request.force)
     try:
         case.save(directory, ranks)
+        note_state(directory, "starting")
     except BaseException:
         directory.discard()
         raise
     return directory
 
 
-def _run_alone(case: Case, directory: RunDirectory, listener: Listener) -> dict[str, Any] | None:
+def _serve(request: Request, directory: RunDirectory, listener: Listener) -> None:
+    if request.serve:
+        from minga.cli.watch import start_server
+
+        listener.note(start_server(directory))
+
+
+def _run_alone(case: Case, directory: RunDirectory, listener: Listener) -> dict[str, Any]:
     from minga.cli.perform import perform
     from minga.cli.stopping import StopRequest
     from minga.engine.comm import SerialComm
 
     try:
         with StopRequest().listening() as stop:
-            return perform(case, SerialComm(), directory, listener, stop)
-    except BaseException:
-        _drop_if_empty(directory)
+            result = perform(case, SerialComm(), directory, listener, stop)
+    except BaseException as error:
+        keep_or_drop(case, directory, _reason(error))
         raise
+    assert result is not None  # on rank 0
+    return result
 
 
 def _launched(
-    launcher: Any, ranks: int, order: Mapping[str, object], directory: RunDirectory, listener: Listener
-) -> dict[str, Any] | None:
+    launcher: Any, ranks: int, order: Mapping[str, object], case: Case, directory: RunDirectory, listener: Listener
+) -> dict[str, Any]:
     import json
 
     from minga.cli.launch import launch
 
-    status = 1
     try:
         status = launch(launcher, ranks, order, listener)
-    finally:
-        kept = directory.result.exists() or not _drop_if_empty(directory)
+    except BaseException as error:
+        keep_or_drop(case, directory, _reason(error))
+        raise
     if status != 0 or not directory.result.exists():
-        where = f"; what was computed before is in {directory.path}" if kept else ""
-        raise RunError(f"the run on {ranks_text(ranks)} ended with status {status}{where}")
+        said = f"the run on {ranks_text(ranks)} ended with status {status}"
+        kept = keep_or_drop(case, directory, said)
+        raise RunError(f"{said}; what was computed before is in {directory.path}" if kept else said)
     result: dict[str, Any] = json.loads(directory.result.read_text())
     return result
 
@@ -122,6 +147,7 @@ def _run_in_job(request: Request, case: Case, job: Job) -> tuple[dict[str, Any] 
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
     check_layout(case.run.layout, case.model, job.size)
+    check_mapping(case.run, case.model, job.size)
     comm = MPIComm()
     directory = _agreed_directory(comm, request, case)
     try:
@@ -130,12 +156,16 @@ def _run_in_job(request: Request, case: Case, job: Job) -> tuple[dict[str, Any] 
                 perform(case, comm, directory, LogLines(case.name, sys.stderr), stop)
                 return None, 0
             with progress_display(case.name, case.run.steps) as listener:
+                _serve(request, directory, listener)
                 result = perform(case, comm, directory, listener, stop)
     except BaseException as error:
         report(error, comm.rank, comm.size)
+        if comm.rank == 0:
+            keep_or_drop(case, directory, _reason(error))
         everyone.Abort(1)
         raise
-    return _finish(case, directory, result)
+    assert result is not None  # on rank 0
+    return result, 0 if finish(case, directory, result) else INTERRUPTED
 
 
 def _agreed_directory(comm: Any, request: Request, case: Case) -> RunDirectory:
@@ -152,33 +182,11 @@ def _agreed_directory(comm: Any, request: Request, case: Case) -> RunDirectory:
     raise agreed  # on all ranks, so that all end; rank 0 alone says why
 
 
-def _finish(case: Case, directory: RunDirectory, result: dict[str, Any] | None) -> tuple[dict[str, Any] | None, int]:
-    """Draw the pictures; the status tells whether all steps were done."""
-    from minga.view.pictures import draw_run
-
-    draw_run(directory.fields, directory.pictures, case.output.pictures)
-    stopped = result is not None and result["steps"] < case.run.steps
-    return result, INTERRUPTED if stopped else 0
-
-
-def summary(result: dict[str, Any], directory: RunDirectory) -> str:
-    """The result in a few lines for a person."""
-    shape = " x ".join(map(str, result["shape"]))
-    speed = f"{time_text(result['seconds'])}, {rate_text(result['cells_per_second'])}"
-    lines = [f"{result['model']}, {shape} cells, {result['steps']} steps on {ranks_text(result['ranks'])}: {speed}"]
-    lines += [f"  {name} {_short(value)}" for name, value in result["observables"].items()]
-    lines.append(f"  digest {result['digest']}")
-    pictures = sorted(directory.pictures.glob("*.png")) if directory.pictures.is_dir() else []
-    shown = f"; the last picture is {pictures[-1]}" if pictures else ""
-    lines.append(f"  everything is in {directory.path}{shown}")
-    return "\n".join(lines)
-
-
-def _short(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    text = str(value)
-    return text if len(text) <= 100 else text[:97] + "..."
+def _reason(error: BaseException) -> str:
+    """What ended a run, in words for the page and the report."""
+    if isinstance(error, KeyboardInterrupt):
+        return "a person ended it at once"
+    return str(error) if isinstance(error, MingaError) else f"{type(error).__name__}: {error}"
 
 
 def _default_ranks(case: Case) -> int:
@@ -195,16 +203,3 @@ def _warn_of_oversubscription(workers: int, listener: Listener) -> None:
             f"minga: {workers} workers (ranks x threads) share {cores} physical core{'s' if cores != 1 else ''}; "
             "the run will be slower than with one each"
         )
-
-
-def _drop_if_empty(directory: RunDirectory) -> bool:
-    """Remove a run that ended before its first frame; whether it was removed."""
-    from minga.record.store import FrameReader
-
-    try:
-        if directory.fields.exists() and FrameReader.open(directory.fields).steps:
-            return False
-    except Exception:
-        return False
-    directory.discard()
-    return True

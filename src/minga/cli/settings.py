@@ -1,4 +1,4 @@
-"""Schema of the tables [run] and [output] of a case, which are the same for all models."""
+"""Schema of the tables [run], [stop] and [output] of a case, which are the same for all models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["OutputSettings", "RunSettings"]
+from minga.engine.stop import Stop
+
+__all__ = ["OutputSettings", "RunSettings", "StopSettings"]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
@@ -27,6 +29,37 @@ class RunSettings(BaseModel):
     overlap: Annotated[bool, Field(description="hide communication behind computation")] = True
     halo_depth: Annotated[int, Field(ge=1, le=32, description="steps between two halo exchanges, 1 to 32")] = 1
     layout: Annotated[str, Field(description='a word such as "slabs", "cartesian" or "cartesian:2x3"')] = "cartesian"
+    mapping: Annotated[
+        str, Field(description='which block goes where in the machine: "sequential", "round-robin" or "tiles"')
+    ] = "sequential"
+    topology: Annotated[
+        str | None,
+        Field(description='the machine, such as "16x2x2" nodes, chips in each, cores in each; left out, what is found'),
+    ] = None
+
+
+class StopSettings(BaseModel):
+    """Table [stop]: when to end before the last step."""
+
+    model_config = _STRICT
+
+    when: Annotated[
+        str | None, Field(description='a condition on observables and step: when = "population < 10 and step > 100"')
+    ] = None
+    fixed_point: Annotated[bool, Field(description="end when a step changes nothing")] = False
+    period: Annotated[
+        int | None, Field(ge=1, description="end when the state comes back after at most so many steps")
+    ] = None
+    wall_time: Annotated[float | str | None, Field(description='seconds of computing, or "90 s", "10 min", "2 h"')] = (
+        None
+    )
+    every: Annotated[int, Field(ge=1, description="steps from one check to the next")] = 1
+
+    @property
+    def stop(self) -> Stop | None:
+        """What is asked for; None where nothing is. CaseError for a condition or duration that cannot be read."""
+        asked = self.when is not None or self.fixed_point or self.period is not None or self.wall_time is not None
+        return Stop(**self.model_dump()) if asked else None
 
 
 class OutputSettings(BaseModel):
@@ -37,7 +70,13 @@ class OutputSettings(BaseModel):
     every: Annotated[
         int | None, Field(ge=1, description="steps from one frame to the next; left out, the first and the last only")
     ] = None
+    observe: Annotated[
+        int | None,
+        Field(ge=1, description="steps from one observation to the next; observables are also read at frames"),
+    ] = None
     fields: Annotated[
         tuple[str, ...] | None, Field(min_length=1, description="names of the fields to keep; left out, all of them")
     ] = None
     pictures: Annotated[int, Field(ge=0, description="pictures of each field at most; 0 draws none")] = 16
+    report: Annotated[bool, Field(description="write report.html at the end")] = True
+    trace: Annotated[bool, Field(description="keep when each rank did what, in trace.json.gz")] = False

@@ -12,7 +12,7 @@ from minga.compile.line import Access, Line
 from minga.compile.prefetch import exceeds, fetch_ahead, fetch_next_row, leading_reads
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
 from minga.compile.schedule import Schedule, may_repeat_cells, may_stream
-from minga.compile.scratch import Ring, Scratch, rings
+from minga.compile.scratch import Ring, Scratch, batches, rings
 from minga.compile.target import Target
 from minga.compile.text import Text
 from minga.compile.vector import Lanes, widths
@@ -70,20 +70,21 @@ class Kernel:
 
     # Loops ---------------------------------------------------------------------------------------------------------
     def _nest(
-        self, depth: int, outer: dict[int, str], begin: list[str], end: list[str], ring: Ring | None = None
+        self, depth: int, outer: dict[int, str], begin: list[str], end: list[str], batch: Sequence[Ring] = ()
     ) -> None:
-        """The loops from `depth` inwards over begin..end: of a local if `ring` is given, else of the kernel's cells."""
+        """The loops from `depth` inwards over begin..end: of the locals of `batch` if there are any, else of the
+        kernel's cells."""
         axis = self.plan.axes[depth]
         if depth == self.graph.ndim - 2 and self.plan.together > 1 and not self.reductions:
             begin = [*begin]
             begin[axis] = self._lines_together(axis, outer, begin, end)
         if depth < self.graph.ndim - 1:
             with self.text.loop(begin[axis], end[axis], down=self.plan.directions[axis] < 0) as index:
-                self._nest(depth + 1, {**outer, axis: index}, begin, end, ring)
+                self._nest(depth + 1, {**outer, axis: index}, begin, end, batch)
             return
         line = Line(self.frame, axis, outer, self.scratch)
-        if ring is not None:
-            self._local_line(line, ring, begin[axis], end[axis])
+        if batch:
+            self._local_line(line, batch, begin[axis], end[axis])
         elif self.reductions:
             self._reduced_line(line, begin[axis], end[axis])
         else:
@@ -117,18 +118,19 @@ class Kernel:
             )
             for ring in self.rings
         }
+        filled = batches(self.rings, self.graph.locals)
         if self.graph.ndim == 1:
-            for ring in self.rings:
-                self._nest(0, {}, *bounds[ring.number], ring)
+            for batch in filled:
+                self._nest(0, {}, *bounds[batch[0].number], batch)
             self._nest(0, {}, begin, end)
             return
         early = max(ring.lead - ring.low[0] for ring in self.rings)
         with text.loop(text.sub(begin[0], max(0, early)), end[0]) as plane:
-            for ring in self.rings:
-                first, last = bounds[ring.number]
-                own = text.add(plane, ring.lead)
+            for batch in filled:
+                first, last = bounds[batch[0].number]
+                own = text.add(plane, batch[0].lead)
                 with text.when(text.let(f"icmp sge i64 {own}, {first[0]}")):
-                    self._nest(1, {0: own}, first, last, ring)
+                    self._nest(1, {0: own}, first, last, batch)
             with text.when(text.let(f"icmp sge i64 {plane}, {begin[0]}")):
                 self._nest(1, {0: plane}, begin, end)
 
@@ -136,16 +138,18 @@ class Kernel:
     def _prepare(self, line: Line) -> None:
         line.prepare(list(topological(self.roots)), [_access(store) for store in self.graph.stores])
 
-    def _local_line(self, line: Line, ring: Ring, begin: str, end: str) -> None:
-        definition = self.graph.locals[ring.number]
+    def _local_line(self, line: Line, batch: Sequence[Ring], begin: str, end: str) -> None:
+        definitions = [self.graph.locals[ring.number] for ring in batch]
         here = (0,) * self.graph.ndim
-        line.prepare(list(topological([definition])), [])
-        line.local_row(ring.number, here)
-        self._fetch_next(line, [definition], begin, end)
+        line.prepare(list(topological(definitions)), [])
+        for ring in batch:
+            line.local_row(ring.number, here)
+        self._fetch_next(line, definitions, begin, end)
         line.note, note = self.text.parallel()
         with self.text.loop(begin, end, 1, note) as line.cell:
-            (value,) = Body(self.text, line.leaf, note=line.note).all([definition])
-            self.frame.store(value, line.local_address(ring.number, here), ring.dtype, line.note)
+            values = Body(self.text, line.leaf, note=line.note).all(definitions)
+            for ring, value in zip(batch, values, strict=True):
+                self.frame.store(value, line.local_address(ring.number, here), ring.dtype, line.note)
 
     def _cells(self, line: Line, begin: str, end: str, rows: Places) -> None:
         """The innermost loop from `begin` to before `end` (of a red-black kernel: every second cell)."""

@@ -128,7 +128,7 @@ def _refuse_in_place_neighbours(graph: KernelGraph) -> None:
     stored = {store.param: store.strides for store in graph.stores}
     for param, strides, offsets in _accesses_of_written(graph):
         own = strides == stored[param] and all(0 <= o < s for o, s in zip(offsets, strides, strict=True))
-        if not own:
+        if not own and not _never_stored(graph, param, strides, offsets):
             raise KernelError(
                 f"{graph.name!r} stores {graph.params[param].name!r} and reads its neighbour {list(offsets)}, "
                 "which may be updated already",
@@ -141,6 +141,15 @@ def _refuse_in_place_neighbours(graph: KernelGraph) -> None:
             where=graph.where,
             remedy="store into another field: locals are computed for neighbours too",
         )
+
+
+def _never_stored(graph: KernelGraph, param: int, strides: Offsets, offsets: Offsets) -> bool:
+    """Whether a read finds only cells between those that are stored: of another remainder modulo the stride."""
+    stores = [store for store in graph.stores if store.param == param]
+    return all(
+        store.strides == strides and any((o - t) % s for o, t, s in zip(offsets, store.offsets, strides, strict=True))
+        for store in stores
+    )
 
 
 def _read_by_locals(graph: KernelGraph) -> Iterator[int]:

@@ -21,6 +21,9 @@ from minga.lang.types import DType, itemsize
 LINE: Final = 64
 """Bytes of a cache line. Rows have an odd number of lines, so that rows of a plane do not compete for cache sets."""
 
+MOST_TOGETHER: Final = 64
+"""Most nodes of definitions that one loop computes: their values should stay in registers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ring:
@@ -67,6 +70,30 @@ def rings(ndim: int, definitions: Sequence[Node], roots: Sequence[Node]) -> tupl
         found[number] = Ring(number, definitions[number].dtype, lows, highs, highs[0], depth)
         _collect(reads, number, [definitions[number]])
     return tuple(found[number] for number in sorted(found))
+
+
+def batches(places: Sequence[Ring], definitions: Sequence[Node]) -> tuple[tuple[Ring, ...], ...]:
+    """The rings in their order, those together that one loop can fill: needed at the same cells, and made of the same.
+
+    Loads and operations that several definitions share are then done once. No definition of a batch reads another one.
+    """
+    found: list[list[Ring]] = []
+    inside: list[set[int]] = []
+    for ring in places:
+        nodes = list(topological([definitions[ring.number]]))
+        mine = {id(node) for node in nodes if node.op != "const"}
+        if found:
+            last = found[-1][-1]
+            alike = (ring.low, ring.high, ring.lead, ring.depth) == (last.low, last.high, last.lead, last.depth)
+            batch = {other.number for other in found[-1]}
+            apart = not any(node.op == "local" and node.data[0] in batch for node in nodes)
+            if alike and apart and mine & inside[-1] and len(mine | inside[-1]) <= MOST_TOGETHER:
+                found[-1].append(ring)
+                inside[-1] |= mine
+                continue
+        found.append([ring])
+        inside.append(mine)
+    return tuple(map(tuple, found))
 
 
 def _collect(

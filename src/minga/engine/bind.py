@@ -14,6 +14,8 @@ import numpy as np
 from minga.compile.abi import offsets
 from minga.compile.llvm import Compiled, compile_kernel
 from minga.engine import command as cmd
+from minga.engine.active import ActiveTiles, Activity
+from minga.engine.active_bind import bind_active, bind_begin
 from minga.engine.comm import Channel, Comm
 from minga.engine.exchange import BoundExchange, bind_exchange, bind_move, continuation
 from minga.engine.helpers import HelperKernels, helper_addresses
@@ -44,15 +46,6 @@ class Label:
     position: int = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sent:
-    """Messages and bytes that leave this rank each time an exchange starts; `times` counts how often it did."""
-
-    times: np.ndarray
-    messages: int
-    bytes: int
-
-
 @dataclass(slots=True)
 class Binding:
     """A bound Program. `keep` holds every array whose address the commands contain."""
@@ -62,7 +55,6 @@ class Binding:
     reason: np.ndarray
     place: np.ndarray
     places: list[str]
-    sent: list[Sent]
     scratch_bytes: int
     keep: list[object]
     converges: bool
@@ -78,6 +70,8 @@ class Binder:
     kernels: dict[tuple[str, bool], Compiled]
     call: Callable[[Call], Callable[[], None]]
     next_tag: Callable[[], int]
+    active: ActiveTiles
+    noting: dict[Field, Activity] = field(default_factory=dict)
     pending: list[Callable[[], cmd.Command]] = field(default_factory=list)
     keep: list[object] = field(default_factory=list)
     channels: list[Channel] = field(default_factory=list)
@@ -85,7 +79,6 @@ class Binder:
     open: list[Channel] = field(default_factory=list)
     stubs: list[tuple[Label, int, list[Channel], list[BoundReductions]]] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
-    sent: list[Sent] = field(default_factory=list)
     reason: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     place: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     reductions: dict[int, BoundReductions] = field(default_factory=dict)
@@ -100,6 +93,9 @@ class Binder:
         for slot, reach in schedule.widest.items():
             self.storage.stored(slot.field, reach)
             widest[slot.field] = reach
+        for apply in schedule.active:
+            activity = self.active.of(apply, self.storage)
+            self.noting |= dict.fromkeys(activity.fields, activity)
         self.emit(cmd.Set(self.address(self.reason), 0))
         self.items(schedule.items)
         self.emit(cmd.End(0))
@@ -118,7 +114,6 @@ class Binder:
             self.reason,
             self.place,
             self.places,
-            self.sent,
             self.scratch,
             self.keep,
             self.converges,
@@ -179,24 +174,20 @@ class Binder:
     def exchange(self, exchange: Exchange) -> BoundExchange:
         bound = self.exchanges.get(id(exchange))
         if bound is None:
-            bound = bind_exchange(exchange, self.storage, self.comm, self.next_tag(), self.helpers, self.keep)
+            bound = bind_exchange(
+                exchange, self.storage, self.comm, self.next_tag(), self.helpers, self.keep, self.noting
+            )
             self.exchanges[id(exchange)] = bound
             self.keep.append(exchange)
             self.channels.append(bound.channel)
         return bound
-
-    def start(self, channel: Channel, messages: int, size: int) -> None:
-        """Start a channel, and count what it sends."""
-        sent = Sent(np.zeros(1, np.int64), messages, size)
-        self.sent.append(sent)
-        self.emit(cmd.Start(channel, self.address(sent.times)))
 
     def begin(self, exchange: Exchange) -> None:
         bound = self.exchange(exchange)
         for command in bound.pack:
             self.emit(command)
         if bound.remote:
-            self.start(bound.channel, bound.messages, bound.bytes)
+            self.emit(cmd.Start(bound.channel))
             self.open.append(bound.channel)
 
     def finish(self, exchange: Exchange) -> None:
@@ -215,7 +206,7 @@ class Binder:
         for command in bound.pack:
             self.emit(command)
         if bound.remote:
-            self.start(bound.channel, bound.messages, bound.bytes)
+            self.emit(cmd.Start(bound.channel))
         for command in bound.local:
             self.emit(command)
         if bound.remote:
@@ -226,6 +217,8 @@ class Binder:
     def rotate(self, rotation: Rotate) -> None:
         for item in rotation.fields:
             tables = tuple(self.address(b.table) for b in self.storage.stored(item).blocks.values())
+            if item in self.noting and self.noting[item].rotated is item:
+                tables += tuple(self.address(flags.table) for flags in self.noting[item].blocks.values())
             if tables:
                 self.emit(cmd.Rotate(tables, item.slots))
 
@@ -300,6 +293,8 @@ class Binder:
                 self.part(apply, None, part, addresses)
             self.continued(map(apply.slot, sorted(apply.graph.written)))
         else:
+            if apply.cells.active is not None and stage.part != "interior":
+                bind_begin(self, apply, self.active.of(apply, self.storage))
             for block in self.blocks(apply):
                 inner = inner_box(apply, block, self.storage, exchange)
                 for part in stage_parts(apply, block, self.storage, stage, inner):
@@ -334,6 +329,10 @@ class Binder:
         operands = [self.operand(operand, block, part.shift) for operand in apply.operands]
         graph = apply.graph if part.stride is None else every_nth(apply.graph, part.stride, part.phase, part.shift)
         scalars = {name: self.scalar(value, kind) for name, kind, value in _given(apply)}
+        if apply.cells.active is not None:
+            assert block is not None
+            bind_active(self, apply, self.active.of(apply, self.storage), block, part, operands, scalars)
+            return
         self.kernel(
             graph, part, operands, scalars, cmd.Category.COMPUTE, apply.label, accumulators,
             extent=apply.extent, colour=apply.colour,
@@ -387,11 +386,32 @@ class Binder:
             return
         reductions = part.reductions and bool(graph.reductions)
         code = self.compiled(graph, reductions)
-        words = offsets(graph)
-        args = np.zeros(words.words, np.int64)
         tile = tile_shape(graph, shape, self.workers)
         tiles = tuple(-(-n // t) for n, t in zip(shape, tile, strict=True))
-        n = graph.ndim
+        args = self.arguments(graph, part, tile, operands, scalars, extent, colour)
+        words = offsets(graph)
+        if reductions:
+            for word, address in zip(words.reductions, accumulators, strict=True):
+                args[word] = address
+        self.scratch = max(self.scratch, code.scratch_bytes(tile))
+        count = int(np.prod(tiles))
+        cells = int(np.prod(shape))
+        self.emit(cmd.Kernel(code.address, self.address(args), count, category, label, tuple(self.open), cells))
+
+    def arguments(
+        self,
+        graph: KernelGraph,
+        part: Part,
+        tile: Sequence[int],
+        operands: Sequence[BoundOperand],
+        scalars: Mapping[str, int],
+        extent: Sequence[int],
+        colour: int = 0,
+    ) -> np.ndarray:
+        """The argument words of a kernel for a box in tiles of a shape; those of reductions are left 0."""
+        words, n = offsets(graph), graph.ndim
+        args = np.zeros(words.words, np.int64)
+        tiles = [-(-(high - low) // size) for low, high, size in zip(part.lo, part.hi, tile, strict=True)]
         for word, values in (
             (words.lo, part.lo), (words.hi, part.hi), (words.tile, tile), (words.tiles, tiles),
             (words.shift, part.shift), (words.extent, extent),
@@ -403,12 +423,7 @@ class Binder:
             args[word + 2 : word + 2 + len(strides)] = strides
         for word, scalar in zip(words.scalars, graph.scalars, strict=True):
             args[word] = scalars[scalar.name] if scalar.name in scalars else self.captured(graph, scalar, extent)
-        if reductions:
-            for word, address in zip(words.reductions, accumulators, strict=True):
-                args[word] = address
-        self.scratch = max(self.scratch, code.scratch_bytes(tile))
-        count = int(np.prod(tiles))
-        self.emit(cmd.Kernel(code.address, self.address(args), count, category, label, tuple(self.open)))
+        return args
 
     def captured(self, graph: KernelGraph, scalar: Scalar, extent: Sequence[int]) -> int:
         """Address of what a graph asks for itself: a register that an expression names, or the grid's extent."""

@@ -13,7 +13,7 @@ from minga.space.boundary import SIDES
 from minga.space.box import Box
 from minga.space.field import MARGIN, Constant, Field, Slot
 from minga.space.grid import Grid
-from minga.space.region import Region
+from minga.space.region import WHOLE, Region
 
 Operand = Slot | Constant
 
@@ -95,8 +95,9 @@ def in_region(kernel: Kernel, graph: KernelGraph, cells: Region) -> tuple[Kernel
     return graph, (0, 1) if order is not None and order.kind == "red-black" else (0,)
 
 
-def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand]) -> None:
-    """One array behind two parameters, or read and stored by one: only cell by cell, or in a declared order."""
+def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand], cells: Region = WHOLE) -> None:
+    """One array behind two parameters, or read and stored by one: only cell by cell, in a declared order, or at cells
+    of a strided region that are not stored."""
     written = {operands[p]: p for p in graph.written}
     if len(written) < len(graph.written):
         raise ProgramError(f"apply({kernel.name}): one field is given to two parameters that are both stored")
@@ -106,7 +107,8 @@ def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand
             continue
         alias = written[slot] != param
         stored = next(store.strides for store in graph.stores if store.param == written[slot])
-        if (graph.order is None or alias) and not all(_own_points(stored, *read) for read in found):
+        apart = not alias and cells.stride is not None and all(_between(cells.stride, *read) for read in found)
+        if (graph.order is None or alias) and not apart and not all(_own_points(stored, *read) for read in found):
             name = graph.params[param].name
             raise ProgramError(
                 f"apply({kernel.name}): {slot!r} is stored and also read at neighbours (as {name!r}), "
@@ -119,6 +121,12 @@ def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand
 def _own_points(stored: Sequence[int], strides: Sequence[int], offsets: Sequence[int]) -> bool:
     """Whether a read at a stride stays among the points that its own cell, and no other, stores."""
     return tuple(strides) == tuple(stored) and all(0 <= o < s for o, s in zip(offsets, stored, strict=True))
+
+
+def _between(stride: Sequence[int], strides: Sequence[int], offsets: Sequence[int]) -> bool:
+    """Whether a read of a strided region's cells finds the cell itself, or one that the region leaves out."""
+    one = all(s == 1 for s in strides)
+    return one and (not any(offsets) or any(o % n for o, n in zip(offsets, stride, strict=True)))
 
 
 def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], region: Box) -> None:

@@ -19,14 +19,26 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """One message of a channel: the other rank and the bytes to send from or receive into (uint8, contiguous)."""
+    """One message of a channel: the other rank and the bytes to send from or receive into (uint8, contiguous).
+
+    `copies`: of how many boxes of cells the values travel in it.
+    """
 
     peer: int
     buffer: np.ndarray
+    copies: int = 1
 
 
 class Channel(Protocol):
     """A fixed set of messages that is sent and received again and again."""
+
+    @property
+    def sends(self) -> tuple[Envelope, ...]:
+        """What leaves this rank at every start."""
+
+    @property
+    def started(self) -> np.ndarray:
+        """One int64 word: how often the messages left. The native loop, which calls MPI itself, counts here too."""
 
     def start(self) -> None:
         """Begin all sends and receives."""
@@ -48,6 +60,10 @@ class Comm(Protocol):
     def rank(self) -> int: ...
     @property
     def size(self) -> int: ...
+    @property
+    def node(self) -> int:
+        """The lowest rank of this rank's machine, which stands for the machine."""
+
     @property
     def leads_node(self) -> bool:
         """Whether this is the first rank of its machine: it compiles, the others load what it compiled."""
@@ -75,6 +91,7 @@ class SerialComm:
 
     rank = 0
     size = 1
+    node = 0
     leads_node = True
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
@@ -98,6 +115,11 @@ class SerialComm:
 
 class _Silent:
     """A channel without messages."""
+
+    sends: tuple[Envelope, ...] = ()
+
+    def __init__(self) -> None:
+        self.started = np.zeros(1, np.int64)
 
     def start(self) -> None:
         return None
@@ -132,6 +154,7 @@ class VirtualComm:
         self._shared = shared
         self.rank = rank
         self.size = shared.size
+        self.node = 0
         self.leads_node = rank == 0
 
     def __repr__(self) -> str:
@@ -169,15 +192,17 @@ class _VirtualChannel:
     def __init__(
         self, shared: _Shared, rank: int, sends: tuple[Envelope, ...], receives: tuple[Envelope, ...], tag: int
     ) -> None:
-        self._shared, self._rank, self._sends, self._tag = shared, rank, sends, tag
+        self._shared, self._rank, self.sends, self._tag = shared, rank, sends, tag
         self._receives = receives
+        self.started = np.zeros(1, np.int64)
         self._open: list[Envelope] = []
 
     def start(self) -> None:
         with self._shared.lock:
-            for send in self._sends:
+            for send in self.sends:
                 self._shared.mail.setdefault((self._rank, send.peer, self._tag), []).append(send.buffer.copy())
             self._shared.lock.notify_all()
+        self.started += 1
         self._open = list(self._receives)
 
     def _collect(self) -> bool:
@@ -249,6 +274,7 @@ class MPIComm:
         self.size = int(self.communicator.size)
         node = self.communicator.Split_type(MPI.COMM_TYPE_SHARED)
         self.leads_node = node.rank == 0
+        self.node = int(node.bcast(self.rank))
         node.Free()
         if self.size > 1:
             sys.excepthook = self._end_all
@@ -291,12 +317,15 @@ class MPIChannel:
         self, mpi: Any, communicator: Any, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int
     ) -> None:
         self._mpi = mpi
+        self.sends = tuple(sends)
+        self.started = np.zeros(1, np.int64)
         self.requests = [communicator.Recv_init([r.buffer, mpi.BYTE], r.peer, tag) for r in receives]
         self.requests += [communicator.Send_init([s.buffer, mpi.BYTE], s.peer, tag) for s in sends]
 
     def start(self) -> None:
         if self.requests:
             self._mpi.Prequest.Startall(self.requests)
+            self.started += 1
 
     def test(self) -> bool:
         return bool(self._mpi.Request.Testall(self.requests)) if self.requests else True

@@ -30,7 +30,10 @@ class Category(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Call `function(args, tile, worker)` for every tile, by all workers. `polls`: channels in flight meanwhile."""
+    """Call `function(args, tile, worker)` for every tile, by all workers. `polls`: channels in flight meanwhile.
+
+    `cells`: of the box it goes through, where it does; for those who look at events.
+    """
 
     function: int
     args: int
@@ -38,14 +41,14 @@ class Kernel:
     category: Category
     label: str
     polls: tuple[Channel, ...] = ()
+    cells: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin the messages of a channel (its buffers are packed). `counter`: address of a word that counts it, or 0."""
+    """Begin the messages of a channel (its buffers are packed), and count that in its `started`."""
 
     channel: Channel
-    counter: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from minga.engine.engine import Engine, Outcome
 from minga.engine.model import Model
+from minga.engine.stop import Ended, Stop, Watch
 from minga.errors import RunError
 from minga.space.field import SEED, STEP
 
@@ -27,6 +28,7 @@ class Result:
     outcome: Outcome
     observables: Mapping[str, Any]
     cells_per_second: float
+    ended: Ended
 
 
 def start(model: Model, engine: Engine) -> None:
@@ -48,41 +50,72 @@ def drive(
     on_snapshot: Callable[[int, Engine], None] | None = None,
     on_progress: Callable[[int, int, Engine], None] | None = None,
     stop: Callable[[], bool] | None = None,
+    look: Callable[[], bool] | None = None,
+    on_look: Callable[[int, Engine], None] | None = None,
+    until: Stop | None = None,
+    observe_every: int | None = None,
+    on_observe: Callable[[int, Mapping[str, Any]], None] | None = None,
 ) -> Result:
-    """Run `steps` steps from the model's initial values.
+    """Run `steps` steps from the model's initial values, fewer where `until` says so.
 
-    on_snapshot(step, engine) is called on every rank at step 0, every `every` steps and at the end; on_progress(step,
-    steps, engine) about five times a second. `stop()` on any rank ends the run after the same step on all.
+    on_snapshot(step, engine) is called on every rank at step 0, every `every` steps and at the end; on_observe(step,
+    observables) likewise, and also every `observe_every` steps; on_progress(step, steps, engine) about five times a
+    second. `stop()` on any rank ends the run after the same step on all. As often, `look()` is asked on rank 0 whether
+    somebody wants to see the state; then on_look(step, engine) is called on every rank. All ranks give `on_look` or
+    none, and `on_observe` or none; `look` counts on rank 0 only.
     RunError if a reduction is not finite, or at a snapshot or the end a value of an output field: the snapshot is taken
-    before, and the fields still hold what was computed.
+    before, and the fields still hold what was computed. CaseError if the model cannot be watched as `until` asks.
     """
+    watch = Watch(model, until) if until is not None else None
     start(model, engine)
-    engine.prepare(model.step, looped=False)
+    if watch is not None:
+        watch.start(engine)
+        engine.prepare(watch.program, looped=False)
+    else:
+        engine.prepare(model.step, looped=False)
     if model.observe is not None:
         engine.prepare(model.observe, looped=False)
     spent, done, chunk = 0.0, 0, 1
-    outcome = Outcome(True, "finished")
+    outcome, ended = Outcome(True, "finished"), Ended("steps", 0)
     if on_snapshot is not None:
         on_snapshot(0, engine)
+    if on_observe is not None:
+        on_observe(0, observe(model, engine))
     while done < steps and outcome.ok:
-        target = min(steps, done - done % every + every) if every else steps
-        count = min(chunk, target - done)
+        goals = [done - done % interval + interval for interval in (every, observe_every) if interval]
+        count = min(chunk, steps - done, *(goal - done for goal in goals))
         began = time.perf_counter()
-        outcome = engine.run(model.step, count)
+        if watch is not None:
+            count, outcome = watch.run(engine, count)
+        else:
+            outcome = engine.run(model.step, count)
         elapsed = time.perf_counter() - began
         spent += elapsed
         done += count
         if not outcome.ok:
             break
-        chunk, stopped = _agree(engine, _next_chunk(count, elapsed), stop is not None and stop())
-        if done == steps or stopped or (every and done % every == 0):
+        over = watch.ended(engine, done) if watch is not None else None
+        late = until is not None and until.seconds is not None and spent >= until.seconds
+        wanted = on_look is not None and look is not None and engine.comm.rank == 0 and look()
+        chunk, (asked, late, looked) = _agree(
+            engine, _next_chunk(count, elapsed), stop is not None and stop(), late, wanted
+        )
+        ended = over or Ended("asked" if asked else "wall time" if late else "steps", done)
+        last = done == steps or ended.reason != "steps"
+        if last or (every and done % every == 0):
             if on_snapshot is not None:
                 on_snapshot(done, engine)
             check_finite(model, engine, done)
+        if on_observe is not None and (last or done in goals):
+            began = time.perf_counter()
+            on_observe(done, observe(model, engine))
+            spent += time.perf_counter() - began
+        if on_look is not None and looked:
+            on_look(done, engine)
         if on_progress is not None:
             on_progress(done, steps, engine)
-        if stopped:
-            outcome = Outcome(True, "stop")
+        if last:
+            outcome = outcome if ended.reason == "steps" else Outcome(True, "stop")
             break
     observables = observe(model, engine) if outcome.reason != "not finite" else {}
     if not outcome.ok:
@@ -92,7 +125,7 @@ def drive(
             remedy="use a smaller time step, or look at the last snapshot for where it began",
         )
     rate = model.grid.size * done / spent if spent > 0 else 0.0
-    return Result(done, spent, outcome, observables, rate)
+    return Result(done, spent, outcome, observables, rate, ended)
 
 
 def check_finite(model: Model, engine: Engine, step: int) -> None:
@@ -133,8 +166,8 @@ def _next_chunk(count: int, elapsed: float) -> int:
     return max(1, min(8 * count, int(count * CHUNK_SECONDS / max(elapsed, 1e-9))))
 
 
-def _agree(engine: Engine, chunk: int, stopped: bool) -> tuple[int, bool]:
-    """The smallest chunk and whether anyone wants to stop, the same on all ranks."""
-    words = np.array([-chunk, stopped], np.int64)
+def _agree(engine: Engine, chunk: int, *wishes: bool) -> tuple[int, list[bool]]:
+    """The smallest chunk, and for each wish whether anyone has it; the same on all ranks."""
+    words = np.array([-chunk, *wishes], np.int64)
     engine.comm.allreduce(words, "max")
-    return int(-words[0]), bool(words[1])
+    return int(-words[0]), [bool(word) for word in words[1:]]

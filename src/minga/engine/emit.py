@@ -70,6 +70,14 @@ class Word:
         """Shift to the right as an unsigned number."""
         return self._operate("lshr", other)
 
+    def quotient(self, other: Word | int) -> Word:
+        """Divide as unsigned numbers, rounding down."""
+        return self._operate("udiv", other)
+
+    def remainder(self, other: Word | int) -> Word:
+        """What that division leaves."""
+        return self._operate("urem", other)
+
     def _compare(self, relation: str, other: Word | int, *, unsigned: bool = False) -> Word:
         builder = self.code.builder
         emit = builder.icmp_unsigned if unsigned else builder.icmp_signed
@@ -160,7 +168,14 @@ class Code:
     def leading_zeros(self, value: Word) -> Word:
         return Word(self, self.builder.ctlz(value.value, ir.Constant(ir.IntType(1), 0)))
 
+    def trailing_zeros(self, value: Word) -> Word:
+        return Word(self, self.builder.cttz(value.value, ir.Constant(ir.IntType(1), 0)))
+
     # memory ----------------------------------------------------------------------------------------------------------
+    def load_unaligned(self, address: Word) -> Word:
+        """The word at any address."""
+        return Word(self, self.builder.load(self._pointer(address), align=1, typ=I64))
+
     def load(self, address: Word, bits: int = 64) -> Word:
         """The number of `bits` bits at `address`, zero-extended."""
         kind = ir.IntType(bits)
@@ -182,6 +197,12 @@ class Code:
         kind = ir.IntType(8 * size)
         value = self.builder.load(self._pointer(source), align=1, typ=kind)
         self.builder.store(value, self._pointer(target), align=1)
+
+    def lines_differ(self, one: Word, other: Word) -> Word:
+        """Whether two places of any alignment differ somewhere in their next 64 bytes."""
+        kind, builder = ir.IntType(512), self.builder
+        a, b = (builder.load(self._pointer(place), align=1, typ=kind) for place in (one, other))
+        return Word(self, builder.zext(builder.icmp_unsigned("!=", a, b), I64))
 
     def atomic_load(self, address: Word, ordering: Ordering) -> Word:
         return Word(self, self.builder.load_atomic(self._word_pointer(address), ordering, 8))

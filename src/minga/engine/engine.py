@@ -11,14 +11,17 @@ import numpy as np
 
 from minga.compile.llvm import Compiled
 from minga.engine import command as cmd
+from minga.engine.active import ActiveTiles, Touched, on_all_cells, touched
 from minga.engine.bind import LIMIT, NOT_FINITE, Binder, Binding
 from minga.engine.comm import Comm, SerialComm
+from minga.engine.events import EventLog, Timeline
 from minga.engine.infer import infer
 from minga.engine.interpret import INTERRUPTED, interpret, new_ledger
 from minga.engine.native import NativeLoop, unsupported
 from minga.engine.program import REASONS, Call, Operation, Program, Repeat
 from minga.engine.schedule import Valid
 from minga.engine.storage import BlockArrays, Storage
+from minga.engine.traffic import Traffic, count_sent
 from minga.engine.workers import Workers
 from minga.errors import LayoutError, ProgramError
 from minga.lang.types import is_float
@@ -50,11 +53,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Where this rank's time went since the engine was made: seconds by category, messages and bytes it sent."""
+    """Where this rank's time went since the engine was made: seconds by category, messages and bytes it sent.
+
+    `traffic`: the same messages and bytes by the rank they went to.
+    """
 
     seconds: Mapping[str, float]
     messages: int
     bytes: int
+    traffic: Mapping[int, Traffic]
 
 
 @dataclass(slots=True)
@@ -64,6 +71,8 @@ class _Prepared:
     binding: Binding
     valid: Valid
     native: NativeLoop | None
+    touched: Touched
+    first_event: int
 
 
 class Engine:
@@ -72,9 +81,11 @@ class Engine:
     layouts     one layout, or one for each grid of the model
     comm        ranks that share the work; alone by default
     threads     workers of this rank
-    halo_depth  steps of a loop between two exchanges; more than 1 computes some cells twice to save messages
+    halo_depth  steps of a loop between two exchanges; more than 1 computes some cells twice to save messages, and
+                all tiles where a Program asks for active ones
     overlap     send from the shell of a block while its interior is computed
     native      run bound Programs in native code where possible (else Python interprets the same commands)
+    trace       keep so many of the last commands with their times: `events`
     """
 
     def __init__(
@@ -88,6 +99,7 @@ class Engine:
         overlap: bool = True,
         native: bool = True,
         cpus: Sequence[int] | None = None,
+        trace: int = 0,
     ) -> None:
         self.comm: Comm = comm or SerialComm()
         if threads < 1:
@@ -114,7 +126,9 @@ class Engine:
         self.native = native and unsupported(self.comm, self.workers) is None
         self.storage = Storage(dict(layouts), self.comm.rank)
         self.booked = new_ledger()
-        self.messages = np.zeros(2, np.int64)
+        self._active = ActiveTiles(threads)
+        self._sent: dict[int, Traffic] = {}
+        self._events = EventLog(trace, self.workers, native=self.native) if trace else None
         self.stop = np.zeros(1, np.int64)
         self._kernels: dict[tuple[str, bool], Compiled] = {}
         self._programs: dict[str, Program] = {}
@@ -150,6 +164,7 @@ class Engine:
             if target.replicated:
                 _continue_beyond(arrays, slot)
         self._valid.pop(slot, None)
+        self._active.forget()
 
     def write(self, register: Register, value: bool | int | float) -> None:
         """Give a register a value (the same on every rank)."""
@@ -160,6 +175,7 @@ class Engine:
                 remedy="declare it as f8, or round",
             )
         memory[0] = value
+        self._active.forget(register)
 
     def read(self, register: Register) -> Any:
         """A register's value as a Python number."""
@@ -177,6 +193,7 @@ class Engine:
         """Say, on all ranks, that a field was changed through `blocks`, so that its halo is old."""
         slot = item if isinstance(item, Slot) else item.now
         self._valid.pop(slot, None)
+        self._active.forget()
         if slot.field.replicated:
             _continue_beyond(self.storage.stored(slot.field).blocks[0], slot)
 
@@ -200,7 +217,27 @@ class Engine:
     def ledger(self) -> Ledger:
         """Where this rank's time went."""
         seconds = {c.name.lower(): float(self.booked[0, c]) * 1e-9 for c in cmd.Category}
-        return Ledger(seconds, int(self.messages[0]), int(self.messages[1]))
+        traffic = self.traffic
+        return Ledger(
+            seconds, sum(t.messages for t in traffic.values()), sum(t.bytes for t in traffic.values()), traffic
+        )
+
+    @property
+    def skipped(self) -> tuple[int, int]:
+        """Cell updates that this rank left out since the engine was made, as their tiles could not change, and those of
+        all tiles that were looked at."""
+        return self._active.cells
+
+    @property
+    def traffic(self) -> dict[int, Traffic]:
+        """What this rank has sent to each other rank since the engine was made, counted where messages start."""
+        open_channels = (channel for prepared in self._prepared.values() for channel in prepared.binding.channels)
+        return count_sent(open_channels, self._sent)
+
+    @property
+    def events(self) -> Timeline | None:
+        """When this rank did which command, as far as `trace` left room; None without it."""
+        return None if self._events is None else self._events.timeline()
 
     # Running -------------------------------------------------------------------------------------------------------
     def run(self, program: Program, times: int = 1) -> Outcome:
@@ -211,13 +248,21 @@ class Engine:
         prepared = self.prepare(program, looped=times != 1)
         self.workers.reserve(prepared.binding.scratch_bytes)
         self._valid = {}
+        self._active.enter(prepared.touched)
         if prepared.native is not None:
             code = prepared.native.run()
         else:
-            code = interpret(prepared.binding.commands, self.comm, self.workers, self.booked, self.stop)
-        for sent in prepared.binding.sent:
-            self.messages += (int(sent.times[0]) * sent.messages, int(sent.times[0]) * sent.bytes)
-            sent.times[0] = 0
+            code = interpret(
+                prepared.binding.commands,
+                self.comm,
+                self.workers,
+                self.booked,
+                self.stop,
+                self._events,
+                prepared.first_event,
+            )
+        if code in (INTERRUPTED, NOT_FINITE):
+            self._active.forget()
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         if code == NOT_FINITE:
@@ -251,6 +296,9 @@ class Engine:
         prepared = self._prepared.get(key)
         if prepared is not None:
             return prepared
+        if self.halo_depth > 1:
+            # Cells of a deep halo are computed on every rank that holds them: nobody says which of them changed.
+            operations = on_all_cells(operations)
         schedule = infer(
             operations, depth=self.halo_depth, overlap=self.overlap and self.comm.size > 1, valid=self._valid
         )
@@ -263,19 +311,26 @@ class Engine:
             return self._prepare_again(program, operations, looped)
         if not self.comm.leads_node:
             self.comm.barrier()
-        binder = Binder(self.storage, self.comm, self.threads, self._kernels, self._python, self._next_tag)
+        binder = Binder(
+            self.storage, self.comm, self.threads, self._kernels, self._python, self._next_tag, self._active
+        )
         binding = binder.bind(schedule)
         if self.comm.leads_node:
             self.comm.barrier()
         native = None
         if self.native:
             self.workers.reserve(binding.scratch_bytes)
-            native = NativeLoop(binding.commands, self.comm, self.workers, self.booked, self.stop)
-        prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native)
+            native = NativeLoop(binding.commands, self.comm, self.workers, self.booked, self.stop, self._events)
+        interpreted = self._events if native is None else None
+        first_event = interpreted.register(binding.commands) if interpreted is not None else 0
+        read = frozenset(slot.field for slot, reach in schedule.widest.items() if not reach.empty)
+        changes = touched(operations, read)
+        prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native, changes, first_event)
         return prepared
 
     def _prepare_again(self, program: Program, operations: Sequence[Operation], looped: bool) -> _Prepared:
         self._generation += 1
+        self._active.forget()
         self._valid = {}
         return self._prepare(program, operations, looped)
 
@@ -296,6 +351,7 @@ class Engine:
     # Ending --------------------------------------------------------------------------------------------------------
     def close_bindings(self) -> None:
         """Release all bound Programs; they are bound again when they run."""
+        self._sent = self.traffic
         for prepared in self._prepared.values():
             if prepared.native is not None:
                 prepared.native.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from minga.engine import command as cmd
+from minga.engine.active import Activity
+from minga.engine.active_bind import NotedCopy, noted_commands, noted_copies
 from minga.engine.comm import Channel, Comm, Envelope
 from minga.engine.helpers import Copy as BoxCopy
 from minga.engine.helpers import HelperKernels, Place, copy_args
@@ -15,7 +17,7 @@ from minga.engine.program import Move
 from minga.engine.schedule import Exchange
 from minga.engine.storage import BlockArrays, Storage
 from minga.space.box import Box
-from minga.space.field import MARGIN, Slot
+from minga.space.field import MARGIN, Field, Slot
 from minga.space.transfer import Copy, RankTransfer, halo_transfer, move_transfer
 
 
@@ -29,9 +31,6 @@ class BoundExchange:
     unpack: list[cmd.Command]
     remote: bool
     """Whether this rank sends or receives anything."""
-    messages: int
-    """Messages and bytes that it sends."""
-    bytes: int
     sent: dict[int, list[Box]] = field(default_factory=dict)
 
     def sent_from(self, block: int) -> list[Box]:
@@ -54,9 +53,15 @@ class Leg:
 
 
 def bind_exchange(
-    exchange: Exchange, storage: Storage, comm: Comm, tag: int, helpers: HelperKernels, keep: list[object]
+    exchange: Exchange,
+    storage: Storage,
+    comm: Comm,
+    tag: int,
+    helpers: HelperKernels,
+    keep: list[object],
+    active: Mapping[Field, Activity],
 ) -> BoundExchange:
-    """A halo exchange of several slots."""
+    """A halo exchange of several slots. `active`: what keeps account of the ghost cells that change."""
     legs = []
     for start, finish, reach in zip(exchange.start, exchange.finish, exchange.reaches, strict=True):
         item = start.field
@@ -65,7 +70,7 @@ def bind_exchange(
             centre=item.centre, on=item.on, faces_only=reach.star,
         )  # fmt: skip
         legs.append(Leg(start, finish, finish, transfer))
-    return _bind(legs, storage, comm, tag, helpers, keep)
+    return _bind(legs, storage, comm, tag, helpers, keep, active)
 
 
 def bind_move(
@@ -76,33 +81,45 @@ def bind_move(
     transfer = move_transfer(
         storage.layout(a.grid), storage.layout(b.grid), a.grid, comm.rank, centre=a.centre, on=a.on
     )
-    return _bind([Leg(move.source, move.source, move.target, transfer)], storage, comm, tag, helpers, keep)
+    return _bind([Leg(move.source, move.source, move.target, transfer)], storage, comm, tag, helpers, keep, {})
 
 
 def _bind(
-    legs: Sequence[Leg], storage: Storage, comm: Comm, tag: int, helpers: HelperKernels, keep: list[object]
+    legs: Sequence[Leg],
+    storage: Storage,
+    comm: Comm,
+    tag: int,
+    helpers: HelperKernels,
+    keep: list[object],
+    active: Mapping[Field, Activity],
 ) -> BoundExchange:
     pack: list[BoxCopy] = []
     local: list[BoxCopy] = []
     unpack: list[BoxCopy] = []
+    noted_local: list[NotedCopy] = []
+    noted_unpack: list[NotedCopy] = []
     sent: dict[int, list[Box]] = {}
     sends = _buffers(legs, [leg.transfer.sends for leg in legs])
     receives = _buffers(legs, [leg.transfer.receives for leg in legs])
     out = {peer: word_holding(buffer, keep) for peer, buffer in sends.items()}
     into = {peer: word_holding(buffer, keep) for peer, buffer in receives.items()}
-    used_out, used_in = dict.fromkeys(sends, 0), dict.fromkeys(receives, 0)
+    used_out, used_in, carried = dict.fromkeys(sends, 0), dict.fromkeys(receives, 0), dict.fromkeys(sends, 0)
     for leg in legs:
         size = np.dtype(leg.source.field.dtype).itemsize
         sources, targets = storage.stored(leg.source.field).blocks, storage.stored(leg.target.field).blocks
-        local += [
-            BoxCopy(
+        activity = active.get(leg.target.field)
+        for copy in leg.transfer.local:
+            between = BoxCopy(
                 box_place(sources[copy.source], leg.local, copy.source_box),
                 box_place(targets[copy.target], leg.target, copy.target_box),
                 copy.source_box.shape,
                 size,
             )
-            for copy in leg.transfer.local
-        ]
+            if activity is None:
+                local.append(between)
+            else:
+                pair = copy.target, copy.source
+                noted_local += noted_copies(between, copy.target_box, leg.target, activity, *pair, copy.shift)
         for message in leg.transfer.sends:
             for copy in message.copies:
                 sent.setdefault(copy.source, []).append(copy.source_box)
@@ -116,20 +133,20 @@ def _bind(
                     )
                 )
                 used_out[message.peer] += copy.source_box.size * size
+                carried[message.peer] += 1
         for message in leg.transfer.receives:
             for copy in message.copies:
                 buffer = Place(into[message.peer], used_in[message.peer], dense_strides(copy, size))
-                unpack.append(
-                    BoxCopy(
-                        buffer,
-                        box_place(targets[copy.target], leg.target, copy.target_box),
-                        copy.source_box.shape,
-                        size,
-                    )
+                arrived = BoxCopy(
+                    buffer, box_place(targets[copy.target], leg.target, copy.target_box), copy.source_box.shape, size
                 )
+                if activity is None:
+                    unpack.append(arrived)
+                else:
+                    noted_unpack += noted_copies(arrived, copy.target_box, leg.target, activity, copy.target)
                 used_in[message.peer] += copy.source_box.size * size
     channel = comm.channel(
-        [Envelope(peer, buffer) for peer, buffer in sends.items()],
+        [Envelope(peer, buffer, carried[peer]) for peer, buffer in sends.items()],
         [Envelope(peer, buffer) for peer, buffer in receives.items()],
         tag,
     )
@@ -138,11 +155,9 @@ def _bind(
     return BoundExchange(
         channel,
         copy_commands(pack, helpers, keep, "pack"),
-        copy_commands(local, helpers, keep, "copy"),
-        copy_commands(unpack, helpers, keep, "unpack"),
+        copy_commands(local, helpers, keep, "copy") + noted_commands(noted_local, helpers, keep, "copy"),
+        copy_commands(unpack, helpers, keep, "unpack") + noted_commands(noted_unpack, helpers, keep, "unpack"),
         bool(sends or receives),
-        len(sends),
-        sum(b.nbytes for b in sends.values()),
         sent,
     )
 

@@ -14,6 +14,7 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from minga.compile.abi import KEY_EMPTY, SUM_NEGATIVE_INFINITY
+from minga.engine import active_kernels as active
 from minga.engine import helper_kernels as kernels
 from minga.engine.emit import load
 from minga.lang.graph import ReductionKind
@@ -32,6 +33,10 @@ class HelperKernels:
     combine_workers: int
     arg_candidates: int
     finish_reductions: int
+    copy_noted: int
+    begin_step: int
+    active_tiles: tuple[int, ...]
+    """For 1, 2, 3 and 4 axes."""
 
 
 def helper_addresses() -> HelperKernels:
@@ -47,9 +52,14 @@ _FIRST = threading.Lock()
 @functools.cache
 def _compiled() -> tuple[HelperKernels, object]:
     module = ir.Module("minga_helpers")
-    makers = (kernels.copy_boxes, kernels.combine_workers, kernels.arg_candidates, kernels.finish_reductions)
-    addresses, owner = load(module, [make(module) for make in makers])
-    return HelperKernels(**addresses), owner
+    makers = (
+        kernels.copy_boxes, kernels.combine_workers, kernels.arg_candidates, kernels.finish_reductions,
+        active.copy_noted, active.begin_step,
+    )  # fmt: skip
+    tiles = [active.active_tiles(module, ndim) for ndim in range(1, 5)]
+    addresses, owner = load(module, [*(make(module) for make in makers), *tiles])
+    active_tiles = tuple(addresses.pop(code.function.name) for code in tiles)
+    return HelperKernels(**addresses, active_tiles=active_tiles), owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from minga.engine.active import active_operations
 from minga.engine.overlap import emit_exchange
 from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
 from minga.engine.reach import Ghosts, Reach, layers_read, stencil, with_boundary
@@ -32,7 +33,7 @@ def infer(
     pass_.valid = dict(valid or {})
     items: list[Item] = []
     pass_.run(operations, items, _in_groups(operations, depth) if depth > 1 else {})
-    return Schedule(items, pass_.valid, pass_.widest)
+    return Schedule(items, pass_.valid, pass_.widest, tuple(active_operations(operations)))
 
 
 @dataclass(slots=True)

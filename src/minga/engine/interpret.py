@@ -26,6 +26,7 @@ from minga.engine.command import (
     Start,
     Wait,
 )
+from minga.engine.events import EventLog
 from minga.engine.workers import Workers
 from minga.errors import RunError
 
@@ -46,19 +47,22 @@ def interpret(
     workers: Workers | None = None,
     ledger: Ledger | None = None,
     stop: NDArray[np.int64] | None = None,
+    events: EventLog | None = None,
+    first_event: int = 0,
 ) -> int:
     """Run the commands from the first one on; the reason of the End that was reached.
 
-    `stop` is one word: when it is not 0, the list is left at the next Count with the reason INTERRUPTED.
+    `stop` is one word: when it is not 0, the list is left at the next Count with the reason INTERRUPTED. `events`, made
+    for Python's clock, knows the commands as entries from `first_event` on.
     RunError for a list that runs past its last command.
     """
     if workers is None:
         with Workers() as own:
-            return interpret(commands, comm, own, ledger, stop)
+            return interpret(commands, comm, own, ledger, stop, events, first_event)
     ledger = new_ledger() if ledger is None else ledger
     at, last = 0, time.perf_counter_ns()
     while at < len(commands):
-        command = commands[at]
+        number, command = at, commands[at]
         at += 1
         category: Category | None = None
         match command:
@@ -69,8 +73,6 @@ def interpret(
                 category = command.category
             case Start():
                 command.channel.start()
-                if command.counter:
-                    _word(command.counter).value += 1
                 category = Category.SEND
             case Wait():
                 command.channel.wait()
@@ -103,6 +105,8 @@ def interpret(
             now = time.perf_counter_ns()
             ledger[0, category] += now - last
             ledger[1, category] += 1
+            if events is not None:
+                events.add(first_event + number, last, now)
             last = now
     raise past_the_end(len(commands))
 

@@ -36,6 +36,8 @@ STOP: Final = 18
 NEXT: Final = 32
 """The next tile to be taken."""
 FUNCTION, ARGS, TILES = 48, 49, 50
+RINGS, EVENT = 51, 52
+"""Address of a table of rings of events, one for each worker, or 0; what the events of a dispatch are called."""
 SYSCALL, FUTEX, YIELD, SPIN = 64, 65, 66, 67
 """Addresses of libc's syscall and sched_yield, the number of the futex call, ticks of looking before sleeping."""
 CONTROL_WORDS: Final = 80
@@ -53,7 +55,14 @@ POLL_TEST, POLL_STATUS, POLL_REQUEST_BYTES, POLL_INTERVAL, POLL_LAST, POLL_CHANN
 # Words of the context of `run`.
 AT, RECORDS, CONTROL, WORKER, TICKS, COUNTS, STOP_ADDRESS, DETAIL = range(8)
 START, STARTALL, TEST, ALLREDUCE, STATUS, REQUEST_BYTES, INT64, COMMUNICATOR, PATIENCE = range(8, 17)
+EVENTS, FIRST_EVENT = 17, 18
+"""Address of the words of a ring of events, or 0; what is added to a command's number to name its event."""
 CONTEXT_WORDS: Final = 24
+
+# Words of a ring of events: events ever written, room less one (a power of two less one), address of the rows.
+RING_COUNT, RING_MASK, RING_ROWS = range(3)
+EVENT_WORDS: Final = 4
+"""A row of it: number of the event, ticks at its start and end, ticks of it that were spent on polls."""
 
 RECORD_WORDS: Final = 8
 OP_KERNEL, OP_START, OP_WAIT, OP_COLLECTIVE, OP_ALLREDUCE, OP_ROTATE = range(6)
@@ -92,10 +101,10 @@ _FIRST = threading.Lock()
 @functools.cache
 def _compiled() -> tuple[LoopFunctions, object]:
     module = ir.Module("minga_loop")
-    poll = _poll(module)
+    poll, note = _poll(module), _note(module)
     dispatch = _dispatch(module, poll)
-    run = _run(module, dispatch, poll, _complete(module))
-    functions = [_worker(module), dispatch, run, _ticks(module)]
+    run = _run(module, dispatch, poll, _complete(module), note)
+    functions = [_worker(module, note), dispatch, run, _ticks(module)]
     addresses, owner = load(module, functions)
     return LoopFunctions(**addresses), owner
 
@@ -119,7 +128,7 @@ def _ticks(module: ir.Module) -> Code:
 
 
 # Threads -------------------------------------------------------------------------------------------------------------
-def _worker(module: ir.Module) -> Code:
+def _worker(module: ir.Module, note: Code) -> Code:
     code = Code(module, "worker", 2)
     control, worker = code.arguments
     done, seen = code.variable(0), code.variable(0)
@@ -132,7 +141,11 @@ def _worker(module: ir.Module) -> Code:
             entered.set(_enter(code, control, gate))
         with code.when(entered.get()):
             function, args, tiles = (code.load(control + 8 * word) for word in (FUNCTION, ARGS, TILES))
-            _take_tiles(code, control, function, args, tiles, worker)
+            rings, start = code.load(control + 8 * RINGS), _clock(code)
+            took = _take_tiles(code, control, function, args, tiles, worker)
+            with code.when(code.select(rings, took, 0)):
+                ring = code.load(rings + code.load(worker) * 8)
+                code.call(note, ring, code.load(control + 8 * EVENT), start, _clock(code), 0)
             code.atomic("sub", control + 8 * GATE, 1, "acq_rel")
     code.finish()
     return code
@@ -188,11 +201,14 @@ def _enter(code: Code, control: Word, expected: Word) -> Word:
     return entered.get()
 
 
-def _take_tiles(code: Code, control: Word, function: Word, args: Word, tiles: Word, worker: Word) -> None:
-    tile = code.variable(code.atomic("add", control + 8 * NEXT, 1, "monotonic"))
+def _take_tiles(code: Code, control: Word, function: Word, args: Word, tiles: Word, worker: Word) -> Word:
+    """Do tiles until none is left; whether there was one."""
+    first = code.atomic("add", control + 8 * NEXT, 1, "monotonic")
+    tile = code.variable(first)
     with code.repeat(lambda: tile.get() < tiles):
         code.call(function, args, tile.get(), worker)
         tile.set(code.atomic("add", control + 8 * NEXT, 1, "monotonic"))
+    return first < tiles
 
 
 def _dispatch(module: ir.Module, poll: Code) -> Code:
@@ -283,18 +299,34 @@ def _complete(module: ir.Module) -> Code:
     return code
 
 
-def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code) -> Code:
+def _note(module: ir.Module) -> Code:
+    """note(ring, event, start, end, polled): write a row of a ring of events."""
+    code = Code(module, "note", 5)
+    ring, *row = code.arguments
+    count = code.load(ring + 8 * RING_COUNT)
+    place = code.load(ring + 8 * RING_ROWS) + (count & code.load(ring + 8 * RING_MASK)) * (8 * EVENT_WORDS)
+    for number, value in enumerate(row):
+        code.store(value, place + 8 * number)
+    code.store(count + 1, ring + 8 * RING_COUNT)
+    code.finish()
+    return code
+
+
+def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code, note: Code) -> Code:
     code = Code(module, "run", 1, returns=True)
     context = code.arguments[0]
     ticks, counts = code.load(context + 8 * TICKS), code.load(context + 8 * COUNTS)
     at, status = code.variable(code.load(context + 8 * AT)), code.variable(RUNNING)
     last = code.variable(_clock(code))
+    ring, first_event = code.load(context + 8 * EVENTS), code.load(context + 8 * FIRST_EVENT)
 
-    def stamp(category: Word | int, elsewhere: Word | int = 0) -> None:
+    def stamp(event: Word, category: Word | int, elsewhere: Word | int = 0) -> None:
         """Book the time since the last stamp, `elsewhere` of it as sending."""
         now = _clock(code)
         _add(code, ticks + code.word(category) * 8, now - last.get() - elsewhere)
         _add(code, counts + code.word(category) * 8, 1)
+        with code.when(ring):
+            code.call(note, ring, event, last.get(), now, elsewhere)
         last.set(now)
 
     def checked(result: Word) -> None:
@@ -307,6 +339,7 @@ def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code) -> Code:
             checked(code.call(complete, context, word(1), word(2)))
 
     with code.repeat(lambda: status.get().equals(RUNNING)):
+        event = first_event + at.get()
         record = code.load(context + 8 * RECORDS) + at.get() * (8 * RECORD_WORDS)
 
         def word(number: int, record: Word = record) -> Word:
@@ -316,27 +349,26 @@ def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code) -> Code:
         at.set(at.get() + 1)
         with code.switch(word(0)) as case:
             with case(OP_KERNEL):
-                polled = _kernel(code, context, (dispatch, poll), word(1), word(2), word(3), word(5))
+                polled = _kernel(code, context, (dispatch, poll), event, word(1), word(2), word(3), word(5))
                 with code.when(polled):
                     _add(code, ticks + 8 * Category.SEND, polled)
-                stamp(word(4), polled)
+                stamp(event, word(4), polled)
             with case(OP_START):
                 checked(code.call(code.load(context + 8 * STARTALL), word(1), word(2), returns=32))
-                with code.when(word(3)):
-                    _add(code, word(3), 1)
-                stamp(Category.SEND)
+                _add(code, word(3), 1)
+                stamp(event, Category.SEND)
             with case(OP_WAIT):
                 complete_requests()
-                stamp(Category.WAIT)
+                stamp(event, Category.WAIT)
             with case(OP_COLLECTIVE):
                 checked(code.call(code.load(context + 8 * START), word(2), returns=32))
                 complete_requests()
-                stamp(Category.REDUCE)
+                stamp(event, Category.REDUCE)
             with case(OP_ALLREDUCE):
                 code.copy(word(2), word(1), word(3) * 8)
                 allreduce, kind, group = (code.load(context + 8 * k) for k in (ALLREDUCE, INT64, COMMUNICATOR))
                 checked(code.call(allreduce, word(1), word(2), word(3), kind, word(4), group, returns=32))
-                stamp(Category.REDUCE)
+                stamp(event, Category.REDUCE)
             with case(OP_ROTATE):
                 _rotate(code, word(1), word(2), word(3))
             with case(OP_JUMP):
@@ -368,7 +400,7 @@ def _add(code: Code, address: Word, amount: Word | int) -> None:
 
 
 def _kernel(
-    code: Code, context: Word, by: tuple[Code, Code], function: Word, args: Word, tiles: Word, polls: Word
+    code: Code, context: Word, by: tuple[Code, Code], event: Word, function: Word, args: Word, tiles: Word, polls: Word
 ) -> Word:
     """All tiles of a kernel; ticks spent on polls."""
     dispatch, poll = by
@@ -377,6 +409,7 @@ def _kernel(
     with code.either(tiles > 1) as (many, few):
         with many:
             control = code.load(context + 8 * CONTROL)
+            code.store(event, control + 8 * EVENT)
             polled.set(code.call(dispatch, control, worker, function, args, tiles, polls, returns=64))
         with few:
             with code.when(tiles > 0):

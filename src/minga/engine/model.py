@@ -9,8 +9,25 @@ from typing import Any
 from minga.engine.engine import FieldValue
 from minga.engine.program import Program
 from minga.errors import ProgramError
+from minga.space.cuts import parse_layout
 from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
+from minga.space.layout import GRANULE, Layout
+from minga.space.words import Packed
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """What a model's future follows from, where equal states have equal futures.
+
+    slots   all that the next step reads; equal contents `cycle` steps apart mean that all repeats from there on
+    before  the slots that hold the same of the step before, where the model keeps that; else empty
+    cycle   2 where even and odd steps differ, else 1
+    """
+
+    slots: tuple[Slot, ...]
+    before: tuple[Slot, ...] = ()
+    cycle: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,10 +37,12 @@ class Model:
     step         one step; programs with mg.random() end it with P.let(mg.STEP, mg.STEP + 1)
     initial      values by field, slot (u.previous), or field name: a number, a global array, or a function of a Box;
                  0 where nothing is said
-    output       names of the fields that snapshots hold (default: all with all axes)
+    output       names of the fields that snapshots hold (default: all with all axes; packed ones as cells)
     observe      a Program whose registers are the observables
     observables  registers by the name people see; several of them (a histogram) become a list
     registers    initial values of registers by name
+    recurrence   what its future follows from; None where that is random, or not said
+    packed       output fields whose cells are stored as bits, by name; their planes are among the fields
     """
 
     name: str
@@ -37,13 +56,15 @@ class Model:
     registers: Mapping[Register, bool | int | float] = field(default_factory=dict)
     parameters: Mapping[str, object] = field(default_factory=dict)
     seed: int = 0
+    packed: Mapping[str, Packed] = field(default_factory=dict)
+    recurrence: Recurrence | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.fields, Field):
             raise ProgramError(
                 f"model {self.name!r}: fields is one field", remedy=f"give a tuple: ({self.fields.name},)"
             )
-        names = [f.name for f in self.fields]
+        names = [f.name for f in self.fields] + list(self.packed)
         for name in names:
             if names.count(name) > 1:
                 raise ProgramError(f"model {self.name!r} has two fields {name!r}", remedy="give each a name of its own")
@@ -57,7 +78,7 @@ class Model:
         for name in self.output:
             self.field(name)
         if not self.output:
-            object.__setattr__(self, "output", tuple(f.name for f in self.fields if not f.replicated))
+            object.__setattr__(self, "output", tuple(f.name for f in self.visible if not f.replicated))
 
     def start_values(self) -> list[tuple[Slot, FieldValue]]:
         """What every slot of every field holds at the start."""
@@ -68,14 +89,34 @@ class Model:
         return list(values.items())
 
     def field(self, name: str) -> Field:
-        """A field by name."""
-        for item in self.fields:
+        """A field by name; of a packed one its cells, which an engine does not store (see `minga.record.cells`)."""
+        for item in (*self.visible, *self.fields):
             if item.name == name:
                 return item
         raise ProgramError(
             f"model {self.name!r} has no field {name!r}",
-            remedy=f"its fields are {', '.join(f.name for f in self.fields)}",
+            remedy=f"its fields are {', '.join(f.name for f in self.visible)}",
         )
+
+    @property
+    def visible(self) -> tuple[Field, ...]:
+        """The fields as people know them: packed ones as cells, the others as they are stored."""
+        hidden = {item for packed in self.packed.values() for item in (*packed.planes, *packed.row)}
+        return (*(packed.cells for packed in self.packed.values()), *(f for f in self.fields if f not in hidden))
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The grids of all stored fields."""
+        return tuple(dict.fromkeys(item.grid for item in self.fields))
+
+    def layouts(self, text: str, ranks: int) -> dict[Grid, Layout]:
+        """For each grid the layout that a word in a case stands for; see `minga.space.cuts.parse_layout`.
+
+        Words of cells may be cut anywhere: they hold no floats, whose sums go by runs of cells.
+        """
+        words = {packed.words for packed in self.packed.values()}
+        grids = dict.fromkeys((*self.grids, *(() if self.packed else (self.grid,))))
+        return {grid: parse_layout(text, grid.box, ranks, 1 if grid in words else GRANULE) for grid in grids}
 
     def __repr__(self) -> str:
         lines = [f"Model {self.name!r} on {self.grid!r}", *(f"  {item!r}" for item in self.fields)]

@@ -32,6 +32,7 @@ from minga.engine.command import (
     Start,
     Wait,
 )
+from minga.engine.events import EventLog
 from minga.engine.interpret import INTERRUPTED, Ledger, new_ledger, past_the_end
 from minga.engine.mpi_handles import Handles, mpi_functions
 from minga.engine.workers import Workers, nanoseconds_per_tick
@@ -67,8 +68,9 @@ class NativeLoop:
     """A list of commands ready to be run natively, any number of times, by one thread.
 
     `ledger` (shape and meaning: `minga.engine.interpret.Ledger`) is added to. `stop` is one word: when it is not 0, the
-    list is left at the next Count. Over MPI, making and closing a loop are collective: all ranks have the same
-    Allreduce commands in the same order. RunError where `unsupported` gives a reason.
+    list is left at the next Count. Into `events`, made for native code, every command that takes time is written. Over
+    MPI, making and closing a loop are collective: all ranks have the same Allreduce commands in the same order.
+    RunError where `unsupported` gives a reason.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class NativeLoop:
         workers: Workers,
         ledger: Ledger | None = None,
         stop: NDArray[np.int64] | None = None,
+        events: EventLog | None = None,
     ) -> None:
         reason = unsupported(comm, workers)
         if reason is not None:
@@ -86,6 +89,8 @@ class NativeLoop:
         self._ledger = new_ledger() if ledger is None else ledger
         self._booked = new_ledger()
         self._stop = np.zeros(1, np.int64) if stop is None else stop
+        self._events = events
+        self._first_event = 0 if events is None else events.register(self._commands)
         self._kept: list[object] = [workers]
         self._handles = Handles(comm) if isinstance(comm, MPIComm) else None
         self._polls: dict[tuple[int, ...], int] = {}
@@ -139,7 +144,10 @@ class NativeLoop:
         assert isinstance(command, Call)
         start = time.perf_counter_ns()
         command.function()
-        self._ledger[:, Category.CALL] += time.perf_counter_ns() - start, 1
+        spent = time.perf_counter_ns() - start
+        self._ledger[:, Category.CALL] += spent, 1
+        if self._events is not None:
+            self._events.add_ended(self._first_event + number, spent)
 
     def _failure(self, number: int, code: int) -> RunError:
         assert self._handles is not None
@@ -159,7 +167,7 @@ class NativeLoop:
                 return words.OP_KERNEL, command.function, command.args, command.tiles, command.category, polls
             case Start():
                 record = self._on_channel(words.OP_START, command.channel)
-                return nothing if record is None else (*record, command.counter)
+                return nothing if record is None else (*record, int(command.channel.started.ctypes.data))
             case Wait():
                 return self._on_channel(words.OP_WAIT, command.channel) or nothing
             case Allreduce():
@@ -222,6 +230,8 @@ class NativeLoop:
         context[words.TICKS] = self._booked[0].ctypes.data
         context[words.COUNTS] = self._booked[1].ctypes.data
         context[words.STOP_ADDRESS] = self._stop.ctypes.data
+        context[words.EVENTS] = 0 if self._events is None else self._events.address
+        context[words.FIRST_EVENT] = self._first_event
         if self._handles is not None:
             functions = mpi_functions()
             context[words.START] = functions["MPI_Start"]

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from minga.engine.active_check import check_active
 from minga.engine.check import (
     Operand,
     check_aliases,
@@ -229,7 +230,9 @@ class Program:
         check_reach(kernel, graph, flat, where)
         results = tuple(self._result(kernel, r.name, r.dtype, into) for r in graph.reductions)
         graph, colours = in_region(kernel, graph, cells)
-        check_aliases(kernel, graph, operands)
+        check_aliases(kernel, graph, operands, cells)
+        if cells.active is not None:
+            cells = check_active(kernel, graph, operands, cells, space)
         if graph.order is not None and graph.order.kind == "red-black":
             check_colours(kernel, flat, graph)
         for colour in colours:
@@ -313,6 +316,10 @@ class Program:
         if width < 1:
             raise ProgramError(f"refresh: width {width}", remedy="give 1 or more")
         self._add(Refresh(_as_slot(item), width))
+
+    def include(self, other: Program) -> None:
+        """Record the operations of another Program here, as if they were recorded anew."""
+        self._stack[-1].extend(other.operations)
 
     # Helpers -------------------------------------------------------------------------------------------------------
     @contextmanager

@@ -72,8 +72,10 @@ Valid = dict[Slot, Reach]
 
 @dataclass(slots=True)
 class Schedule:
-    """The result: items in order, validity at the end, and the widest reach of every slot (what must be allocated)."""
+    """The result: items in order, validity at the end, the widest reach of every slot (what must be allocated), and the
+    operations that are done on active tiles only."""
 
     items: list[Item]
     valid: Valid
     widest: dict[Slot, Reach]
+    active: tuple[Apply, ...] = ()

@@ -91,7 +91,7 @@ class Storage:
         if grid not in self.layouts:
             raise ProgramError(
                 f"the engine has no layout for {grid!r}",
-                remedy="pass layouts={grid: layout, ...} with every grid of the model",
+                remedy='pass model.layouts("cartesian", ranks), or layouts={grid: layout, ...} with every grid stored',
             )
         return self.layouts[grid]
 

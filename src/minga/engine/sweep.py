@@ -243,11 +243,11 @@ def _send(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upstrea
             )
         )
         used += copy.source_box.size * size
-    channel = binder.comm.channel([Envelope(target.owner, buffer)], [], tag)
+    channel = binder.comm.channel([Envelope(target.owner, buffer, len(copies))], [], tag)
     binder.channels.append(channel)
     for command in copy_commands(packed, binder.helpers, binder.keep, "pack"):
         binder.emit(command)
-    binder.start(channel, 1, buffer.nbytes)
+    binder.emit(cmd.Start(channel))
     return channel
 
 
@@ -270,7 +270,7 @@ def _receive(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upst
     if not local:
         channel = binder.comm.channel([], [Envelope(source.owner, buffer)], tag)
         binder.channels.append(channel)
-        binder.start(channel, 0, 0)
+        binder.emit(cmd.Start(channel))
         binder.emit(cmd.Wait(channel))
     for command in copy_commands(unpacked, binder.helpers, binder.keep, "unpack"):
         binder.emit(command)

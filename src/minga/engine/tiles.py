@@ -19,7 +19,7 @@ def tile_shape(graph: KernelGraph, shape: Sequence[int], workers: int) -> tuple[
     if graph.locals:
         from minga.compile.llvm import suggest_tile
 
-        return tuple(suggest_tile(graph, shape))
+        return tuple(suggest_tile(graph, shape, workers=workers))
     cells = 1
     for length in shape:
         cells *= length

@@ -70,6 +70,10 @@ class Workers:
         """Address of the block through which native threads are given work."""
         return self._team.control
 
+    def note(self, rings: int) -> None:
+        """Let native workers beside the first one write events; `rings`: address of a table of rings, one a worker."""
+        self._team.note(rings)
+
     def reserve(self, scratch_bytes: int) -> None:
         """Give each worker at least so much scratch memory. What it held before is lost."""
         if self._scratch and scratch_bytes <= self._words[0, 2]:
@@ -123,6 +127,9 @@ class _NativeTeam:
 
     def run(self, function: int, args: int, tiles: int) -> None:
         self._dispatch(self.control, self._first, function, args, tiles, 0)
+
+    def note(self, rings: int) -> None:
+        self._words[loop_code.RINGS] = rings
 
     def close(self) -> None:
         self._words[loop_code.STOP] = 1
@@ -183,6 +190,9 @@ class _PythonTeam:
         with self._wake:
             while self._at_work:
                 self._wake.wait()
+
+    def note(self, rings: int) -> None:
+        return None
 
     def close(self) -> None:
         with self._wake:

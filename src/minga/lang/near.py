@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from minga.errors import suggest
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, author_error, binary, cast, compare, const
 from minga.lang.neighbourhood import Offset
 from minga.lang.types import DType, integer_range, is_float
+from minga.lang.window import pays, window_sum
 
 __all__ = ["Cell", "Context", "Near"]
 
@@ -18,13 +19,19 @@ STATES_OF_A_BYTE = 256
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What `cell` and `near` need to know: the old values, the neighbourhood in this many dimensions, the states."""
+    """What `cell` and `near` need to know: the old values, the neighbourhood in this many dimensions, the states.
+
+    weights   of the neighbourhood's cells, where it has them
+    in_place  new values replace the old ones as they come, so that nothing can be computed ahead for a neighbour
+    """
 
     rule: str
     readers: Mapping[str, CellReader]
     around: tuple[Offset, ...]
     neighbourhood: str
     states: int | None
+    weights: Mapping[Offset, int | float] = field(default_factory=dict)
+    in_place: bool = False
 
     def reader(self, name: str | None, how: str) -> CellReader:
         """The field of that name, or the only one."""
@@ -109,13 +116,13 @@ class Near:
 
     def count(self, state: object, field: str | None = None) -> Node:
         """How many neighbours have this value: u1 where 255 is enough."""
-        values = self.values(field)
-        kind = _counter(len(values))
+        reader = self._context.reader(field, 'near.count(1, "u")')
+        kind = _counter(len(self))
         if self._context.states == 2 and isinstance(state, int) and state in (0, 1):
-            ones = _total([cast(value, kind) for value in values])  # two states: a cell is its own count
-            return ones if state else binary("sub", const(len(values), kind), ones)
+            ones = self._added(lambda offset: cast(reader[offset], kind))  # two states: a cell is its own count
+            return ones if state else binary("sub", const(len(self), kind), ones)
         self._check_state(state)
-        return _total([cast(compare("eq", value, state), kind) for value in values])
+        return self._added(lambda offset: cast(compare("eq", reader[offset], state), kind))
 
     def any(self, state: object, field: str | None = None) -> Node:
         """Whether at least one neighbour has this value."""
@@ -129,11 +136,42 @@ class Near:
 
     def sum(self, field: str | None = None) -> Node:
         """The sum of the neighbours, in row-major order; bytes in the narrowest integers that hold it."""
-        values = self.values(field)
-        if values[0].dtype in ("u1", "bool"):
-            kind = _counter(len(values) * ((self._context.states or STATES_OF_A_BYTE) - 1))
-            values = tuple(cast(value, kind) for value in values)
-        return _total(values)
+        reader = self._context.reader(field, 'near.sum("u")')
+        if is_float(reader.dtype):
+            return _total(self.values(field))
+        kind = reader.dtype
+        if kind in ("u1", "bool"):
+            kind = _counter(len(self) * self._largest())
+        return self._added(lambda offset: cast(reader[offset], kind))
+
+    def weighted(self, field: str | None = None) -> Node:
+        """The sum of the cells, each times its weight, in row-major order: for the neighbourhood `mg.weights(array)`.
+
+        The cell itself takes part where the middle of the array is not 0. Bytes with whole weights are added in the
+        narrowest integers that hold every sum, and with other weights as f8.
+        """
+        weights = self._context.weights
+        if not weights:
+            raise author_error(
+                f"the neighbourhood {self._context.neighbourhood} has no weights",
+                "declare them: @mg.rule(neighbourhood=mg.weights([[1, 2, 1], [2, 0, 2], [1, 2, 1]]))",
+            )
+        reader = self._context.reader(field, 'near.weighted("u")')
+        whole = all(isinstance(weight, int) for weight in weights.values())
+        kind = reader.dtype
+        if kind in ("u1", "bool"):
+            sizes = [int(weight) * self._largest() for weight in weights.values()]
+            kind = _holding(sum(min(size, 0) for size in sizes), sum(max(size, 0) for size in sizes)) if whole else "f8"
+        return _total([_times(cast(reader[offset], kind), weight) for offset, weight in weights.items()])
+
+    def _largest(self) -> int:
+        return (self._context.states or STATES_OF_A_BYTE) - 1
+
+    def _added(self, value: Callable[[Offset], Node]) -> Node:
+        """The sum of integers over the neighbours."""
+        around = self._context.around
+        shared = pays(around) and not self._context.in_place
+        return window_sum(value, around) if shared else _total([value(offset) for offset in around])
 
     def max(self, field: str | None = None) -> Node:
         """The largest neighbour; NaN wins."""
@@ -181,8 +219,17 @@ class Near:
 
 def _counter(largest: int) -> DType:
     """The narrowest of the cell types that counts so far."""
+    return _holding(0, largest)
+
+
+def _holding(least: int, most: int) -> DType:
+    """The narrowest of the cell types that holds these numbers, and those between."""
     kinds: tuple[DType, ...] = ("u1", "i2", "i4", "i8")
-    return next(kind for kind in kinds if largest <= integer_range(kind)[1])
+    return next(kind for kind in kinds if integer_range(kind)[0] <= least and most <= integer_range(kind)[1])
+
+
+def _times(value: Node, weight: int | float) -> Node:
+    return value if weight == 1 else binary("mul", value, weight)
 
 
 def _fold(op: str, values: Sequence[Node]) -> Node:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from minga.lang.expr import author_error
 
-__all__ = ["Neighbourhood", "circular", "hex", "moore", "offsets", "von_neumann"]
+__all__ = ["Neighbourhood", "circular", "hex", "moore", "offsets", "von_neumann", "weights"]
 
 Offset = tuple[int, ...]
+MOST_CELLS = 1 << 21
+"""Cells that a neighbourhood is chosen from: a box of radius 500 in two dimensions has half as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +27,14 @@ class Neighbourhood:
     """The cells around a cell, without the cell itself.
 
     `around(ndim)` lists their offsets in row-major order. `ndim` is the only number of dimensions the neighbourhood
-    makes sense in, None for any. Two neighbourhoods are equal when their names are.
+    makes sense in, None for any. `weights` are those of `mg.weights`, by offset, perhaps with the cell's own. Two
+    neighbourhoods are equal when their names are.
     """
 
     name: str
     ndim: int | None
     _offsets: Callable[[int], tuple[Offset, ...]] = field(repr=False, compare=False)
+    weights: Mapping[Offset, int | float] = field(default_factory=dict, repr=False, compare=False)
 
     def around(self, ndim: int) -> tuple[Offset, ...]:
         """The offsets in `ndim` dimensions; an error where the neighbourhood has another number of them."""
@@ -79,6 +89,35 @@ def offsets(cells: Iterable[int | Sequence[int]]) -> Neighbourhood:
     return Neighbourhood(f"offsets({[*chosen]})", ndim, lambda _: chosen)
 
 
+def weights(array: object) -> Neighbourhood:
+    """Cells around the middle of an array whose entries are not 0: `near.weighted()` sums them, each times its entry.
+
+    The array has one axis for each of the grid's, with an odd number of entries along each. Whole numbers stay whole.
+    """
+    try:
+        given: NDArray[Any] = np.asarray(array)
+    except ValueError as error:
+        raise author_error(f"mg.weights: {error}", "give rows of equal length") from error
+    if given.dtype.kind not in "biuf" or not 1 <= given.ndim <= 4 or not np.isfinite(given).all():
+        raise author_error(
+            f"mg.weights: found {array!r}", "give an array of finite numbers with one axis for each of the grid's"
+        )
+    if any(n % 2 == 0 for n in given.shape):
+        raise author_error(
+            f"mg.weights: an array of shape {given.shape} has no middle",
+            "give it an odd number of entries along each axis",
+        )
+    values = given.astype(np.int64 if given.dtype.kind in "biu" else np.float64)
+    chosen: dict[Offset, int | float] = {
+        tuple(int(i) - n // 2 for i, n in zip(place, values.shape)): values[tuple(place)].item()
+        for place in np.argwhere(values)
+    }
+    around = tuple(offset for offset in chosen if any(offset))
+    if not around:
+        raise author_error("mg.weights: no neighbour has a weight", "give entries beside the middle that are not 0")
+    return Neighbourhood(f"weights({values.tolist()})", values.ndim, lambda _: around, MappingProxyType(chosen))
+
+
 def _checked(radius: int) -> int:
     if isinstance(radius, bool) or not isinstance(radius, int) or radius < 1:
         raise author_error(f"a neighbourhood's radius is a positive integer, found {radius!r}", "use 1 for the nearest")
@@ -90,7 +129,13 @@ def _inside(name: str, radius: int, belongs: Callable[[Offset], bool]) -> Neighb
 
 
 def _box(radius: int, belongs: Callable[[Offset], bool]) -> Callable[[int], tuple[Offset, ...]]:
+    @functools.cache
     def around(ndim: int) -> tuple[Offset, ...]:
+        if (cells := (2 * radius + 1) ** ndim) > MOST_CELLS:
+            raise author_error(
+                f"a neighbourhood of radius {radius} in {ndim} dimensions is chosen from {cells} cells",
+                f"use a smaller radius: at most {MOST_CELLS} cells",
+            )
         every = itertools.product(range(-radius, radius + 1), repeat=ndim)
         return tuple(o for o in every if any(o) and belongs(o))
 

@@ -10,6 +10,9 @@ them, from 0) are, all in 32-bit arithmetic:
     k0, k1 = threefry(key=(low(seed), high(seed)), counter=(low(step), high(step) ^ stream))
     words  = threefry(key=(k0, k1 + m), counter=(innermost index, row))
 
+Draws from UPDATE_DRAW on belong to updates (`minga.lang.updates`), so that a rule's own are the same with any update.
+The draws of a block rule have the index of the block's first cell.
+
 `low` and `high` are the halves of a 64-bit number, `stream` the FNV-1a hash of the kernel's name, `row` the row-major
 number of the cell's row: its linear global index over all axes but the innermost. Grids of more than 2**32 rows, or
 rows of more than 2**32 cells, meet the same numbers again.
@@ -17,8 +20,8 @@ rows of more than 2**32 cells, meet the same numbers again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from math import prod
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -32,6 +35,9 @@ _ROTATIONS: Final = (13, 15, 26, 6, 17, 29, 16, 24)
 _ROUNDS: Final = 20
 _PARITY: Final = 0x1BD11BDA
 _MASK: Final = 0xFFFFFFFF
+
+UPDATE_DRAW: Final = 1 << 32
+"""Number of the draw that decides whether a cell is updated in an asynchronous step."""
 
 Words = NDArray[np.uint32]
 Word = TypeVar("Word", Node, Words)
@@ -80,6 +86,17 @@ def random_bits() -> Node:
     draw = trace.draws.get("count", 0)
     assert isinstance(draw, int)
     trace.draws["count"] = draw + 1
+    return _word(trace, draw)
+
+
+def chance(probability: float, draw: int) -> Node | bool:
+    """Whether draw number `draw` of the cell is below a probability: the same as `mg.random() < probability` there."""
+    limit = math.ceil(probability * 2.0**32)
+    return limit > _MASK or _word(current_trace("chance"), draw) < const(limit, "u4")
+
+
+def _word(trace: Trace, draw: int) -> Node:
+    """The word of a draw, computed once with its pair."""
     pair, half = divmod(draw, 2)
     words = trace.draws.get(pair)
     if words is None:
@@ -101,7 +118,7 @@ def _key(trace: Trace) -> tuple[Node, Node]:
 
 
 def _counter(trace: Trace) -> tuple[Node, Node]:
-    index = [cast(Node("index", "i8", data=axis), "u4") for axis in range(trace.ndim)]
+    index = trace.place or [cast(Node("index", "i8", data=axis), "u4") for axis in range(trace.ndim)]
     row = const(0, "u4")
     for axis in range(trace.ndim - 1):
         row = index[axis] if axis == 0 else row * trace.scalar(f"@extent{axis}", "u4") + index[axis]
@@ -154,7 +171,7 @@ def bits(
     rows = np.zeros(tuple(shape[:-1]), np.int64)
     for axis in range(len(shape) - 1):
         index = np.arange(first[axis], first[axis] + shape[axis])
-        rows = rows + (index * prod(grid[axis + 1 : -1])).reshape([-1] + [1] * (len(shape) - 2 - axis))
+        rows = rows + (index * math.prod(grid[axis + 1 : -1])).reshape([-1] + [1] * (len(shape) - 2 - axis))
     column = np.arange(first[-1], first[-1] + shape[-1])
     counter = np.broadcast_arrays((column & _MASK).astype(np.uint32), (rows & _MASK).astype(np.uint32)[..., np.newaxis])
     words = threefry((key[0], key[1] + np.uint32(draw // 2)), (counter[0], counter[1]))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType, MappingProxyType
 from typing import Any, overload
 
 from minga.errors import KernelError
 from minga.lang.cell import CellReader
-from minga.lang.expr import Node, as_node, cast
+from minga.lang.colours import as_colours
+from minga.lang.expr import Node, cast, where
 from minga.lang.kernel import Kernel
 from minga.lang.near import STATES_OF_A_BYTE, Cell, Context, Near
 from minga.lang.neighbourhood import Neighbourhood, moore
-from minga.lang.states import states_of
-from minga.lang.trace import current_trace
-from minga.lang.types import DType, as_dtype, is_float, is_integer
+from minga.lang.random import UPDATE_DRAW, chance
+from minga.lang.result import checked_state
+from minga.lang.types import DType, as_dtype
+from minga.lang.updates import SYNCHRONOUS, Asynchronous, Coloured, SecondOrder, Synchronous, Update, as_update
 
 __all__ = ["Rule", "rule"]
 
@@ -31,6 +33,9 @@ class Rule:
     neighbourhood  the cells that `near` offers
     parameters     default values of the rule's keyword parameters; `required` names those without one
     kernel         takes the fields (old values), then the fields again (new values), and the parameters
+    update         which cells change in a step. It is part of the kernel: a coloured one takes the fields once and
+                   changes them in place, a second-order one finds the state before the old one in the new values
+    colours        in which states are drawn, "#rrggbb" each; pictures choose them where there are none
     """
 
     name: str
@@ -40,13 +45,24 @@ class Rule:
     parameters: Mapping[str, bool | int | float]
     required: tuple[str, ...]
     kernel: Kernel
+    update: Update = SYNCHRONOUS
+    colours: tuple[str, ...] = ()
+
+    def updated(self, update: Update) -> Rule:
+        """The same rule with another update. KernelError where its cells do not allow it."""
+        if update == self.update:
+            return self
+        body = self.kernel.function
+        assert isinstance(body, _Body)
+        return replace(self, kernel=Kernel(body.updated(update), name=self.name), update=update)
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {dtype}" for name, dtype in self.fields.items())
         states = f", {self.states} states" if self.states else ""
         given = [f"{name}={value!r}" for name, value in self.parameters.items()]
         parameters = f", parameters {', '.join([*given, *self.required])}" if given or self.required else ""
-        return f"<rule {self.name} of {fields}{states}, {self.neighbourhood}{parameters}>"
+        update = "" if isinstance(self.update, Synchronous) else f", {self.update}"
+        return f"<rule {self.name} of {fields}{states}, {self.neighbourhood}{parameters}{update}>"
 
 
 # Making rules --------------------------------------------------------------------------------------------------------
@@ -63,6 +79,8 @@ def rule(
     dtype: object = ...,
     fields: Mapping[str, object] | Sequence[str] | None = ...,
     name: str | None = ...,
+    update: Update = ...,
+    colours: Sequence[str] = ...,
 ) -> Callable[[Function], Rule]: ...
 def rule(
     function: Function | None = None,
@@ -73,6 +91,8 @@ def rule(
     dtype: object = None,
     fields: Mapping[str, object] | Sequence[str] | None = None,
     name: str | None = None,
+    update: Update | str = SYNCHRONOUS,
+    colours: Sequence[str] = (),
 ) -> Rule | Callable[[Function], Rule]:
     """Make a rule of a function of a cell, its neighbours, and keyword-only scalar parameters.
 
@@ -91,16 +111,28 @@ def rule(
     dtype          cell type of fields that have no own one: "f8" where fields are named
     fields         names of the fields, or a mapping of names to cell types. `cell` is the value itself where there is
                    one field; with several the values are cell.u, cell.v, ... and methods of `near` take the name
+    update         which cells change in a step: all at once unless given; see `minga.lang.updates`
+    colours        in which pictures draw the states, one for each: ("#f7f5ef", "#c8381e")
     """
-    chosen = neighbourhood or moore(1)
+    chosen, when = neighbourhood or moore(1), as_update(update)
 
     def make(function: Function) -> Rule:
         where = _place(function)
         kinds = _kinds(fields, dtype, states, where)
         count = states if states is not None or fields is not None or dtype is not None else 2
-        return _make(function, name or str(getattr(function, "__name__", "rule")), kinds, count, chosen, where)
+        plain = _make(function, name or str(getattr(function, "__name__", "rule")), kinds, count, chosen, where)
+        return replace(plain.updated(when), colours=rule_colours(colours, count, where))
 
     return make if function is None else make(function)
+
+
+def rule_colours(colours: Sequence[str], states: int | None, where: str) -> tuple[str, ...]:
+    """The colours of a rule's states. KernelError where they are none, or their number is another."""
+    try:
+        return as_colours(colours, states)
+    except ValueError as error:
+        remedy = "give one for each state, the first for state 0"
+        raise KernelError(f"colours: {error}", where=where, remedy=remedy) from error
 
 
 def _place(function: Function) -> str:
@@ -146,7 +178,7 @@ def _make(
     neighbourhood: Neighbourhood,
     where: str,
 ) -> Rule:
-    parameters, required = _parameters(function, name, fields, where)
+    parameters, required = rule_parameters(function, name, fields)
     body = _Body(function, name, tuple(fields), parameters, required, neighbourhood, states)
     return Rule(
         name, MappingProxyType(fields), states, neighbourhood, MappingProxyType(parameters), required,
@@ -154,10 +186,11 @@ def _make(
     )  # fmt: skip
 
 
-def _parameters(
-    function: Function, name: str, fields: Mapping[str, DType], where: str
+def rule_parameters(
+    function: Function, name: str, fields: Mapping[str, DType], given: Sequence[str] = ("cell", "near")
 ) -> tuple[dict[str, bool | int | float], tuple[str, ...]]:
-    """Defaults of the keyword parameters, and the names of those without one."""
+    """Defaults of a rule's keyword parameters, and the names of those without one; `given` are the positional ones."""
+    where = _place(function)
     defaults: dict[str, bool | int | float] = {}
     required = []
     positional = 0
@@ -166,9 +199,9 @@ def _parameters(
             positional += 1
         elif item.kind is not item.KEYWORD_ONLY:
             raise KernelError(
-                f"rule {name!r}: parameter {item.name!r} is neither the cell, nor its neighbours, nor keyword-only",
+                f"rule {name!r}: parameter {item.name!r} is neither {' nor '.join(given)}, nor keyword-only",
                 where=where,
-                remedy=f"put parameters after a star: def {name}(cell, near, *, {item.name}=...)",
+                remedy=f"put parameters after a star: def {name}({', '.join(given)}, *, {item.name}=...)",
             )
         elif item.name in fields or item.name.startswith("new_"):
             raise KernelError(
@@ -184,11 +217,11 @@ def _parameters(
                 where=where,
                 remedy="parameters are numbers; let the function use other values from outside",
             )
-    if positional != 2:
+    if positional != len(given):
         raise KernelError(
-            f"rule {name!r} has {positional} positional parameters, a rule has two",
+            f"rule {name!r} has {positional} positional parameters, a rule has {('one', 'two')[len(given) - 1]}",
             where=where,
-            remedy=f"write def {name}(cell, near): ...",
+            remedy=f"write def {name}({', '.join(given)}): ...",
         )
     return defaults, tuple(required)
 
@@ -205,15 +238,31 @@ class _Body:
         required: tuple[str, ...],
         neighbourhood: Neighbourhood,
         states: int | None,
+        update: Update = SYNCHRONOUS,
     ) -> None:
         self.function, self.fields, self.neighbourhood, self.states = function, fields, neighbourhood, states
+        self.update = update
         self.__name__ = name
         self.__doc__ = function.__doc__
         self.__code__: CodeType | None = getattr(function, "__code__", None)  # errors point at the author's function
         parameter, kind = inspect.Parameter, inspect.Parameter.KEYWORD_ONLY
-        both = [parameter(f, parameter.POSITIONAL_OR_KEYWORD) for f in (*fields, *(f"new_{f}" for f in fields))]
+        names = fields if isinstance(update, Coloured) else (*fields, *(f"new_{f}" for f in fields))
+        both = [parameter(f, parameter.POSITIONAL_OR_KEYWORD) for f in names]
         self.__signature__ = inspect.Signature([*both, *(parameter(s, kind) for s in (*parameters, *required))])
         self.__kwdefaults__ = dict(parameters)
+        self._required = required
+
+    def updated(self, update: Update) -> _Body:
+        """The same function with another update."""
+        if isinstance(update, SecondOrder) and self.states is None:
+            raise self._error(
+                "has no states to count in: a second-order update subtracts modulo their number",
+                "declare them, @mg.rule(states=...); with floats, write the rule with two fields, u and the u before",
+            )
+        return _Body(
+            self.function, self.__name__, self.fields, self.__kwdefaults__, self._required, self.neighbourhood,
+            self.states, update,
+        )  # fmt: skip
 
     def __call__(self, *readers: CellReader, **scalars: Node) -> None:
         count = len(self.fields)
@@ -225,11 +274,32 @@ class _Body:
                 f"use a grid of {self.neighbourhood.ndim} dimensions, or mg.moore(r), which fits any",
             )
         around = self.neighbourhood.around(ndim)
-        context = Context(self.__name__, old, around, str(self.neighbourhood), self.states)
+        in_place = isinstance(self.update, Coloured)
+        context = Context(
+            self.__name__, old, around, str(self.neighbourhood), self.states, self.neighbourhood.weights, in_place
+        )
         cell: Any = context.here(readers[0]) if count == 1 else Cell(context)
         result = self.function(cell, Near(context), **scalars)
-        for (name, value), reader in zip(self._values(result), readers[count:]):
-            reader[(0,) * ndim] = self._state(name, value)
+        states = [
+            checked_state(value, repr(name), self.states, count, self._error) for name, value in self._values(result)
+        ]
+        here = (0,) * ndim
+        for state, reader, target in zip(states, readers, readers[-count:]):
+            target[here] = self._updated(state, reader[here], target[here])
+
+    def _updated(self, state: Node, old: Node, before: Node) -> Node:
+        """What becomes of a cell whose next state would be `state` in a synchronous step."""
+        match self.update:
+            case Asynchronous(probability):
+                awake = chance(probability, UPDATE_DRAW)
+                return state if awake is True else where(awake, state, old)
+            case SecondOrder():
+                number = cast(state, "u1")
+                if self.states == 2:
+                    return number ^ before
+                total = cast(number, "i2") + (self.states or 0) - cast(before, "i2")
+                return cast(total % (self.states or 1), "u1")
+        return state
 
     def _values(self, result: object) -> list[tuple[str, object]]:
         """The next value of each field, in the order of the fields."""
@@ -246,58 +316,5 @@ class _Body:
             )
         return [(name, result[name]) for name in self.fields]
 
-    def _state(self, name: str, value: object) -> Node:
-        """The value to store: checked against the states where that can be told."""
-        if value is None:
-            raise self._error(f"returns nothing for {name!r}", "end it with `return` and the next value")
-        try:
-            node = as_node(value)
-        except KernelError as error:
-            raise KernelError(error.message, where=_place(self.function), remedy=error.remedy) from error
-        if self.states is None:
-            return node
-        if self.states == 2:
-            return self._true_or_false(node)
-        if is_float(node.dtype):
-            raise self._error(f"returns {node.dtype}; its states are whole numbers", 'write mg.cast(value, "u1")')
-        trace = current_trace("a rule")
-        low, high = states_of(node, self.states, range(len(self.fields)), trace.locals)
-        if low < 0 or high >= self.states:
-            raise self._out_of_range(low if low < 0 else high)
-        return node
-
-    def _true_or_false(self, node: Node) -> Node:
-        """The result in a rule of two states: 1 where it is not zero, but no other number written out."""
-        values = written(node)
-        if values is None:
-            return cast(node, "bool")
-        if wrong := [value for value in values if value not in (0, 1)]:
-            raise self._out_of_range(wrong[0])
-        return node
-
-    def _out_of_range(self, value: int) -> KernelError:
-        last = (self.states or STATES_OF_A_BYTE) - 1
-        declared = f"declare them: @mg.rule(states={value + 1}); or " if last < value < STATES_OF_A_BYTE - 1 else ""
-        return self._error(
-            f"can return {value}; its states are 0 .. {last}"
-            if 0 <= value < STATES_OF_A_BYTE - 1
-            else f"is not seen to return states 0 .. {last} only",
-            f"{declared}keep the result among the states: value % {last + 1}, mg.min(value, {last}) or mg.where",
-        )
-
     def _error(self, message: str, remedy: str) -> KernelError:
         return KernelError(f"rule {self.__name__!r} {message}", where=_place(self.function), remedy=remedy)
-
-
-def written(node: Node) -> frozenset[int] | None:
-    """The values of a node of a rule of two states that only chooses among cells and numbers; None for others."""
-    match node.op:
-        case "const" if not is_float(node.dtype):
-            return frozenset([int(node.data)])
-        case "select":
-            branches = [written(arg) for arg in node.args[1:]]
-            return None if None in branches else frozenset().union(*(b for b in branches if b is not None))
-        case "cast" if is_integer(node.dtype) and not is_float(node.args[0].dtype):
-            return written(node.args[0])
-        case _:
-            return frozenset([0, 1]) if node.dtype == "bool" or (node.op == "read" and node.dtype == "u1") else None

@@ -14,7 +14,10 @@ from minga.lang.types import DType
 
 @dataclass(slots=True)
 class Trace:
-    """The recording of one kernel while its function runs."""
+    """The recording of one kernel while its function runs.
+
+    place  the index (u4, one an axis) that random numbers are drawn for, where it is not that of the cell
+    """
 
     ndim: int
     axis_names: tuple[str, ...]
@@ -26,6 +29,7 @@ class Trace:
     locals: list[Node] = field(default_factory=list)
     coordinates: dict[str, int] = field(default_factory=dict)
     draws: dict[object, object] = field(default_factory=dict)
+    place: list[Node] = field(default_factory=list)
 
     def scalar(self, name: str, dtype: DType, *, weak: bool = False) -> Node:
         """A scalar parameter's value; names with @ come from the engine."""

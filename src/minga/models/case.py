@@ -20,7 +20,7 @@ __all__ = ["MODELS", "PythonCase", "example", "examples", "load_model", "python_
 MODELS: Final = ("automaton",)
 """Models of minga's own; each is a package of that name here, with a function `load`."""
 
-TABLES: Final = ("run", "output")
+TABLES: Final = ("run", "stop", "output")
 """Tables of a case that a Python file may give defaults for, as dicts of these names."""
 
 
@@ -51,7 +51,7 @@ class PythonCase:
 
     It has a function `model` that returns a Model: its parameter `shape` is the case's grid.shape, `boundary` its
     grid.boundary, and its other parameters are the table [parameters], all with defaults. A file without anything to
-    choose may have the Model itself instead. Dicts `run` and `output` in it are defaults of these tables.
+    choose may have the Model itself instead. Dicts `run`, `stop` and `output` in it are defaults of these tables.
     """
 
     path: Path

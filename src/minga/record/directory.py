@@ -6,7 +6,13 @@
 ``fields.zarr``     the output fields, Zarr version 3; ``xarray.open_zarr`` opens it
 ``result.json``     what ``--json`` prints
 ``ledger.json``     where each rank's time went
+``trace.json.gz``   when each rank did what, where that was asked for: :mod:`minga.record.trace`
+``series.json``     the observables over time
+``progress.json``   how far the run is, or how it ended; renewed once a second
 ``pictures/``       the output fields as PNG
+``report.html``     all of it for people, in one file
+``watching``        while a live page is open: the field it shows; touched by the page's server
+``preview.npz``     while a live page is open: that field, made smaller
 ==================  =========================================================================
 """
 
@@ -63,9 +69,39 @@ class RunDirectory:
         return self.path / "result.json"
 
     @property
+    def trace(self) -> Path:
+        """When each rank did what: see :mod:`minga.record.trace`."""
+        return self.path / "trace.json.gz"
+
+    @property
+    def series(self) -> Path:
+        """The observables over time."""
+        return self.path / "series.json"
+
+    @property
+    def progress(self) -> Path:
+        """How far the run is: see :mod:`minga.record.progress`."""
+        return self.path / "progress.json"
+
+    @property
     def pictures(self) -> Path:
         """Folder of the PNG files."""
         return self.path / "pictures"
+
+    @property
+    def report(self) -> Path:
+        """The report for people."""
+        return self.path / "report.html"
+
+    @property
+    def watching(self) -> Path:
+        """Its age tells whether somebody watches the run, its text which field: see :mod:`minga.record.preview`."""
+        return self.path / "watching"
+
+    @property
+    def preview(self) -> Path:
+        """The field that is watched, made smaller."""
+        return self.path / "preview.npz"
 
     @classmethod
     def create(cls, out: Path | None, name: str, replace: bool = False, parent: Path = Path("runs")) -> RunDirectory:
@@ -105,6 +141,11 @@ class RunDirectory:
             raise CaseError(f"{path} is no run directory: it has no fields.zarr", remedy="name a directory under runs/")
         return run
 
+    @classmethod
+    def open_early(cls, path: Path) -> RunDirectory:
+        """A run that may still be starting, so that it has no fields yet; CaseError where ``path`` is none."""
+        return cls(path) if (path / "case.toml").is_file() else cls.open(path)
+
     def discard(self) -> None:
         """Remove a run that never began, and the directories made for it as far as nothing else is in them."""
         shutil.rmtree(self.path, ignore_errors=True)
@@ -126,15 +167,19 @@ def _make_empty(path: Path, replace: bool) -> None:
     path.mkdir(parents=True, exist_ok=True)
 
 
-def write_whole(path: Path, text: str | dict[str, Any]) -> None:
-    """Write a file (a dict as JSON) under a temporary name and rename it, so that no reader ever sees half of it."""
-    content = text if isinstance(text, str) else json.dumps(text, indent=2, allow_nan=False) + "\n"
+def write_whole(path: Path, content: str | bytes | dict[str, Any], *, lasting: bool = True) -> None:
+    """Write a file (a dict as JSON) under a temporary name and rename it, so that no reader ever sees half of it.
+
+    Without ``lasting`` it is left to the system when the file reaches the disk: for what is renewed every second.
+    """
+    text = json.dumps(content, indent=2, allow_nan=False) + "\n" if isinstance(content, dict) else content
     temporary = path.with_name(f".{path.name}.partial")
     with disk_errors(path):
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        with temporary.open("wb") as stream:
+            stream.write(text.encode() if isinstance(text, str) else text)
+            if lasting:
+                stream.flush()
+                os.fsync(stream.fileno())
         temporary.replace(path)
 
 

@@ -131,10 +131,11 @@ class FrameReader:
         """Names of the stored fields."""
         return tuple(sorted(n for n, a in self.group.arrays() if n != TIME and a.metadata.dimension_names[0] == TIME))
 
-    def frame(self, field: str, index: int = -1) -> NDArray[Any]:
+    def frame(self, field: str, index: int = -1, at: tuple[int, ...] = ()) -> NDArray[Any]:
         """One frame of a field, without the time axis; negative indices count from the last.
 
-        Raises CaseError where there is no such field or frame.
+        ``at`` are indices along the first axes: only what lies there is read, and these axes are left out. Raises
+        CaseError where there is no such field or frame.
         """
         if field not in self.fields:
             raise CaseError(
@@ -149,8 +150,13 @@ class FrameReader:
                 + (f" (steps {self.steps[0]} to {self.steps[-1]})" if count else ""),
                 key="--frame",
             )
-        frame: NDArray[Any] = self.group[field][index % count]
+        frame: NDArray[Any] = self.group[field][(index % count, *at)]
         return frame
+
+    def dtype(self, field: str) -> np.dtype[Any]:
+        """Type of the values of a field."""
+        dtype: np.dtype[Any] = self.group[field].dtype
+        return dtype
 
     def attributes(self, field: str) -> dict[str, Any]:
         """CF attributes of a field."""

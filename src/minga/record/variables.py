@@ -61,7 +61,8 @@ def variable_of(field: Field) -> Variable:
             _coordinate(field, axis, low, high)
             for axis, low, high in zip(field.axes, bounds.lo, bounds.hi, strict=True)
         ),
-        attributes={"units": field.unit, "long_name": field.description or field.name},
+        attributes={"units": field.unit, "long_name": field.description or field.name}
+        | ({"flag_colors": " ".join(field.colours)} if field.colours else {}),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from minga.errors import LayoutError
+from minga.lang.colours import as_colours
 from minga.lang.expr import Arithmetic, Node
 from minga.lang.types import DType, as_dtype
 from minga.space.boundary import Boundary, BoundaryLike, as_boundary
@@ -29,6 +30,7 @@ class Field:
     axes      the grid's axes the field has; a field without all of them is held whole by every rank
     on        the box of the grid the field exists on
     boundary  conditions beyond the ends of the axes that are not periodic
+    colours   in which pictures draw whole numbers, the first for 0: ("#f7f5ef", "#1f3b57"); their choice if empty
     """
 
     name: str
@@ -41,6 +43,7 @@ class Field:
     boundary: Boundary
     unit: str
     description: str
+    colours: tuple[str, ...]
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Field:
         boundary: BoundaryLike = None,
         unit: str = "1",
         description: str = "",
+        colours: Sequence[str] = (),
     ) -> None:
         put = object.__setattr__
         faces = set(map(grid.axis, _names(centre)))
@@ -71,6 +75,11 @@ class Field:
         put(self, "boundary", as_boundary(boundary, grid, name))
         put(self, "unit", unit)
         put(self, "description", description)
+        try:
+            put(self, "colours", as_colours(colours))
+        except ValueError as error:
+            remedy = 'give one for each value: colours=["#f7f5ef", "#1f3b57"]'
+            raise LayoutError(f"field {name!r}: colours: {error}", remedy=remedy) from error
         if slots < 1:
             raise LayoutError(f"field {name!r} has {slots} slots", remedy="a field has one slot or more")
         if not self.axes:

@@ -11,18 +11,21 @@ from minga.space.box import Box, Point
 
 @dataclass(frozen=True, slots=True, init=False)
 class Region:
-    """Cells of a box: all of them, every n-th along each axis, those of one colour, or single points.
+    """Cells of a box: all of them, every n-th along each axis, those of one colour, single points, or active tiles.
 
     box      where to choose from; None for all points of the stored field
     stride   take cells whose distance from the box's low end is a multiple of it, one number or one an axis
     colour   0 or 1: cells whose indices sum to an even or odd number
     points   single cells by index, such as sources and receivers; each is done once
+    active   True, or the shape of tiles: leave out tiles in which nothing can change, as what decides on their cells is
+             what it was two steps before. Results are those of all cells; see docs/programs.md for what it takes
     """
 
     box: Box | None
     stride: Point | None
     colour: int | None
     points: tuple[Point, ...] | None
+    active: Point | None
 
     def __init__(
         self,
@@ -31,6 +34,7 @@ class Region:
         stride: int | Sequence[int] | None = None,
         colour: int | None = None,
         points: Sequence[Sequence[int]] | None = None,
+        active: bool | int | Sequence[int] = False,
     ) -> None:
         chosen = [
             name for name, value in (("stride", stride), ("colour", colour), ("points", points)) if value is not None
@@ -45,11 +49,19 @@ class Region:
             None if stride is None else (stride,) if isinstance(stride, int) else tuple(map(int, stride)),
         )
         put(self, "colour", colour)
+        shape = () if active is True else (active,) if isinstance(active, int) else tuple(map(int, active))
+        put(self, "active", None if active is False else shape)
         put(self, "points", None if points is None else tuple(sorted({tuple(map(int, p)) for p in points})))
         if self.stride is not None and min(self.stride) < 1:
             raise LayoutError(f"a region with stride {stride}", remedy="use 1 or more along each axis")
         if colour not in (None, 0, 1):
             raise LayoutError(f"a region of colour {colour}", remedy="colours are 0 (even) and 1 (odd)")
+        if self.active and min(self.active) < 1:
+            raise LayoutError(f"a region of active tiles {active}", remedy="give tiles 1 cell or more along each axis")
+        if self.active is not None and (box is not None or chosen):
+            raise LayoutError(
+                "a region of active tiles with a box or chosen cells", remedy="active tiles are those of all cells"
+            )
         if points is not None and not points:
             raise LayoutError("a region of no points", remedy="name one point or more, or leave the operation out")
 
@@ -77,7 +89,20 @@ class Region:
                 raise LayoutError(
                     f"a stride of {len(stride)} numbers on {space.ndim} axes", remedy="give one for each axis"
                 )
-        return Region(box, stride=stride, colour=self.colour)
+        whole = Region(box, stride=stride, colour=self.colour)
+        if self.active is not None:
+            object.__setattr__(whole, "active", self._tile(space))
+        return whole
+
+    def _tile(self, space: Box) -> Point:
+        """The shape of active tiles; () where it is left to who applies the kernel."""
+        active = self.active or ()
+        shape = active * space.ndim if len(active) == 1 else active
+        if shape and len(shape) != space.ndim:
+            raise LayoutError(
+                f"active tiles of {len(shape)} lengths on {space.ndim} axes", remedy="give one for each axis"
+            )
+        return shape
 
 
 WHOLE = Region()

@@ -16,18 +16,17 @@ from numpy.typing import NDArray
 from minga.record.directory import disk_errors
 from minga.record.store import FrameReader
 from minga.record.variables import Coordinate
+from minga.view.colours import ColourScale, colour_scale, limits_of
+from minga.view.raster import ends, pixels_of
 
-__all__ = ["chosen_frames", "draw", "draw_run", "plane"]
+__all__ = ["chosen_frames", "draw", "draw_frame", "draw_run", "plane"]
 
 _DPI = 100
 _LONGEST_CELLS, _LONGEST_FIELD, _SHORTEST = 1100, 720, 40
 """Pixels of the longer side of a picture (single cells want more), and of the shorter one at least."""
 _LEFT, _RIGHT, _BELOW, _ABOVE, _BAR = 75, 120, 50, 35, 500
-_MOST_STRETCHED = 4.0
-_MOST_ROWS, _MOST_TICKS = 4096, 9
-"""Frames in a space-time diagram, and labels along it."""
-_FEW_STATES = 16
-_STATE_COLOURS = ("#f7f5ef", "#3b7a4b", "#c8381e", "#1f3b57", "#e0a526", "#6a4c93")
+_MOST_ROWS, _MOST_TICKS, _MOST_LABELS, _MOST_COMPARED = 4096, 9, 24, 16
+"""Frames in a space-time diagram, labels along it, states that are numbered beside a picture, frames of one scale."""
 
 Values = NDArray[Any]
 
@@ -48,20 +47,44 @@ def draw_run(store: Path, folder: Path, most: int = 16) -> list[Path]:
         return []
     with disk_errors(folder):
         folder.mkdir(exist_ok=True)
-    width = len(str(reader.steps[-1]))
     drawn = []
     for field in reader.fields:
-        coordinates, attributes = reader.coordinates(field), reader.attributes(field)
-        if len(coordinates) == 1 and reader.frame(field).dtype.kind in "bui":
+        if _has_history(reader, field):
             drawn.append(_draw_history(reader, field, folder))
             continue
-        limits = _limits([reader.frame(field, index) for index in frames])
-        for index in frames:
-            step = reader.steps[index]
-            path = folder / f"{field}-{step:0{width}d}.png"
-            draw(path, reader.frame(field, index), field, coordinates, attributes, title=f"step {step}", limits=limits)
-            drawn.append(path)
+        limits = limits_of(reader.frame(field, index) for index in frames)
+        drawn += [_draw_step(reader, field, index, folder, limits) for index in frames]
     return drawn
+
+
+def draw_frame(reader: FrameReader, field: str, index: int, folder: Path) -> Path:
+    """The picture of one frame in ``folder``: the one that `draw_run` drew, or a new one."""
+    if _has_history(reader, field):
+        path = folder / f"{field}.png"
+        return path if path.exists() else _draw_history(reader, field, folder)
+    path = _path(reader, field, index, folder)
+    if path.exists():
+        return path
+    compared = {*chosen_frames(len(reader.steps), _MOST_COMPARED), index}
+    limits = limits_of(reader.frame(field, one) for one in compared)
+    return _draw_step(reader, field, index, folder, limits)
+
+
+def _draw_step(reader: FrameReader, field: str, index: int, folder: Path, limits: tuple[float, float]) -> Path:
+    path = _path(reader, field, index, folder)
+    attributes, coordinates = reader.attributes(field), reader.coordinates(field)
+    title = f"step {reader.steps[index]}"
+    draw(path, reader.frame(field, index), field, coordinates, attributes, title=title, limits=limits)
+    return path
+
+
+def _path(reader: FrameReader, field: str, index: int, folder: Path) -> Path:
+    return folder / f"{field}-{reader.steps[index]:0{len(str(reader.steps[-1]))}d}.png"
+
+
+def _has_history(reader: FrameReader, field: str) -> bool:
+    """Whether the frames are drawn as the rows of one picture."""
+    return len(reader.coordinates(field)) == 1 and reader.dtype(field).kind in "bui"
 
 
 def draw(
@@ -78,14 +101,14 @@ def draw(
     ``limits`` are the ends of the colour scale; by default those of the values.
     """
     image, axes, where = plane(values, coordinates)
-    ends = limits or _limits([values])
+    scale = colour_scale(limits or limits_of([values]), values.dtype, attributes)
     label = name if attributes.get("units", "1") == "1" else f"{name} ({attributes['units']})"
     title = ", ".join(part for part in (title, *where) if part)
     if image.ndim == 1 and image.dtype.kind in "bui":
-        figure = _image(image[np.newaxis], [Coordinate("", np.zeros(1), {}), *axes], label, title, ends, square=True)
+        figure = _image(image[np.newaxis], [Coordinate("", np.zeros(1), {}), *axes], label, title, scale, square=True)
         figure.axes[0].set_yticks([])
     else:
-        figure = (_line if image.ndim == 1 else _image)(image, axes, label, title, ends)
+        figure = (_line if image.ndim == 1 else _image)(image, axes, label, title, scale)
     with disk_errors(path):
         _save(figure, path)
 
@@ -104,7 +127,8 @@ def _draw_history(reader: FrameReader, field: str, folder: Path) -> Path:
     cells = np.stack([reader.frame(field, index) for index in rows])
     axes = [Coordinate("step", np.arange(len(rows), dtype=np.float64), {}), *reader.coordinates(field)]
     with disk_errors(path):
-        figure = _image(cells, axes, field, "", _limits([cells]), square=True)
+        scale = colour_scale(limits_of([cells]), cells.dtype, reader.attributes(field))
+        figure = _image(cells, axes, field, "", scale, square=True)
         plot = figure.axes[0]
         shown = sorted({round(place) for place in np.linspace(0, len(rows) - 1, min(len(rows), _MOST_TICKS))})
         plot.set_yticks(shown, [str(steps[row]) for row in shown])
@@ -123,21 +147,12 @@ def plane(values: Values, coordinates: Sequence[Coordinate]) -> tuple[Values, li
     return values, axes, where
 
 
-def _limits(frames: Sequence[Values]) -> tuple[float, float]:
-    """Ends of a colour scale that holds all finite values of all frames."""
-    finite = [f if f.dtype.kind != "f" else f[np.isfinite(f)] for f in frames]
-    finite = [f for f in finite if f.size]
-    if not finite:
-        return 0.0, 1.0
-    return float(min(f.min() for f in finite)), float(max(f.max() for f in finite))
-
-
 def _image(
     image: Values,
     axes: list[Coordinate],
     label: str,
     title: str,
-    limits: tuple[float, float],
+    scale: ColourScale,
     square: bool = False,
 ) -> Any:
     """A picture of two axes, in which a cell is a whole number of pixels where there is room.
@@ -147,11 +162,10 @@ def _image(
     Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards.
     """
     discrete = image.dtype.kind in "bui"
-    wide, high = _pixels(image.shape, [] if square else axes, _LONGEST_CELLS if discrete else _LONGEST_FIELD)
+    longest = _LONGEST_CELLS if discrete else _LONGEST_FIELD
+    wide, high = (max(_SHORTEST, side) for side in pixels_of(image.shape, [] if square else axes, (longest, longest)))
     figure, plot, bar = _frame(wide, high)
-    states = int(limits[1] - limits[0]) + 1
-    few = discrete and states <= _FEW_STATES
-    (left, right), (first, last) = _ends(axes[1]), _ends(axes[0])
+    (left, right), (first, last) = ends(axes[1]), ends(axes[0])
     shown = plot.imshow(
         image.astype(np.int64) if discrete else image,
         aspect="auto",
@@ -159,10 +173,11 @@ def _image(
         interpolation_stage="rgba",
         origin="upper" if discrete else "lower",
         extent=(left, right, last, first) if discrete else (left, right, first, last),
-        **(_few_states(states, limits[0]) if few else {"vmin": limits[0], "vmax": limits[1], "cmap": "viridis"}),
+        **_colours(scale),
     )
-    if states > 1 or not discrete:
-        figure.colorbar(shown, cax=bar, label=label, ticks=np.arange(states) + limits[0] if few else None)
+    if image.min() < image.max() or scale.high > scale.low + 1 or not discrete:
+        states = np.arange(len(scale.palette)) + scale.low if scale.states else ()
+        figure.colorbar(shown, cax=bar, label=label, ticks=states if 0 < len(states) <= _MOST_LABELS else None)
     else:
         bar.remove()
     plot.set(xlabel=_axis_label(axes[1]), ylabel=_axis_label(axes[0]), title=f"{label}, {title}" if title else label)
@@ -182,7 +197,7 @@ def _frame(wide: int, high: int) -> tuple[Any, Any, Any]:
     return figure, plot, bar
 
 
-def _line(values: Values, axes: list[Coordinate], label: str, title: str, limits: tuple[float, float]) -> Any:
+def _line(values: Values, axes: list[Coordinate], label: str, title: str, scale: ColourScale) -> Any:
     """A graph over one axis."""
     from matplotlib.figure import Figure
 
@@ -190,47 +205,23 @@ def _line(values: Values, axes: list[Coordinate], label: str, title: str, limits
     plot = figure.add_subplot()
     discrete = values.dtype.kind in "bui"
     plot.plot(axes[0].values, values, drawstyle="steps-mid" if discrete else "default")
-    margin = 0.05 * (limits[1] - limits[0]) or 0.5
-    plot.set_ylim(limits[0] - margin, limits[1] + margin)
+    margin = 0.05 * (scale.high - scale.low) or 0.5
+    plot.set_ylim(scale.low - margin, scale.high + margin)
     plot.set(xlabel=_axis_label(axes[0]), ylabel=label, title=title)
     return figure
 
 
-def _few_states(states: int, lowest: float) -> dict[str, Any]:
-    """One colour a state: light for the lowest, so that sparse patterns look as they do in books, others well apart."""
-    from matplotlib import colormaps
+def _colours(scale: ColourScale) -> dict[str, Any]:
+    """A scale in the terms of matplotlib."""
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    colours: list[Any] = ["#f7f5ef", "#1f3b57"]
-    if 2 < states <= len(_STATE_COLOURS):
-        colours = list(_STATE_COLOURS[:states])
-    elif states > 2:
-        colours = [colours[0], *map(tuple, colormaps["turbo"](np.linspace(0.08, 0.92, states - 1)))]
-    edges = np.arange(max(states, 2) + 1) + lowest - 0.5
-    return {"cmap": ListedColormap(colours), "norm": BoundaryNorm(edges, max(states, 2))}
-
-
-def _pixels(shape: tuple[int, ...], axes: list[Coordinate], longest: int) -> tuple[int, int]:
-    """Width and height of a picture: its longer side near ``longest``, its proportions those of the coordinates.
-
-    Without axes, a cell is as high as it is wide.
-    """
-    ratio = 1.0
-    if axes:
-        (left, right), (first, last) = _ends(axes[1]), _ends(axes[0])
-        ratio = ((last - first) / shape[0]) / ((right - left) / shape[1]) if right > left and last > first else 1.0
-    ratio = min(max(ratio, 1 / _MOST_STRETCHED), _MOST_STRETCHED)  # height of a cell over its width
-    rows, columns = shape[0] * max(ratio, 1.0), shape[1] * max(1 / ratio, 1.0)
-    scale = longest / max(rows, columns)
-    scale = float(int(scale)) if scale >= 1 else scale
-    return max(_SHORTEST, round(columns * scale)), max(_SHORTEST, round(rows * scale))
-
-
-def _ends(axis: Coordinate) -> tuple[float, float]:
-    """The outer edges of the first and last point along an axis, for evenly drawn cells."""
-    values = axis.values
-    half = 0.5 * (values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else 0.5
-    return float(values[0] - half), float(values[-1] + half)
+    if not scale.states:
+        return {"vmin": scale.low, "vmax": scale.high, "cmap": "viridis"}
+    count = len(scale.palette)
+    return {
+        "cmap": ListedColormap(scale.hexadecimal),
+        "norm": BoundaryNorm(np.arange(count + 1) + scale.low - 0.5, count),
+    }
 
 
 def _axis_label(axis: Coordinate) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from minga.engine.model import Model
 from minga.errors import CaseError
+from minga.models.automaton.bounds import Bounds, parse_bounds, split_bounds
 from minga.models.automaton.initial import pattern_of
 from minga.models.automaton.model import automaton
+from minga.models.automaton.patterns import Pattern
 from minga.models.automaton.rules import FORMS, KEY
 from minga.models.schema import validate
 from minga.models.settings import GridSettings
@@ -24,35 +26,73 @@ class AutomatonSettings(BaseModel):
 
     rule        "B3/S23" and the like, "W30", or "file.py:name"; None: the rule that the pattern file of `init` names
     init        where the cells start, see `minga.models.automaton.initial`
+    before      of a second-order update: the cells one step before, in the same forms; None: those of `init`
+    update      "synchronous", {asynchronous = 0.5}, "coloured", {coloured = "random"}, "second-order"; None: the rule's
     parameters  values of the rule's keyword parameters
+    observe     what is reported, see `minga.models.automaton.observers`
     seed        of mg.random() in the rule, and of soups that have none of their own
+    storage     how cells are stored: "bytes", "bits" (64 cells a word), or "auto": bits where they are faster
+    skip_quiet  leave out tiles in which nothing can change: true, false, or "auto", on large grids
+    colours     in which pictures draw the states, "#rrggbb" each; empty: those of the rule
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     rule: str | None = None
     init: Annotated[Any, Field(description='give a pattern, init = "pattern.rle", or a soup, init = {soup = 0.3}')]
+    before: Any = None
+    update: Any = None
+    observe: Any = None
     parameters: dict[str, bool | int | float] = Field(default_factory=dict)
     seed: Annotated[int, Field(ge=0, lt=2**64)] = 0
+    storage: Literal["auto", "bytes", "bits"] = "auto"
+    skip_quiet: bool | Literal["auto"] = "auto"
+    colours: list[str] = Field(default_factory=list)
 
 
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
     """The model that the table [automaton] of a case describes."""
     settings = validate(AutomatonSettings, section, "automaton")
-    if grid.shape is None:
+    pattern = pattern_of(settings.init, directory)
+    rule, bounds = _rule(settings, pattern, grid)
+    shape = grid.shape or (bounds.shape if bounds else None)
+    if shape is None:
         raise CaseError("an automaton needs the number of cells along each axis", key="grid.shape", remedy="[512, 512]")
-    rule: str | None = settings.rule
-    if rule is None:
-        pattern = pattern_of(settings.init, directory)
-        if pattern is None or pattern.rule is None:
-            raise CaseError("no rule, and the initial cells name none", key=KEY, remedy=FORMS)
-        rule = pattern.rule
+    ends = bounds.boundary if bounds and bounds.shape == shape else "periodic"
     return automaton(
         rule,
-        grid.shape,
-        init=settings.init,
-        boundary="periodic" if grid.boundary is None else grid.boundary,
+        shape,
+        init=_placed(settings.init, pattern, bounds) if grid.shape is None else settings.init,
+        before=settings.before,
+        update=settings.update,
+        observe=settings.observe,
+        boundary=ends if grid.boundary is None else grid.boundary,
         parameters=settings.parameters,
         seed=settings.seed,
         directory=directory,
+        storage=settings.storage,
+        skip_quiet=settings.skip_quiet,
+        colours=settings.colours,
     )
+
+
+def _rule(settings: AutomatonSettings, pattern: Pattern | None, grid: GridSettings) -> tuple[str, Bounds | None]:
+    """The rule, of the case or else of its pattern, and the bounded grid that follows it, where the case lacks one."""
+    rule, suffix = (None, None) if settings.rule is None else split_bounds(settings.rule)
+    key = KEY if suffix else "automaton.init"
+    if pattern is not None:
+        rule, suffix = rule or pattern.rule, suffix or pattern.bounds
+    if rule is None:
+        raise CaseError("no rule, and the initial cells name none", key=KEY, remedy=FORMS)
+    wanted = suffix is not None and (grid.shape is None or grid.boundary is None)
+    return rule, parse_bounds(suffix, key) if wanted and suffix else None
+
+
+def _placed(init: object, pattern: Pattern | None, bounds: Bounds | None) -> object:
+    """`init` with the place of its pattern in a bounded grid, where the file says it and the case does not."""
+    if pattern is None or pattern.position is None or bounds is None:
+        return init
+    place = list(bounds.index(pattern.position))
+    if isinstance(init, str):
+        return {"pattern": init, "at": place}
+    return {"at": place, **init} if isinstance(init, Mapping) else init

@@ -2,7 +2,7 @@
 
 What a case may write for `automaton.init` (paths: beside the case, or a file that ships with minga):
 
-    "patterns/glider.rle"                       a pattern (.rle, .cells or .npy), centred
+    "patterns/glider.rle"                       a pattern (.rle, .cells, .lif, .npy or .png), centred
     {pattern = "glider.rle", at = [2, 3]}       the same, its first cell at this row and column
     [[0, 1, 0], [0, 0, 1], [1, 1, 1]]           a pattern written out
     {soup = 0.375, seed = 1}                    cells of state 1 with this probability; [0.3, 0.1]: of states 1 and 2
@@ -24,10 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError, Where, suggest
+from minga.lang.block import BlockRule
+from minga.lang.near import STATES_OF_A_BYTE
 from minga.lang.random import uniform
 from minga.lang.rule import Rule
 from minga.lang.types import DType, integer_range, is_float
 from minga.models.automaton.patterns import Pattern, read_pattern
+from minga.models.automaton.picture import read_picture
 from minga.models.files import locate
 from minga.models.python_file import run_file
 from minga.space.box import Box
@@ -39,7 +42,8 @@ FORMS: Final = (
     'write a file ("glider.rle", "cells.npy", "file.py:name"), rows of states, {soup = 0.3, seed = 1}, '
     '{pattern = "glider.rle", at = [0, 0]}, {fill = 1.0}, or one of these for each field'
 )
-PATTERN_FILES: Final = (".rle", ".cells", ".npy")
+TEXT_FILES: Final = (".rle", ".cells", ".lif", ".life")
+PATTERN_FILES: Final = (*TEXT_FILES, ".npy", ".png")
 SOUP_STREAM: Final = 0x50075007
 
 Array = NDArray[Any]
@@ -72,7 +76,7 @@ class Start:
 
 
 def initial_values(
-    init: object, rule: Rule, shape: tuple[int, ...], directory: Path = Path(), seed: int = 0
+    init: object, rule: Rule | BlockRule, shape: tuple[int, ...], directory: Path = Path(), seed: int = 0
 ) -> dict[str, Initial]:
     """For each field of the rule the function that gives its first values on a box of the grid."""
     start = Start(shape, rule.states, directory, seed)
@@ -97,7 +101,7 @@ def initial_values(
     return {name: _one(init, 0, dtype, start)}
 
 
-def _names_fields(init: Mapping[Any, Any], rule: Rule) -> bool:
+def _names_fields(init: Mapping[Any, Any], rule: Rule | BlockRule) -> bool:
     """Whether a mapping starts each field by name; an error where some are missing or unknown."""
     if set(init) == set(rule.fields):
         return True
@@ -185,7 +189,7 @@ def soup(
 def pattern_of(init: object, directory: Path) -> Pattern | None:
     """The pattern file that `init` names, where it is one that can name a rule."""
     name = init.get("pattern") if isinstance(init, Mapping) else init
-    is_pattern = isinstance(name, str) and Path(name).suffix in (".rle", ".cells")
+    is_pattern = isinstance(name, str) and Path(name).suffix in TEXT_FILES
     return read_pattern(locate(str(name), directory), KEY) if is_pattern else None
 
 
@@ -201,8 +205,11 @@ def _read(name: str, dtype: DType, start: Start) -> Array:
             suggestion=suggest(name, beside[:1000]),
             remedy="paths are relative to the case file's directory",
         )
-    if path.suffix != ".npy":
+    if path.suffix in TEXT_FILES:
         return _rows(read_pattern(path, KEY).cells, dtype, start, name)
+    if path.suffix == ".png":
+        states = None if is_float(dtype) else start.states or STATES_OF_A_BYTE
+        return _rows(read_picture(path, states, KEY), dtype, start, name)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
@@ -282,7 +289,7 @@ def _function(init: str, directory: Path) -> Callable[..., object] | None:
     return found
 
 
-def _from_function(function: Callable[..., object], rule: Rule, start: Start) -> dict[str, Initial]:
+def _from_function(function: Callable[..., object], rule: Rule | BlockRule, start: Start) -> dict[str, Initial]:
     """Each field from function(shape, *indices): indices are integer arrays, one an axis, that broadcast to the box.
 
     A few cells are asked for at once, so that a function that cannot work is found before anything starts.
@@ -347,7 +354,7 @@ def _called(function: Callable[..., object], shape: tuple[int, ...], indices: Se
         ) from error
 
 
-def _of_field(result: object, name: str, rule: Rule) -> object:
+def _of_field(result: object, name: str, rule: Rule | BlockRule) -> object:
     """The values of one field among what the function returned."""
     if not isinstance(result, Mapping) and len(rule.fields) == 1:
         return result

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from minga.engine.model import Model
-from minga.engine.program import Program
 from minga.errors import CaseError, suggest
+from minga.lang.block import BlockRule
+from minga.lang.colours import as_colours
+from minga.lang.neighbourhood import moore
 from minga.lang.rule import Rule
 from minga.lang.types import integer_range, is_float
-from minga.models.automaton.initial import initial_values
-from minga.models.automaton.observe import observe
+from minga.lang.updates import SecondOrder, Update
+from minga.models.automaton.avalanche import watch_avalanches
+from minga.models.automaton.bits import Bits, stored_as_bits
+from minga.models.automaton.bits_observe import observe_bits
+from minga.models.automaton.initial import Initial, initial_values
+from minga.models.automaton.observe import chosen_names, observe_states
+from minga.models.automaton.observe import observe as record_observation
+from minga.models.automaton.observers import Observers, parse_observers
+from minga.models.automaton.quiet import leave_out_quiet
 from minga.models.automaton.rules import find_rule
+from minga.models.automaton.step import record_step, recurrence, with_update
 from minga.models.boundary import Boundaries, parse_boundary
-from minga.space.field import STEP, Field
+from minga.space.boundary import SIDES, trace_fill
+from minga.space.field import Field
+from minga.space.grid import Grid
 
 __all__ = ["automaton"]
 
@@ -23,60 +36,167 @@ Number = bool | int | float
 
 
 def automaton(
-    rule: Rule | str,
+    rule: Rule | BlockRule | str,
     shape: Sequence[int],
     *,
     init: object,
+    before: object = None,
+    update: Update | str | Mapping[str, object] | None = None,
     boundary: object = "periodic",
     parameters: Mapping[str, Number] | None = None,
     seed: int = 0,
     directory: Path | str = ".",
+    storage: str = "auto",
+    observe: object = None,
+    skip_quiet: bool | str = "auto",
+    colours: Sequence[str] = (),
 ) -> Model:
     """A cellular automaton on a grid.
 
         model = mg.automaton("B3/S23", (512, 512), init={"soup": 0.375, "seed": 1})
 
-    rule        a Rule (made by @mg.rule), or what a case may write: "B3/S23", "W30", "file.py:name"
+    rule        a Rule or a BlockRule (made by @mg.rule, @mg.block_rule), or what a case may write: "B3/S23", "W30",
+                "file.py:name"
     shape       cells along each of one to four axes
     init        where the cells start: see `minga.models.automaton.initial`; arrays and functions are welcome, too
+    before      for a second-order update the cells one step before, in the same forms; by default those of `init`
+    update      which cells change in a step, where it is not the rule's own: mg.Asynchronous(0.5), "coloured", ...
     boundary    "periodic", "fixed" (at 0), "reflect", "zero-gradient", ["fixed", value], ...: see docs of cases
     parameters  values of the rule's keyword parameters that differ from their defaults
     seed        of mg.random() in the rule, and of soups without a seed
     directory   where relative paths start
+    storage     "bytes", "bits" (64 cells a word; not every rule can), or "auto": bits where they are faster. Results
+                are the same; mg.run and the command line show cells either way
+    observe     what is reported: names such as ["population", "entropy"], functions of a cell (and its neighbours) that
+                return reductions, or a mapping of names to such functions; see `minga.models.automaton.observers`
+    skip_quiet  leave out tiles of cells in which nothing can change: True, False, or "auto", on large grids where the
+                rule allows it. Results are the same
+    colours     in which pictures draw the states, "#rrggbb" each, where they are to be others than the rule's
 
     Raises CaseError, with the key a case has for what is wrong.
     """
     base = Path(directory)
-    chosen = find_rule(rule, len(shape), base) if isinstance(rule, str) else rule
+    observers = parse_observers(observe, base)
+    chosen = with_update(find_rule(rule, len(shape), base) if isinstance(rule, str) else rule, update)
+    chosen = _coloured(chosen, colours) if colours else chosen
     values = _parameters(chosen, parameters or {})
     ends = parse_boundary(boundary, len(shape))
     _check_ends(ends, chosen)
     grid = ends.grid(shape)
+    _check_mirrors(ends, chosen, grid)
+    bits = None
+    if before is None and _bits_will_do(observers, storage):
+        bits = stored_as_bits(chosen, grid, ends, values, storage)
+    if bits is not None:
+        return _of_bits(
+            bits, chosen, initial_values(init, chosen, tuple(shape), base, seed), values, seed, observers, skip_quiet
+        )
+    about = f"state of rule {chosen.name}"
     fields = {
-        name: Field(name, grid, dtype, slots=2, boundary=ends.conditions, description=f"state of rule {chosen.name}")
+        name: Field(name, grid, dtype, slots=2, boundary=ends.conditions, description=about, colours=chosen.colours)
         for name, dtype in chosen.fields.items()
     }
-    step = Program("step")
-    now, new = [f.now for f in fields.values()], [f.next for f in fields.values()]
-    step.apply(chosen.kernel, *now, *new, **dict[str, Any](values))
-    step.rotate(*fields.values())
-    step.let(STEP, STEP + 1)
-    program, observables = observe(chosen, fields)
+    step = record_step(chosen, fields, values)
+    avalanches, registers = (
+        ({}, {}) if observers.avalanche is None else watch_avalanches(step, tuple(fields.values()), observers.avalanche)
+    )
+    leave_out_quiet(step, skip_quiet)
+    program, observables = record_observation(chosen, fields, observers, values)
     return Model(
         name="automaton",
         grid=grid,
         fields=tuple(fields.values()),
         step=step,
-        initial=initial_values(init, chosen, tuple(shape), base, seed),
+        initial=_start(init, before, chosen, fields, tuple(shape), base, seed),
         output=tuple(fields),
         observe=program,
-        observables=observables,
+        observables=observables | avalanches,
+        registers=registers,
         parameters={"rule": chosen.name, **values},
         seed=seed,
+        recurrence=recurrence(chosen, step, tuple(fields.values())),
     )
 
 
-def _parameters(rule: Rule, given: Mapping[str, Number]) -> dict[str, Number]:
+def _of_bits(
+    bits: Bits,
+    rule: Rule | BlockRule,
+    initial: Mapping[str, Initial],
+    parameters: Mapping[str, Number],
+    seed: int,
+    observers: Observers,
+    skip_quiet: bool | str,
+) -> Model:
+    """The model of an automaton whose cells are stored as bits."""
+    packed = bits.packed
+    name = packed.cells.name
+    step = bits.step()
+    leave_out_quiet(step, skip_quiet)
+    states = rule.states or 2
+    names = chosen_names(observers, states, floats=False)
+    program, known = observe_bits(packed, states, names)
+    observables = observe_states(program, names, states, packed.cells, known)
+    return Model(
+        name="automaton",
+        grid=packed.cells.grid,
+        fields=bits.fields,
+        step=step,
+        initial=bits.initial(initial[name]),
+        output=(name,),
+        observe=program,
+        observables=observables,
+        parameters={"rule": rule.name, **parameters},
+        seed=seed,
+        packed={name: packed},
+        recurrence=recurrence(rule, step, packed.planes),
+    )
+
+
+def _bits_will_do(observers: Observers, storage: str) -> bool:
+    """Whether all that is observed can be told of cells that are stored as bits; CaseError where they must be."""
+    if storage == "bits" and not observers.only_names:
+        raise CaseError(
+            "cells stored as bits cannot be observed by functions, nor their avalanches",
+            key="automaton.observe",
+            remedy='leave these out, or write storage = "auto"',
+        )
+    return observers.only_names
+
+
+def _start(
+    init: object,
+    before: object,
+    rule: Rule | BlockRule,
+    fields: Mapping[str, Field],
+    shape: tuple[int, ...],
+    directory: Path,
+    seed: int,
+) -> dict[Any, Initial]:
+    """First values of the fields by name, and for a second-order update of the slots that hold the state before."""
+    initial = initial_values(init, rule, shape, directory, seed)
+    start: dict[Any, Initial] = {**initial}
+    if isinstance(rule, Rule) and isinstance(rule.update, SecondOrder):
+        earlier = initial if before is None else initial_values(before, rule, shape, directory, seed)
+        return start | {fields[name].previous: values for name, values in earlier.items()}
+    if before is not None:
+        raise CaseError(
+            f"rule {rule.name!r} does not look at the state before the first",
+            key="automaton.before",
+            remedy='leave it out, or use update = "second-order"',
+        )
+    return start
+
+
+def _coloured(rule: Rule | BlockRule, colours: Sequence[str]) -> Rule | BlockRule:
+    """The rule with other colours of its states."""
+    try:
+        return replace(rule, colours=as_colours(colours, rule.states))
+    except ValueError as error:
+        remedy = 'give one for each state, the first for state 0: ["#f7f5ef", "#1f3b57"]'
+        raise CaseError(str(error), key="automaton.colours", remedy=remedy) from error
+
+
+def _parameters(rule: Rule | BlockRule, given: Mapping[str, Number]) -> dict[str, Number]:
     """A value for each parameter of the rule, in the order of its function."""
     known = [*rule.parameters, *rule.required]
     for name in given:
@@ -101,7 +221,7 @@ def _like(value: Number, default: Number | None) -> Number:
     return float(value) if isinstance(default, float) and not isinstance(value, bool) else value
 
 
-def _check_ends(ends: Boundaries, rule: Rule) -> None:
+def _check_ends(ends: Boundaries, rule: Rule | BlockRule) -> None:
     for name, dtype in rule.fields.items():
         low, high = (0, rule.states - 1) if rule.states else (0, 0) if is_float(dtype) else integer_range(dtype)
         for value in ends.values:
@@ -109,4 +229,20 @@ def _check_ends(ends: Boundaries, rule: Rule) -> None:
                 raise CaseError(
                     f"cells beyond the end are fixed at {value}; the states of {name!r} are {low} .. {high}",
                     key="grid.boundary",
+                )
+
+
+def _check_mirrors(ends: Boundaries, rule: Rule | BlockRule, grid: Grid) -> None:
+    """CaseError where cells beyond an end are to mirror more cells than there are."""
+    around = (rule.neighbourhood if isinstance(rule, Rule) else moore(1)).around(grid.ndim)
+    field = Field("cell", grid, "u1", boundary=ends.conditions)
+    for axis, length in enumerate(grid.shape):
+        for side, sign in zip(SIDES, (-1, 1), strict=True):
+            layers = 0 if grid.periodic[axis] else max(sign * offset[axis] for offset in around)
+            fill = trace_fill(field, axis, side, layers) if layers > 0 else None
+            if fill is not None and fill.depth > length:
+                raise CaseError(
+                    f"the boundary of axis {axis} mirrors {fill.depth} cells, but there are only {length}",
+                    key="grid.shape",
+                    remedy='use more cells along the axis, a smaller neighbourhood, or the boundary "zero-gradient"',
                 )

@@ -1,4 +1,4 @@
-"""Pattern files: Golly's run-length encoding (RLE) and plain text (.cells), as small arrays of states.
+"""Pattern files: Golly's run-length encoding (RLE), plain text (.cells) and Life 1.06, as small arrays of states.
 
 Source of the format: golly.sourceforge.io/Help/formats.html, conwaylife.com/wiki/Run_Length_Encoded.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 
-__all__ = ["Pattern", "read_cells", "read_pattern", "read_rle", "write_rle"]
+__all__ = ["Pattern", "read_cells", "read_coordinates", "read_pattern", "read_rle", "write_rle"]
 
 States = NDArray[np.uint8]
 
@@ -26,6 +26,7 @@ _HEADER: Final = re.compile(
 )
 _POSITION: Final = re.compile(r"Pos\s*=\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})")
 _GENERATION: Final = re.compile(r"Gen\s*=\s*([0-9]{1,18})")
+_COORDINATES: Final = re.compile(r"([+-]?[0-9]{1,18})\s+([+-]?[0-9]{1,18})")
 _LINE: Final = 70
 _MOST_CELLS: Final = 1 << 31
 _SMALLER: Final = "use a smaller pattern"
@@ -58,12 +59,12 @@ class Pattern:
 
 
 def read_pattern(path: Path, key: str = "automaton.init") -> Pattern:
-    """The pattern in a file, by its ending: .rle or .cells. A CaseError names `key` and the place in the file."""
+    """The pattern in a file, by its ending: .rle, .cells, .lif, .life. A CaseError names `key` and the place in it."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise CaseError(f"cannot read the pattern {str(path)!r}: {error.strerror}", key=key) from error
-    read = read_cells if path.suffix == ".cells" else read_rle
+    read = {".cells": read_cells, ".lif": read_coordinates, ".life": read_coordinates}.get(path.suffix, read_rle)
     try:
         return read(text)
     except PatternError as error:
@@ -176,18 +177,26 @@ def _letter(state: int, many: bool) -> str:
 
 
 def write_rle(
-    cells: NDArray[np.integer], rule: str = "B3/S23", comments: tuple[str, ...] = (), generation: int = 0
+    cells: NDArray[np.integer],
+    rule: str | None = "B3/S23",
+    comments: tuple[str, ...] = (),
+    generation: int = 0,
+    position: tuple[int, int] | None = None,
 ) -> str:
-    """RLE text of a two-dimensional array of states 0 .. 255; `read_rle` gives the same cells back."""
+    """RLE text of a two-dimensional array of states 0 .. 255; `read_rle` gives the same cells back.
+
+    `rule` may name a bounded grid (B3/S23:T64,64) or be None, `position` is the row and column of the upper left cell.
+    """
     if cells.ndim != 2:
         raise ValueError(f"RLE is for two dimensions; the array has {cells.ndim}")
     if cells.size and not 0 <= int(cells.min()) <= int(cells.max()) <= 255:
         raise ValueError("RLE is for states 0 .. 255")
     many = bool(cells.size) and int(cells.max()) > 1
     lines = [*(f"#C {comment}" for comment in comments)]
-    if generation:
-        lines.append(f"#CXRLE Gen={generation}")
-    lines.append(f"x = {cells.shape[1]}, y = {cells.shape[0]}, rule = {rule}")
+    marks = [f"Pos={position[1]},{position[0]}"] if position is not None else []
+    marks += [f"Gen={generation}"] if generation else []
+    lines += [f"#CXRLE {' '.join(marks)}"] if marks else []
+    lines.append(f"x = {cells.shape[1]}, y = {cells.shape[0]}" + (f", rule = {rule}" if rule else ""))
     line = ""
     for token in [*_tokens(cells, many), "!"]:
         if len(line) + len(token) > _LINE:
@@ -236,3 +245,33 @@ def read_cells(text: str) -> Pattern:
     for index, row_states in enumerate(rows):
         cells[index, : len(row_states)] = row_states
     return Pattern(cells, comments=tuple(comments))
+
+
+def read_coordinates(text: str) -> Pattern:
+    """A pattern from Life 1.06: a line "x y" for each live cell, x to the right and y downwards. Raises PatternError.
+
+    The array is the smallest that holds them all; `position` is the row and column of its first cell.
+    """
+    first, *lines = text.splitlines() or [""]
+    if first.split() != ["#Life", "1.06"]:
+        raise PatternError(
+            f"{first[:40]!r} does not begin a Life 1.06 file", 1, 'begin it with "#Life 1.06", or save it as RLE'
+        )
+    cells: list[tuple[int, int]] = []
+    for number, line in enumerate(lines, start=2):
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _COORDINATES.fullmatch(line.strip())
+        if match is None:
+            raise PatternError(f"{line[:40]!r} is no cell", number, "write its x and its y, two whole numbers")
+        cells.append((int(match[2]), int(match[1])))
+    if not cells:
+        return Pattern(np.zeros((0, 0), np.uint8))
+    rows, columns = zip(*cells, strict=True)
+    top, left = min(rows), min(columns)
+    height, width = max(rows) - top + 1, max(columns) - left + 1
+    if height * width > _MOST_CELLS:
+        raise PatternError(f"the pattern is {height} x {width} cells large", 1, _SMALLER)
+    states = np.zeros((height, width), np.uint8)
+    states[np.subtract(rows, top), np.subtract(columns, left)] = 1
+    return Pattern(states, position=(top, left))

@@ -1,154 +1,116 @@
-"""Rules by name: B/S strings of outer-totalistic automata, Wolfram's elementary rules, rules in Python files."""
+"""Rules by name: which of the notations a text is in, and rules in Python files and rule files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from minga.errors import CaseError, suggest
-from minga.lang.expr import Node
-from minga.lang.near import Near
-from minga.lang.neighbourhood import Neighbourhood, hex, moore, von_neumann
-from minga.lang.rule import Rule, rule
-from minga.models.files import locate
+from minga.lang.block import BlockRule
+from minga.lang.rule import Rule
+from minga.lang.updates import SecondOrder
+from minga.models.automaton.notation.birth_survival import BirthSurvival, life_like, parse_birth_survival
+from minga.models.automaton.notation.generations import generations, parse_generations
+from minga.models.automaton.notation.isotropic import isotropic, parse_isotropic
+from minga.models.automaton.notation.larger_than_life import larger_than_life, parse_larger_than_life
+from minga.models.automaton.notation.map_rule import map_rule, parse_map
+from minga.models.automaton.notation.margolus import parse_margolus
+from minga.models.automaton.notation.rule_file import read_rule_file
+from minga.models.automaton.notation.text import FORMS, KEY, squeezed
+from minga.models.automaton.notation.weighted import parse_weighted, weighted_life
+from minga.models.automaton.notation.wolfram import code_rule, elementary, parse_code
+from minga.models.files import SHIPPED, locate
 from minga.models.python_file import run_file
 
-__all__ = ["BirthSurvival", "elementary", "find_rule", "life_like", "parse_birth_survival"]
+__all__ = ["FORMS", "KEY", "BirthSurvival", "elementary", "find_rule", "life_like", "parse_birth_survival"]
 
-KEY: Final = "automaton.rule"
-FORMS: Final = 'write "B3/S23" (or "23/3", survival first), "W30" in one dimension, or "file.py:name"'
-
-_NEIGHBOURHOODS: Final = {"": moore(1), "V": von_neumann(1), "H": hex()}
-_COUNTS: Final = r"([0-9]{0,99}(?:,[0-9]{1,9})*)"
-_BIRTH_FIRST: Final = re.compile(rf"B{_COUNTS}/?S{_COUNTS}([VH]?)", re.IGNORECASE)
-_SURVIVAL_FIRST: Final = re.compile(rf"S{_COUNTS}/?B{_COUNTS}([VH]?)", re.IGNORECASE)
-_NUMBERS: Final = re.compile(rf"{_COUNTS}/{_COUNTS}([VH]?)", re.IGNORECASE)
-_WOLFRAM: Final = re.compile(r"W([0-9]{1,9})", re.IGNORECASE)
 _FILE: Final = re.compile(r"(.+\.py)(?::(\w*))?")
+_BOUNDS: Final = re.compile(r"(.+):[TPKCS][0-9].*")
+_WORD: Final = re.compile(r"[A-Za-z][\w.+-]{0,99}")
 
 
-@dataclass(frozen=True, slots=True)
-class BirthSurvival:
-    """An outer-totalistic rule of two states: the numbers of live neighbours with which a cell is born or survives."""
-
-    birth: frozenset[int]
-    survival: frozenset[int]
-    neighbourhood: Neighbourhood
-
-    def __str__(self) -> str:
-        letter = next(key for key, value in _NEIGHBOURHOODS.items() if value == self.neighbourhood)
-        return f"B{_spell(self.birth)}/S{_spell(self.survival)}{letter}"
-
-
-def _spell(counts: frozenset[int]) -> str:
-    wide = any(count > 9 for count in counts)
-    return ",".join(map(str, sorted(counts))) if wide else "".join(map(str, sorted(counts)))
-
-
-def parse_birth_survival(text: str) -> BirthSurvival | None:
-    """The rule a B/S string stands for, None where the text has another form.
-
-    "B3/S23", "b3s23" and "S23/B3" say birth and survival; "23/3" is survival, then birth. Commas separate counts above
-    9 (B5/S4,10 in three dimensions). A final V means the von Neumann, H the hexagonal neighbourhood.
-    """
-    squeezed = "".join(text.split())
-    if match := _BIRTH_FIRST.fullmatch(squeezed):
-        birth, survival, letter = match.groups()
-    elif match := _SURVIVAL_FIRST.fullmatch(squeezed) or _NUMBERS.fullmatch(squeezed):
-        survival, birth, letter = match.groups()
-    else:
-        return None
-    return BirthSurvival(_counts(birth), _counts(survival), _NEIGHBOURHOODS[letter.upper()])
-
-
-def _counts(text: str) -> frozenset[int]:
-    """Digits are counts of their own, unless commas separate them."""
-    return frozenset(map(int, text.split(",") if "," in text else text))
-
-
-def life_like(which: BirthSurvival | str, ndim: int = 2) -> Rule:
-    """The Rule of a B/S string in so many dimensions; its kernel is one sum of bytes and a few comparisons."""
-    parsed = parse_birth_survival(which) if isinstance(which, str) else which
-    if parsed is None:
-        raise CaseError(f"{which!r} is not a B/S rule", key=KEY, remedy=FORMS)
-    name = str(parsed)
-    if parsed.neighbourhood.ndim not in (None, ndim):
-        raise CaseError(
-            f"rule {name} is for {parsed.neighbourhood.ndim} dimensions, the grid has {ndim}",
-            key=KEY,
-            remedy="leave the final H out, or give a grid.shape of two numbers",
-        )
-    most = len(parsed.neighbourhood.around(ndim))
-    if too_many := sorted(count for count in parsed.birth | parsed.survival if count > most):
-        raise CaseError(
-            f"rule {name} names {too_many[0]} live neighbours; a cell has {most} in {ndim} dimensions",
-            key=KEY,
-            remedy="separate counts above 9 by commas; the neighbourhood is Moore's, or von Neumann's with a final V",
-        )
-
-    @rule(neighbourhood=parsed.neighbourhood, states=2, name=name)
-    def next_state(cell: Node, near: Near) -> Node:
-        return _alive(cell, near.count(1), parsed)
-
-    return next_state
-
-
-def _alive(cell: Node, n: Node, which: BirthSurvival) -> Node:
-    """Whether the cell lives next, in few byte operations.
-
-    Where count k + 1 always gives a live cell and an even k only keeps one alive, both are one comparison of n | cell
-    with k + 1 (Life itself: (n | cell) == 3).
-    """
-    always = set(which.birth & which.survival)
-    keeps = set(which.survival - which.birth)
-    makes = set(which.birth - which.survival)
-    joined = {k for k in keeps if k % 2 == 0 and k + 1 in always}
-    terms = [(n | cell) == k + 1 for k in sorted(joined)]
-    terms += [_among(n, always - {k + 1 for k in joined})]
-    terms += [(cell == 1) & _among(n, keeps - joined)] if keeps - joined else []
-    terms += [(cell == 0) & _among(n, makes)] if makes else []
-    return _any(terms, n)
-
-
-def _among(n: Node, counts: Iterable[int]) -> Node:
-    return _any([n == k for k in sorted(counts)], n)
-
-
-def _any(terms: list[Node], n: Node) -> Node:
-    found = terms[0] if terms else n != n
-    for term in terms[1:]:
-        found = found | term
-    return found
-
-
-def elementary(number: int) -> Rule:
-    """Wolfram's elementary rule: bit 4 left + 2 cell + right of the number is the next state."""
-    if not 0 <= number <= 255:
-        raise CaseError(f"elementary rules are W0 .. W255, found W{number}", key=KEY)
-
-    @rule(neighbourhood=moore(1), states=2, name=f"W{number}")
-    def next_state(cell: Node, near: Near) -> Node:
-        code = near[-1] * 4 + cell * 2 + near[1]
-        return _among(code, [bit for bit in range(8) if number >> bit & 1])
-
-    return next_state
-
-
-def find_rule(text: str, ndim: int, directory: Path) -> Rule:
-    """The rule a case names; Python files are looked for in `directory`. A CaseError says what else to write."""
-    if match := _FILE.fullmatch(text.strip()):
+def find_rule(text: str, ndim: int, directory: Path) -> Rule | BlockRule:
+    """The rule a case names; files are looked for in `directory`. A CaseError says what else to write."""
+    text = text.strip()
+    if match := _FILE.fullmatch(text):
         return _from_file(locate(match[1], directory), match[2])
-    if match := _WOLFRAM.fullmatch(text.strip()):
-        if ndim != 1:
-            raise CaseError(f"{text} is for one dimension, the grid has {ndim}", key=KEY, remedy=FORMS)
-        return elementary(int(match[1]))
-    parsed = parse_birth_survival(text)
-    if parsed is not None and (parsed.birth or parsed.survival or "b" in text.lower()):
-        return life_like(parsed, ndim)
+    if text.endswith(".rule"):
+        return read_rule_file(locate(text, directory), ndim)
+    if match := _BOUNDS.fullmatch(text):
+        raise CaseError(
+            f"{text!r} ends with a bounded grid",
+            key=KEY,
+            suggestion=match[1],
+            remedy="say the grid in grid.shape and grid.boundary",
+        )
+    if (found := _in_notation(text, ndim)) is not None:
+        return found
+    if (path := _named_file(text, directory)) is not None:
+        return read_rule_file(path, ndim)
     raise CaseError(f"{text!r} is not a rule", key=KEY, suggestion=_close(text), remedy=FORMS)
+
+
+def _in_notation(text: str, ndim: int) -> Rule | BlockRule | None:
+    """The rule a text stands for in one of the notations. A final R makes it one of second order."""
+    if (found := _first_order(text, ndim)) is not None:
+        return found
+    short = squeezed(text)
+    found = _first_order(short[:-1], ndim) if short.endswith("R") else None
+    return _second_order(found) if isinstance(found, Rule) else None
+
+
+def _first_order(text: str, ndim: int) -> Rule | BlockRule | None:
+    found = (read(text, ndim) for read in _NOTATIONS)
+    return next((rule for rule in found if rule is not None), None)
+
+
+def _second_order(rule: Rule) -> Rule:
+    """The same rule, whose next state the one before the present is subtracted from."""
+    return replace(rule.updated(SecondOrder()), name=f"{rule.name}R")
+
+
+def _totalistic(text: str, ndim: int) -> Rule | None:
+    parsed = parse_birth_survival(text)
+    plain = parsed is not None and (parsed.birth or parsed.survival or "b" in text.lower())
+    return life_like(parsed, ndim) if parsed is not None and plain else None
+
+
+Parsed = TypeVar("Parsed")
+
+
+def _read(
+    parse: Callable[[str], Parsed | None], make: Callable[[Parsed, int], Rule]
+) -> Callable[[str, int], Rule | None]:
+    """A reader of a notation: parses a text, and makes a rule of what it stands for."""
+
+    def read(text: str, ndim: int) -> Rule | None:
+        parsed = parse(text)
+        return None if parsed is None else make(parsed, ndim)
+
+    return read
+
+
+_NOTATIONS: Final[tuple[Callable[[str, int], Rule | BlockRule | None], ...]] = (
+    _totalistic,
+    _read(parse_code, code_rule),
+    _read(parse_isotropic, isotropic),
+    _read(parse_generations, generations),
+    _read(parse_larger_than_life, larger_than_life),
+    _read(parse_weighted, weighted_life),
+    _read(parse_map, map_rule),
+    parse_margolus,
+)
+
+
+def _named_file(text: str, directory: Path) -> Path | None:
+    """The rule file of this name: beside the case, in `rules` there, or shipped; as pattern files name their rules."""
+    if not _WORD.fullmatch(text):
+        return None
+    places = (directory, directory / "rules", SHIPPED / "rules")
+    return next((path for place in places if (path := place / f"{text}.rule").is_file()), None)
 
 
 def _close(text: str) -> str | None:
@@ -156,12 +118,14 @@ def _close(text: str) -> str | None:
     digits = re.findall(r"[0-9]+", text)
     if len(digits) == 2:
         return f"S{digits[0]}/B{digits[1]}" if text.lstrip().lower().startswith("s") else f"B{digits[0]}/S{digits[1]}"
-    return "B3/S23" if suggest(text, ["life", "conway", "game of life"]) else None
+    if suggest(text, ["life", "conway", "game of life"]):
+        return "B3/S23"
+    return suggest(text, [path.stem for path in (SHIPPED / "rules").glob("*.rule")])
 
 
-def _from_file(path: Path, name: str | None) -> Rule:
+def _from_file(path: Path, name: str | None) -> Rule | BlockRule:
     names = run_file(path, KEY)
-    rules = {key: value for key, value in names.items() if isinstance(value, Rule)}
+    rules = {key: value for key, value in names.items() if isinstance(value, Rule | BlockRule)}
     listed = ", ".join(map(repr, rules)) or "none"
     if name:
         if name in rules:

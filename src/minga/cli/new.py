@@ -1,0 +1,114 @@
+"""``minga new FILE``: a file to begin with, which runs as it is: a rule or a PDE in Python, or a case."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import shlex
+from pathlib import Path
+
+from minga.cli.toml import dump
+from minga.errors import CaseError, suggest
+
+__all__ = ["KINDS", "new"]
+
+KINDS = {
+    "rule": "a cellular automaton: one cell and its neighbours",
+    "block": "a cellular automaton of blocks of 2 x 2 cells, such as reversible and particle rules",
+    "pde": "a finite-difference equation",
+}
+"""The Python files there are to begin with, and what they are for."""
+
+_NAME = "my_rule"
+
+
+def new(file: Path, kind: str | None, rule: str | None) -> str:
+    """Write ``file``, a Python file of a kind or a case with a rule; what to do next, in words.
+
+    Nothing is ever overwritten. Raises CaseError where it exists, cannot be written, or its ending fits nothing.
+    """
+    if not file.name.isprintable():
+        raise CaseError(f"{str(file)!r} has characters that cannot be seen", key="FILE", remedy="use letters")
+    if file.suffix not in (".py", ".toml"):
+        raise CaseError(
+            f"{file} is neither a Python file nor a case",
+            key="FILE",
+            remedy=f"name {file.stem or 'my_rule'}.py for a rule of your own, {file.stem or 'case'}.toml for a case",
+        )
+    text = _case(file, kind, rule) if file.suffix == ".toml" else _python(file, kind, rule)
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError as error:
+        raise CaseError(f"{file} exists; nothing is overwritten", key="FILE", remedy="give another name") from error
+    except OSError as error:
+        raise CaseError(f"cannot write {file}: {error.strerror}", key="FILE", remedy="give another place") from error
+    return f"{file} is yours to change. Run it with\n  minga run {shlex.quote(str(file))} --serve"
+
+
+def _python(file: Path, kind: str | None, rule: str | None) -> str:
+    if rule is not None:
+        raise CaseError(
+            f"{file} describes a rule itself", key="--rule", remedy=f"write a case for it: minga new {file.stem}.toml"
+        )
+    chosen = kind or "rule"
+    if chosen not in KINDS:
+        raise CaseError(
+            f"there is no kind {chosen!r}",
+            key="--kind",
+            suggestion=suggest(chosen, KINDS),
+            remedy="; ".join(f"{name}: {about}" for name, about in KINDS.items()),
+        )
+    text = _template(f"{chosen}.py").replace(f"{_NAME}.py", _quoted(Path(file.name)))
+    return re.sub(rf"\b{_NAME}\b(?!\.py)", _identifier(file.stem), text)
+
+
+def _identifier(stem: str) -> str:
+    """The name of a file as that of a function in it."""
+    name = re.sub(r"\W", "_", stem).strip("_").lower()
+    taken = {"mg", "np", "run", "output", "start", "look", "model", "burning", "particles", "block", "cell", "near"}
+    if not name or not name.isascii() or name[0].isdigit() or keyword.iskeyword(name) or name in taken:
+        return _NAME
+    return name
+
+
+def _case(file: Path, kind: str | None, rule: str | None) -> str:
+    if kind is not None:
+        raise CaseError("a case has no kind", key="--kind", remedy="leave it out, or name a Python file")
+    chosen = rule or "B3/S23"
+    text = _template("case.toml").replace("my_case.toml", _quoted(Path(file.name)))
+    text = text.replace('rule = "B3/S23"', dump({"rule": chosen}).strip())
+    match _dimensions(chosen, file.parent):
+        case 1:
+            return text.replace("[240, 320]", "[400]").replace("every = 10", "every = 1")
+        case 3:
+            return text.replace("[240, 320]", "[64, 64, 64]")
+    return text
+
+
+def _dimensions(rule: str, base: Path) -> int:
+    """Axes of the grid that a rule is for, 2 wherever that can be; CaseError where there is no such rule."""
+    from minga.models.automaton.rules import find_rule
+
+    said: CaseError | None = None
+    for ndim in (2, 1, 3):
+        try:
+            find_rule(rule, ndim, base)
+        except CaseError as error:
+            said = said or error
+        else:
+            return ndim
+    assert said is not None
+    said.key = "--rule"
+    raise said
+
+
+def _template(name: str) -> str:
+    from minga.models.files import SHIPPED
+
+    return (SHIPPED / "templates" / name).read_text(encoding="utf-8")
+
+
+def _quoted(file: Path) -> str:
+    """A file as a shell takes it, also within a text of Python."""
+    return shlex.quote(str(file)).replace("\\", "\\\\").replace('"', '\\"')

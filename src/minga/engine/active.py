@@ -1,0 +1,281 @@
+"""Active tiles in memory: which tiles of which blocks changed, kept between the runs of a Program.
+
+A tile must be computed if it or a tile around it holds other values than two steps before (see active_check). What is
+known of that is lost, and every tile is computed again, when anything but the Program itself changes its fields.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from minga.engine.active_check import read_fields, registers_used, stored_fields, unfit_program, widest_read
+from minga.engine.active_kernels import (
+    COUNTER_COMPUTED,
+    COUNTER_LOOKED,
+    COUNTER_WORDS,
+    STATE_LEFT,
+    STATE_PATIENCE,
+    STATE_WAIT,
+    STATE_WORDS,
+    STATE_WORTHWHILE,
+)
+from minga.engine.program import Apply, Call, Let, Move, Operation, Repeat, Rotate, When
+from minga.engine.storage import Storage
+from minga.errors import ProgramError
+from minga.space.box import Box, Point
+from minga.space.field import Field, Register
+from minga.space.region import Region
+
+LINE = 64
+
+PATIENCE = 128
+"""Steps for which a rank computes all tiles, where there is more to compute than one cell in WORTHWHILE."""
+WORTHWHILE = 4
+"""A tile that is computed and compared alone takes up to so many times as long as in a sweep over all."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileCut:
+    """How a block is cut: `count` tiles of `size` along each axis, where the last one takes what is left."""
+
+    box: Box
+    size: Point
+    count: Point
+
+    @classmethod
+    def of(cls, box: Box, size: Sequence[int]) -> TileCut:
+        return cls(box, tuple(size), tuple(max(1, n // s) for n, s in zip(box.shape, size, strict=True)))
+
+    def tile(self, axis: int, index: int) -> int:
+        """The tile of an index along an axis: -1 below the block, `count` above it."""
+        if index < self.box.lo[axis]:
+            return -1
+        if index >= self.box.hi[axis]:
+            return self.count[axis]
+        return min((index - self.box.lo[axis]) // self.size[axis], self.count[axis] - 1)
+
+    def cuts(self, axis: int) -> list[int]:
+        """Where tiles end along an axis, ghost cells included."""
+        low = self.box.lo[axis]
+        return [*(low + k * self.size[axis] for k in range(self.count[axis])), self.box.hi[axis]]
+
+    @property
+    def largest(self) -> Point:
+        """No tile is larger along any axis."""
+        last = (n - (c - 1) * s for n, c, s in zip(self.box.shape, self.count, self.size, strict=True))
+        return tuple(map(max, self.size, last))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flags:
+    """The flags of one block's tiles in two slots; `table` holds their addresses by slot and rotates with the field.
+
+    An array holds `changed` of all tiles, then `wake`; a ring lies around the tiles.
+    """
+
+    cut: TileCut
+    arrays: tuple[np.ndarray, np.ndarray]
+    table: np.ndarray
+
+    @classmethod
+    def of(cls, cut: TileCut) -> Flags:
+        rows = [count + 2 for count in cut.count]
+        # Eight flags are read at once, also from the last tile on.
+        rows[-1] = -(-(rows[-1] + 8) // LINE) * LINE
+        arrays = np.zeros((2, *rows), np.uint8), np.zeros((2, *rows), np.uint8)
+        table = np.array([array.__array_interface__["data"][0] for array in arrays], np.int64)
+        return cls(cut, arrays, table)
+
+    @property
+    def wake(self) -> int:
+        """Bytes from a tile's `changed` to its `wake`."""
+        return self.arrays[0].strides[0]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.arrays[0].strides[1:]
+
+    def place(self, tile: Sequence[int]) -> int:
+        """Byte of a tile's `changed`."""
+        return sum((k + 1) * stride for k, stride in zip(tile, self.strides, strict=True))
+
+    def decided_by(self, box: Box, reach: Sequence[int]) -> list[int]:
+        """Bytes of `wake` of the tiles that lie within reach of a box of ghost cells."""
+        near = box.grow(reach, reach) & self.cut.box
+        if near.empty:
+            return []
+        tiles = [range(self.cut.tile(a, near.lo[a]), self.cut.tile(a, near.hi[a] - 1) + 1) for a in range(near.ndim)]
+        return [self.wake + self.place(tile) for tile in itertools.product(*tiles)]
+
+    def wake_ends(self) -> None:
+        """Wake the tiles beside ghost cells."""
+        for array in self.arrays:
+            inside = array[1][tuple(slice(1, count + 1) for count in self.cut.count)]
+            for axis in range(inside.ndim):
+                for end in (0, -1):
+                    inside[(slice(None),) * axis + (end,)] = 1
+
+
+@dataclass(slots=True, eq=False)
+class Activity:
+    """The active tiles of one operation on this rank.
+
+    rotated    the field with whose slots flags rotate; all fields stored have the same tiles
+    counters   cells looked at and computed, one line a worker
+    state      words of `begin_step`
+    reach      how far from a cell lies what decides on it
+    """
+
+    rotated: Field
+    fields: frozenset[Field]
+    inputs: frozenset[Field]
+    registers: frozenset[str]
+    tile: Point
+    reach: Point
+    blocks: dict[int, Flags]
+    counters: np.ndarray
+    state: np.ndarray
+
+    def forget(self) -> None:
+        """Take every tile for changed."""
+        for flags in self.blocks.values():
+            for array in flags.arrays:
+                array[...] = 1
+        # The next step computes all tiles, the one after it compares them all: only then is it known what changed.
+        self.state[STATE_LEFT], self.state[STATE_WAIT] = 1, 4
+
+    def forget_ghosts(self) -> None:
+        """Take ghost cells for changed."""
+        for flags in self.blocks.values():
+            flags.wake_ends()
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a Program changes, and the operations that keep account of it themselves."""
+
+    active: frozenset[Apply]
+    fields: frozenset[Field]
+    registers: frozenset[str]
+    exchanged: frozenset[Field]
+
+
+@dataclass(slots=True)
+class ActiveTiles:
+    """All activities of an engine."""
+
+    workers: int
+    known: dict[Apply, Activity] = field(default_factory=dict)
+
+    def of(self, apply: Apply, storage: Storage) -> Activity:
+        """The activity of an operation, with new flags at first use."""
+        activity = self.known.get(apply)
+        if activity is None:
+            tile = tile_of(apply)
+            lead = apply.slot(min(apply.graph.written)).field
+            blocks = {
+                number: Flags.of(TileCut.of(arrays.owned, tile))
+                for number, arrays in storage.stored(lead).blocks.items()
+                if not arrays.owned.empty
+            }
+            counters = np.zeros((self.workers, COUNTER_WORDS), np.int64)
+            fields, inputs = stored_fields(apply), read_fields(apply)
+            state = np.zeros(STATE_WORDS, np.int64)
+            state[STATE_PATIENCE], state[STATE_WORTHWHILE] = PATIENCE, WORTHWHILE
+            reach = widest_read(apply.graph, apply.operands)
+            activity = Activity(lead, fields, inputs, registers_used(apply), tile, reach, blocks, counters, state)
+            activity.forget()
+            self.known[apply] = activity
+        return activity
+
+    def forget(self, register: Register | None = None) -> None:
+        """Take all tiles for changed: of all operations, or of those that use a register."""
+        for activity in self.known.values():
+            if register is None or register.key in activity.registers:
+                activity.forget()
+
+    def enter(self, touched: Touched) -> None:
+        """A Program is about to run: take for changed what it touches of other Programs' active operations."""
+        for apply, activity in self.known.items():
+            if apply in touched.active:
+                continue
+            if touched.fields & (activity.fields | activity.inputs) or touched.registers & activity.registers:
+                activity.forget()
+            elif touched.exchanged & activity.inputs:
+                activity.forget_ghosts()
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """Cells of tiles left out, and of all tiles looked at, since the engine was made."""
+        total = sum((activity.counters.sum(axis=0) for activity in self.known.values()), np.zeros(COUNTER_WORDS, int))
+        looked = int(total[COUNTER_LOOKED])
+        return looked - int(total[COUNTER_COMPUTED]), looked
+
+
+def tile_of(apply: Apply) -> Point:
+    """The shape of an operation's tiles; not narrower than what one tile's cells read beyond it."""
+    assert apply.cells.active is not None
+    return tuple(map(max, apply.cells.active, widest_read(apply.graph, apply.operands)))
+
+
+def active_operations(operations: Sequence[Operation]) -> list[Apply]:
+    """The operations on active tiles. ProgramError if the rest of the Program forbids one."""
+    found = [item for item in _flat(operations) if isinstance(item, Apply) and item.cells.active is not None]
+    for apply in found:
+        reason = unfit_program(operations, apply)
+        if reason is not None:
+            raise ProgramError(
+                f"apply({apply.label}) cannot be done on active tiles only: {reason}",
+                where=apply.graph.where or None,
+                remedy="drop region=mg.Region(active=...); it needs a Program that applies it, then rotates its fields",
+            )
+    return found
+
+
+def on_all_cells(operations: Sequence[Operation]) -> list[Operation]:
+    """The same operations, with none of them on active tiles only."""
+    found: list[Operation] = []
+    for operation in operations:
+        if isinstance(operation, Apply) and operation.cells.active is not None:
+            found.append(replace(operation, cells=Region(operation.region)))
+        elif isinstance(operation, Repeat | When):
+            found.append(replace(operation, body=on_all_cells(operation.body)))
+        else:
+            found.append(operation)
+    return found
+
+
+def touched(operations: Sequence[Operation], exchanged: frozenset[Field]) -> Touched:
+    """What a Program changes; `exchanged`: the fields whose ghost cells it may write."""
+    active = frozenset(active_operations(operations))
+    fields: set[Field] = set()
+    registers: set[str] = set()
+    for operation in _flat(operations):
+        match operation:
+            case Apply():
+                fields |= stored_fields(operation)
+                registers |= {register.key for register in operation.results}
+            case Rotate():
+                fields |= set(operation.fields)
+            case Move():
+                fields.add(operation.target.field)
+            case Call():
+                fields |= {slot.field for slot in operation.writes}
+            case Let():
+                registers.add(operation.register.key)
+            case _:
+                pass
+    return Touched(active, frozenset(fields), frozenset(registers), exchanged)
+
+
+def _flat(operations: Sequence[Operation]) -> list[Operation]:
+    found: list[Operation] = []
+    for operation in operations:
+        found.append(operation)
+        if isinstance(operation, Repeat | When):
+            found += _flat(operation.body)
+    return found

@@ -1,0 +1,156 @@
+"""Binding operations on active tiles, and halo exchanges that know which tiles changed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from minga.engine import active_kernels as words
+from minga.engine import command as cmd
+from minga.engine.active import Activity
+from minga.engine.active_kernels import TILES_HEADER
+from minga.engine.helper_kernels import COPY_WORDS, HEADER_WORDS
+from minga.engine.helpers import Copy, HelperKernels, Place, copy_args
+from minga.engine.program import Apply
+from minga.engine.regions import Part
+from minga.lang.types import itemsize
+from minga.space.box import Box, Point
+from minga.space.field import Slot
+
+if TYPE_CHECKING:
+    from minga.engine.bind import Binder
+
+SEGMENT_TILES: Final = 64
+"""Most tiles of a row that one worker takes at a time."""
+_LINE: Final = 8
+
+
+def bind_begin(binder: Binder, apply: Apply, activity: Activity) -> None:
+    """Forget what was known of the slot that is about to be stored."""
+    stored = apply.slot(min(apply.graph.written)).index
+    args = [binder.address(activity.state), binder.address(activity.counters), binder.workers, len(activity.blocks)]
+    for flags in activity.blocks.values():
+        table = binder.address(flags.table)
+        args += [table + 8 * stored, flags.arrays[0].nbytes // 8]
+    place = binder.address(np.array(args, np.int64))
+    binder.emit(cmd.Kernel(binder.helpers.begin_step, place, 1, cmd.Category.OTHER, "begin step"))
+
+
+def bind_active(
+    binder: Binder,
+    apply: Apply,
+    activity: Activity,
+    block: int,
+    part: Part,
+    operands: Sequence[tuple[int, int, tuple[int, ...]]],
+    scalars: Mapping[str, int],
+) -> None:
+    """A kernel call that looks at the flags of one box's tiles and computes the active ones."""
+    graph, flags = apply.graph, activity.blocks[block]
+    shape = tuple(b - a for a, b in zip(part.lo, part.hi, strict=True))
+    if min(shape) <= 0:
+        return
+    first = [flags.cut.tile(axis, low) for axis, low in enumerate(part.lo)]
+    tiles = [flags.cut.tile(axis, high - 1) - first[axis] + 1 for axis, high in enumerate(part.hi)]
+    segments = -(-tiles[-1] // SEGMENT_TILES)
+    # The longest run of tiles that is computed in one call.
+    run = min(shape[-1], SEGMENT_TILES * flags.cut.size[-1] + flags.cut.largest[-1])
+    largest = (*map(min, flags.cut.largest[:-1], shape[:-1]), run)
+    call = binder.arguments(graph, part, largest, operands, scalars, apply.extent)
+    calls = np.zeros((binder.workers, -(-len(call) // _LINE) * _LINE), np.int64)
+    calls[:, : len(call)] = call
+    stored = [(number, apply.slot(number)) for number in sorted(graph.written)]
+    kept = sum(int(np.prod(largest)) * itemsize(slot.field.dtype) for _, slot in stored)
+    saved = np.zeros((binder.workers, -(-kept // (8 * _LINE)) * _LINE), np.int64)
+
+    now = binder.address(flags.table)
+    after = now + 8 * stored[0][1].index
+    header = np.zeros(TILES_HEADER, np.int64)
+    header[: words.WAKE + 1] = (
+        binder.compiled(graph, False).address, binder.address(calls), calls[0].nbytes, now, after,
+        binder.address(activity.counters), binder.address(saved), saved[0].nbytes, len(stored), segments,
+        SEGMENT_TILES, binder.address(activity.state), flags.wake,
+    )  # fmt: skip
+    cut, box = flags.cut, flags.cut.box
+    axes = [
+        (
+            first[a], tiles[a], cut.size[a], box.lo[a], cut.count[a], box.hi[a],
+            part.lo[a], part.hi[a], flags.strides[a], activity.reach[a],
+        )
+        for a in range(graph.ndim)
+    ]  # fmt: skip
+    arrays = []
+    for number, _ in stored:
+        slot, start, strides = operands[number]
+        size = itemsize(graph.params[number].dtype)
+        arrays.append((slot, start * size, *(stride * size for stride in strides)))
+    args = np.concatenate([header, np.ravel(axes), np.ravel(arrays)]).astype(np.int64)
+    units = segments * int(np.prod(tiles[:-1]))
+    function = binder.helpers.active_tiles[graph.ndim - 1]
+    binder.scratch = max(binder.scratch, binder.compiled(graph, False).scratch_bytes(largest))
+    binder.emit(
+        cmd.Kernel(function, binder.address(args), units, cmd.Category.COMPUTE, apply.label, tuple(binder.open))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NotedCopy:
+    """A copy into ghost cells. source: address of the word that holds the flags' address, and byte of a flag; target:
+    such an address, and bytes of flags."""
+
+    copy: Copy
+    source: tuple[int, int]
+    target: tuple[int, list[int]]
+
+
+def noted_copies(
+    copy: Copy, box: Box, slot: Slot, activity: Activity, target: int, source: int | None = None, shift: Point = ()
+) -> Iterator[NotedCopy]:
+    """A copy into a box of a slot's ghost cells, cut where tiles end on both sides.
+
+    target, source  blocks; index i - shift of the source becomes index i; None for what a message brought
+    """
+    into = activity.blocks[target]
+    whence = None if source is None else activity.blocks[source]
+    ends = []
+    for axis in range(box.ndim):
+        cuts = set(into.cut.cuts(axis))
+        if whence is not None:
+            cuts |= {cut + shift[axis] for cut in whence.cut.cuts(axis)}
+        inside = sorted(cut for cut in cuts if box.lo[axis] < cut < box.hi[axis])
+        ends.append(list(itertools.pairwise([box.lo[axis], *inside, box.hi[axis]])))
+    for sides in itertools.product(*ends):
+        piece = Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
+        moved = [a - b for a, b in zip(piece.lo, box.lo, strict=True)]
+        part = Copy(_moved(copy.source, moved), _moved(copy.target, moved), piece.shape, copy.itemsize)
+        known = 0, 0
+        if whence is not None:
+            tile = [whence.cut.tile(a, piece.lo[a] - shift[a]) for a in range(box.ndim)]
+            known = int(whence.table.ctypes.data) + 8 * slot.index, whence.place(tile)
+        woken = into.decided_by(piece, activity.reach)
+        yield NotedCopy(part, known, (int(into.table.ctypes.data) + 8 * slot.index, woken))
+
+
+def noted_commands(
+    copies: Sequence[NotedCopy], helpers: HelperKernels, keep: list[object], label: str
+) -> list[cmd.Command]:
+    """One command for all copies of a phase."""
+    if not copies:
+        return []
+    args = copy_args([noted.copy for noted in copies])
+    records = args[HEADER_WORDS:].reshape(-1, COPY_WORDS)
+    lists = np.concatenate([[len(noted.target[1]), *noted.target[1]] for noted in copies]).astype(np.int64)
+    start = int(lists.ctypes.data)
+    for record, noted in zip(records, copies, strict=True):
+        record[16:20] = (*noted.source, noted.target[0], start)
+        start += 8 * (1 + len(noted.target[1]))
+    keep += [args, lists]
+    return [cmd.Kernel(helpers.copy_noted, args.ctypes.data, len(copies), cmd.Category.PACK, label)]
+
+
+def _moved(place: Place, cells: Sequence[int]) -> Place:
+    return replace(place, offset=place.offset + sum(n * s for n, s in zip(cells, place.strides, strict=True)))

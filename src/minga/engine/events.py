@@ -1,0 +1,171 @@
+"""Events: when a rank did which command, for looking at a run in time rather than in sums.
+
+The native loop and the interpreter write the same rows into a ring, so a long run keeps its last commands. Native
+workers beside the first one write theirs into rings of their own. Off, it costs one comparison a command; on, one or
+two nanoseconds more.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.command import Allreduce, Call, Category, Command, Kernel, Start, Wait
+from minga.engine.loop_code import EVENT_WORDS, RING_COUNT, RING_MASK, loop_functions
+from minga.engine.workers import Workers, nanoseconds_per_tick
+
+__all__ = ["Entry", "EventLog", "Timeline"]
+
+_LONG: Final = 100_000_000
+"""Nanoseconds after which two readings tell a clock's pace better than its calibration does."""
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the events of one command have in common.
+
+    `messages` and `bytes` are what a start sends; `cells` and `tiles` what a kernel goes through.
+    """
+
+    name: str
+    category: str
+    messages: int = 0
+    bytes: int = 0
+    tiles: int = 0
+    cells: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The events of one rank, in order of their starts.
+
+    `rows` has int64 columns: number of the entry, start and duration in nanoseconds of `time.perf_counter_ns`, and
+    nanoseconds of the duration that were spent on moving messages along (the ledger books these as sending).
+    `lost` is the number of earlier events that there was no room for. `workers` are such rows of the other threads: the
+    time that each spent on tiles of a command, which lies within the event of that command.
+    """
+
+    entries: tuple[Entry, ...]
+    rows: Rows
+    lost: int
+    workers: tuple[Rows, ...] = ()
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds by category, as the ledger books them."""
+        total = dict.fromkeys((c.name.lower() for c in Category), 0.0)
+        for entry, _, duration, polled in self.rows.tolist():
+            total[self.entries[entry].category] += (duration - polled) * 1e-9
+            total["send"] += polled * 1e-9
+        return total
+
+
+class EventLog:
+    """Room for the last `capacity` events (rounded up to a power of two) of one engine, and of each worker.
+
+    native      the clock is the one that native code reads; else `time.perf_counter_ns`
+    """
+
+    def __init__(self, capacity: int, workers: Workers, *, native: bool) -> None:
+        rings = workers.count if native else 1
+        self._rings = [_Ring(capacity) for _ in range(rings)]
+        self._table = np.array([ring.address for ring in self._rings], np.int64)
+        self._entries: list[Entry] = []
+        self._ticks = ctypes.CFUNCTYPE(ctypes.c_int64)(loop_functions().ticks) if native else None
+        self._start = self._anchor()
+        if native:
+            workers.note(int(self._table.ctypes.data))
+
+    @property
+    def address(self) -> int:
+        """Address of the words through which native code writes the events of commands."""
+        return self._rings[0].address
+
+    def register(self, commands: Sequence[Command]) -> int:
+        """Make the commands known; the number of the first one's entry."""
+        first = len(self._entries)
+        self._entries += [_entry(command) for command in commands]
+        return first
+
+    def add(self, entry: int, start: int, end: int) -> None:
+        """Write one event, with readings of the clock."""
+        self._rings[0].add(entry, start, end)
+
+    def add_ended(self, entry: int, nanoseconds: int) -> None:
+        """Write one event that has just ended and took so long."""
+        end = self._now()
+        self.add(entry, end - round(nanoseconds / self._calibrated()), end)
+
+    def timeline(self) -> Timeline:
+        """What is kept now, in nanoseconds."""
+        (tick0, ns0), (tick1, ns1) = self._start, self._anchor()
+        pace = (ns1 - ns0) / (tick1 - tick0) if ns1 - ns0 > _LONG else self._calibrated()
+        commands, *workers = [_in_nanoseconds(ring.rows(), tick0, ns0, pace) for ring in self._rings]
+        return Timeline(tuple(self._entries), commands, self._rings[0].lost, tuple(workers))
+
+    def _now(self) -> int:
+        return int(self._ticks()) if self._ticks is not None else time.perf_counter_ns()
+
+    def _calibrated(self) -> float:
+        """Nanoseconds of a tick."""
+        return 1.0 if self._ticks is None else nanoseconds_per_tick()
+
+    def _anchor(self) -> tuple[int, int]:
+        """One moment on both clocks."""
+        return self._now(), time.perf_counter_ns()
+
+
+class _Ring:
+    """Rows of events; what the words of `header` mean is said in `minga.engine.loop_code`."""
+
+    def __init__(self, capacity: int) -> None:
+        room = 1 << max(0, capacity - 1).bit_length()
+        self._rows = np.zeros((room, EVENT_WORDS), np.int64)
+        self._header = np.array([0, room - 1, self._rows.ctypes.data], np.int64)
+        self.address = int(self._header.ctypes.data)
+
+    @property
+    def lost(self) -> int:
+        return max(0, int(self._header[RING_COUNT]) - len(self._rows))
+
+    def add(self, entry: int, start: int, end: int) -> None:
+        self._rows[self._header[RING_COUNT] & self._header[RING_MASK]] = entry, start, end, 0
+        self._header[RING_COUNT] += 1
+
+    def rows(self) -> Rows:
+        """The rows that are kept, the oldest first."""
+        written = int(self._header[RING_COUNT])
+        if written <= len(self._rows):
+            return self._rows[:written].copy()
+        return np.roll(self._rows, -(written & int(self._header[RING_MASK])), axis=0)
+
+
+def _in_nanoseconds(rows: Rows, tick: int, start: int, pace: float) -> Rows:
+    """Rows of readings of a clock as rows of starts and durations; it read `tick` at `start`."""
+    ticks = np.stack([rows[:, 1] - tick, rows[:, 2] - rows[:, 1], rows[:, 3]], axis=1)
+    times = np.rint(ticks * pace).astype(np.int64)
+    return np.column_stack([rows[:, 0], times + np.array([start, 0, 0])])
+
+
+def _entry(command: Command) -> Entry:
+    match command:
+        case Kernel():
+            return Entry(command.label, command.category.name.lower(), tiles=command.tiles, cells=command.cells)
+        case Start():
+            sends = command.channel.sends
+            return Entry("send", "send", len(sends), sum(envelope.buffer.nbytes for envelope in sends))
+        case Wait():
+            return Entry("wait", "wait")
+        case Allreduce():
+            return Entry(f"reduce {command.operation}", "reduce", bytes=command.words.nbytes)
+        case Call():
+            return Entry(command.label, "call")
+        case _:
+            return Entry(type(command).__name__.lower(), "other")  # takes no time that anyone books

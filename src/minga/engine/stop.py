@@ -1,0 +1,230 @@
+"""When a run ends before its last step: what is asked for, and the Program that watches for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from minga.engine.condition import check_condition, condition
+from minga.engine.engine import Engine, Outcome
+from minga.engine.model import Model, Recurrence
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import as_node
+from minga.lang.kernel import Kernel
+from minga.space.field import Field, Register, Slot
+
+__all__ = ["Ended", "Reason", "Stop", "Watch"]
+
+Reason = Literal["steps", "condition", "fixed point", "period", "wall time", "asked", "not finite"]
+
+_SECONDS: Final[Mapping[str, float]] = {"": 1, "s": 1, "sec": 1, "min": 60, "h": 3600, "d": 86400}
+_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([a-z]{0,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """When to end a run before its last step; whatever comes first.
+
+    when         a condition on observables and `step`, "population < 10"; checked after every `every` steps
+    fixed_point  a step that changes nothing, from where on nothing can change
+    period       the state comes back after at most so many steps (a fixed point is a period of 1)
+    wall_time    seconds of steps and observation, or "10 min", "2 h"
+    every        steps from one check to the next. With 1 the first fixed point or return is found at once; with more,
+                 a return is looked for during the first `period` steps after each check
+    """
+
+    when: str | None = None
+    fixed_point: bool = False
+    period: int | None = None
+    wall_time: float | str | None = None
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("period", 1), ("every", 1)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise CaseError(f"expected a whole number of at least {least}, found {value!r}", key=f"stop.{name}")
+        if self.when is not None:
+            check_condition(self.when)
+        self.seconds  # noqa: B018 - raises where the duration cannot be read
+
+    @property
+    def seconds(self) -> float | None:
+        """The wall time in seconds; None for any."""
+        if self.wall_time is None:
+            return None
+        found = _DURATION.fullmatch(str(self.wall_time).strip().lower())
+        unit = None if found is None else _SECONDS.get(found[2])
+        if found is None or unit is None or not float(found[1]) > 0:
+            raise CaseError(
+                f"found {self.wall_time!r}", key="stop.wall_time", remedy='write seconds, or "90 s", "10 min", "2 h"'
+            )
+        return float(found[1]) * unit
+
+    @property
+    def longest(self) -> int:
+        """The longest period that is looked for, 0 for none."""
+        return self.period or int(self.fixed_point)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Why a run ended, after `step` steps.
+
+    reason  "steps" (all were done), "condition", "fixed point", "period", "wall time", or "asked"
+    period  steps after which the state comes back, where that is the reason
+    since   the step of the state that came back. With checks after every step it is the first one for a fixed point
+            that is looked for alone; else the cycle may have begun fewer steps before than the longest period
+    """
+
+    reason: Reason
+    step: int
+    period: int | None = None
+    since: int | None = None
+
+    def __str__(self) -> str:
+        match self.reason:
+            case "fixed point":
+                return f"fixed point since step {self.since}"
+            case "period":
+                return f"period {self.period} since step {self.since}"
+            case "steps":
+                return f"all {self.step} steps done"
+        return f"{self.reason} at step {self.step}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; entries that do not apply are left out."""
+        found = {
+            "reason": self.reason,
+            "step": self.step,
+            "period": self.period,
+            "since": self.since,
+            "text": str(self),
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+
+class Watch:
+    """A model's steps together with the checks of a Stop, as one Program that ends where a check says so.
+
+    `run` does some steps; `ended` then says whether, and why, there are no more to do. A state is known again by
+    comparing it, cell by cell, with one that was kept: every `period` steps (or `every`, where that is longer) the
+    present one takes its place. For fixed points alone the state before does, where the model keeps that anyway.
+    """
+
+    def __init__(self, model: Model, stop: Stop) -> None:
+        self.program = Program()
+        self.program.name = f"watched {id(self.program):x}"  # one engine may be driven several times
+        self._chunk, self._done, self._step = (Register(f"stop.{name}", "i8") for name in ("chunk", "done", "step"))
+        self._lap = Register("stop.lap", "i8")
+        self._again, self._holds = Register("stop.again", "bool"), Register("stop.holds", "bool")
+        recurrence = _recurrence(model, stop) if stop.longest else None
+        kept = _kept(recurrence) if recurrence and not (stop.longest == 1 and recurrence.before) else {}
+        program = self.program
+        program.let(self._done, 0)
+        with program.repeat(until=self._again | self._holds, limit=self._chunk):
+            if kept:
+                with program.when(self._lap == 0):
+                    for slot, field in kept.items():
+                        program.apply(_COPY, slot, field)
+            program.include(model.step)
+            program.let(self._done, self._done + 1)
+            program.let(self._step, self._step + 1)
+            if recurrence and kept:
+                self._compare_with_kept(kept, max(stop.longest, recurrence.cycle), recurrence.cycle, stop.every)
+            elif recurrence:
+                program.let(self._lap, 1)
+                with program.when(self._step % stop.every == 0):
+                    self._compare(dict(zip(recurrence.slots, recurrence.before, strict=True)))
+            if stop.when is not None:
+                self._observe(model, stop.when, stop.every)
+
+    def _compare_with_kept(self, kept: Mapping[Slot, Field], longest: int, cycle: int, every: int) -> None:
+        """Record the comparison with the state of `lap` steps ago, and when the next one is kept."""
+        program, lap = self.program, self._lap
+        program.let(lap, lap + 1)
+        with program.when((lap <= longest) & (lap % cycle == 0)):
+            self._compare(kept)
+        with program.when(~as_node(self._again) & (lap >= max(longest, every))):
+            program.let(lap, 0)
+
+    def _compare(self, pairs: Mapping[Slot, Field | Slot]) -> None:
+        """Record whether all slots equal their partners."""
+        same: Any = True
+        for slot, other in pairs.items():
+            differing: Any = self.program.apply(_DIFFERING, slot, other)
+            same = (differing == 0) & same
+        self.program.let(self._again, same)
+
+    def _observe(self, model: Model, when: str, every: int) -> None:
+        program = self.program
+        holds = condition(when, {**model.observables, "step": self._step})
+        with program.when(self._step % every == 0):
+            if model.observe is not None:
+                program.include(model.observe)
+            program.let(self._holds, holds)
+
+    def start(self, engine: Engine) -> None:
+        """Forget what was seen before, ahead of the first step."""
+        for register in (self._step, self._lap, self._again, self._holds):
+            engine.write(register, 0)
+
+    def run(self, engine: Engine, count: int) -> tuple[int, Outcome]:
+        """Do `count` steps, or fewer where a check ends the run: how many were done, and whether they are good."""
+        engine.write(self._chunk, count)
+        outcome = engine.run(self.program)
+        if outcome.reason in ("limit", "converged"):  # of the steps, or of the checks: either is as it should be
+            outcome = Outcome(True, "finished")
+        return int(engine.read(self._done)), outcome
+
+    def ended(self, engine: Engine, step: int) -> Ended | None:
+        """Why the run is over after `step` steps; None where it is not."""
+        if engine.read(self._again):
+            lap = int(engine.read(self._lap))
+            return Ended("fixed point" if lap == 1 else "period", step, lap, step - lap)
+        return Ended("condition", step) if engine.read(self._holds) else None
+
+
+def _recurrence(model: Model, stop: Stop) -> Recurrence:
+    """What the model's future follows from; CaseError where equal states do not mean equal futures."""
+    if model.recurrence is None:
+        raise CaseError(
+            f"model {model.name!r} may go on differently from equal states (it draws random numbers, or does not say "
+            "what its state is), so it has no period",
+            key="stop.period" if stop.period else "stop.fixed_point",
+            remedy='stop on a condition instead, such as when = "residual == 0"',
+        )
+    return model.recurrence
+
+
+def _kept(recurrence: Recurrence) -> dict[Slot, Field]:
+    """For each slot of a model's state a field that keeps one."""
+    return {
+        slot: Field(f"kept {number}", slot.field.grid, slot.field.dtype, centre=_faces(slot.field), on=slot.field.on)
+        for number, slot in enumerate(recurrence.slots)
+    }
+
+
+def _faces(field: Field) -> tuple[int, ...]:
+    return tuple(axis for axis, on_faces in enumerate(field.centre) if on_faces)
+
+
+def _copy(old: CellReader, new: CellReader) -> None:
+    new[_here(new)] = old[_here(old)]
+
+
+def _differing(now: CellReader, kept: CellReader) -> Reduced:
+    return mg.count(now[_here(now)] != kept[_here(kept)])
+
+
+def _here(field: CellReader) -> tuple[int, ...]:
+    return (0,) * len(field.axes)
+
+
+_COPY: Final = Kernel(_copy, name="keep")
+_DIFFERING: Final = Kernel(_differing, name="differing")

@@ -1,0 +1,37 @@
+"""What a rank sends, counted where messages start: by the rank they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from minga.engine.comm import Channel
+
+__all__ = ["Traffic", "count_sent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What went from one rank to another.
+
+    One message carries all that an exchange has for a rank; `copies` counts the boxes of cells in it. So on a torus two
+    blocks wide, where a rank is its neighbour's neighbour on both sides, a message carries two copies.
+    """
+
+    messages: int = 0
+    bytes: int = 0
+    copies: int = 0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(self.messages + other.messages, self.bytes + other.bytes, self.copies + other.copies)
+
+
+def count_sent(channels: Iterable[Channel], before: Mapping[int, Traffic]) -> dict[int, Traffic]:
+    """What was sent through the channels, by receiving rank in ascending order, added to what was sent `before`."""
+    total = dict(before)
+    for channel in channels:
+        times = int(channel.started[0])
+        for envelope in channel.sends if times else ():
+            sent = Traffic(times, times * envelope.buffer.nbytes, times * envelope.copies)
+            total[envelope.peer] = total.get(envelope.peer, Traffic()) + sent
+    return dict(sorted(total.items()))

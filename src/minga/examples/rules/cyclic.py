@@ -1,0 +1,11 @@
+"""The cyclic automaton of D. Griffeath: each state is eaten by the next one; R. Fisch, Physica D 45 (1990) 19."""
+
+import minga as mg
+
+STATES = 14
+
+
+@mg.rule(states=STATES, neighbourhood=mg.von_neumann(1))
+def cyclic(cell, near):
+    eater = (cell + 1) % STATES
+    return mg.where(near.any(eater), eater, cell)

@@ -1,0 +1,77 @@
+"""What a rule returns for a cell, checked against its states where that can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from minga.errors import KernelError
+from minga.lang.expr import Node, as_node, cast
+from minga.lang.near import STATES_OF_A_BYTE
+from minga.lang.states import states_of
+from minga.lang.trace import current_trace
+from minga.lang.types import is_float, is_integer
+
+__all__ = ["checked_state", "written"]
+
+Refusal = Callable[[str, str], KernelError]
+"""Makes an error about the rule, placed at its function, of a message and a remedy."""
+
+
+def checked_state(value: object, what: str, states: int | None, fields: int, refuse: Refusal) -> Node:
+    """The node to store for a value that a rule returns for `what`; KernelError where it is not among the states.
+
+    states  number of states, or None for any number; with two, the result is 1 where the value is true (not zero)
+    fields  number of fields of the rule, whose parameters come first
+    """
+    if value is None:
+        raise refuse(f"returns nothing for {what}", "end it with `return` and the next value")
+    try:
+        node = as_node(value)
+    except KernelError as error:
+        raise KernelError(error.message, where=refuse("", "").where, remedy=error.remedy) from error
+    if states is None:
+        return node
+    if states == 2:
+        return _true_or_false(node, refuse)
+    if is_float(node.dtype):
+        raise refuse(f"returns {node.dtype}; its states are whole numbers", 'write mg.cast(value, "u1")')
+    trace = current_trace("a rule")
+    low, high = states_of(node, states, range(fields), trace.locals)
+    if low < 0 or high >= states:
+        raise _out_of_range(low if low < 0 else high, states, refuse)
+    return node
+
+
+def _true_or_false(node: Node, refuse: Refusal) -> Node:
+    """The result in a rule of two states: 1 where it is not zero, but no other number written out."""
+    values = written(node)
+    if values is None:
+        return cast(node, "bool")
+    if wrong := [value for value in values if value not in (0, 1)]:
+        raise _out_of_range(wrong[0], 2, refuse)
+    return node
+
+
+def _out_of_range(value: int, states: int, refuse: Refusal) -> KernelError:
+    last = states - 1
+    declared = f"declare them: states={value + 1}; or " if last < value < STATES_OF_A_BYTE - 1 else ""
+    return refuse(
+        f"can return {value}; its states are 0 .. {last}"
+        if 0 <= value < STATES_OF_A_BYTE - 1
+        else f"is not seen to return states 0 .. {last} only",
+        f"{declared}keep the result among the states: value % {last + 1}, mg.min(value, {last}) or mg.where",
+    )
+
+
+def written(node: Node) -> frozenset[int] | None:
+    """The values of a node of a rule of two states that only chooses among cells and numbers; None for others."""
+    match node.op:
+        case "const" if not is_float(node.dtype):
+            return frozenset([int(node.data)])
+        case "select":
+            branches = [written(arg) for arg in node.args[1:]]
+            return None if None in branches else frozenset().union(*(b for b in branches if b is not None))
+        case "cast" if is_integer(node.dtype) and not is_float(node.args[0].dtype):
+            return written(node.args[0])
+        case _:
+            return frozenset([0, 1]) if node.dtype == "bool" or (node.op == "read" and node.dtype == "u1") else None

@@ -1,0 +1,178 @@
+"""Sums over large neighbourhoods in few additions: what cells next to one another have in common is added once.
+
+A neighbourhood is cut into runs of cells along one direction. The sum of a long run is made of sums of shorter ones,
+which are locals (see `minga.lang.cell.local`), so that it costs about log2 of its length. Runs of equal length are then
+added along the next direction in the same way. Directions are the axes, or the diagonals of a plane where these give
+fewer lengths. So the additions for a box or a diamond of radius r grow with log r instead of with the number of cells,
+those for a disc with r.
+
+For integers only: their sums are the same in every order, sums of floats are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.lang.cell import local
+from minga.lang.expr import Node, author_error, binary
+from minga.lang.neighbourhood import Offset
+from minga.lang.trace import current_trace
+
+__all__ = ["pays", "window_sum"]
+
+FEWEST: Final = 20
+"""Cells of a neighbourhood from which on it is cut into runs."""
+MOST_LENGTHS: Final = 150
+"""Runs of different length: each is a local, and together they must fit into the caches."""
+
+Places = NDArray[Any]
+"""Offsets by rows, in the coordinates of the directions."""
+Place = tuple[int, ...]
+
+
+def pays(around: Sequence[Offset]) -> bool:
+    """Whether a sum over these offsets is worth its locals."""
+    return len(around) >= FEWEST and any(abs(x) > 1 for offset in around for x in offset)
+
+
+def window_sum(value: Callable[[Offset], Node], around: Sequence[Offset]) -> Node:
+    """The sum over these offsets of integers, in a type that can count them.
+
+    A missing cell itself is added and taken away again where that leaves longer runs.
+    """
+    cells, here = np.array(around), (0,) * len(around[0])
+    whole = np.vstack([cells, [here]])
+    plans = [_Axes(value, cells), _Axes(value, whole)]
+    if len(here) == 2:
+        plans += [_Diagonals(value, cells), _Diagonals(value, whole)]
+    best = min(plans, key=lambda plan: plan.cost)
+    if best.cost > MOST_LENGTHS:
+        raise author_error(
+            f"a neighbourhood of {len(around)} cells in rows of {best.cost} different lengths is too large for a sum",
+            "use a smaller radius, or a box (mg.moore), which can be summed at any radius",
+        )
+    total = best.total()
+    missing = len(best.places) > len(cells) and not (cells == 0).all(axis=1).any()
+    return binary("sub", total, value(here)) if missing else total
+
+
+class _Axes:
+    """A sum by runs along the axes, the innermost one first."""
+
+    step = 1
+
+    def __init__(self, value: Callable[[Offset], Node], offsets: Places) -> None:
+        self._value = value
+        self.places: Places = self._placed(offsets)
+        self._last = self.places.shape[1] - 1
+
+    @property
+    def cost(self) -> int:
+        """How many different lengths the runs along the first direction have."""
+        return len(np.unique(_runs(self.places, self._last, self.step)[1]))
+
+    def total(self) -> Node:
+        """The sum."""
+        return self._total(lambda place: self._value(self.offset(place)), self.places, self._last)
+
+    def _placed(self, offsets: Places) -> Places:
+        return offsets
+
+    def offset(self, place: Place) -> Offset:
+        """The offset at a place."""
+        return place
+
+    def _total(self, source: Callable[[Place], Node], places: Places, axis: int) -> Node:
+        """The sum of `source` over these places, by runs along `axis` and then along the ones before it."""
+        if axis < 0:
+            return _sum(source(tuple(place)) for place in places.tolist())
+        starts, lengths = _runs(places, axis, self.step)
+        runs = _Runs(self, source, axis)
+        parts = []
+        for length in np.unique(lengths).tolist():
+            of_length = starts[lengths == length]
+            if len(of_length) == 1 and length > 1:
+                parts.append(runs.added(length, tuple(of_length[0].tolist())))
+            else:
+                parts.append(self._total(runs.source(length), of_length, axis - 1))
+        return _sum(parts)
+
+
+class _Diagonals(_Axes):
+    """A sum by runs along the two diagonals of a plane: a place is (row + column, row - column)."""
+
+    step = 2
+
+    def _placed(self, offsets: Places) -> Places:
+        return np.stack([offsets[:, 0] + offsets[:, 1], offsets[:, 0] - offsets[:, 1]], axis=1)
+
+    def offset(self, place: Place) -> Offset:
+        return (place[0] + place[1]) // 2, (place[0] - place[1]) // 2
+
+
+def _runs(places: Places, axis: int, step: int) -> tuple[Places, NDArray[Any]]:
+    """The first place and the length of each row of places along `axis` without a gap."""
+    others = [places[:, other] for other in range(places.shape[1]) if other != axis]
+    ordered = places[np.lexsort([places[:, axis], *reversed(others)])]
+    moved = np.diff(ordered, axis=0)
+    goes_on = moved[:, axis] == step
+    for other in range(places.shape[1]):
+        goes_on &= (moved[:, other] == 0) | (other == axis)
+    first = np.flatnonzero(np.concatenate([[True], ~goes_on]))
+    return ordered[first], np.diff(np.append(first, len(ordered)))
+
+
+class _Runs:
+    """Sums of runs of several lengths along one direction."""
+
+    def __init__(self, plan: _Axes, source: Callable[[Place], Node], axis: int) -> None:
+        self._plan, self._axis = plan, axis
+        self._known: dict[int, Callable[[Place], Node]] = {1: source}
+
+    def source(self, length: int) -> Callable[[Place], Node]:
+        """What gives the sum of the run that begins at a place."""
+        if length not in self._known:
+            here = (0,) * current_trace("a sum over neighbours").ndim
+            value = local(self.added(length, here))
+            self._known[length] = lambda place: value[self._plan.offset(place)]
+        return self._known[length]
+
+    def added(self, length: int, start: Place) -> Node:
+        """The sum of one run, of the runs that it consists of."""
+        parts = []
+        place = list(start)
+        for part in self._parts(length):
+            parts.append(self.source(part)(tuple(place)))
+            place[self._axis] += part * self._plan.step
+        return _sum(parts)
+
+    def _parts(self, length: int) -> list[int]:
+        two = [part for part in self._known if length - part in self._known]
+        if two:
+            return [max(two), length - max(two)]
+        part = _part(length)
+        return [part] * (length // part) + [1] * (length % part)
+
+
+@cache
+def _part(length: int) -> int:
+    """Of which part a run is made cheapest: of it as often as it fits, and of single cells."""
+    return min(range(1, length // 2 + 1), key=lambda part: _cost(part) + length // part + length % part)
+
+
+@cache
+def _cost(length: int) -> int:
+    """Loads and stores for a local that holds the sum of a run of this length."""
+    return 0 if length == 1 else _cost(part := _part(length)) + length // part + length % part + 1
+
+
+def _sum(values: Iterable[Node]) -> Node:
+    first, *others = values
+    for value in others:
+        first = binary("add", first, value)
+    return first

@@ -1,0 +1,218 @@
+"""What lies beyond the ends of rows that are stored as bits: conditions for words, and the unused bits of last words.
+
+A condition of cells is asked what it says about each ghost cell that the rule looks at: a state, or the state of a
+cell inside. That is then said of the words' bits. The bits of a last word beyond the end of its row are ghost cells,
+too: a step sets them along with the cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import MingaError
+from minga.lang.cell import CellReader
+from minga.lang.expr import Node
+from minga.models.automaton.bits_kernel import Edges
+from minga.models.automaton.bits_rule import Unsuitable
+from minga.space.boundary import SIDES, Condition, Edge, Side, custom, fixed
+from minga.space.words import WORD
+
+__all__ = ["Row", "plane_conditions"]
+
+FULL = 2**WORD - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The n-th cell inside an end, counted from 0."""
+
+    n: int
+
+
+Ghost = int | Inside
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """Stands for the edge of a field while a condition is asked about ghost cell number `layer`."""
+
+    layer: int
+    side: Side
+
+    def __getitem__(self, n: int) -> Inside:
+        return Inside(n)
+
+
+def ghost(condition: Condition, side: Side, layer: int) -> Ghost:
+    """What a condition says about a ghost cell. Unsuitable where that is neither a state nor a cell inside."""
+    try:
+        found: Any = condition.value(_Probe(layer, side))  # type: ignore[arg-type]
+    except (TypeError, AttributeError, MingaError) as error:
+        raise Unsuitable(f"cells beyond an end are computed by {condition.name}") from error
+    if isinstance(found, Inside):
+        return found
+    if not isinstance(found, bool | int | float) or found != int(found):
+        raise Unsuitable(f"cells beyond an end are computed by {condition.name}")
+    return int(found)
+
+
+def _word(state: int, plane: int) -> int:
+    """A word of cells of one state."""
+    return FULL if state >> plane & 1 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The ends of a grid's rows, as a rule sees them that looks `before` cells back and `after` cells on along them."""
+
+    length: int
+    sides: tuple[Condition | None, Condition | None]
+    before: int
+    after: int
+
+    @property
+    def words(self) -> int:
+        return -(-self.length // WORD)
+
+    @property
+    def tail(self) -> int:
+        """Cells in the last word."""
+        return self.length - (self.words - 1) * WORD
+
+    @property
+    def uneven(self) -> bool:
+        return self.tail != WORD
+
+    @property
+    def periodic(self) -> bool:
+        return self.sides[0] is None
+
+    def check(self) -> None:
+        """Unsuitable where the last word holds too few cells."""
+        if self.uneven and self.periodic and max(self.before, self.after) > self.tail:
+            raise Unsuitable(f"rows of {self.length} cells end with a word of {self.tail}, fewer than a cell looks at")
+        for n in (item.n for item in self.beyond() if isinstance(item, Inside)):
+            if n >= self.tail:
+                raise Unsuitable(f"rows of {self.length} cells end with a word of {self.tail}, too few for a mirror")
+
+    def beyond(self) -> list[Ghost]:
+        """The ghost cells that are unused bits of the last word, in order."""
+        high = self.sides[1]
+        if high is None or not self.uneven:
+            return []
+        return [ghost(high, "high", layer) for layer in range(1, min(max(self.after, 1), WORD - self.tail) + 1)]
+
+    def condition(self, side: Side, plane: int) -> Condition | None:
+        """The condition of words at one end of the rows."""
+        given = self.sides[side == "high"]
+        if given is None:
+            return None
+        looked = self.before if side == "low" else self.after
+        known = [ghost(given, side, layer) for layer in range(1, max(1, looked) + 1)]
+        if all(item == known[0] and isinstance(item, int) for item in known):
+            return fixed(_word(int(known[0]), plane))  # type: ignore[arg-type]
+
+        def word(edge: Edge) -> Node:
+            value: Any = edge[0] ^ edge[0]
+            for layer, item in enumerate(known, 1):
+                number, bit = divmod(self.length - 1 + layer if side == "high" else -layer, WORD)
+                place = number - self.words + 1 if side == "high" else -number
+                if place != edge.layer:
+                    continue
+                if isinstance(item, int):
+                    value = value | (_word(item, plane) & 1 << bit)
+                else:
+                    value = value | (self._cell(edge, side, item.n) & 1) << bit
+            return value  # type: ignore[no-any-return]
+
+        return custom(word, f"{given.name} of words")
+
+    def _cell(self, edge: Edge, side: Side, n: int) -> Node:
+        """A word whose lowest bit is the n-th cell inside an end."""
+        number, bit = divmod(self.length - 1 - n if side == "high" else n, WORD)
+        return edge[self.words - 1 - number if side == "high" else number] >> bit
+
+    # Rows that end within a word -----------------------------------------------------------------------------------
+    def fields(self) -> list[tuple[str, NDArray[np.uint64]]]:
+        """Fields along the rows, by name, that a step needs: bits in use, their number, and that of the word before."""
+        if not self.uneven:
+            return []
+        used = np.full(self.words, FULL, np.uint64)
+        used[-1] = (1 << self.tail) - 1
+        sizes = np.full(self.words, WORD, np.uint64)
+        sizes[-1] = self.tail
+        periodic = [("size", sizes), ("size_before", np.roll(sizes, 1))] if self.periodic else []
+        return [("used", used), *periodic]
+
+    def edges(self) -> Edges:
+        """What a step does about them."""
+        if not self.uneven:
+            return Edges()
+        shifts = (lambda row: (_here(row[1]), _here(row[2]))) if self.periodic else None
+        return Edges(self._finish, shifts)
+
+    def _finish(self, values: list[Node], row: Sequence[CellReader]) -> list[Node]:
+        used = _here(row[0])
+        return [self._with_ghosts(value & used, used, plane) for plane, value in enumerate(values)]
+
+    def _with_ghosts(self, value: Node, used: Node, plane: int) -> Node:
+        known = self.beyond()
+        if known and all(item == known[0] and isinstance(item, int) for item in known):
+            return value | ~used if _word(int(known[0]), plane) else value  # type: ignore[arg-type]
+        for bit, item in enumerate(known, self.tail):
+            if isinstance(item, int):
+                value = value | (~used & (_word(item, plane) & 1 << bit))
+            else:
+                value = value | (~used & ((value >> (self.tail - 1 - item.n) & 1) << bit))
+        return value
+
+    def filled(self, states: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """First states of whole words: cells up to the end of their rows, with the ghost cells that follow."""
+        missing = -states.shape[-1] % WORD
+        if not missing:
+            return states
+        ghosts = np.zeros((*states.shape[:-1], missing), np.uint8)
+        for k, item in enumerate(self.beyond()):
+            ghosts[..., k] = item if isinstance(item, int) else states[..., -1 - item.n]
+        known = self.beyond()
+        if known and all(item == known[0] and isinstance(item, int) for item in known):
+            ghosts[...] = known[0]
+        return np.concatenate([states, ghosts], axis=-1)
+
+
+def _here(field: CellReader) -> Node:
+    return field[0]
+
+
+Pair = tuple[Condition, Condition]
+
+
+def plane_conditions(row: Row, sides: Sequence[Pair | None], plane: int) -> dict[str | int, Pair]:
+    """The conditions of one plane of words, by axis, where cells have these; Unsuitable where bits cannot say it."""
+    conditions: dict[str | int, Pair] = {}
+    for axis, pair in enumerate(sides[:-1]):
+        if pair is not None:
+            low, high = (_aside(given, side, plane) for given, side in zip(pair, SIDES, strict=True))
+            conditions[axis] = (low, high)
+    low_end, high_end = row.condition("low", plane), row.condition("high", plane)
+    if low_end is not None and high_end is not None:
+        conditions[len(sides) - 1] = (low_end, high_end)
+    return conditions
+
+
+def _aside(condition: Condition, side: Side, plane: int) -> Condition:
+    """The condition of words at an end of another axis, where all bits of a word are alike."""
+    first = ghost(condition, side, 1)
+    if isinstance(first, int):
+        return fixed(_word(first, plane))
+
+    def word(edge: Edge) -> object:
+        found = ghost(condition, side, edge.layer)
+        return edge[found.n] if isinstance(found, Inside) else _word(found, plane)
+
+    return custom(word, condition.name)

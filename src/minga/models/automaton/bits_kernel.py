@@ -1,0 +1,275 @@
+"""A rule's table as a kernel of word operations: 64 cells at a time.
+
+Neighbours along a row are shifts with bits of the next word; neighbours are counted by full adders, rows that several
+sums share once (as `mg.local`); the next state's bits are a network of gates of the cell's bits and the counts' bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.lang.analysis import reads
+from minga.lang.cell import CellReader, Local, local
+from minga.lang.expr import Node
+from minga.lang.graph import KernelGraph, topological
+from minga.lang.kernel import FieldType, Kernel, Signature
+from minga.lang.logic import ANY, MOST_INPUTS, Network, network
+from minga.models.automaton.bits_rule import Count, Look, Offset, Table, Term, Unsuitable
+from minga.space.words import WORD
+
+__all__ = ["bits_of", "cost", "word_kernel"]
+
+MOST_OPERATIONS: Final = 2000
+"""Word operations of the largest kernel: more take long to compile, and bytes are faster."""
+
+Bit = Any
+Number = list[Bit]
+"""Bits of a count, the lowest first."""
+Finish = Callable[[list[Node], Sequence[CellReader]], list[Node]]
+Shifts = Callable[[Sequence[CellReader]], "tuple[Node, Node]"]
+
+
+def bits_of(states: int) -> int:
+    """Bits of a state."""
+    return max(1, (states - 1).bit_length())
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """What the ends of rows ask of a kernel whose rows end within a word; `row` are fields along the rows.
+
+    finish   the new words with the bits beyond the end set right
+    shifts   bits in this word, and in the one before; None where all have WORD
+    """
+
+    finish: Finish | None = None
+    shifts: Shifts | None = None
+
+
+PLAIN: Final = Edges()
+
+
+def word_kernel(tables: Sequence[Table], ndim: int, name: str, edges: Edges = PLAIN) -> Kernel:
+    """The cheapest kernel of these tables of one rule, which takes lists of fields: now, new, row.
+
+    Unsuitable where even that one is too long.
+    """
+    found = []
+    for table in [*tables, *(table for one in tables if (table := with_centre(one)) is not None)]:
+        if inputs_of(table) <= MOST_INPUTS:
+            logic = _logic(table)
+            found.append(Kernel(_body(table, logic, edges), name=name))
+    kernels = [(cost(_graph(kernel, tables[0], ndim)), number) for number, kernel in enumerate(found)]
+    if not kernels or min(kernels)[0] > MOST_OPERATIONS:
+        raise Unsuitable("it needs too many word operations")
+    return found[min(kernels)[1]]
+
+
+def inputs_of(table: Table) -> int:
+    """Bits of all variables of a table."""
+    return sum(_bits(variable, table) for variable in table.variables)
+
+
+def with_centre(table: Table) -> Table | None:
+    """The same rule by the count of all cells, the centre too: rows above, at and below the cell are alike then."""
+    looks = [axis for axis, v in enumerate(table.variables) if isinstance(v, Look) and not any(v.offset)]
+    counts = [axis for axis, v in enumerate(table.variables) if isinstance(v, Count)]
+    if len(looks) != 1 or len(counts) != 1 or len(table.variables) != 2:
+        return None
+    count = table.variables[counts[0]]
+    assert isinstance(count, Count)
+    holds = {(term.weight, term.holds) for term in count.terms}
+    if len(holds) != 1 or any(not any(term.offset) for term in count.terms):
+        return None
+    ((weight, adds),) = holds
+    if weight != 1:
+        return None
+    here = (0,) * len(count.terms[0].offset)
+    before = np.moveaxis(table.states, looks[0], 0)
+    after = np.full((table.number_of_states, count.most + 2), -1, np.int64)
+    for state in range(table.number_of_states):
+        after[state, adds[state] : adds[state] + count.most + 1] = before[state]
+    terms = tuple(sorted([*count.terms, Term(here, 1, adds)], key=lambda term: term.offset))
+    return Table(table.number_of_states, (Look(here), Count(terms)), after)
+
+
+def cost(graph: KernelGraph) -> int:
+    """Operations on words of a kernel: of its locals, which have loops of their own, and of what it stores."""
+    loops = (graph.locals, [store.value for store in graph.stores])
+    return sum(bool(node.args) for roots in loops for node in topological(roots))
+
+
+def _graph(kernel: Kernel, table: Table, ndim: int) -> KernelGraph:
+    """The kernel for words, to be looked at."""
+    words = (FieldType("u8", tuple(range(ndim))),) * bits_of(table.number_of_states)
+    row = (FieldType("u8", (ndim - 1,)),) * 3
+    return kernel.graph(Signature(ndim, (words, words, row)))
+
+
+# The next state as logic ---------------------------------------------------------------------------------------------
+def _bits(variable: Look | Count, table: Table) -> int:
+    return bits_of(table.number_of_states) if isinstance(variable, Look) else variable.most.bit_length()
+
+
+def _logic(table: Table) -> Network:
+    """Gates from the bits of the variables, in their order, to the bits of the next state."""
+    inputs = inputs_of(table)
+    rows = np.arange(1 << inputs)
+    index: list[NDArray[Any]] = []
+    exists = np.ones(rows.shape, bool)
+    for variable, size in zip(table.variables, table.sizes, strict=True):
+        width = _bits(variable, table)
+        value = rows & ((1 << width) - 1)
+        rows = rows >> width
+        exists &= value < size
+        index.append(np.minimum(value, size - 1))
+    states = table.states[tuple(index)]
+    exists &= states >= 0
+    planes = range(bits_of(table.number_of_states))
+    return network([np.where(exists, states >> plane & 1, ANY) for plane in planes], inputs)
+
+
+# Words ---------------------------------------------------------------------------------------------------------------
+def _body(table: Table, logic: Network, edges: Edges) -> Callable[..., None]:
+    def step(now: Sequence[CellReader], new: Sequence[CellReader], row: Sequence[CellReader]) -> None:
+        words = _Words(now, table.number_of_states, edges.shifts(row) if edges.shifts else None)
+        inputs: list[Bit] = []
+        for variable in table.variables:
+            inputs += words.state(variable.offset) if isinstance(variable, Look) else words.count(variable)
+        values = logic(inputs)
+        if edges.finish is not None:
+            values = edges.finish(values, row)
+        for target, value in zip(new, values, strict=True):
+            target[(0,) * len(target.axes)] = value
+
+    return step
+
+
+Read = Callable[[Offset], Node]
+"""The word of a plane at an offset in words."""
+
+
+@dataclass(slots=True)
+class _Words:
+    """The bits that a kernel sees: states of cells, and counts, each made once."""
+
+    planes: Sequence[CellReader]
+    states: int
+    sizes: tuple[Node, Node] | None
+    _sources: dict[tuple[int, ...], Read] = field(default_factory=dict)
+    _rows: dict[tuple[object, ...], list[Local]] = field(default_factory=dict)
+
+    def state(self, offset: Offset) -> list[Bit]:
+        """The bits of the state of the cell at an offset."""
+        return [self._shifted(plane.__getitem__, offset) for plane in self.planes]
+
+    def count(self, count: Count) -> Number:
+        """The bits of a count."""
+        alike: dict[tuple[int, tuple[int, ...]], list[Offset]] = {}
+        for term in count.terms:
+            alike.setdefault((term.weight, term.holds), []).append(term.offset)
+        numbers = [
+            (weight.bit_length() - 1, self._count(holds, frozenset(offsets), ()))
+            for (weight, holds), offsets in alike.items()
+        ]
+        return add(numbers, count.most)
+
+    def _count(self, holds: tuple[int, ...], pattern: frozenset[Offset], place: Offset) -> Number:
+        """How many cells of a pattern have a state for which `holds` has a 1.
+
+        The pattern's offsets are along the axes from number len(place) on; `place` is where it lies along those before.
+        """
+        if len(next(iter(pattern))) == 1:
+            read = self._source(holds)
+            return add([(0, [self._shifted(read, (*place, *offset))]) for offset in sorted(pattern)], len(pattern))
+        planes: dict[int, set[Offset]] = {}
+        for first, *rest in pattern:
+            planes.setdefault(first, set()).add(tuple(rest))
+        shapes = [frozenset(rests) for rests in planes.values()]
+        numbers = []
+        for first, shape in zip(planes, shapes, strict=True):
+            if len(shape) > 1 and shapes.count(shape) > 1:
+                numbers.append((0, self._shared(holds, shape, (*place, first))))
+            else:
+                numbers.append((0, self._count(holds, shape, (*place, first))))
+        return add(numbers, len(pattern))
+
+    def _shared(self, holds: tuple[int, ...], pattern: frozenset[Offset], place: Offset) -> Number:
+        """The same for a pattern that occurs at several places: counted once a row, and read there."""
+        key = (holds, pattern)
+        if key not in self._rows:
+            self._rows[key] = [local(bit) for bit in self._count(holds, pattern, (0,) * len(place))]
+        beyond = (0,) * len(next(iter(pattern)))
+        return [bit[(*place, *beyond)] for bit in self._rows[key]]
+
+    def _source(self, holds: tuple[int, ...]) -> Read:
+        """Words with a bit for each cell: whether its state is one of those marked."""
+        if holds not in self._sources:
+            self._sources[holds] = self._marked(holds)
+        return self._sources[holds]
+
+    def _marked(self, holds: tuple[int, ...]) -> Read:
+        for number, plane in enumerate(self.planes):
+            if all(state >> number & 1 == marked for state, marked in enumerate(holds)):
+                return plane.__getitem__
+        width = len(self.planes)
+        codes = [holds[code] if code < self.states else ANY for code in range(1 << width)]
+        here = [plane[(0,) * len(plane.axes)] for plane in self.planes]
+        return local(network([codes], width)(here)[0]).__getitem__
+
+    def _shifted(self, read: Read, offset: Offset) -> Bit:
+        """The word whose bit k is the cell at `offset` from the cell of bit k of the word here."""
+        *aside, along = offset
+        if self.sizes is not None:
+            return self._shifted_unevenly(read, aside, along)
+        words, bits = divmod(along, WORD)
+        low = read((*aside, words))
+        return low if not bits else (low >> bits) | (read((*aside, words + 1)) << (WORD - bits))
+
+    def _shifted_unevenly(self, read: Read, aside: Sequence[int], along: int) -> Bit:
+        """The same where the last word of a row, which is followed by the first, has fewer bits."""
+        assert self.sizes is not None
+        here, before = self.sizes
+        word = read((*aside, 0))
+        if along > 0:
+            return (word >> along) | (read((*aside, 1)) << (here - along))
+        back = -along
+        return word if not back else (word << back) | (read((*aside, -1)) >> (before - back))
+
+
+def add(numbers: Sequence[tuple[int, Number]], most: int) -> Number:
+    """The sum of numbers, each times a power of two, where it is known to be `most` at most: full and half adders."""
+    width = most.bit_length()
+    columns: list[list[Bit]] = [[] for _ in range(width + 1)]
+    for shift, bits in numbers:
+        for place, bit in enumerate(bits):
+            columns[shift + place].append(bit)
+    total: Number = []
+    for place, column in enumerate(columns[:width]):
+        carries = 2 << place <= most
+        while len(column) > 1:
+            a, b = column.pop(0), column.pop(0)
+            differ = a ^ b
+            if column:
+                c = column.pop(0)
+                column.append(differ ^ c)
+                carry = a ^ (differ & (a ^ c))  # one instruction where there are ternary ones
+            else:
+                column.append(differ)
+                carry = a & b
+            if carries:
+                columns[place + 1].append(carry)
+        total += column
+    if len(total) < width:
+        raise Unsuitable("a sum of its neighbours has gaps")
+    return total
+
+
+def reach_in_words(graph: KernelGraph) -> int:
+    """How many words to either side a kernel reads along a row."""
+    return max((abs(offsets[-1]) for found in reads(graph).values() for _, offsets in found), default=0)

@@ -1,0 +1,335 @@
+"""What a rule does, learned by trying: its own traced kernel evaluated for every configuration of what it looks at.
+
+A rule that looks at few cells is tried with all their states. Where it only counts neighbours (of a state, or by
+weights), the sums in its kernel are found first, and it is tried with every value of each sum, whatever the number of
+cells: the kernel's graph says that nothing else matters. The result is a table, from which words of bits are computed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.compile.elementwise import apply
+from minga.lang.expr import Node
+from minga.lang.graph import KernelGraph, topological
+from minga.lang.inline import without_locals
+from minga.lang.types import integer_range, is_float, is_integer
+
+__all__ = ["Count", "Look", "Table", "Term", "Unsuitable", "count_form", "looked_at", "tabulate"]
+
+Array = NDArray[Any]
+Offset = tuple[int, ...]
+
+MOST_ROWS: Final = 1 << 14
+"""Configurations that are tried at most."""
+MOST_STATES: Final = 16
+
+
+class Unsuitable(Exception):
+    """Why a rule cannot be computed in words of bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The state of one cell."""
+
+    offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Adds `weight` where the state of the cell at `offset` is one for which `holds` has a 1."""
+
+    offset: Offset
+    weight: int
+    holds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A sum over cells, 0 .. most."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def most(self) -> int:
+        return sum(term.weight for term in self.terms)
+
+
+Variable = Look | Count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The next state for every value of the variables: `states[i, j, ...]` where they are i, j, ...; u1, -1 nowhere."""
+
+    number_of_states: int
+    variables: tuple[Variable, ...]
+    states: Array
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(_size(variable, self.number_of_states) for variable in self.variables)
+
+
+def _size(variable: Variable, states: int) -> int:
+    return states if isinstance(variable, Look) else variable.most + 1
+
+
+def looked_at(graph: KernelGraph) -> tuple[Offset, ...]:
+    """The offsets at which the only field of a rule without locals is read, sorted. Unsuitable where it has others, or
+    looks at more than that."""
+    if graph.reductions or len(graph.stores) != 1 or len(graph.params) != 2 or graph.order is not None:
+        raise Unsuitable("it has more than one field")
+    offsets = set()
+    if any(scalar.name.startswith(("@", "$")) for scalar in graph.scalars):
+        raise Unsuitable("it depends on chance, on the step, or on a register")
+    for node in graph.nodes():
+        if node.op == "index":
+            raise Unsuitable("it looks at the position of the cell")
+        if node.op == "read":
+            if node.data[0] != 0:
+                raise Unsuitable("it looks at the state before the last one")
+            offsets.add(node.data[2])
+    return tuple(sorted(offsets))
+
+
+def tabulate(graph: KernelGraph, states: int, parameters: Mapping[str, Any]) -> list[Table]:
+    """The rule as tables, one for each way to look at it that is small enough. Unsuitable if there is none.
+
+    graph       of one field (u1, 0 .. states - 1) and where its next states go
+    parameters  values of the graph's scalars
+    """
+    graph = without_locals(graph)
+    offsets = looked_at(graph)
+    if states > MOST_STATES:
+        raise Unsuitable(f"it has {states} states; bits are for at most {MOST_STATES}")
+    trial = _Trial(graph.stores[0].value, states, parameters)
+    found = []
+    if states ** len(offsets) <= MOST_ROWS:
+        found.append(trial.table([Look(offset) for offset in offsets], {}))
+    sums = trial.sums()
+    rest = sorted(trial.reads_beside(sums))
+    variables: list[Variable] = [*(Look(offset) for offset in rest), *(form.count for form in sums.values())]
+    if sums and prod(_size(variable, states) for variable in variables) <= MOST_ROWS:
+        found.append(trial.table(variables, sums))
+    if found and not sums and states == 2 and (totalistic := count_form(found[0])) is not None:
+        found.append(totalistic)
+    if not found:
+        raise Unsuitable(f"it looks at {len(offsets)} cells, and not only at how many are in a state")
+    return found
+
+
+def count_form(table: Table) -> Table | None:
+    """A table of single cells of two states as one of the cell and the number of live neighbours, if it is that."""
+    offsets = [variable.offset for variable in table.variables if isinstance(variable, Look)]
+    centre = next((axis for axis, offset in enumerate(offsets) if not any(offset)), None)
+    others = [offset for offset in offsets if any(offset)]
+    if len(others) < 3:
+        return None
+    full = table.states if centre is not None else table.states[np.newaxis]
+    cells = np.moveaxis(full, centre or 0, 0).reshape(full.shape[centre or 0], -1)
+    live = np.bitwise_count(np.arange(cells.shape[1], dtype=np.uint64))
+    counted = np.full((len(cells), len(others) + 1), -1, np.int64)
+    for number in range(len(others) + 1):
+        column = cells[:, live == number]
+        if (column != column[:, :1]).any():
+            return None
+        counted[:, number] = column[:, 0]
+    count = Count(tuple(Term(offset, 1, (0, 1)) for offset in others))
+    if centre is None:
+        return Table(2, (count,), counted[0])
+    return Table(2, (Look(offsets[centre]), count), counted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Linear:
+    """A node that is a sum: `constant` and, for each offset, what a cell adds there in each of its states."""
+
+    constant: int
+    parts: Mapping[Offset, tuple[int, ...]]
+
+    @property
+    def low(self) -> int:
+        return self.constant + sum(min(part) for part in self.parts.values())
+
+    @property
+    def high(self) -> int:
+        return self.constant + sum(max(part) for part in self.parts.values())
+
+    @property
+    def count(self) -> Count:
+        """The sum less `low`, as terms of single bits."""
+        terms = []
+        for offset, part in sorted(self.parts.items()):
+            above = [value - min(part) for value in part]
+            for bit in range(max(above).bit_length()):
+                holds = tuple(value >> bit & 1 for value in above)
+                if any(holds):
+                    terms.append(Term(offset, 1 << bit, holds))
+        return Count(tuple(terms))
+
+    def plus(self, other: _Linear, factor: int = 1) -> _Linear:
+        parts = dict(self.parts)
+        for offset, part in other.parts.items():
+            mine = parts.get(offset, (0,) * len(part))
+            parts[offset] = tuple(a + factor * b for a, b in zip(mine, part, strict=True))
+        return _Linear(self.constant + factor * other.constant, parts)
+
+
+class _Trial:
+    """A rule's next state, to be evaluated for given values of what it depends on."""
+
+    def __init__(self, root: Node, states: int, parameters: Mapping[str, Any]) -> None:
+        self._root, self._states, self._parameters = root, states, parameters
+        self._reads: dict[int, frozenset[Offset]] = {}
+        for node in topological([root]):
+            own = frozenset([node.data[2]]) if node.op == "read" else frozenset[Offset]()
+            self._reads[id(node)] = own.union(*(self._reads[id(arg)] for arg in node.args))
+
+    def table(self, variables: Sequence[Variable], sums: Mapping[int, _Linear]) -> Table:
+        """The next state for all values of variables; `sums` are the nodes that the counts among them stand for."""
+        sizes = [_size(variable, self._states) for variable in variables]
+        grids = [
+            np.arange(size).reshape([-1 if a == axis else 1 for a in range(len(sizes))])
+            for axis, size in enumerate(sizes)
+        ]
+        looks = {v.offset: grid for v, grid in zip(variables, grids, strict=True) if isinstance(v, Look)}
+        counts = [grid for v, grid in zip(variables, grids, strict=True) if isinstance(v, Count)]
+        known = {number: form.low + grid for (number, form), grid in zip(sums.items(), counts, strict=True)}
+        result = self._evaluate(self._root, looks, known)
+        whole = np.broadcast_to(result, tuple(sizes)).astype(np.int64)
+        return Table(self._states, tuple(variables), whole)
+
+    def sums(self) -> dict[int, _Linear]:
+        """The largest sums over several cells, by node."""
+        linear: dict[int, _Linear] = {}
+        for node in topological([self._root]):
+            form = self._linear(node, linear)
+            if form is not None and self._fits(node, form):
+                linear[id(node)] = form
+        used: dict[int, _Linear] = {}
+        waiting, seen = [self._root], set[int]()
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if id(node) in linear and len(self._reads[id(node)]) > 1:
+                used[id(node)] = linear[id(node)]
+            elif len(self._reads[id(node)]) > 0:
+                waiting += node.args
+        return used
+
+    def reads_beside(self, sums: Mapping[int, _Linear]) -> set[Offset]:
+        """The cells that are looked at otherwise than through these sums."""
+        found: set[Offset] = set()
+        waiting, seen = [self._root], set[int]()
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen or id(node) in sums:
+                continue
+            seen.add(id(node))
+            if node.op == "read":
+                found.add(node.data[2])
+            waiting += node.args
+        return found
+
+    def _linear(self, node: Node, linear: Mapping[int, _Linear]) -> _Linear | None:
+        """The sum that a node is, if it is one."""
+        if is_float(node.dtype):
+            return None
+        reads = self._reads[id(node)]
+        if len(reads) <= 1:
+            (offset,) = reads or [()]
+            looks = {offset: np.arange(self._states)} if reads else {}
+            values = np.broadcast_to(self._evaluate(node, looks, {}), (self._states if reads else 1,)).tolist()
+            part = tuple(map(int, values))
+            return _Linear(0, {offset: part}) if reads else _Linear(part[0], {})
+        if not is_integer(node.dtype):
+            return None
+        forms = [linear.get(id(arg)) for arg in node.args]
+        if any(form is None for form in forms):
+            return None
+        given = [form for form in forms if form is not None]
+        match node.op:
+            case "cast":
+                return given[0]
+            case "add":
+                return given[0].plus(given[1])
+            case "sub":
+                return given[0].plus(given[1], -1)
+            case "mul" | "shl":
+                for factor, other in itertools.permutations(given) if node.op == "mul" else [(given[1], given[0])]:
+                    if not factor.parts and 0 <= factor.constant < 63:
+                        scale = factor.constant if node.op == "mul" else 1 << factor.constant
+                        return _Linear(0, {}).plus(other, scale)
+            case "or" | "xor":
+                if _apart(*given):
+                    return given[0].plus(given[1])
+        return None
+
+    def _fits(self, node: Node, form: _Linear) -> bool:
+        """Whether the sum never wraps."""
+        low, high = (0, 1) if node.dtype == "bool" else integer_range(node.dtype)
+        return low <= form.low and form.high <= high
+
+    def _evaluate(self, root: Node, looks: Mapping[Offset, Array], known: Mapping[int, Array]) -> Array:
+        values: dict[int, Array] = {}
+        waiting = [root]
+        needed: list[Node] = []
+        seen: set[int] = set()
+        while waiting:  # nodes below known ones are not needed
+            node = waiting.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                needed.append(node)
+                waiting += [] if id(node) in known else node.args
+        wanted = {id(node) for node in needed}
+        with np.errstate(all="ignore"):
+            for node in topological([root]):
+                if id(node) in wanted:
+                    values[id(node)] = self._value(node, values, looks, known)
+        return values[id(root)]
+
+    def _value(
+        self, node: Node, values: Mapping[int, Array], looks: Mapping[Offset, Array], known: Mapping[int, Array]
+    ) -> Array:
+        data: Any = node.data
+        if id(node) in known:
+            return known[id(node)].astype(node.dtype)
+        match node.op:
+            case "const":
+                return np.asarray(data).astype(node.dtype)
+            case "scalar":
+                return np.asarray(self._parameters[data]).astype(node.dtype)
+            case "read":
+                return looks[data[2]].astype(node.dtype)
+            case _:
+                return np.asarray(apply(node, [values[id(arg)] for arg in node.args]))
+
+
+def _apart(left: _Linear, right: _Linear) -> bool:
+    """Whether two sums share no bit that may be one, so that `or` adds them."""
+    if left.low < 0 or right.low < 0:
+        return False
+
+    def bits(form: _Linear) -> int:
+        used = 0
+        total = form.constant
+        for part in form.parts.values():
+            both = 0
+            for value in part:
+                both |= value
+            used |= both
+            total += both
+        return used | form.constant if total == used | form.constant else (1 << form.high.bit_length()) - 1
+
+    return not bits(left) & bits(right)

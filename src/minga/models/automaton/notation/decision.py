@@ -1,0 +1,124 @@
+"""Rules as decision diagrams: one neighbour after the other is asked for its state, and the last answer is the result.
+
+A diagram has a level for each cell that is asked. A node of a level has a child for each state: a node of the next
+level, or on the last level the next state. Rules of many states and neighbours, whose full tables would not fit into
+any memory, have small diagrams, since most of their nodes are equal. A kernel walks through a few levels with each
+lookup, as many as fit into a table of the first caches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.lang.expr import Node, cast
+from minga.lang.near import Near
+from minga.lang.neighbourhood import Neighbourhood, Offset
+from minga.lang.rule import Rule, rule
+from minga.lang.table import lookup
+from minga.models.automaton.notation.text import wrong
+
+__all__ = ["Diagram", "Stage", "diagram_rule", "reduced", "stages"]
+
+STAGE: Final = 1 << 15
+"""Entries of a stage's table where more than one stage is needed."""
+WHOLE: Final = 1 << 18
+"""Entries of a table that is looked into at once."""
+MOST: Final = 1 << 20
+"""Entries of a table at most: they are part of the kernel's code."""
+
+Level = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagram:
+    """A decision diagram.
+
+    states  cells have the states 0 .. states - 1
+    asked   the offset of the cell that each level asks
+    levels  for each level an array of shape (nodes, states) with the children; the first level has one node
+    """
+
+    states: int
+    asked: tuple[Offset, ...]
+    levels: tuple[Level, ...]
+
+    def __call__(self, values: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Next states, of an array whose last axis has the states of the asked cells."""
+        node = np.zeros(values.shape[:-1], np.int32)
+        for number, level in enumerate(self.levels):
+            node = level[node, values[..., number]]
+        return node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Several levels in one table: entry `node * states ** asked + ...` with the states of `asked` cells as digits."""
+
+    first: int
+    asked: int
+    table: NDArray[np.integer]
+
+
+def reduced(diagram: Diagram) -> Diagram:
+    """The same function with equal nodes merged."""
+    levels: list[Level] = []
+    names: Level | None = None
+    for level in reversed(diagram.levels):
+        children = level if names is None else names[level]
+        unique, inverse = np.unique(children, axis=0, return_inverse=True)
+        levels.insert(0, unique.astype(np.int32))
+        names = inverse.reshape(-1).astype(np.int32)
+    assert names is not None
+    root = levels[0][names[0]]
+    return Diagram(diagram.states, diagram.asked, (root[None, :], *levels[1:]))
+
+
+def stages(diagram: Diagram) -> tuple[Stage, ...]:
+    """The diagram in as few tables as their size allows. A CaseError where one level alone is too large."""
+    count, states = len(diagram.levels), diagram.states
+    largest = WHOLE if states**count <= WHOLE else STAGE
+    found: list[Stage] = []
+    first = 0
+    while first < count:
+        nodes, asked = len(diagram.levels[first]), 1
+        while first + asked < count and nodes * states ** (asked + 1) <= largest:
+            asked += 1
+        if nodes * states > MOST:
+            raise wrong(
+                f"the rule tells {nodes * states} situations apart", f"a kernel's tables have at most {MOST} entries"
+            )
+        found.append(Stage(first, asked, _table(diagram, first, asked)))
+        first += asked
+    return tuple(found)
+
+
+def _table(diagram: Diagram, first: int, asked: int) -> NDArray[np.integer]:
+    table = diagram.levels[first]
+    for level in diagram.levels[first + 1 : first + asked]:
+        table = level[table.reshape(-1)].reshape(len(table), -1)
+    most = int(table.max())
+    kind = np.uint8 if most < 1 << 8 else np.int16 if most < 1 << 15 else np.int32
+    return table.reshape(-1).astype(kind)
+
+
+def diagram_rule(diagram: Diagram, neighbourhood: Neighbourhood, name: str) -> Rule:
+    """The Rule that walks through a diagram."""
+    plan, states = stages(diagram), diagram.states
+
+    @rule(neighbourhood=neighbourhood, states=states, name=name)
+    def next_state(cell: Node, near: Near) -> Node:
+        result: Node | None = None
+        for stage in plan:
+            index = result if result is None else cast(result, "i4")
+            for offset in diagram.asked[stage.first : stage.first + stage.asked]:
+                value = cast(near[offset] if any(offset) else cell, "i4")
+                index = value if index is None else index * states + value
+            result = lookup(stage.table, index)
+        assert result is not None
+        return result
+
+    return next_state

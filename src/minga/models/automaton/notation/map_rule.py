@@ -1,0 +1,93 @@
+"""MAP strings: any rule of two states and a small neighbourhood as the bits of its table, in base 64.
+
+Bit i of the table, from the left, says whether a cell lives next whose neighbourhood spells i in binary: row by row
+from the upper left, the cell itself in its place, the first one highest; but in a hexagonal neighbourhood the lowest
+row comes first, as Golly has it. A Moore neighbourhood has 512 bits (86 characters), a hexagonal one 128 (22), von
+Neumann's 32 (6). Source: Golly's help, Algorithms, QuickLife, "MAP rules", and what bgolly 3.3 makes of single bits.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.lang.expr import Node, cast
+from minga.lang.near import STATES_OF_A_BYTE, Near
+from minga.lang.neighbourhood import Neighbourhood, Offset, hex, moore, von_neumann
+from minga.lang.rule import Rule, rule
+from minga.lang.table import lookup
+from minga.models.automaton.notation.ageing import aged
+from minga.models.automaton.notation.text import in_dimensions, squeezed, wrong
+
+__all__ = ["Map", "map_rule", "parse_map"]
+
+_MAP: Final = re.compile(r"MAP([A-Za-z0-9+/]{0,200}?)(?:==)?(?:/([0-9]{1,9}))?")
+_NEIGHBOURHOODS: Final[dict[int, Neighbourhood]] = {86: moore(1), 22: hex(), 6: von_neumann(1)}
+"""By the number of characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """The text of a table in base 64, and how many states cells age through."""
+
+    characters: str
+    states: int = 2
+
+    def __str__(self) -> str:
+        return f"MAP{self.characters}{'' if self.states == 2 else f'/{self.states}'}"
+
+    @property
+    def neighbourhood(self) -> Neighbourhood:
+        """The cells that are looked at."""
+        return _NEIGHBOURHOODS[len(self.characters)]
+
+    @property
+    def spelled(self) -> list[Offset]:
+        """The cells that the bits of the table's index stand for, the highest first."""
+        cells = [*self.neighbourhood.around(2), (0, 0)]
+        upwards = -1 if self.neighbourhood == hex() else 1
+        return sorted(cells, key=lambda offset: (upwards * offset[0], offset[1]))
+
+    def table(self) -> NDArray[np.uint8]:
+        """Whether a cell lives next (1) or not, by the number that its neighbourhood spells."""
+        content = base64.b64decode(self.characters + "==")
+        bits = np.unpackbits(np.frombuffer(content, np.uint8))
+        return bits[: 1 << len(self.neighbourhood.around(2)) + 1]
+
+
+def parse_map(text: str) -> Map | None:
+    """The rule that a MAP string stands for, None where the text has another form; a CaseError for a wrong length."""
+    match = _MAP.fullmatch(squeezed(text))
+    if match is None:
+        return None
+    characters, states = match[1], int(match[2] or 2)
+    if len(characters) not in _NEIGHBOURHOODS:
+        raise wrong(
+            f"MAP is followed by {len(characters)} characters",
+            "give 86 (Moore), 22 (hexagonal) or 6 (von Neumann) in base 64",
+        )
+    if not 2 <= states <= STATES_OF_A_BYTE:
+        raise wrong(f"{text} has {states} states; there can be 2 .. {STATES_OF_A_BYTE}")
+    return Map(characters, states)
+
+
+def map_rule(which: Map, ndim: int = 2) -> Rule:
+    """The Rule of a MAP string."""
+    in_dimensions("MAP...", 2, ndim)
+    table, states = which.table(), which.states
+
+    @rule(neighbourhood=which.neighbourhood, states=states, name=str(which))
+    def next_state(cell: Node, near: Near) -> Node:
+        index = None
+        for offset in which.spelled:
+            value = near[offset] if any(offset) else cell
+            live = cast(value if states == 2 else value == 1, "i2")
+            index = live if index is None else index * 2 + live
+        return aged(cell, lookup(table, index) == 1, states)
+
+    return next_state

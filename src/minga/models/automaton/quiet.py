@@ -1,0 +1,59 @@
+"""Whether a step leaves out quiet regions: tiles in which nothing can change, ash of period 2 included.
+
+A rule allows that if its next state follows from what it reads alone: no random numbers, no clock, no other operation
+that changes its cells. Results are the same, to the bit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+from minga.engine.active_check import default_tile, stored_fields, unfit_operation, unfit_program
+from minga.engine.program import Apply, Program
+from minga.errors import CaseError
+from minga.space.region import Region
+
+__all__ = ["leave_out_quiet"]
+
+KEY: Final = "automaton.skip_quiet"
+ENOUGH: Final = 256
+"""Tiles from which on they are looked at one by one without being asked; fewer take no time either way."""
+
+
+def leave_out_quiet(step: Program, setting: object) -> None:
+    """Change a step to leave out quiet regions where the setting asks for it.
+
+    setting  False; True, where a CaseError says why a rule does not allow it; or "auto": if the rule allows it and the
+             grid has enough tiles
+    """
+    if not isinstance(setting, bool) and setting != "auto":
+        raise CaseError(f"found {setting!r}", key=KEY, remedy='write true, false or "auto"')
+    if setting is False:
+        return
+    apply, reason = _suitable(step)
+    if apply is None:
+        if setting is True:
+            raise CaseError(
+                f"quiet regions cannot be left out here: {reason}",
+                key=KEY,
+                remedy='write "auto", which leaves them out where the rule allows it; results are the same',
+            )
+        return
+    tile = default_tile(sorted(stored_fields(apply), key=lambda item: item.name))
+    tiles = math.prod(n // size for n, size in zip(apply.region.shape, tile, strict=True))
+    if setting is True or tiles >= ENOUGH:
+        region = Region(active=tile).within(apply.region)
+        step.operations[step.operations.index(apply)] = replace(apply, cells=region)
+
+
+def _suitable(step: Program) -> tuple[Apply | None, str]:
+    """The operation of a step that may leave out tiles, or why none may."""
+    stores = [operation for operation in step.operations if isinstance(operation, Apply) and operation.graph.written]
+    if len(stores) != 1:
+        return None, "its cells are not changed all at once"
+    apply = stores[0]
+    whole = apply.region == apply.grid.box and not apply.cells.sparse
+    reason = unfit_operation(apply.graph, apply.operands, whole) or unfit_program(step.operations, apply)
+    return (apply, "") if reason is None else (None, reason)

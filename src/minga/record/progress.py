@@ -1,0 +1,91 @@
+"""``progress.json``: how far a run is, for whoever looks from outside; renewed once a second, and kept at the end.
+
+=========== ==================================================================================
+``state``   ``starting``, ``running``, ``finishing`` (pictures, report), ``finished``,
+            ``stopped`` (by a person), ``failed``
+``reason``  why it stopped or failed, in words; else empty
+``step``    steps done, of ``steps``
+``seconds`` wall time of these steps; ``rate``: cell updates per second in this time
+``cells``   cells of the grid; ``ranks``: ranks at work
+``updated`` when this was written, in seconds since 1970
+``host``    machine and process (``pid``) that wrote it: a run whose process is gone has ended
+=========== ==================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from minga.errors import RunError
+from minga.record.directory import RunDirectory, write_whole
+
+__all__ = ["OVER", "ProgressFile", "note_state", "process_is_gone", "read_progress"]
+
+OVER = ("finished", "stopped", "failed")
+"""States after which nothing more happens."""
+
+_INTERVAL = 1.0
+_NOTHING: Mapping[str, Any] = {"step": 0, "steps": 0, "seconds": 0.0, "rate": 0.0, "cells": 0, "ranks": 0}
+
+
+class ProgressFile:
+    """The file as the run itself writes it, on rank 0. A disk that refuses must not end a run over this."""
+
+    def __init__(self, directory: RunDirectory, steps: int, cells: int, ranks: int) -> None:
+        self._directory = directory
+        self._size = {"steps": steps, "cells": cells, "ranks": ranks}
+        self._next = 0.0
+
+    def starting(self) -> None:
+        """The ranks are there; kernels are compiled and fields are filled."""
+        self._write("starting", 0, 0.0)
+
+    def running(self, step: int, seconds: float) -> None:
+        """``step`` steps were done in ``seconds``; written when the last time was a second ago, and at the end."""
+        if time.monotonic() >= self._next or step == self._size["steps"]:
+            self._write("running", step, seconds)
+
+    def _write(self, state: str, step: int, seconds: float) -> None:
+        self._next = time.monotonic() + _INTERVAL
+        rate = step * self._size["cells"] / seconds if seconds > 0 else 0.0
+        _put(self._directory, {"state": state, "step": step, "seconds": seconds, "rate": rate, **self._size})
+
+
+def note_state(directory: RunDirectory, state: str, reason: str = "") -> None:
+    """Say what a run has come to, as the command that began it knows; the numbers stay."""
+    _put(directory, {**_NOTHING, **(read_progress(directory) or {}), "state": state, "reason": reason})
+
+
+def read_progress(directory: RunDirectory) -> dict[str, Any] | None:
+    """What the file says; None where there is none."""
+    try:
+        found = json.loads(directory.progress.read_text())
+    except (OSError, ValueError):
+        return None
+    return {**_NOTHING, **found} if isinstance(found, dict) and "state" in found else None
+
+
+def process_is_gone(progress: dict[str, Any]) -> bool:
+    """Whether the process that wrote last is no more, as far as this machine can tell."""
+    if progress.get("host") != platform.node():
+        return False
+    try:
+        os.kill(int(progress["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except (KeyError, ValueError, OSError):
+        return False
+    return False
+
+
+def _put(directory: RunDirectory, content: dict[str, Any]) -> None:
+    stamp = {"updated": time.time(), "host": platform.node(), "pid": os.getpid()}
+    try:
+        write_whole(directory.progress, {"reason": "", **content, **stamp}, lasting=False)
+    except RunError:
+        return

@@ -1,0 +1,69 @@
+"""Observables over time: what was seen after which step, in memory and as ``series.json``.
+
+The file is ``{"step": [0, 10, ...], "population": [5, 11, ...], "histogram": [[...], [...], ...], ...}``: a list an
+observable, an entry a step. Numbers that are not finite are ``null``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from minga.record.directory import RunDirectory, write_whole
+
+__all__ = ["STEP", "Series", "SeriesFile"]
+
+STEP = "step"
+"""The entry that counts steps."""
+
+_SECONDS = 0.5
+
+
+class Series:
+    """The observables of one run so far."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.values: dict[str, list[Any]] = {}
+
+    def add(self, step: int, observables: Mapping[str, Any]) -> None:
+        """Take down what was seen after a step; a step that is there already is not added again."""
+        if self.steps and self.steps[-1] == step:
+            return
+        self.steps.append(step)
+        for name, value in observables.items():
+            self.values.setdefault(name, []).append(value)
+
+    def as_dict(self) -> dict[str, list[Any]]:
+        """For JSON. An observable called "step" gives way to the steps."""
+        return {**{name: _finite(values) for name, values in self.values.items()}, STEP: list(self.steps)}
+
+
+class SeriesFile:
+    """Keeps ``series.json`` of a run up to date, writing at most twice a second."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._path = directory.series
+        self._series = Series()
+        self._written = -math.inf
+
+    def add(self, step: int, observables: Mapping[str, Any]) -> None:
+        """Take down what was seen after a step. RunError where the disk refuses."""
+        self._series.add(step, observables)
+        if time.monotonic() - self._written >= _SECONDS:
+            self.write()
+
+    def write(self, *, lasting: bool = False) -> None:
+        """Write all that was seen. ``lasting`` also at a loss of power; RunError where the disk refuses."""
+        if self._series.values:
+            write_whole(self._path, json.dumps(self._series.as_dict(), allow_nan=False) + "\n", lasting=lasting)
+            self._written = time.monotonic()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,108 @@
+"""Cells of few states stored as bits: 64 cells of a row in a word, one word field for each bit of a state.
+
+Bit k of word j along the innermost axis is cell 64 j + k. The words have a grid of their own, so that everything that
+cuts, moves and fills fields serves them as it does cells. Where 64 does not divide the length of a row, the last word
+has unused bits above the row's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import LayoutError
+from minga.space.box import Box
+from minga.space.field import Field
+from minga.space.grid import Grid
+from minga.space.layout import Layout
+
+__all__ = ["WORD", "Packed", "cell_box", "cell_layout", "pack", "unpack", "word_grid"]
+
+WORD: Final = 64
+"""Cells in a word."""
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """A field whose cells are stored as bits.
+
+    cells   the field as people see it: u1 on the grid of cells. It is declared only; an engine stores the planes
+    planes  u8 on the grid of words: bit p of a cell's state is in planes[p]
+    row     u8 along the rows of words: what kernels need to know of the words of a row
+    """
+
+    cells: Field
+    planes: tuple[Field, ...]
+    row: tuple[Field, ...] = ()
+
+    @property
+    def words(self) -> Grid:
+        """The grid of the words."""
+        return self.planes[0].grid
+
+    def box(self, words: Box) -> Box:
+        """The cells of a box of words."""
+        return cell_box(words, self.cells.grid.shape[-1])
+
+    def pack(self, states: Array) -> list[Array]:
+        """The words of each plane, of whole words of cells; bits beyond the end of a row are 0."""
+        return [pack(states >> plane & 1) for plane in range(len(self.planes))]
+
+    def unpack(self, words: Box, planes: Sequence[Array]) -> Array:
+        """The states of the cells in a box of words, u1."""
+        length = self.box(words).shape[-1]
+        states = np.zeros((*words.shape[:-1], length), np.uint8)
+        for plane, values in enumerate(planes):
+            states |= unpack(values, length) << plane
+        return states
+
+
+def word_grid(grid: Grid) -> Grid:
+    """The grid of the words of a grid of cells. LayoutError where a shifted torus is joined within words."""
+    for axis, vector in enumerate(grid.shift):
+        if vector[-1] % WORD or (any(vector) and grid.shape[-1] % WORD):
+            raise LayoutError(
+                f"crossing axis {grid.axes[axis]} shifts by {vector[-1]} cells along {grid.axes[-1]}, "
+                f"which are no whole words of {WORD} cells"
+            )
+    return Grid(
+        (*grid.shape[:-1], -(-grid.shape[-1] // WORD)),
+        axes=grid.axes,
+        periodic=grid.periodic,
+        shift=[(*vector[:-1], vector[-1] // WORD) for vector in grid.shift],
+        label=f"{grid.label} in words of {WORD} cells".strip(),
+    )
+
+
+def cell_box(words: Box, length: int) -> Box:
+    """The cells of a box of words, in rows of `length` cells."""
+    low, high = min(words.lo[-1] * WORD, length), min(words.hi[-1] * WORD, length)
+    return Box((*words.lo[:-1], low), (*words.hi[:-1], high))
+
+
+def cell_layout(words: Layout, grid: Grid) -> Layout:
+    """Who owns which cells of `grid` where its words are laid out so."""
+    lo, hi = words.lo.copy(), words.hi.copy()
+    lo[:, -1] *= WORD
+    hi[:, -1] = np.minimum(hi[:, -1] * WORD, grid.shape[-1])
+    return Layout(grid.box, words.ranks, lo, hi, words.owner)
+
+
+def pack(bits: Array) -> Array:
+    """Words of the bits along the last axis, u8; the last word is filled up with zeros."""
+    packed = np.packbits(bits, axis=-1, bitorder="little")
+    missing = -packed.shape[-1] % 8
+    padded = np.pad(packed, [(0, 0)] * (packed.ndim - 1) + [(0, missing)])
+    return np.ascontiguousarray(padded).view("<u8").astype(np.uint64, copy=False)
+
+
+def unpack(words: Array, length: int) -> Array:
+    """The first `length` bits of the words along the last axis, u1."""
+    octets = np.ascontiguousarray(words).astype("<u8", copy=False).view(np.uint8)
+    return np.unpackbits(octets, axis=-1, count=length, bitorder="little")

@@ -1,0 +1,140 @@
+"""Which colour a value has: one for each state where states are few, a smooth scale elsewhere.
+
+All that draws a field - pictures, movies, reports, terminals - takes its colours from here, so that a run looks the
+same everywhere. A field that says which colours its states have (attribute ``flag_colors``, as land cover maps do:
+hexadecimal colours separated by blanks, the first for state 0) is drawn in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FLAG_COLOURS", "ColourScale", "colour_scale", "is_discrete", "limits_of"]
+
+FLAG_COLOURS = "flag_colors"
+FEW_STATES = 16
+_LIGHT, _DARK = "#f7f5ef", "#1f3b57"
+_STATE_COLOURS = (_LIGHT, "#3b7a4b", "#c8381e", _DARK, "#e0a526", "#6a4c93")
+_NOT_FINITE = "#b9b4ab"
+_SHADES = 255
+_HEXADECIMAL = re.compile(r"#[0-9a-fA-F]{6}")
+
+Values = NDArray[Any]
+Colours = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColourScale:
+    """Colours of the values from ``low`` to ``high``.
+
+    palette  red, green and blue of each colour, u1, shape (colours, 3), at most 256
+    states   whether a colour stands for one state, ``low`` + its number; else colours follow one another evenly, and
+             the last one is for what is not finite
+    """
+
+    low: float
+    high: float
+    palette: Colours
+    states: bool
+
+    def numbers(self, values: Values) -> Colours:
+        """The number in the palette of the colour of each value; values beyond the ends have the colour of the end."""
+        if self.states:
+            if values.dtype.itemsize == 1 and self.low == 0:
+                return np.minimum(values.view(np.uint8), len(self.palette) - 1)
+            inside = np.clip(values.astype(np.int64) - int(self.low), 0, len(self.palette) - 1)
+            return inside.astype(np.uint8)
+        span = self.high - self.low
+        shades = len(self.palette) - 1
+        values = values.astype(np.float64)
+        finite = np.isfinite(values)
+        share = (np.where(finite, values, self.low) - self.low) / (span if span > 0 else 1.0)
+        numbers = np.clip(share * shades, 0, shades - 1).astype(np.uint8)
+        numbers[~finite] = shades
+        return numbers
+
+    def of_states(self) -> ColourScale:
+        """The scale of whole numbers with a colour for each from 0 on, where 256 colours suffice; else as it is."""
+        if self.low < 0 or self.high > _SHADES or self.high != int(self.high):
+            return self
+        states = np.arange(int(self.high) + 1)
+        return ColourScale(0.0, self.high, self.rgb(states), states=True)
+
+    def rgb(self, values: Values) -> Colours:
+        """Red, green and blue of each value, shape (*values.shape, 3)."""
+        coloured: Colours = self.palette[self.numbers(values)]
+        return coloured
+
+    @property
+    def hexadecimal(self) -> list[str]:
+        """The palette as ``#rrggbb``; on a smooth scale without the colour of what is not finite."""
+        return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in self._shown.tolist()]
+
+    @property
+    def _shown(self) -> Colours:
+        return self.palette if self.states else self.palette[:-1]
+
+
+def colour_scale(limits: tuple[float, float], dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> ColourScale:
+    """The scale of a field whose values lie within ``limits``."""
+    low, high = limits
+    own = _own_colours(attributes) if dtype.kind in "bui" and low >= 0 else []
+    if len(own) > high:
+        return ColourScale(0.0, float(len(own) - 1), _palette(own), states=True)
+    if not is_discrete(limits, dtype):
+        return ColourScale(low, high, _palette([*_smooth(_SHADES), _NOT_FINITE]), states=False)
+    low = min(low, 0.0) if high < FEW_STATES else low  # so that state 0 has its colour where no cell is in it
+    states = max(2, int(high - low) + 1)
+    return ColourScale(low, low + states - 1, _palette(_state_colours(states)), states=True)
+
+
+def is_discrete(limits: tuple[float, float], dtype: np.dtype[Any]) -> bool:
+    """Whether values are few enough whole numbers for a colour each."""
+    return dtype.kind in "bui" and limits[1] - limits[0] < FEW_STATES
+
+
+def limits_of(frames: Iterable[Values]) -> tuple[float, float]:
+    """Ends of a scale that holds all finite values of all frames; 0 and 1 where there are none."""
+    low, high = np.inf, -np.inf
+    for frame in frames:
+        finite = frame[np.isfinite(frame)] if frame.dtype.kind == "f" else frame
+        if finite.size:
+            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+    return (low, high) if low <= high else (0.0, 1.0)
+
+
+def _own_colours(attributes: Mapping[str, Any]) -> list[str]:
+    """The colours a field says its states have; none where it says none, or something else."""
+    said = attributes.get(FLAG_COLOURS)
+    words = said.split() if isinstance(said, str) else []
+    return words if words and len(words) <= 256 and all(map(_HEXADECIMAL.fullmatch, words)) else []
+
+
+def _state_colours(states: int) -> list[str]:
+    """Light for the lowest state, so that sparse patterns look as they do in books, others well apart."""
+    if states == 2:
+        return [_LIGHT, _DARK]
+    if states <= len(_STATE_COLOURS):
+        return list(_STATE_COLOURS[:states])
+    return [_LIGHT, *_sampled("turbo", 0.08, 0.92, states - 1)]
+
+
+def _smooth(shades: int) -> list[str]:
+    return _sampled("viridis", 0.0, 1.0, shades)
+
+
+def _sampled(name: str, first: float, last: float, count: int) -> list[str]:
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return [to_hex(colour) for colour in colormaps[name](np.linspace(first, last, count))]
+
+
+def _palette(colours: Iterable[str]) -> Colours:
+    return np.array([list(bytes.fromhex(colour[1:])) for colour in colours], np.uint8)

@@ -1,0 +1,139 @@
+"""What the page shows of a field: the last preview while the run goes on, any stored frame at all times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.record.directory import RunDirectory
+from minga.record.preview import Preview, read_preview
+from minga.record.store import FrameReader
+from minga.record.variables import Coordinate
+from minga.view.colours import ColourScale, colour_scale, limits_of
+from minga.view.pictures import chosen_frames
+from minga.view.raster import ends, field_view, png, raster
+
+__all__ = ["Frames", "Picture", "Pictures"]
+
+LONGEST = 1024
+"""Pixels of the longer side of a picture, at most; the browser makes cells larger where there is room."""
+
+_SCALED_BY = 8
+"""Stored frames that are looked at for the ends of the colour scale."""
+_ROWS = 512
+_MOST_STRETCHED = 4.0
+"""Sides of a cell that is drawn, the longer over the shorter one, at most."""
+
+Values = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A PNG file and what it shows. ``aspect`` is width over height, ``legend`` pairs of a value and a colour."""
+
+    field: str
+    step: int
+    aspect: float
+    states: bool
+    legend: tuple[tuple[str, str], ...]
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """The stored frames as they are now; ``mark`` changes when there are more."""
+
+    reader: FrameReader
+    mark: int
+
+    @classmethod
+    def open(cls, directory: RunDirectory, known: Frames | None) -> Frames | None:
+        """The frames of a run, None where it has none yet; those known where nothing was added."""
+        metadata = directory.fields / "zarr.json"
+        try:
+            mark = metadata.stat().st_mtime_ns
+            if known is not None and known.mark == mark:
+                return known
+            reader = FrameReader.open(directory.fields)
+        except Exception:  # whatever Zarr makes of a store that is only just being created
+            return known
+        return cls(reader, mark) if reader.steps and reader.fields else known
+
+
+class Pictures:
+    """Draws pictures of one run, and keeps for each field the ends of the scale, so that colours mean the same."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._directory = directory
+        self._limits: dict[str, tuple[float, float]] = {}
+
+    def latest(self, frames: Frames, field: str, live: bool) -> tuple[str, Preview | None]:
+        """A key that tells whether the newest picture of a field is another one, and the preview if it is one."""
+        preview = read_preview(self._directory) if live else None
+        steps = frames.reader.steps
+        if preview is not None and preview.field == field and preview.step > steps[-1] and preview.values.ndim > 1:
+            return f"{field}-live-{preview.step}", preview
+        return f"{field}-{len(steps) - 1}-{steps[-1]}", None
+
+    def of_preview(self, frames: Frames, preview: Preview) -> Picture:
+        """The picture of a preview."""
+        coordinates = frames.reader.coordinates(preview.field)[-2:]
+        scale = self._scale(frames, preview.field, preview.values)
+        high, wide = preview.values.shape
+        image = raster(preview.values, scale, (wide, high), upwards=preview.values.dtype.kind == "f")
+        return _picture(preview.field, preview.step, _aspect(coordinates), scale, png(image))
+
+    def of_frame(self, frames: Frames, field: str, index: int) -> Picture:
+        """The picture of a stored frame; the rows of frames up to it where the field has one axis."""
+        reader = frames.reader
+        view = field_view(reader, field, [index])
+        scale = self._scale(frames, field, view.values(index))
+        if len(view.axes) > 1:
+            image = raster(view.values(index), scale, _fitting(view.shape), view.upwards)
+            aspect = _aspect(view.axes)
+        else:
+            rows = np.stack([view.values(at) for at in chosen_frames(index + 1, _ROWS)])
+            self._scale(frames, field, rows)
+            image = raster(rows, scale, _fitting(rows.shape))
+            aspect = rows.shape[1] / rows.shape[0]
+        return _picture(field, reader.steps[index], aspect, scale, png(image))
+
+    def _scale(self, frames: Frames, field: str, values: Values) -> ColourScale:
+        """One scale for all that was seen of a field so far, the first and the last stored frames among them."""
+        reader = frames.reader
+        if field not in self._limits:
+            several = chosen_frames(len(reader.steps), _SCALED_BY)
+            scale = field_view(reader, field, several).scale
+            self._limits[field] = (scale.low, scale.high)
+        low, high = self._limits[field]
+        least, most = limits_of([values])
+        self._limits[field] = ends = (min(low, least), max(high, most))
+        return colour_scale(ends, values.dtype, reader.attributes(field))
+
+
+def _picture(field: str, step: int, aspect: float, scale: ColourScale, content: bytes) -> Picture:
+    colours = scale.hexadecimal
+    if scale.states:
+        legend = tuple((f"{scale.low + number:g}", colour) for number, colour in enumerate(colours))
+    else:
+        chosen = np.linspace(0, len(colours) - 1, 16).round().astype(int)
+        values = np.linspace(scale.low, scale.high, len(chosen))
+        legend = tuple((f"{value:.4g}", colours[number]) for value, number in zip(values, chosen, strict=True))
+    return Picture(field, step, aspect, scale.states, legend, content)
+
+
+def _fitting(shape: tuple[int, ...]) -> tuple[int, int]:
+    scale = min(1.0, LONGEST / max(shape))
+    return max(1, round(shape[1] * scale)), max(1, round(shape[0] * scale))
+
+
+def _aspect(axes: Sequence[Coordinate]) -> float:
+    """Width over height of a field on two axes."""
+    (first, last), (left, right) = map(ends, axes)
+    rows, columns = (len(axis.values) for axis in axes)
+    cell = abs(right - left) / columns / (abs(last - first) / rows) if last != first else 1.0
+    return columns / rows * min(max(cell, 1 / _MOST_STRETCHED), _MOST_STRETCHED)

@@ -1,0 +1,174 @@
+"""The page's server: HTTP on loopback only, for whoever knows the address, which holds a random token.
+
+``GET /TOKEN/`` is the page, ``/TOKEN/state`` the run as JSON, ``/TOKEN/picture`` and ``/TOKEN/frame`` PNG files,
+``/TOKEN/report.html`` the report. Anything else is refused: other methods, a wrong token, and a ``Host`` that is not
+this machine's loopback, so that no page of another site can reach it by a name of its own (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+import time
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from minga.errors import CaseError
+from minga.record.directory import RunDirectory
+from minga.view.live.state import RunReader
+
+__all__ = ["LiveServer"]
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_OWN = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'"
+_REPORT = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; media-src data:"
+_PARTS = {
+    "": ("page.html", "text/html; charset=utf-8"),
+    "page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "page.css": ("page.css", "text/css; charset=utf-8"),
+}
+_MOST_REQUESTS = 64
+_TIMEOUT = 20.0
+
+
+class LiveServer(ThreadingHTTPServer):
+    """Serves one run. CaseError where the port is taken."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 32
+
+    def __init__(self, directory: RunDirectory, port: int = 0) -> None:
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "there is no such port"
+            raise CaseError(
+                f"no page can be served on port {port}: {reason}", key="--port", remedy="leave it out for a free one"
+            ) from error
+        self.reader = RunReader(directory)
+        self.token = secrets.token_urlsafe(16)
+        self.slots = threading.BoundedSemaphore(_MOST_REQUESTS)
+        self.asked = time.monotonic()
+        """When a page asked last."""
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser."""
+        return f"http://127.0.0.1:{self.server_address[1]}/{self.token}/"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, but never in more than a few: a slow browser waits, the server does not."""
+        if self.slots.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer one connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that goes away in the middle of an answer is no news."""
+
+    def serve_until_forgotten(self, patience: float) -> None:
+        """Serve until the run is over and no page has asked for ``patience`` seconds."""
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
+        ended: float | None = None
+        while ended is None or time.monotonic() - max(ended, self.asked) < patience:
+            time.sleep(min(1.0, patience))
+            if ended is None and self.reader.over:
+                ended = time.monotonic()
+        self.shutdown()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: LiveServer
+    protocol_version = "HTTP/1.1"
+    server_version = "minga"
+    sys_version = ""
+    timeout = _TIMEOUT
+
+    def do_GET(self) -> None:
+        """Answer one request."""
+        address = urlsplit(self.path)
+        token, slash, page = address.path.removeprefix("/").partition("/")
+        known = hmac.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode())
+        if not (self._is_meant() and known):
+            self._answer(HTTPStatus.FORBIDDEN, b"This address is not the one that minga printed.\n")
+        elif not slash:
+            self._answer(HTTPStatus.PERMANENT_REDIRECT, b"", Location=f"/{token}/")
+        else:
+            self.server.asked = time.monotonic()
+            try:
+                self._page(page, {key: values[-1] for key, values in parse_qs(address.query).items()})
+            except (ConnectionError, TimeoutError):
+                raise  # the browser went away
+            except Exception as error:
+                text = f"The run could not be read: {type(error).__name__}: {error}\n"
+                self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, text.encode())
+
+    def _is_meant(self) -> bool:
+        """Whether the browser was told to come here under a name of this machine's loopback; the port may be another
+        one, of a tunnel."""
+        try:
+            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in _LOOPBACK
+        except ValueError:
+            return False
+
+    def _page(self, page: str, query: dict[str, str]) -> None:
+        reader = self.server.reader
+        if page in _PARTS:
+            name, kind = _PARTS[page]
+            self._answer(HTTPStatus.OK, files("minga.view.live").joinpath(name).read_bytes(), kind)
+        elif page == "state":
+            state = reader.state(query.get("field", ""), look=query.get("look") == "1")
+            self._answer(HTTPStatus.OK, json.dumps(state).encode(), "application/json")
+        elif page == "picture" and (content := reader.picture(query.get("key", ""))):
+            self._answer(HTTPStatus.OK, content, "image/png")
+        elif page == "frame" and (drawn := reader.frame(query.get("field", ""), _number(query.get("index", "")))):
+            self._answer(HTTPStatus.OK, drawn.content, "image/png")
+        elif page == "report.html" and reader.directory.report.is_file():
+            report = reader.directory.report.read_bytes()
+            self._answer(HTTPStatus.OK, report, "text/html; charset=utf-8", policy=_REPORT)
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, b"There is nothing here.\n")
+
+    def _answer(
+        self,
+        status: HTTPStatus,
+        content: bytes,
+        kind: str = "text/plain; charset=utf-8",
+        policy: str = _OWN,
+        **headers: str,
+    ) -> None:
+        self.send_response(status)
+        headers |= {
+            "Content-Type": kind,
+            "Content-Length": str(len(content)),
+            "Content-Security-Policy": policy,
+            "Cache-Control": "no-store",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "X-Frame-Options": "DENY",
+            "X-Content-Type-Options": "nosniff",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: the terminal belongs to the run."""
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1

@@ -1,0 +1,208 @@
+"""A run as one JSON object, read from its directory while others write there; whatever is missing is left out."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from minga.record.directory import RunDirectory
+from minga.record.progress import OVER, process_is_gone, read_progress
+from minga.view.live.picture import Frames, Picture, Pictures
+from minga.view.pictures import chosen_frames
+
+__all__ = ["RunReader"]
+
+_NOTHING: Mapping[str, Any] = {"step": 0, "steps": 0, "seconds": 0.0, "rate": 0.0}
+
+_MOST_POINTS, _MOST_LINES, _MOST_RANKS, _MOST_FRAMES = 600, 16, 64, 400
+
+
+class RunReader:
+    """Reads one run for any number of requests at once."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self.directory = directory
+        self._lock = threading.Lock()
+        self._frames: Frames | None = None
+        self._pictures = Pictures(directory)
+        self._drawn: dict[str, Picture] = {}
+        self._signed = 0.0
+
+    def state(self, field: str = "", *, look: bool = False) -> dict[str, Any]:
+        """All the page shows but the picture. ``look``: somebody has the page before his eyes, so tell the run."""
+        with self._lock:
+            progress, result = self._progress(), _read(self.directory.result)
+            over = progress["state"] in OVER
+            self._frames = frames = Frames.open(self.directory, self._frames)
+            names = list(frames.reader.fields) if frames else []
+            chosen = field if field in names else _first_output(self._case(), names)
+            if look and not over:
+                self._sign(chosen)
+            steps = frames.reader.steps if frames else ()
+            return {
+                "name": self._case().get("name", self.directory.path.name),
+                "run": str(self.directory.path),
+                "about": _about(self._case(), result),
+                "progress": progress,
+                "over": over,
+                "stops": "stop" in self._case(),
+                "fields": names,
+                "frames": [[index, steps[index]] for index in chosen_frames(len(steps), _MOST_FRAMES)],
+                "picture": self._latest(frames, chosen, live=not over) if frames else None,
+                "series": _series(_read(self.directory.series)),
+                "ledger": _ledger(_read(self.directory.ledger)),
+                "result": result,
+                "report": self.directory.report.is_file(),
+            }
+
+    def picture(self, key: str) -> bytes | None:
+        """The PNG file that a state named; None where it is no longer at hand."""
+        with self._lock:
+            drawn = self._drawn.get(key)
+            return drawn.content if drawn else None
+
+    def frame(self, field: str, index: int) -> Picture | None:
+        """The picture of a stored frame; None where there is none."""
+        with self._lock:
+            self._frames = frames = Frames.open(self.directory, self._frames)
+            if frames is None or field not in frames.reader.fields or not 0 <= index < len(frames.reader.steps):
+                return None
+            return self._pictures.of_frame(frames, field, index)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more happens in this run."""
+        return self._progress()["state"] in OVER
+
+    def _latest(self, frames: Frames, field: str, live: bool) -> dict[str, Any]:
+        key, preview = self._pictures.latest(frames, field, live)
+        if key not in self._drawn:
+            last = len(frames.reader.steps) - 1
+            drawn = (
+                self._pictures.of_preview(frames, preview)
+                if preview is not None
+                else self._pictures.of_frame(frames, field, last)
+            )
+            self._drawn = dict([*self._drawn.items(), (key, drawn)][-8:])  # a few, for pages that are behind
+        drawn = self._drawn[key]
+        return {
+            "key": key,
+            "field": drawn.field,
+            "step": drawn.step,
+            "live": preview is not None,
+            "aspect": drawn.aspect,
+            "states": drawn.states,
+            "legend": drawn.legend,
+        }
+
+    def _progress(self) -> dict[str, Any]:
+        """What ``progress.json`` says, corrected where the process that wrote it is gone."""
+        known = read_progress(self.directory)
+        if not self.directory.case.is_file():
+            return {**_NOTHING, "state": "failed", "reason": "the directory of the run is gone"}
+        if known is None:
+            known = {**_NOTHING, "state": "starting"}
+            if "steps" in (result := _read(self.directory.result)):
+                known |= {"state": "finished", "step": result["steps"], "steps": result["steps"]}
+        elif known["state"] not in OVER and process_is_gone(known):
+            known |= (
+                {"state": "finished"}
+                if self.directory.result.is_file()
+                else {"state": "failed", "reason": "the process of the run is gone"}
+            )
+        if "updated" in known:
+            known["age"] = max(0.0, time.time() - known["updated"])
+        return known
+
+    def _case(self) -> dict[str, Any]:
+        try:
+            return tomllib.loads(self.directory.case.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+
+    def _sign(self, field: str) -> None:
+        """Tell the run that somebody watches; where its directory cannot be written, stored frames are shown."""
+        if time.monotonic() - self._signed < 1.0:
+            return
+        self._signed = time.monotonic()
+        try:
+            self.directory.watching.write_text(field + "\n", encoding="utf-8")
+        except OSError:
+            return
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A JSON object from a file; empty where there is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda word: None)  # browsers know no NaN
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _objects(found: object) -> list[Mapping[str, Any]]:
+    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+
+
+def _first_output(case: Mapping[str, Any], names: Sequence[str]) -> str:
+    wanted = case.get("output", {}).get("fields") or names
+    return next((name for name in wanted if name in names), names[0] if names else "")
+
+
+def _about(case: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A few facts of a case, as words and what they say."""
+    run = case.get("run", {})
+    shape = result.get("shape") or case.get("grid", {}).get("shape") or []
+    settings = case.get(str(case.get("model")), {})
+    facts = [
+        ("model", case.get("model")),
+        ("rule", settings.get("rule") if isinstance(settings, Mapping) else None),
+        ("grid", " × ".join(map(str, shape))),
+        ("ranks", run.get("ranks")),
+        ("threads", run.get("threads")),
+        ("layout", run.get("layout")),
+    ]
+    return [(word, str(value)) for word, value in facts if value not in (None, "")]
+
+
+def _series(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Curves over steps, ``{"step": [...], "curves": [[name, [[label, [...]], ...]], ...]}``, with as many points as a
+    page can show. An observable of several numbers, such as a histogram, has a line for each.
+    """
+    steps = found.get("step")
+    if not isinstance(steps, list) or not steps:
+        return {"step": [], "curves": []}
+    chosen = chosen_frames(len(steps), _MOST_POINTS)
+    curves: list[tuple[str, list[tuple[str, list[Any]]]]] = []
+    for name, values in found.items():
+        if name == "step" or not isinstance(values, list) or len(values) != len(steps):
+            continue
+        kept = [values[index] for index in chosen]
+        if isinstance(kept[0], list):
+            width = len(kept[0])
+            if width <= _MOST_LINES and all(isinstance(row, list) and len(row) == width for row in kept):
+                curves.append((name, [(str(k), [row[k] for row in kept]) for k in range(width)]))
+        else:
+            curves.append((name, [("", kept)]))
+    return {"step": [steps[index] for index in chosen], "curves": curves}
+
+
+def _ledger(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Seconds by category, messages and bytes of the ranks; of very many, those of some, and the sums of all."""
+    entries = _objects(found.get("ranks"))
+    shown = [entries[index] for index in chosen_frames(len(entries), _MOST_RANKS)]
+    return {
+        "count": len(entries),
+        "levels": _objects(found.get("levels")),
+        "messages": sum(int(entry.get("messages", 0)) for entry in entries),
+        "bytes": sum(int(entry.get("bytes", 0)) for entry in entries),
+        "ranks": [
+            {key: entry.get(key) for key in ("rank", "host", "processor", "seconds", "messages", "bytes")}
+            for entry in shown
+        ],
+    }

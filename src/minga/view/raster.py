@@ -1,0 +1,162 @@
+"""Fields as plain images without axes or labels: what movies, reports and terminals show.
+
+Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards. A cell is
+a whole number of pixels where there is room; larger fields are averaged over the cells of a pixel.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.record.store import FrameReader
+from minga.record.variables import Coordinate
+from minga.view.colours import ColourScale, colour_scale, limits_of
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["FieldView", "ends", "field_view", "fit", "pixels_of", "png", "raster", "with_palette"]
+
+Values = NDArray[Any]
+Colours = NDArray[np.uint8]
+
+_MOST_STRETCHED = 4.0
+_BAND_CELLS = 1 << 22
+"""Cells that are coloured at once, so that images of large fields need little memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """How a field of a run is looked at: the plane that is shown of each frame, and one scale of colours for all.
+
+    axes   the coordinates of the plane, one or two
+    where  the positions of the plane along the field's other axes, such as "z = 5"
+    """
+
+    reader: FrameReader
+    field: str
+    at: tuple[int, ...]
+    axes: tuple[Coordinate, ...]
+    where: tuple[str, ...]
+    scale: ColourScale
+    upwards: bool
+
+    def values(self, index: int) -> Values:
+        """The plane of one frame."""
+        return self.reader.frame(self.field, index, self.at)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Points along the axes of the plane."""
+        return tuple(len(axis.values) for axis in self.axes)
+
+    def image(self, index: int, room: tuple[int, int]) -> Image:
+        """One frame of two axes, as large as fits ``room`` (width, height) in pixels."""
+        return raster(self.values(index), self.scale, pixels_of(self.shape, self.axes, room), self.upwards)
+
+    def history(self, indices: Sequence[int], room: tuple[int, int]) -> Image:
+        """Frames of one axis as the rows of an image, the first on top."""
+        rows = np.stack([self.values(index) for index in indices])
+        return raster(rows, self.scale, pixels_of(rows.shape, (), room))
+
+
+def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> FieldView:
+    """How to look at a field in some of its frames: in the middle of all axes but the last two."""
+    coordinates = reader.coordinates(field)
+    beyond = coordinates[:-2]
+    at = tuple(len(axis.values) // 2 for axis in beyond)
+    dtype = reader.dtype(field)
+    limits = limits_of(reader.frame(field, index, at) for index in indices)
+    return FieldView(
+        reader,
+        field,
+        at,
+        coordinates[len(beyond) :],
+        tuple(f"{axis.name} = {axis.values[index]:g}" for axis, index in zip(beyond, at, strict=True)),
+        colour_scale(limits, dtype, reader.attributes(field)),
+        upwards=dtype.kind not in "bui",
+    )
+
+
+def raster(values: Values, scale: ColourScale, size: tuple[int, int], upwards: bool = False) -> Image:
+    """Values on two axes as an image of ``size`` (width, height) pixels; ``upwards``: the first row lies below."""
+    import PIL.Image
+
+    width, height = size
+    rows, columns = values.shape
+    if upwards:
+        values = values[::-1]
+    if width >= columns and height >= rows:
+        image = PIL.Image.fromarray(np.ascontiguousarray(scale.numbers(values)), "P")
+        image.putpalette(scale.palette.tobytes())
+        return image.resize(size, PIL.Image.Resampling.NEAREST) if image.size != size else image
+    factor = max(1, min(rows // height, columns // width))
+    averaged = _averaged(values, scale, factor) if factor > 1 else scale.rgb(values)
+    image = PIL.Image.fromarray(averaged)
+    return image.resize(size, PIL.Image.Resampling.BOX) if image.size != size else image
+
+
+def _averaged(values: Values, scale: ColourScale, factor: int) -> Colours:
+    """The mean colour of each square of ``factor`` x ``factor`` cells; squares at the end may be smaller."""
+    rows, columns = values.shape
+    starts = np.arange(0, columns, factor)
+    lengths = np.diff(np.append(starts, columns))
+    means = np.empty((-(-rows // factor), len(starts), 3), np.uint8)
+    band = max(1, _BAND_CELLS // (columns * factor)) * factor
+    for first in range(0, rows, band):
+        coloured = scale.rgb(values[first : first + band]).astype(np.uint32)
+        tops = np.arange(0, len(coloured), factor)
+        heights = np.diff(np.append(tops, len(coloured)))
+        cells = heights[:, np.newaxis, np.newaxis] * lengths[np.newaxis, :, np.newaxis]
+        total = np.add.reduceat(np.add.reduceat(coloured, starts, axis=1), tops, axis=0)
+        means[first // factor : first // factor + len(tops)] = (total + cells // 2) // cells
+    return means
+
+
+def with_palette(image: Image) -> Image:
+    """An image of at most 256 colours: the same one where it has a palette, else one as near as possible."""
+    import PIL.Image
+
+    return image if image.mode == "P" else image.quantize(256, dither=PIL.Image.Dither.NONE)
+
+
+def png(image: Image) -> bytes:
+    """An image as a PNG file, with a palette, which keeps it small."""
+    stream = io.BytesIO()
+    with_palette(image).save(stream, "PNG", compress_level=4)
+    return stream.getvalue()
+
+
+def fit(shape: tuple[int, ...], longest: int) -> tuple[int, int]:
+    """Width and height in pixels of an image with a pixel a cell, or fewer so that it fits ``longest``."""
+    scale = min(1.0, longest / max(shape))
+    return max(1, round(shape[1] * scale)), max(1, round(shape[0] * scale))
+
+
+def pixels_of(shape: tuple[int, ...], axes: Sequence[Coordinate], room: tuple[int, int]) -> tuple[int, int]:
+    """Width and height of a picture that fits ``room``: its proportions are those of the coordinates.
+
+    Without axes, a cell is as high as it is wide.
+    """
+    ratio = 1.0
+    if axes:
+        (left, right), (first, last) = ends(axes[1]), ends(axes[0])
+        ratio = ((last - first) / shape[0]) / ((right - left) / shape[1]) if right > left and last > first else 1.0
+    ratio = min(max(ratio, 1 / _MOST_STRETCHED), _MOST_STRETCHED)  # height of a cell over its width
+    rows, columns = shape[0] * max(ratio, 1.0), shape[1] * max(1 / ratio, 1.0)
+    scale = min(room[0] / columns, room[1] / rows)
+    scale = float(int(scale)) if scale >= 1 else scale
+    return max(1, round(columns * scale)), max(1, round(rows * scale))
+
+
+def ends(axis: Coordinate) -> tuple[float, float]:
+    """The outer edges of the first and last point along an axis, for evenly drawn cells."""
+    values = axis.values
+    half = 0.5 * (values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else 0.5
+    return float(values[0] - half), float(values[-1] + half)

@@ -1,0 +1,137 @@
+"""Who computed which part of the grid, drawn over a picture of the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from minga.view.report.figures import Figure
+from minga.view.report.svg import Element, drawing, element, text, titled
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["Block", "BlockRow", "Overlay", "block_rows", "blocks_of", "overlay"]
+
+_MOST_BLOCKS, _MOST_ROWS = 4096, 16
+_LABEL_WIDTH, _LABEL_HEIGHT = 9, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Cells ``lo`` to before ``hi`` of the grid, and the rank that owns them."""
+
+    rank: int
+    lo: tuple[int, ...]
+    hi: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        count = 1
+        for low, high in zip(self.lo, self.hi, strict=True):
+            count *= high - low
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """The blocks over a figure, and how many of them the figure's plane cuts."""
+
+    drawing: Markup
+    shown: int
+    total: int
+
+
+def blocks_of(layout: object, ndim: int) -> list[Block]:
+    """The blocks that a run's result lists; none where it lists something else."""
+    if not isinstance(layout, Sequence):
+        return []
+    blocks = []
+    for entry in layout:
+        try:
+            block = Block(int(entry["rank"]), tuple(map(int, entry["lo"])), tuple(map(int, entry["hi"])))
+        except (KeyError, TypeError, ValueError):
+            return []
+        if len(block.lo) != ndim or len(block.hi) != ndim:
+            return []
+        blocks.append(block)
+    return blocks
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRow:
+    """A rank in the table beside the drawing; ``waited``: the share of its time in steps, None if it is not known."""
+
+    rank: int
+    colour: str
+    cells: int
+    share: float
+    compute: float | None
+    waited: float | None
+
+
+def block_rows(
+    blocks: Sequence[Block], ranks: Sequence[Mapping[str, Any]], waiting: Mapping[int, float]
+) -> list[BlockRow]:
+    """The ranks with their cells and their time; none where they are more than a table should have."""
+    cells: dict[int, int] = {}
+    for block in blocks:
+        cells[block.rank] = cells.get(block.rank, 0) + block.cells
+    if len(cells) > _MOST_ROWS:
+        return []
+    compute = {int(line.get("rank", -1)): line["seconds"].get("compute") for line in ranks}
+    total = sum(cells.values())
+    return [
+        BlockRow(rank, _colour(rank), count, count / total, compute.get(rank), waiting.get(rank))
+        for rank, count in sorted(cells.items())
+    ]
+
+
+def overlay(figure: Figure, blocks: Sequence[Block], shape: Sequence[int], waiting: Mapping[int, float]) -> Overlay:
+    """The blocks that cross the plane of a figure; ``waiting``: share of its time that each rank waited."""
+    beyond = len(figure.at)
+    crossed = [
+        block
+        for block in blocks
+        if all(low <= index < high for index, low, high in zip(figure.at, block.lo[:beyond], block.hi[:beyond]))
+    ]
+    width, height = figure.size
+    children: list[Element] = []
+    for block in crossed[:_MOST_BLOCKS]:
+        x, wide = _span(block.lo[-1], block.hi[-1], shape[-1], width)
+        y, high = (0.0, float(height)) if figure.history else _span(block.lo[-2], block.hi[-2], shape[-2], height)
+        if figure.upwards:
+            y = height - y - high
+        children += _drawn(block, (x, y, wide, high), waiting.get(block.rank))
+    picture = drawing(width, height, *children, label="blocks and the ranks that own them", preserveAspectRatio="none")
+    return Overlay(picture, len(crossed), len(blocks))
+
+
+def _span(low: int, high: int, cells: int, pixels: int) -> tuple[float, float]:
+    scale = pixels / max(1, cells)
+    return low * scale, (high - low) * scale
+
+
+def _drawn(block: Block, place: tuple[float, float, float, float], waited: float | None) -> list[Element]:
+    x, y, wide, high = place
+    box: dict[str, Any] = {"x": x, "y": y, "width": wide, "height": high}
+    cells = " x ".join(f"{low}..{high - 1}" for low, high in zip(block.lo, block.hi, strict=True))
+    says = f"rank {block.rank}: cells {cells} ({block.cells:,})"
+    if waited is not None:
+        says += f", {100 * waited:.0f} % of its time waiting"
+    parts = [
+        titled(says, element("rect", **box, class_="by-rank", fill=_colour(block.rank))),
+        titled(says, element("rect", **box, class_="by-wait", fill_opacity=min(0.85, waited or 0.0))),
+        element("rect", **box, class_="edge"),
+    ]
+    name = str(block.rank)
+    if wide >= _LABEL_WIDTH * len(name) + 4 and high >= _LABEL_HEIGHT:
+        parts.append(text(name, x + wide / 2, y + high / 2 + 4.5, text_anchor="middle", class_="owner"))
+    return parts
+
+
+def _colour(rank: int) -> str:
+    """Steps of the golden angle around the colours, so that ranks with near numbers differ."""
+    return f"hsl({137.508 * rank % 360:.0f} 70% 50%)"

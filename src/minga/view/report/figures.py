@@ -1,0 +1,164 @@
+"""The fields of a run as pictures that lie inside the page: a movie of planes, or a diagram of space and time."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from minga.record.store import FrameReader
+from minga.view.colours import ColourScale
+from minga.view.pictures import chosen_frames
+from minga.view.raster import FieldView, field_view, fit, pixels_of, png, raster
+from minga.view.report.charts import Curve, curves, quantity
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from PIL.Image import Image
+
+__all__ = ["Figure", "Frame", "Legend", "figures"]
+
+_LONGEST = 640
+"""Pixels of the longer side of a picture in the page."""
+_BYTES = 3_000_000
+"""Of all pictures of all fields together; base64 adds a third."""
+_MOST_FRAMES, _MOST_ROWS, _MOST_PROFILES, _MOST_FIELDS = 61, 1024, 4, 8
+_PROFILE_COLOURS = ("var(--line-1)", "var(--line-2)", "var(--line-3)", "var(--line-4)")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One picture: the step it shows, and its PNG file as an address."""
+
+    step: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """What colours mean: (state, colour) pairs where states have colours, else the ends of a gradient."""
+
+    states: tuple[tuple[int, str], ...]
+    gradient: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A field in the page.
+
+    where          positions of the plane along the axes that are not shown, such as "z = 5"
+    size           width and height on the page in pixels
+    crisp          whether cells are to keep their edges when a picture is enlarged
+    upwards        whether the first cell of the first axis lies below
+    at             indices along the axes that are not shown
+    history        whether the one picture shows one axis over time, first steps on top
+    frames, left_out   the pictures, and how many of the run's frames are not among them
+    profiles       curves over the axis, for floats on one axis
+    """
+
+    field: str
+    description: str
+    unit: str
+    where: str
+    axes: tuple[str, ...]
+    size: tuple[int, int]
+    crisp: bool
+    upwards: bool
+    at: tuple[int, ...]
+    history: bool
+    frames: tuple[Frame, ...]
+    left_out: int
+    legend: Legend
+    profiles: Markup | None = None
+
+
+def figures(reader: FrameReader) -> list[Figure]:
+    """All fields of a run that has frames, the first few in full; none where there are no frames."""
+    shown = reader.fields[:_MOST_FIELDS] if reader.steps else ()
+    return [_figure(reader, name, _BYTES // len(shown)) for name in shown]
+
+
+def _figure(reader: FrameReader, name: str, room: int) -> Figure:
+    flat = len(reader.coordinates(name)) == 1
+    chosen = chosen_frames(len(reader.steps), _MOST_ROWS if flat else _MOST_FRAMES)
+    view = field_view(reader, name, chosen)
+    attributes = reader.attributes(name)
+    steps = [reader.steps[index] for index in chosen]
+    crisp = not view.upwards
+    if flat:
+        rows = np.stack([view.values(index) for index in chosen])
+        size = pixels_of(rows.shape, (), (_LONGEST, _LONGEST))
+        frames: tuple[Frame, ...] = (
+            Frame(steps[-1], _address(png(raster(rows, view.scale, fit(rows.shape, 2 * _LONGEST))))),
+        )
+        left_out = len(reader.steps) - len(chosen)
+    else:
+        size = pixels_of(view.shape, view.axes, (_LONGEST, _LONGEST))
+        frames = _frames(view, chosen, room)
+        left_out = len(reader.steps) - len(frames)
+    return Figure(
+        field=name,
+        description=str(attributes.get("long_name", "")),
+        unit="" if attributes.get("units", "1") == "1" else str(attributes["units"]),
+        where=", ".join(view.where),
+        axes=tuple(axis.name for axis in view.axes),
+        size=size,
+        crisp=crisp,
+        upwards=view.upwards and not flat,
+        at=view.at,
+        history=flat,
+        frames=frames,
+        left_out=left_out,
+        legend=_legend(view.scale),
+        profiles=_profiles(view, chosen) if flat and view.upwards else None,
+    )
+
+
+def _frames(view: FieldView, chosen: Sequence[int], room: int) -> tuple[Frame, ...]:
+    """Pictures of frames in at most ``room`` bytes: every second one is left out until they fit, never the last."""
+    last = png(_plain(view, chosen[-1]))
+    few = chosen_frames(len(chosen), max(2, room // max(1, len(last))))
+    chosen = [chosen[place] for place in few]
+    files = [png(_plain(view, index)) for index in chosen[:-1]] + [last]
+    while sum(map(len, files)) > room and len(files) > 2:
+        kept = chosen_frames(len(files), len(files) // 2)
+        files, chosen = [files[place] for place in kept], [chosen[place] for place in kept]
+    return tuple(Frame(view.reader.steps[index], _address(file)) for index, file in zip(chosen, files, strict=True))
+
+
+def _plain(view: FieldView, index: int) -> Image:
+    """A frame with a pixel a cell, or fewer: the page enlarges it."""
+    return raster(view.values(index), view.scale, fit(view.shape, _LONGEST), view.upwards)
+
+
+def _address(file: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(file).decode("ascii")
+
+
+def _legend(scale: ColourScale) -> Legend:
+    colours = scale.hexadecimal
+    if scale.states and len(colours) <= 32:
+        states = tuple((int(scale.low) + number, colour) for number, colour in enumerate(colours))
+        return Legend(states, "", "", "")
+    stops = colours if scale.states else colours[:: max(1, len(colours) // 16)] + colours[-1:]
+    return Legend((), f"linear-gradient(to right, {', '.join(stops)})", quantity(scale.low), quantity(scale.high))
+
+
+def _profiles(view: FieldView, chosen: Sequence[int]) -> Markup:
+    """A few frames of a field on one axis as curves, the last in the strongest colour."""
+    few = [chosen[place] for place in chosen_frames(len(chosen), _MOST_PROFILES)]
+    lines = [
+        Curve(
+            f"step {view.reader.steps[index]}",
+            view.axes[0].values.tolist(),
+            np.asarray(view.values(index), np.float64).tolist(),
+            colour,
+        )
+        for index, colour in zip(few, _PROFILE_COLOURS[-len(few) :])
+    ]
+    return curves(view.field, lines, over=view.axes[0].name)

@@ -1,0 +1,268 @@
+"""The page: what is known of a run, brought together and put into the template."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from minga.record.directory import RunDirectory, write_whole
+from minga.record.store import FrameReader
+from minga.view.progress import ranks_text, rate_text, time_text
+from minga.view.report.bound import find_bound
+from minga.view.report.charts import Curve, curves, quantity
+from minga.view.report.decomposition import block_rows, blocks_of, overlay
+from minga.view.report.figures import Figure, figures
+from minga.view.report.time import ranks_of, time_section, traffic_section, waiting_shares
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["write_report"]
+
+_MOST_CHARTS = 24
+_STEP = "step"
+_UNITS = {1e-6: "\u00b5s", 1e-3: "ms"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """An observable over time, its first and last value, and the colours of its curves where there are several."""
+
+    name: str
+    drawing: Markup
+    first: str
+    last: str
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+def write_report(directory: RunDirectory) -> Path:
+    """Write ``report.html`` into a run's directory, from the files in it; the file.
+
+    What a run did not leave, because it was stopped or is older, the report leaves out. Raises RunError where the disk
+    refuses.
+    """
+    path = directory.path / "report.html"
+    write_whole(path, render(directory))
+    return path
+
+
+def render(directory: RunDirectory) -> str:
+    """The text of the page."""
+    return str(_template().render(**_content(directory)))
+
+
+@functools.cache
+def _template() -> Any:
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
+        "rate": rate_text,
+        "time": seconds_text,
+        "quantity": quantity,
+        "bytes": bytes_text,
+        "grouped": grouped,
+    }
+    return environment.from_string((Path(__file__).parent / "report.html.j2").read_text(encoding="utf-8"))
+
+
+def _content(directory: RunDirectory) -> dict[str, Any]:
+    result, ledger, series = (_json(path) for path in (directory.result, directory.ledger, directory.series))
+    case = _text(directory.case)
+    table = _toml(case)
+    ranks = ranks_of(ledger)
+    shape = [int(length) for length in result.get("shape", ())]
+    pictures = _figures(directory)
+    blocks = blocks_of(result.get("layout"), len(shape)) if shape else []
+    waiting = waiting_shares(ranks)
+    steps = int(result.get("steps", 0))
+    return {
+        "name": str(table.get("name") or directory.path.resolve().name),
+        "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        "result": result,
+        "shape": " \u00d7 ".join(map(str, shape)),
+        "ended": _ended(result, _json(directory.progress)),
+        "facts": list(_facts(result, table)),
+        "machine": list(_machine(result, ranks)),
+        "observables": {name: _short(value) for name, value in result.get("observables", {}).items()},
+        "figures": pictures,
+        "block_rows": block_rows(blocks, ranks, waiting),
+        "overlays": {
+            f.field: overlay(f, blocks, shape, waiting) for f in pictures if len(shape) == len(f.axes) + len(f.at)
+        }
+        if len(blocks) > 1
+        else {},
+        "charts": _charts(series),
+        "time": time_section(ranks),
+        "traffic": traffic_section(ledger, steps),
+        "bound": find_bound(result, ranks) if steps else None,
+        "case": case,
+        "trace": (directory.path / "trace.json.gz").is_file(),
+        "run": str(directory.path),
+        "ranks": ranks_text(int(result.get("ranks", 1))),
+    }
+
+
+def _figures(directory: RunDirectory) -> list[Figure]:
+    return figures(FrameReader.open(directory.fields)) if directory.fields.exists() else []
+
+
+def _facts(result: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What ran, in the words of the case."""
+    section = table.get(str(table.get("model", "")), table.get("parameters", {}))
+    grid = table.get("grid", {})
+    for label, source, key in (
+        ("model", table, "model"),
+        ("rule", section, "rule"),
+        ("initial cells", section, "init"),
+        ("seed", section, "seed"),
+        ("boundary", grid, "boundary"),
+    ):
+        if isinstance(source, Mapping) and key in source:
+            yield label, _words(source[key])
+    if isinstance(section, Mapping):
+        values = section.get("parameters", section if section is table.get("parameters") else {})
+        if isinstance(values, Mapping) and values:
+            yield "parameters", ", ".join(f"{key} = {_words(value)}" for key, value in values.items())
+    run = table.get("run", {})
+    threads = int(result.get("threads", 1))
+    yield "workers", ranks_text(int(result.get("ranks", 1))) + (f" of {threads} threads" if threads > 1 else "")
+    for key in ("layout", "mapping", "halo_depth", "overlap"):
+        if isinstance(run, Mapping) and key in run:
+            yield key.replace("_", " "), _words(run[key])
+
+
+def _machine(result: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    about = result.get("environment", {})
+    hosts = sorted({str(line["host"]) for line in ranks if "host" in line})
+    if hosts:
+        yield "hosts", ", ".join(hosts[:8]) + (f" and {len(hosts) - 8} more" if len(hosts) > 8 else "")
+    if isinstance(about, Mapping):
+        for label in ("processor", "logical_cores", "system"):
+            if label in about:
+                yield label.replace("_", " "), str(about[label])
+        versions = about.get("versions", {})
+        if isinstance(versions, Mapping) and versions:
+            yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _ended(result: Mapping[str, Any], progress: Mapping[str, Any]) -> str:
+    """How the run ended, in words."""
+    steps = grouped(int(result.get("steps", progress.get("step", 0))))
+    if not result:
+        reason = str(progress.get("reason") or "it left no result").partition("\n")[0]
+        return f"failed after step {steps} or later: {reason}" if progress else "no result"
+    ended = result.get("ended")
+    reason = ended.get("reason", "steps") if isinstance(ended, Mapping) else "steps"
+    if reason == "steps":
+        return f"all {steps} steps done"
+    return f"ended after step {steps}: {ended.get('text', reason)}"  # type: ignore[union-attr]
+
+
+def _charts(series: Mapping[str, Any]) -> list[Chart]:
+    """A chart for each observable of which there are at least two values."""
+    steps = series.get(_STEP, [])
+    charts = []
+    for name, values in series.items():
+        if name == _STEP or not isinstance(values, list) or len(values) != len(steps) or len(steps) < 2:
+            continue
+        lines = _lines(name, steps, values)
+        if lines:
+            keys = tuple((line.label, line.colour) for line in lines) if len(lines) > 1 else ()
+            charts.append(Chart(name, curves(name, lines), _short(values[0]), _short(values[-1]), keys))
+    return charts[:_MOST_CHARTS]
+
+
+def _lines(name: str, steps: Sequence[float], values: Sequence[Any]) -> list[Curve]:
+    """The curves of an observable: one for a number, one for each entry of a list."""
+    if isinstance(values[0], list):
+        width = len(values[0])
+        if not all(isinstance(entry, list) and len(entry) == width for entry in values):
+            return []
+        return [
+            Curve(str(place), steps, [_float(entry[place]) for entry in values], f"var(--line-{place % 8 + 1})")
+            for place in range(min(width, 16))
+        ]
+    numbers = [_float(value) for value in values]
+    return [Curve(name, steps, numbers)] if any(map(math.isfinite, numbers)) else []
+
+
+def _float(value: object) -> float:
+    """A number, or NaN for what is none; JSON has words for what is not finite."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return grouped(value)
+    text = ", ".join(map(_short, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def _words(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {_words(entry)}" for key, entry in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(_words, value))
+    return str(value)
+
+
+def grouped(value: float) -> str:
+    """A whole number with thin gaps between thousands."""
+    return f"{round(value):,}".replace(",", "\u202f")
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration of any size: ``97 \u00b5s``, ``1.2 ms``, ``0.85 s``, ``3:07``."""
+    for limit, unit in ((1e-3, 1e-6), (0.1, 1e-3)):
+        if 0 < seconds < limit:
+            amount = seconds / unit
+            return f"{amount:.2g} {_UNITS[unit]}" if amount < 10 else f"{amount:.0f} {_UNITS[unit]}"
+    return time_text(seconds) if seconds else "0"
+
+
+def bytes_text(count: float) -> str:
+    """An amount of bytes with a unit prefix: ``1.13 MB``."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= limit:
+            return f"{count / limit:.3g} {prefix}B"
+    return f"{count:.3g} B"
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """An object from a file; an empty one where there is none, or not yet a whole one."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return {}

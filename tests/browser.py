@@ -1,0 +1,145 @@
+"""A headless Chromium that a test drives: pages are opened, expressions evaluated, pictures taken.
+
+It speaks the DevTools protocol (chromedevtools.github.io/devtools-protocol) over the two pipes of
+``--remote-debugging-pipe``: JSON messages that end with a zero byte.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SILENT = ("--headless", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-extensions", "--mute-audio")
+
+# The browser reads orders from file 3 and writes answers to file 4.
+PIPES = """\
+import fcntl, os, sys
+_, orders, answers, *words = sys.argv
+for number, pipe in enumerate([fcntl.fcntl(int(pipe), fcntl.F_DUPFD, 10) for pipe in (orders, answers)], start=3):
+    os.dup2(pipe, number)
+os.execvp(words[0], words)
+"""
+
+
+class Page:
+    """One open page."""
+
+    def __init__(self, browser: Browser, session: str) -> None:
+        self._browser, self._session = browser, session
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression in the page."""
+        said = self._browser.call(
+            "Runtime.evaluate", self._session, expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in said, said["exceptionDetails"]
+        return said["result"].get("value")
+
+    def until(self, expression: str, seconds: float = 30.0) -> Any:
+        """Wait for an expression to become true; its value."""
+        end = time.monotonic() + seconds
+        while not (value := self.evaluate(expression)):
+            if time.monotonic() > end:
+                pytest.fail(f"not within {seconds} s: {expression}\n{self.evaluate('document.body?.innerText')}")
+            time.sleep(0.1)
+        return value
+
+    def picture(self, path: Path) -> None:
+        """Keep what the page looks like as PNG."""
+        said = self._browser.call("Page.captureScreenshot", self._session, captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(said["data"]))
+
+    def emulate(self, scheme: str) -> None:
+        """Prefer ``light`` or ``dark``."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self._browser.call("Emulation.setEmulatedMedia", self._session, features=features)
+
+
+class Browser:
+    """A running Chromium."""
+
+    def __init__(self, orders: int, answers: int) -> None:
+        self._orders, self._answers = os.fdopen(orders, "wb", buffering=0), os.fdopen(answers, "rb", buffering=0)
+        self._number, self._read = 0, b""
+
+    def open(self, address: str, width: int = 1280, height: int = 1000) -> Page:
+        """Open a page of its own."""
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", session, **size)
+        self.call("Page.navigate", session, url=address)
+        page = Page(self, session)
+        page.until("location.href !== 'about:blank' && document.readyState === 'complete'")
+        return page
+
+    def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
+        """Give one order and wait for its answer; events that come meanwhile are dropped."""
+        self._number += 1
+        order = {"id": self._number, "method": method, "params": parameters}
+        self._orders.write(json.dumps(order | ({"sessionId": session} if session else {})).encode() + b"\0")
+        while (answer := self._next()).get("id") != self._number:
+            pass
+        assert "error" not in answer, (method, answer["error"])
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._read:
+            more = self._answers.read(1 << 16)
+            assert more, "the browser ended"
+            self._read += more
+        message, _, self._read = self._read.partition(b"\0")
+        found: dict[str, Any] = json.loads(message)
+        return found
+
+    def close(self) -> None:
+        """Let go of the pipes; the browser ends when it notices."""
+        self._orders.close()
+        self._answers.close()
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser for the length of a ``with`` block; the test is skipped where none is installed."""
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip("no Chromium here; install the Debian package chromium to run this test")
+    read_orders, orders = os.pipe()
+    answers, write_answers = os.pipe()
+    with tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True) as profile:
+        words = [program, *SILENT, "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"]
+        if os.geteuid() == 0:
+            words.insert(1, "--no-sandbox")  # its sandbox refuses to run as root
+        process = subprocess.Popen(
+            [sys.executable, "-c", PIPES, str(read_orders), str(write_answers), *words],
+            pass_fds=(read_orders, write_answers),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(read_orders)
+        os.close(write_answers)
+        browser = Browser(orders, answers)
+        try:
+            yield browser
+        finally:
+            browser.close()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

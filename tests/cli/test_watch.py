@@ -1,0 +1,230 @@
+"""The live page in a browser, and runs that are watched: they end with the same bits, whatever happens to the page."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import Page, chromium
+from command_line import SMALL, command, in_process, nothing_written
+
+LONG = (
+    SMALL.replace("[40, 64]", "[256, 512]")
+    .replace("steps = 10", "steps = 1000000000")
+    .replace("every = 5", "every = 100000")
+)
+
+
+@pytest.fixture(autouse=True)
+def case(in_tmp_path: Path) -> None:
+    """A small case and one that goes on for a while, in the working directory."""
+    Path("small.toml").write_text(SMALL)
+    Path("long.toml").write_text(LONG)
+
+
+@contextlib.contextmanager
+def running(*words: object) -> Iterator[subprocess.Popen[str]]:
+    """``minga WORDS`` in a process of its own; interrupted at the end where it still runs."""
+    with subprocess.Popen(
+        command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.communicate(timeout=60)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+
+
+def address(process: subprocess.Popen[str]) -> str:
+    """The page's address, from the first line on standard error."""
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]+/", line)
+    assert found, line
+    return found.group()
+
+
+def state(page: str, look: bool = True) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{page}state?look={int(look)}", timeout=20) as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def wait(page: str, condition: str, seconds: float = 60) -> dict[str, Any]:
+    """Poll the state, as a page does, until a Python expression of ``state`` holds."""
+    end = time.monotonic() + seconds
+    while not eval(condition, {"state": (found := state(page))}):
+        assert time.monotonic() < end, found
+        time.sleep(0.2)
+    return found
+
+
+def text(page: Page, identity: str) -> str:
+    said: str = page.evaluate(f"document.getElementById('{identity}').textContent")
+    return said
+
+
+def test_a_run_in_a_browser() -> None:
+    with running("run", "long.toml", "--serve") as process, chromium() as browser:
+        page = browser.open(address(process))
+        page.until("document.getElementById('state').textContent === 'running'")
+        page.until("document.getElementById('picture').naturalWidth > 0")
+        page.until("document.getElementById('shown').textContent.includes('as it is now')")
+        page.until("document.querySelectorAll('.rank').length === 1")
+        first = int(text(page, "step").removeprefix("step ").replace("\u202f", ""))
+        page.until(f"Number(document.getElementById('step').textContent.replace(/[^0-9]/g, '')) > {first}")
+        assert text(page, "name") == "long"
+        assert "1\u202f000\u202f000\u202f000" in text(page, "steps")
+        assert page.evaluate("document.getElementById('left').textContent").startswith(("about", "a few", "too early"))
+        page.evaluate(
+            "(slider => { slider.value = 0; slider.dispatchEvent(new Event('input')); })"
+            "(document.getElementById('slider'))"
+        )
+        page.until("document.getElementById('shown').textContent === 'step 0, stored'")
+        page.evaluate("document.getElementById('newest').click()")
+        page.until("document.getElementById('shown').textContent !== 'step 0, stored'")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        page.evaluate("ask()")
+        page.until("document.getElementById('state').textContent === 'stopped'")
+        assert text(page, "digest") in out.replace("  ", "") or text(page, "digest").split()[1] in out
+    assert not Path("runs/long/watching").exists()
+    assert not Path("runs/long/preview.npz").exists()
+
+
+def test_a_page_shows_names_as_they_are() -> None:
+    """What a case says is text, never markup."""
+    name = "<img src=x onerror=document.title='bad'><b>bold</b>"
+    assert in_process("run", "small.toml", "--set", f'name="{name}"', "--out", "odd").status == 0
+    Path("odd/series.json").write_text(json.dumps({"step": [0, 1], "<i>x</i>": [1, 2]}))
+    with running("watch", "odd") as process, chromium() as browser:
+        page = browser.open(address(process))
+        page.until("document.body.dataset.ready")
+        assert text(page, "name") == name
+        assert page.evaluate("document.querySelector('figcaption span').textContent") == "<i>x</i>"
+        assert page.evaluate("document.querySelectorAll('h1 *, figcaption i').length") == 0
+        assert "bad" not in page.evaluate("document.title").replace(name, "")
+        page.until("document.getElementById('state').textContent === 'finished'")
+        page.until("document.getElementById('picture').naturalWidth === 64")
+        assert page.evaluate("document.getElementById('report').hidden")
+
+
+def test_a_watched_run_has_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watched from the beginning, by a page that is closed, and by one whose server is killed in the middle."""
+    steps = ("--set", "run.steps=300000")
+    alone = json.loads(in_process("run", "long.toml", *steps, "--json").out)
+    with running("run", "long.toml", *steps, "--json", "--serve") as run:
+        page = address(run)
+        wait(page, "state['picture'] and state['picture']['live']")
+        with running("watch", "runs/long-2") as watcher:
+            state(address(watcher))
+            watcher.kill()
+            watcher.communicate()
+        out, err = run.communicate(timeout=120)
+    assert run.returncode == 0, err
+    result = json.loads(out)
+    assert result["run"] == "runs/long-2"
+    assert (result["digest"], result["observables"]) == (alone["digest"], alone["observables"])
+    over = state(page)
+    assert (over["progress"]["state"], over["result"]["digest"]) == ("finished", alone["digest"])
+
+
+@pytest.mark.mpi
+def test_a_watched_run_on_ranks_has_the_same_bits() -> None:
+    steps = ("--set", "run.steps=40000")
+    alone = json.loads(in_process("run", "long.toml", *steps, "--json").out)
+    with running("run", "long.toml", *steps, "--set", "run.ranks=2", "--json", "--serve") as run:
+        page = address(run)
+        found = wait(page, "state['ledger']['count'] and state['picture'] and state['picture']['live']")
+        assert [entry["rank"] for entry in found["ledger"]["ranks"]] == [0, 1]
+        out, err = run.communicate(timeout=120)
+    assert run.returncode == 0, err
+    assert json.loads(out)["digest"] == alone["digest"]
+
+
+def test_a_run_that_fails_says_why_on_the_page() -> None:
+    Path("explosion.py").write_text("""\
+import minga as mg
+run = {"steps": 300000, "ranks": 1}
+output = {"every": 100000, "report": False}
+
+@mg.kernel
+def grow(u, new):
+    new[0, 0] = u[0, 0] + 1e303
+
+def model():
+    grid = mg.Grid((4, 4))
+    u = mg.Field("u", grid, slots=2)
+    step = mg.Program("step")
+    step.apply(grow, u, u.next)
+    step.rotate(u)
+    return mg.Model(name="x", grid=grid, fields=(u,), step=step, initial={"u": 1.0})
+""")
+    with running("run", "explosion.py", "--serve") as process:
+        page = address(process)
+        process.communicate(timeout=60)
+        assert process.returncode == 1
+        found = state(page)
+    assert (found["progress"]["state"], found["over"]) == ("failed", True)
+    assert "not finite" in found["progress"]["reason"]
+    assert json.loads(Path("runs/explosion/progress.json").read_text())["state"] == "failed"
+
+
+def test_the_newest_run_is_watched_where_none_is_named() -> None:
+    for name in ("first", "second"):
+        assert in_process("run", "small.toml", "--out", f"runs/{name}").status == 0
+    with running("watch") as process:
+        assert state(address(process))["run"] == "runs/second"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("watch", "nowhere"), "no run directory"),
+        (("watch", "small.toml"), "no run directory"),
+        (("watch",), "there is no run in runs"),
+        (("watch", "a", "b"), "extra argument"),
+        (("watch", "--port", "x"), "--port"),
+        (("watch", "--port", "70000"), "--port"),
+        (("watch", "--port", "-1"), "--port"),
+    ],
+)
+def test_what_cannot_be_watched_is_said(in_tmp_path: Path, words: tuple[str, ...], text: str) -> None:
+    with nothing_written(in_tmp_path):
+        said = in_process(*words)
+    assert (said.status, said.out) == (2, "")
+    assert text in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_port_that_is_taken() -> None:
+    assert in_process("run", "small.toml", "--out", "run").status == 0
+    with running("watch", "run") as process:
+        port = address(process).split(":")[2].split("/")[0]
+        said = in_process("watch", "run", "--port", port)
+    assert said.status == 2
+    assert f"port {port}" in said.err
+
+
+def test_a_server_that_cannot_start_does_not_stop_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minga.cli.watch.PATIENCE", "no number")
+    monkeypatch.setattr("minga.cli.watch.sys.executable", "/bin/false")
+    said = in_process("run", "small.toml", "--serve", "--json")
+    assert said.status == 0
+    assert json.loads(said.out)["steps"] == 10
+    assert "the live page could not be started" in said.err

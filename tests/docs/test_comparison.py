@@ -1,0 +1,63 @@
+"""The comparison with other programs: what stands on the page runs in them, and prints what minga's version prints."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PEERS = ROOT / ".venv-peers" / "bin" / "python"
+EXPECTED = {"Life": "121", "Gray-Scott": "4017.19 27.08"}
+
+
+def comparison() -> Any:
+    """The script that draws the page's figures; it knows where the programs are."""
+    spec = importlib.util.spec_from_file_location("comparison", ROOT / "scripts" / "comparison.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PROGRAMS = comparison().programs()
+CASES = [(system, tool) for system, texts in PROGRAMS.items() for tool in texts]
+
+
+def test_the_page_has_them() -> None:
+    assert set(CASES) == {
+        ("Life", "minga"), ("Life", "Golly"), ("Life", "CellPyLib"), ("Life", "CAX"), ("Forest fire", "minga"),
+        ("Forest fire", "CellPyLib"), ("Forest fire", "CAX"), ("Gray-Scott", "minga"), ("Gray-Scott", "CAX"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("system", "tool"), [
+    pytest.param(system, tool, marks=pytest.mark.slow if tool in ("CAX", "CellPyLib") else ())
+    for system, tool in CASES
+])  # fmt: skip
+def test_it_prints_the_known_numbers(system: str, tool: str, tmp_path: Path) -> None:
+    if tool == "Golly" and shutil.which("bgolly") is None:
+        pytest.skip("needs bgolly, of the Debian package golly")
+    if tool in ("CAX", "CellPyLib") and not PEERS.exists():
+        pytest.skip("needs CellPyLib and CAX: `make bench-automata` installs them")
+    script = tmp_path / "program"
+    script.write_text(PROGRAMS[system][tool])
+    interpreter = {"minga": sys.executable, "Golly": "sh"}.get(tool, PEERS)
+    done = subprocess.run(
+        [interpreter, script], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        env=os.environ | {"JAX_PLATFORMS": "cpu"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    if system in EXPECTED:
+        assert done.stdout.split(":")[-1].strip() == EXPECTED[system]
+    else:
+        burning = [int(number) for number in done.stdout.strip("[] \n").split(",")]
+        assert burning[0] == 0
+        assert 0 < max(burning) < 64 * 64 / 4

@@ -1,0 +1,79 @@
+"""Directories as runs leave them, made without running anything, for what reads them."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minga.record.directory import RunDirectory
+from minga.record.store import FrameStore
+from minga.record.variables import variables_of
+from minga.space.field import Field
+
+CASE = """\
+name = "{name}"
+model = "automaton"
+
+[grid]
+shape = {shape}
+boundary = "periodic"
+
+[automaton]
+rule = "B3/S23"
+init = {{soup = 0.3, seed = 1}}
+
+[run]
+steps = 100
+ranks = {ranks}
+"""
+
+
+def make_run(
+    path: Path,
+    field: Field,
+    frames: Mapping[int, np.ndarray],
+    *,
+    ranks: int = 1,
+    name: str = "small",
+    layout: Sequence[Mapping[str, Any]] | None = None,
+    series: Mapping[str, Sequence[Any]] | None = None,
+) -> RunDirectory:
+    """A finished run with one field; ``frames`` by step. Only what is named is left out."""
+    path.mkdir()
+    run = RunDirectory(path)
+    shape = list(field.grid.shape)
+    store = FrameStore(run.fields, variables_of([field]), {})
+    for step, values in frames.items():
+        store.append(step, {field.name: values})
+    run.case.write_text(CASE.format(name=name, shape=shape, ranks=ranks))
+    lines = [ledger_line(rank, ranks) for rank in range(ranks)]
+    put(run.ledger, {"ranks": lines, "levels": [{"name": "same node", "messages": 12, "bytes": 1200, "copies": 24}]})
+    result = {
+        "model": "automaton", "shape": shape, "steps": 100, "ranks": ranks, "threads": 1, "seconds": 0.5,
+        "cells_per_second": 1.2e6, "digest": "0123456789abcdef", "observables": {"population": 7},
+        "costs": {"bytes_per_cell": 2.0, "flops_per_cell": 9.0, "field_bytes": 4096},
+        "environment": {"versions": {"minga": "0.1.0"}, "host": platform.node(), "processor": "made for the purpose"},
+    }  # fmt: skip
+    put(run.result, result | ({"layout": list(layout)} if layout else {}))
+    if series:
+        put(run.series, dict(series))
+    return run
+
+
+def ledger_line(rank: int, ranks: int) -> dict[str, Any]:
+    """A rank that computed longer, the higher its number, and sent 600 bytes to the next."""
+    sent = [{"to": (rank + 1) % ranks, "messages": 6, "bytes": 600, "copies": 12}] if ranks > 1 else []
+    return {
+        "rank": rank, "host": platform.node(), "processor": [rank], "threads": 1, "blocks": 1, "cells": 10,
+        "seconds": {"compute": 0.1 * (rank + 1), "wait": 0.05, "output": 0.2, "send": 0.0},
+        "messages": 6 * len(sent), "bytes": 600 * len(sent), "traffic": sent,
+    }  # fmt: skip
+
+
+def put(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content))

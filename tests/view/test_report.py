@@ -1,0 +1,230 @@
+"""The report: complete, self-contained, escaped, and there whatever a run left."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from minga.errors import RunError
+from minga.space.field import Field
+from minga.space.grid import Grid
+from minga.view.report import write_report
+from run_files import make_run, put
+
+VOID = {"meta", "img", "br", "input", "link", "hr"}
+
+
+class Page(HTMLParser):
+    """What is in a page: text, images, tags with attributes; fails where tags do not match."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.source = path.read_text(encoding="utf-8")
+        self.words: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(self.source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "script"} & set(self.open):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+    def images(self) -> Iterator[np.ndarray]:
+        for tag, attributes in self.tags:
+            if tag == "img":
+                kind, _, data = (attributes["src"] or "").partition(",")
+                assert kind == "data:image/png;base64"
+                yield np.asarray(PIL.Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB"))
+
+    def count(self, tag: str, **attributes: str) -> int:
+        return sum(t == tag and all(a.get(k) == v for k, v in attributes.items()) for t, a in self.tags)
+
+
+def cells(step: int) -> np.ndarray:
+    """A bar that moves one row a step."""
+    values = np.zeros((20, 30), "u1")
+    values[step // 10 % 20] = 1
+    return values
+
+
+LAYOUT = [{"rank": r, "lo": [5 * r, 0], "hi": [5 * r + 5, 30]} for r in range(4)]
+
+
+def test_everything_a_run_left_is_in_one_file(tmp_path: Path) -> None:
+    frames = {step: cells(step) for step in range(0, 101, 10)}
+    series = {"step": [0, 50, 100], "population": [3, 5, 7], "histogram": [[9, 3], [7, 5], [5, 7]]}
+    run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), frames, ranks=4, layout=LAYOUT, series=series)
+    path = write_report(run)
+    assert path == tmp_path / "run" / "report.html"
+    page = Page(path)
+    for word in ("small", "20 × 30 cells on 4 ranks", "all 100 steps done", "0123456789abcdef", "B3/S23", "soup = 0.3"):
+        assert word in page.text
+    for section in ("What ran", "The decomposition", "Observables over time", "Messages", "How to reproduce"):
+        assert section in page.text
+    assert "24 messages with 2.4 kB in all" in page.text
+    assert "minga run" in page.text
+    # Eleven frames and the last one again under the blocks; state 1 is dark where the bar is.
+    images = list(page.images())
+    assert len(images) == 12
+    for number, image in enumerate(images):
+        step = min(10 * number, 100)
+        assert image.shape == (20, 30, 3)
+        assert ((image[..., 0] < 100) == (cells(step) == 1)).all()
+    assert page.count("rect", **{"class": "edge"}) == 4
+    assert page.count("path", **{"class": "curve"}) == 3
+    assert "rank 3: compute 0.4 s" in page.text
+    assert "The kernels of rank 3 take longest, 60 % longer" in page.text
+
+
+def test_nothing_is_fetched_and_nothing_is_written_beside(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0), 10: cells(10)})
+    before = {path.name for path in run.path.iterdir()}
+    page = Page(write_report(run))
+    assert {path.name for path in run.path.iterdir()} == before | {"report.html"}
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:)""", page.source)
+    assert not re.search(
+        r"url\((?!data:)|@import|https?://", page.source.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    )
+    assert "default-src 'none'" in page.source
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    field = Field("cell", Grid((20, 30)), "u1", description="<script>alert(1)</script>")
+    nasty = "</script><img src=x onerror=alert(1)>"
+    series = {"step": [0, 1], f"a {nasty}": [1.0, 2.0], '"&': [[1, 2], [3, 4]]}
+    run = make_run(tmp_path / "run", field, {0: cells(0)}, name="<b>&amp; 'x'", series=series)
+    page = Page(write_report(run))
+    assert page.count("script") == 2
+    assert page.count("b") == page.source.count('<div class="card"><b')
+    assert page.count("img", src="x") == 0
+    assert "<b>&amp; 'x'" in page.text
+    assert f"a {nasty}" in page.text
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "images"),
+    [
+        ((40,), "u1", 1),
+        ((40,), "f8", 1),
+        ((12, 14, 16), "u1", 3),
+        ((3, 4, 5, 6), "f4", 3),
+        ((1, 1), "f8", 3),
+        ((9, 700), "i4", 3),
+    ],
+)
+def test_any_number_of_axes(tmp_path: Path, shape: tuple[int, ...], dtype: str, images: int) -> None:
+    rng = np.random.default_rng(1)
+    frames = {step: (rng.random(shape) * 3).astype(dtype) for step in (0, 7, 100)}
+    layout = [
+        {"rank": 0, "lo": [0] * len(shape), "hi": [-(-shape[0] // 2), *shape[1:]]},
+        {"rank": 1, "lo": [-(-shape[0] // 2), *[0] * (len(shape) - 1)], "hi": list(shape)},
+    ]
+    run = make_run(tmp_path / "run", Field("u", Grid(shape), dtype), frames, ranks=2, layout=layout)
+    page = Page(write_report(run))
+    assert len(list(page.images())) == images + 1
+    shown = 2 if len(shape) < 3 else 1
+    assert page.count("rect", **{"class": "edge"}) == shown
+    assert ("of them are cut by the plane" in page.text) == (len(shape) > 2)
+
+
+def test_floats_go_upwards_and_so_do_their_blocks(tmp_path: Path) -> None:
+    values = np.zeros((20, 30))
+    values[:10] = 1.0
+    run = make_run(tmp_path / "run", Field("u", Grid((20, 30))), {0: values}, ranks=4, layout=LAYOUT)
+    page = Page(write_report(run))
+    image = next(page.images())
+    assert (image[-1] == [253, 231, 36]).all() or image[-1, 0, 0] > image[0, 0, 0]
+    edges = [attributes for tag, attributes in page.tags if tag == "rect" and attributes.get("class") == "edge"]
+    assert [float(edge["y"] or 0) for edge in edges] == sorted((float(e["y"] or 0) for e in edges), reverse=True)
+
+
+def test_values_that_are_not_finite(tmp_path: Path) -> None:
+    values = np.array([[np.nan, 1.0], [np.inf, 2.0]])
+    series = {"step": [0, 1, 2], "norm": ["nan", 1.0, None], "flat": [0.0, 0.0, 0.0], "gone": ["inf", "nan", None]}
+    run = make_run(tmp_path / "run", Field("u", Grid((2, 2))), {0: values}, series=series)
+    page = Page(write_report(run))
+    assert page.count("path", **{"class": "curve"}) == 2
+
+
+@pytest.mark.parametrize("missing", ["result.json", "ledger.json", "case.toml", "fields.zarr"])
+def test_what_is_missing_is_left_out(tmp_path: Path, missing: str) -> None:
+    import shutil
+
+    run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0)}, ranks=4, layout=LAYOUT)
+    target = run.path / missing
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    assert "How to reproduce" in Page(write_report(run)).text
+
+
+def test_an_older_or_broken_file_does_no_harm(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0)})
+    put(run.result, {**json.loads(run.result.read_text()), "layout": [{"rank": 0}], "costs": None, "environment": []})
+    run.ledger.write_text('{"ranks": [{"rank": 0')
+    run.series.write_text('{"step": [0, 1], "population": [1]}')
+    page = Page(write_report(run))
+    assert "The decomposition" not in page.text
+    assert "Where the time went" not in page.text
+
+
+def test_a_run_that_failed_says_so(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Field("u", Grid((20, 30))), {0: np.zeros((20, 30))})
+    run.result.unlink()
+    put(run.progress, {"state": "failed", "reason": "u is not finite at cell (3, 5)", "step": 40})
+    assert "failed after step 40 or later: u is not finite at cell (3, 5)" in Page(write_report(run)).text
+
+
+def test_pictures_have_a_bounded_size(tmp_path: Path) -> None:
+    """Frames of noise are left out until the rest fits; the first and the last stay."""
+    rng = np.random.default_rng(2)
+    frames = {step: rng.integers(0, 250, (600, 600)).astype("u1") for step in range(20)}
+    run = make_run(tmp_path / "run", Field("cell", Grid((600, 600)), "u1"), frames)
+    path = write_report(run)
+    assert path.stat().st_size < 5_000_000
+    page = Page(path)
+    assert "step 19" in page.text
+    assert "step 0" in page.text
+    assert "frames of the run are not shown here" in page.text
+
+
+def test_many_ranks(tmp_path: Path) -> None:
+    """A thousand ranks: bars of several ranks each, no table and no matrix, and still a quick page."""
+    layout = [{"rank": r, "lo": [r, 0], "hi": [r + 1, 4]} for r in range(1000)]
+    field = Field("cell", Grid((1000, 4)), "u1")
+    run = make_run(tmp_path / "run", field, {0: np.zeros((1000, 4), "u1")}, ranks=1000, layout=layout)
+    page = Page(write_report(run))
+    assert page.count("rect", **{"class": "edge"}) == 1000
+    assert page.count("rect", **{"class": "pair"}) == 0
+    assert len(set(re.findall(r"ranks \d+\u2013\d+", page.text))) == 63
+
+
+def test_a_disk_that_refuses(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0)})
+    (run.path / "report.html").mkdir()
+    with pytest.raises(RunError, match="cannot write"):
+        write_report(run)
