@@ -1,7 +1,7 @@
 """Draw the figures of docs/comparison.md: `make gallery`.
 
-The lines are those of the programs on the page, the speeds those of benchmarks/results/automata.json, or of the file that
-is named on the command line.
+The lines are those of the programs on the page, the speeds those of benchmarks/results/automata.json, or of the file
+that is named on the command line.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def draw_speed(path: Path, measured: Path) -> None:
         for side in ("top", "right"):
             plot.spines[side].set_visible(False)
     plots[-1].set_xlabel("cell updates a second on one core", fontsize=9)
-    plots[-1].set_xlim(right=max(rate["median"] for result in shown for rate in result["rates"].values()) * 8)
+    medians = [rate["median"] for result in shown for rate in result["rates"].values()]
+    plots[-1].set_xlim(min(medians) / 10, max(medians) * 8)
     _save(figure, path)
 
 

@@ -39,7 +39,7 @@ def upward_imports(path: Path, source: Path) -> list[str]:
     parts = path.relative_to(source).with_suffix("").parts
     package = (source.name, *parts[:-1])
     own = parts[0]
-    if own in ("__init__", "__main__"):
+    if own in ("__init__", "__main__", "api"):
         return []  # the root offers names of all layers; what that costs is tested below
     problems = []
     for line, name in modules_imported(ast.parse(path.read_text(), str(path)), package):
@@ -109,8 +109,22 @@ def test_packages_are_known() -> None:
 
 
 def test_importing_minga_is_light() -> None:
-    code = "import sys, minga; print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(result.stdout.split())
-    assert "minga" in loaded
+    loaded = modules_loaded("import minga; minga.run")
+    assert {"minga", "numpy", "llvmlite"} <= loaded
     assert not loaded & set(HEAVY), "import these in the functions that use them"
+
+
+def test_the_root_offers_names_when_they_are_used() -> None:
+    """So `minga --help`, and Tab in a shell, wait for nothing."""
+    assert "numpy" not in modules_loaded("import minga.cli.main")
+    offered = dir(minga)
+    assert set(minga.__all__) <= set(offered)
+    assert all(getattr(minga, name) is not None for name in minga.__all__)
+    with pytest.raises(AttributeError, match="module 'minga' has no attribute 'Feild'"):
+        minga.Feild  # type: ignore[attr-defined]
+
+
+def modules_loaded(code: str) -> set[str]:
+    """Names of the packages that are loaded after a piece of code ran in a process of its own."""
+    code += "; import sys; print(*{name.split('.')[0] for name in sys.modules})"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())

@@ -2,139 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from minga.compile.explain import Kernel, kernel
-from minga.engine.comm import MPIComm, SerialComm, run_virtual
-from minga.engine.drive import Result, drive
-from minga.engine.engine import Engine, Outcome
-from minga.engine.model import Model
-from minga.engine.program import Program
-from minga.engine.stop import Stop
-from minga.errors import (
-    CaseError,
-    KernelError,
-    LaunchError,
-    LayoutError,
-    MingaError,
-    ProgramError,
-    RunError,
-)
-from minga.lang.block import BlockRule, block_rule, block_table
-from minga.lang.cell import local
-from minga.lang.expr import cast, where
-from minga.lang.expr import fused_multiply_add as fma
-from minga.lang.functions import (
-    abs,
-    argmax,
-    argmin,
-    coordinate,
-    count,
-    flush,
-    index,
-    lookup,
-    max,
-    min,
-    popcount,
-    sqrt,
-    sum,
-)
-from minga.lang.math import cos, exp, expm1, log, log1p, sin, tanh
-from minga.lang.neighbourhood import circular, hex, moore, offsets, von_neumann, weights
-from minga.lang.random import random, random_bits
-from minga.lang.rule import Rule, rule
-from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
-from minga.models.automaton.model import automaton
-from minga.space.boundary import custom, fixed, reflect, zero_gradient
-from minga.space.box import Box
-from minga.space.field import SEED, STEP, Field, Register, Slot
-from minga.space.grid import Grid
-from minga.space.layout import Layout
-from minga.space.region import Region
-
-__all__ = [
-    "SEED",
-    "STEP",
-    "Asynchronous",
-    "BlockRule",
-    "Box",
-    "CaseError",
-    "Coloured",
-    "Engine",
-    "Field",
-    "Grid",
-    "Kernel",
-    "KernelError",
-    "LaunchError",
-    "Layout",
-    "LayoutError",
-    "MPIComm",
-    "MingaError",
-    "Model",
-    "Outcome",
-    "Program",
-    "ProgramError",
-    "Region",
-    "Register",
-    "Result",
-    "Rule",
-    "RunError",
-    "SecondOrder",
-    "SerialComm",
-    "Slot",
-    "Stop",
-    "Synchronous",
-    "abs",
-    "argmax",
-    "argmin",
-    "automaton",
-    "block_rule",
-    "block_table",
-    "cast",
-    "circular",
-    "coordinate",
-    "cos",
-    "count",
-    "custom",
-    "drive",
-    "exp",
-    "expm1",
-    "fixed",
-    "flush",
-    "fma",
-    "hex",
-    "index",
-    "kernel",
-    "local",
-    "log",
-    "log1p",
-    "lookup",
-    "max",
-    "min",
-    "moore",
-    "offsets",
-    "popcount",
-    "random",
-    "random_bits",
-    "reflect",
-    "rule",
-    "run",
-    "run_virtual",
-    "sin",
-    "sqrt",
-    "sum",
-    "tanh",
-    "von_neumann",
-    "weights",
-    "where",
-    "zero_gradient",
-]
+if TYPE_CHECKING:
+    from minga.api import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
-    """What needs more than numpy and llvmlite is imported when it is first used."""
-    if name == "run":
-        from minga.record.session import run
-
-        return run
+    """Import what :mod:`minga.api` offers when a name is first used: `minga --help` and Tab in a shell are quick."""
+    if name.startswith("__") and name != "__all__":
+        raise AttributeError(f"module 'minga' has no attribute {name!r}")
+    api = import_module("minga.api")
+    if name == "__all__" or name in api.__all__:
+        globals()[name] = getattr(api, name)
+    if name in globals():  # packages of minga are, as soon as something imports them
+        return globals()[name]
     raise AttributeError(f"module 'minga' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *import_module("minga.api").__all__})

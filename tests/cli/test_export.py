@@ -123,6 +123,10 @@ def test_golly_goes_on_where_a_run_ended(run: Path) -> None:
         ('boundary = ["periodic", "reflect"]', 'rule = "B3/S23"', "rule = B3/S23\n"),
         ("", 'rule = "/2/3"', "rule = /2/3:T9,6"),
         ("", 'rule = "inputs/mine.py:mine"', "#C cells of inputs/mine.py:mine"),
+        ("", 'rule = "inputs/loops.rule"', "rule = loops:T9,6"),
+        ("", 'rule = "B3/S23:T9+2,6"', "rule = B3/S23:T9+2,6"),
+        ('boundary = "fixed"', 'rule = "B3/S23:T9,6"', "rule = B3/S23:P9,6"),
+        ("", 'rule = "B3/S23"\nupdate = "coloured"', "#C cells of B3/S23"),
     ],
 )
 def test_patterns_name_what_golly_knows(in_tmp_path: Path, grid: str, rule: str, expected: str) -> None:

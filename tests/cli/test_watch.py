@@ -124,21 +124,52 @@ def test_a_page_shows_names_as_they_are() -> None:
         assert page.evaluate("document.getElementById('report').hidden")
 
 
-def test_a_watched_run_has_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+PACED = """\
+import time
+import numpy as np
+import minga as mg
+run = {"steps": 250, "ranks": 1}
+output = {"every": 100, "pictures": 0, "report": False}
+
+@mg.kernel
+def diffuse(u, new):
+    new[0, 0] = u[0, 0] + 0.2 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0])
+
+@mg.kernel
+def look(u):
+    return {"warmth": mg.sum(u[0, 0])}
+
+def model(shape=(60, 80), *, pause=0.0):
+    grid = mg.Grid(shape, periodic=True)
+    u = mg.Field("u", grid, slots=2)
+    step, observe = mg.Program("step"), mg.Program("observe")
+    step.apply(diffuse, u, u.next)
+    step.rotate(u)
+    if pause:
+        step.call(lambda engine: time.sleep(pause), reads=[u], writes=[u])
+    seen = observe.apply(look, u)
+    return mg.Model(
+        name="paced", grid=grid, fields=(u,), step=step, initial={"u": np.random.default_rng(1).random(shape)},
+        observe=observe, observables=vars(seen),
+    )
+"""
+
+
+def test_a_watched_run_has_the_same_bits() -> None:
     """Watched from the beginning, by a page that is closed, and by one whose server is killed in the middle."""
-    steps = ("--set", "run.steps=300000")
-    alone = json.loads(in_process("run", "long.toml", *steps, "--json").out)
-    with running("run", "long.toml", *steps, "--json", "--serve") as run:
+    Path("paced.py").write_text(PACED)
+    alone = json.loads(in_process("run", "paced.py", "--json").out)
+    with running("run", "paced.py", "--set", "parameters.pause=0.02", "--json", "--serve") as run:
         page = address(run)
         wait(page, "state['picture'] and state['picture']['live']")
-        with running("watch", "runs/long-2") as watcher:
+        with running("watch", "runs/paced-2") as watcher:
             state(address(watcher))
             watcher.kill()
             watcher.communicate()
         out, err = run.communicate(timeout=120)
     assert run.returncode == 0, err
     result = json.loads(out)
-    assert result["run"] == "runs/long-2"
+    assert result["run"] == "runs/paced-2"
     assert (result["digest"], result["observables"]) == (alone["digest"], alone["observables"])
     over = state(page)
     assert (over["progress"]["state"], over["result"]["digest"]) == ("finished", alone["digest"])
@@ -146,9 +177,9 @@ def test_a_watched_run_has_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.mpi
 def test_a_watched_run_on_ranks_has_the_same_bits() -> None:
-    steps = ("--set", "run.steps=40000")
-    alone = json.loads(in_process("run", "long.toml", *steps, "--json").out)
-    with running("run", "long.toml", *steps, "--set", "run.ranks=2", "--json", "--serve") as run:
+    Path("paced.py").write_text(PACED)
+    alone = json.loads(in_process("run", "paced.py", "--json").out)
+    with running("run", "paced.py", "-n", 2, "--set", "parameters.pause=0.02", "--json", "--serve") as run:
         page = address(run)
         found = wait(page, "state['ledger']['count'] and state['picture'] and state['picture']['live']")
         assert [entry["rank"] for entry in found["ledger"]["ranks"]] == [0, 1]

@@ -59,7 +59,7 @@ def assemble(modules: dict[str, str], arch: str, folder: Path, level: int) -> di
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    reports = re.split(r"Compiling entry function 'kernel(\d+)'", done.stderr)
+    reports = re.split(r"Compiling entry function 'kernel(\d+)_'", done.stderr)
     by_number = dict(zip(map(int, reports[1::2]), reports[2::2], strict=True))
     return {name: by_number[number] for number, name in enumerate(modules)}
 

@@ -73,7 +73,9 @@ def pair(a, b, row, new_a, new_b, *, level):
     new_b[0, 0] = mg.where(mg.cast(a[0, 0], "i4") + mg.cast(a[0, -1], "i4") > level, a[0, 1], b[0, 0])
 
 
-def stepping(kernel: Any, stored: Sequence[mg.Field], others: Sequence[mg.Field], tile: Tile, **scalars: Any) -> Program:
+def stepping(
+    kernel: Any, stored: Sequence[mg.Field], others: Sequence[mg.Field], tile: Tile, **scalars: Any
+) -> Program:
     step = Program(f"step {tile}")
     region = mg.Region(active=tile) if tile else None
     step.apply(kernel, *stored, *others, *[item.next for item in stored], region=region, **scalars)
@@ -152,25 +154,26 @@ def field(shape: tuple[int, ...], dtype: str = "u1", **settings: Any) -> mg.Fiel
 GLIDER = (".O.", "..O", "OOO")
 BLINKER = ("OOO",)
 PULSAR = (
-    "..OOO...OOO..", ".............", "O....O.O....O", "O....O.O....O", "O....O.O....O", "..OOO...OOO..", ".............",
-    "..OOO...OOO..", "O....O.O....O", "O....O.O....O", "O....O.O....O", ".............", "..OOO...OOO..",
+    "..OOO...OOO..", ".............", "O....O.O....O", "O....O.O....O", "O....O.O....O",
+    "..OOO...OOO..", ".............", "..OOO...OOO..", "O....O.O....O", "O....O.O....O",
+    "O....O.O....O", ".............", "..OOO...OOO..",
 )  # fmt: skip
 
 
-# The same bits ---------------------------------------------------------------------------------------------------------
+# The same bits --------------------------------------------------------------------------------------------------------
 @pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("share", [0.02, 0.3])
 def test_soups_on_any_layout(share: float) -> None:
     c = field((61, 93))
     start = np.where(np.arange(93) < 40, cells((61, 93), share), 0).astype("u1")
-    compare(life, [c], {c: start}, some_layouts(c.grid), [(8, 8), (5, 7), (16, 32), 3], [1, 2, 97])
+    compare(life, [c], {c: start}, some_layouts(c.grid)[::2], [(8, 8), (5, 7), 3], [1, 2, 47])
 
 
 @pytest.mark.usefixtures("patience")
 def test_a_glider_comes_back_through_tiles_blocks_and_ends() -> None:
     c = field((64, 64))
     start = patch_of((64, 64), GLIDER, (61, 62))
-    layouts = some_layouts(c.grid) + [bisection(c.grid.box, [1.0] * ranks, 1) for ranks in (2, 4, 6)]
+    layouts = [bisection(c.grid.box, [1.0] * ranks, 1) for ranks in (1, 2, 4, 6)]
     for layout in layouts:
         found, skipped, looked = left(layout, c.grid, stepping(life, [c], [], (4, 4)), {c: start}, [256])
         np.testing.assert_array_equal(found[0], start)
@@ -191,8 +194,8 @@ def test_ends(ends: str) -> None:
     }[ends]
     c = field((40, 57), periodic=(False, ends == "mixed"), boundary=condition)
     start = np.where(np.arange(57) < 20, cells((40, 57), 0.2, 3), 0).astype("u1")
-    for kernel in (life, aside):
-        compare(kernel, [c], {c: start}, some_layouts(c.grid), [(6, 8), (2, 2), (16, 16)], [60])
+    layouts = some_layouts(c.grid)
+    compare(aside, [c], {c: start}, [layouts[0], layouts[3], layouts[5]], [(6, 8), (2, 2), (16, 16)], [50])
 
 
 @pytest.mark.usefixtures("patience")
@@ -223,10 +226,12 @@ def test_two_fields_a_row_and_a_parameter() -> None:
     start = np.where(np.arange(70) < 25, cells((44, 70), 0.4), 0).astype("u1")
     initial = {a: start, b: start[::-1].copy(), row: (np.arange(70) % 5 > 0).astype("u1")}
     scalars = {"level": 1}
-    compare(pair, [a, b], initial, some_layouts(grid), [(6, 8), (4, 4)], [80], scalars=scalars)
+    compare(pair, [a, b], initial, some_layouts(grid)[:4], [(6, 8), (4, 4)], [80], scalars=scalars)
 
 
-@pytest.mark.parametrize("settings", [{"native": False}, {"threads": 3}, {"overlap": False}, {"threads": 2, "native": False}])
+@pytest.mark.parametrize(
+    "settings", [{"native": False}, {"threads": 3}, {"overlap": False}, {"threads": 2, "native": False}]
+)
 def test_every_way_to_run(settings: dict[str, Any]) -> None:
     c = field((61, 93))
     start = np.where(np.arange(93) < 40, cells((61, 93), 0.1), 0).astype("u1")
@@ -253,7 +258,7 @@ def test_a_deep_halo_computes_all_tiles() -> None:
 KERNELS: list[tuple[Callable[..., Any], int]] = [(life, 2), (aside, 2), (line, 1), (cube, 3)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.data())
 def test_random_runs(data: st.DataObject) -> None:
     kernel, ndim = data.draw(st.sampled_from(KERNELS))
@@ -273,7 +278,7 @@ def test_random_runs(data: st.DataObject) -> None:
         compare(kernel, [c], {c: start}, [layout], [tile], chunks, native=data.draw(st.booleans()))
 
 
-# What is left out ------------------------------------------------------------------------------------------------------
+# What is left out -----------------------------------------------------------------------------------------------------
 def computed(start: np.ndarray, settled: int, steps: int, tile: Tile = (8, 8), ranks: int = 1) -> int:
     """Cells computed in some steps of Life after others."""
     c = field(start.shape)
@@ -309,7 +314,7 @@ def test_busy_ranks_do_not_look_at_tiles() -> None:
     assert busy[1] < 0.1 * busy[2]
 
 
-# Changes from outside --------------------------------------------------------------------------------------------------
+# Changes from outside -------------------------------------------------------------------------------------------------
 def quiet_engine(c: mg.Field, step: Program, start: np.ndarray) -> mg.Engine:
     engine = mg.Engine(Layout.single(c.grid.box, 1), grid=c.grid, threads=1)
     engine.set(c, start)
@@ -394,12 +399,12 @@ def test_observers_that_exchange_halos_between_steps(chunks: list[int]) -> None:
     look = Program("look")
     look.apply(around, c)
     expected = plain(c, start, sum(chunks))
-    for layout in some_layouts(c.grid):
+    for layout in (some_layouts(c.grid)[k] for k in (0, 3, 5)):
         found = left(layout, c.grid, stepping(life, [c], [], (4, 4)), {c: start}, chunks, look)[0]
         np.testing.assert_array_equal(found[0], expected)
 
 
-# What is refused -------------------------------------------------------------------------------------------------------
+# What is refused ------------------------------------------------------------------------------------------------------
 @mg.kernel
 def counting(c, new):
     new[0, 0] = c[0, 1]
@@ -424,9 +429,13 @@ def changing(c, new, *, level):
 def refused(record: Callable[[Program, mg.Field], None], **settings: Any) -> str:
     c = field((20, 20), **settings)
     step = Program("step")
-    with pytest.raises(ProgramError) as error:
+
+    def use() -> None:
         record(step, c)
         mg.Engine(Layout.single(c.grid.box, 1), grid=c.grid).run(step)
+
+    with pytest.raises(ProgramError) as error:
+        use()
     assert "cannot be done on active tiles only" in str(error.value)
     return str(error.value)
 

@@ -133,3 +133,32 @@ def test_red_black_reduces_over_both_colours() -> None:
 def test_what_is_no_region(region: object, message: str) -> None:
     with pytest.raises(mg.MingaError, match=message):
         region()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("stride", [(2, 2), (3, 2)])
+def test_cells_between_those_stored_may_be_read_in_place(stride: tuple[int, int]) -> None:
+    grid = mg.Grid((24, 150), periodic=True)
+    u = mg.Field("u", grid)
+    program = mg.Program()
+    program.apply(mean_of_neighbours, u, region=mg.Region(mg.Box((1, 1), grid.shape), stride=stride))
+    start = np.random.default_rng(6).random(grid.shape)
+    mean = 0.25 * (np.roll(start, 1, 0) + np.roll(start, -1, 0) + np.roll(start, 1, 1) + np.roll(start, -1, 1))
+    expected = start.copy()
+    expected[1 :: stride[0], 1 :: stride[1]] = mean[1 :: stride[0], 1 :: stride[1]]
+
+    def run(comm: Comm) -> np.ndarray | None:
+        layout = bisection(grid.box, [1.0] * comm.size, granule=1)
+        with mg.Engine(layout, grid=grid, comm=comm) as engine:
+            engine.set(u, start)
+            engine.run(program)
+            return engine.gather(u)
+
+    for ranks in (1, 3):
+        assert np.allclose(mg.run_virtual(ranks, run)[0], expected, rtol=1e-15)
+
+
+def test_cells_that_are_stored_may_not_be_read_in_place() -> None:
+    u = field()
+    for stride in ((1, 2), (2, 1)):
+        with pytest.raises(mg.ProgramError, match="depend on the order of cells"):
+            mg.Program().apply(mean_of_neighbours, u, region=mg.Region(stride=stride))

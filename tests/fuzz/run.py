@@ -29,7 +29,7 @@ def fuzz(name: str, seconds: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     for number, seed in enumerate(seeds):
         (folder / f"seed{number}").write_bytes(seed)
-    options = [f"-max_total_time={seconds}", f"-timeout={PATIENCE}", f"-rss_limit_mb={MEGABYTES}", "-max_len=400"]
+    options = [f"-artifact_prefix={folder}/", f"-max_total_time={seconds}", f"-timeout={PATIENCE}", f"-rss_limit_mb={MEGABYTES}", "-max_len=400"]
     atheris.Setup([sys.argv[0], str(folder), *options], target)
     atheris.Fuzz()
 
@@ -52,7 +52,8 @@ def main() -> int:
         last = [line for line in done.stderr.splitlines() if line.startswith("#")][-1:]
         print(f"  {'passed' if done.returncode == 0 else 'FAILED'} {' '.join(last)}", flush=True)
         if done.returncode:
-            print(done.stdout[-4000:], done.stderr[-4000:], sep="\n", flush=True)
+            told = [line for line in done.stderr.splitlines() if not line.startswith(("#", "INFO", "0x"))]
+            print(*done.stdout.splitlines()[-25:], *told[-12:], sep="\n", flush=True)
             failed.append(name)
     return 1 if failed else 0
 

@@ -62,3 +62,8 @@ def test_dotted_keys() -> None:
     assert dotted("grid", "shape", 1) == "grid.shape[1]"
     assert dotted("", "steps") == "steps"
     assert dotted() == ""
+
+
+def test_an_unknown_key_may_be_called_like_a_type() -> None:
+    with pytest.raises(CaseError, match=r"unknown key 'run\.inner\.int'"):
+        validate(Table, {"inner": {"int": 3}}, "run")

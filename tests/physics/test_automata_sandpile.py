@@ -113,13 +113,13 @@ def test_heights_on_a_large_table() -> None:
     assert exact @ np.arange(4) == pytest.approx(17 / 8, abs=1e-12)
     sites = np.full((n, n), 3, np.int32)
     found = []
-    for sample in range(30):
+    for sample in range(20):
         count = 8 if sample == 0 else 2  # grains a site: the first forget how the table was
         dropped = np.floor(uniform((n, n), seed=sample) * (2 * count + 1)).astype(np.int32)
         sites = stabilise(sites + dropped, chunk=1024).grains
         found.append(np.bincount(sites[edge:-edge, edge:-edge].ravel(), minlength=4) / (n - 2 * edge) ** 2)
     mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / math.sqrt(len(found))
-    assert (error < 1.5e-3).all()
+    assert (error < 2e-3).all()
     assert (np.abs(mean - exact) < 4 * error + 1 / (edge + n / 4) ** 2).all()
 
 

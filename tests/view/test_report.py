@@ -14,6 +14,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from browser import chromium
 from minga.errors import RunError
 from minga.space.field import Field
 from minga.space.grid import Grid
@@ -199,6 +200,15 @@ def test_a_run_that_failed_says_so(tmp_path: Path) -> None:
     assert "failed after step 40 or later: u is not finite at cell (3, 5)" in Page(write_report(run)).text
 
 
+def test_what_was_left_out_is_told(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0)}, ranks=2)
+    ledger = json.loads(run.ledger.read_text())
+    for line, skipped in zip(ledger["ranks"], (0.9, 0.5), strict=True):
+        line["skipped"] = skipped
+    put(run.ledger, ledger)
+    assert "70 % of the cells were left out" in Page(write_report(run)).text
+
+
 def test_pictures_have_a_bounded_size(tmp_path: Path) -> None:
     """Frames of noise are left out until the rest fits; the first and the last stay."""
     rng = np.random.default_rng(2)
@@ -228,3 +238,28 @@ def test_a_disk_that_refuses(tmp_path: Path) -> None:
     (run.path / "report.html").mkdir()
     with pytest.raises(RunError, match="cannot write"):
         write_report(run)
+
+
+def test_in_a_browser(tmp_path: Path) -> None:
+    """The movie plays to its end, blocks are shown as asked, and nothing is wider than a telephone."""
+    frames = {step: cells(step) for step in range(0, 101, 10)}
+    series = {"step": list(range(50)), "a_rather_long_name_of_something_observed": list(range(50))}
+    field = Field("cell", Grid((20, 30)), "u1")
+    run = make_run(tmp_path / "run", field, frames, ranks=4, layout=LAYOUT, series=series, name="x" * 200)
+    with chromium() as browser:
+        page = browser.open(write_report(run).resolve().as_uri(), width=390)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        shown = "document.querySelector('.player figure.shown').dataset.step"
+        assert page.evaluate(shown) == "100"
+        visible = "[...document.querySelectorAll('.player figure')].filter(f => f.offsetParent).length"
+        assert page.evaluate(visible) == 1
+        slide = "(s => { s.value = 3; s.dispatchEvent(new Event('input')); })(document.querySelector('[type=range]'))"
+        page.evaluate(slide)
+        assert page.evaluate(shown) == "30"
+        page.evaluate("document.querySelector('.player button').click()")
+        page.until(f"{shown} === '100' && document.querySelector('.player button').textContent === 'Play'")
+        waiting = "getComputedStyle(document.querySelector('.by-wait')).visibility"
+        assert page.evaluate(waiting) == "hidden"
+        page.evaluate("document.querySelector('.on-wait').click()")
+        assert page.evaluate(waiting) == "visible"
+        assert page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth === 30)")

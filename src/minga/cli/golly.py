@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from minga.errors import CaseError
@@ -43,7 +44,12 @@ def golly_rule(run: RunDirectory) -> PatternRule:
     if name is None or ".py" in name or section.get("update") is not None:  # type: ignore[union-attr]
         said = name or case.get("model", "a model without a rule")
         return PatternRule(None, False, (f"cells of {said}, which Golly has no name for",))
+    if name.endswith(".rule"):
+        name = Path(name).stem  # Golly finds rule files by their names
     grid = case.get("grid", {})
+    if ":" in name and "boundary" not in grid:
+        return PatternRule(name, True, ())
+    name = name.partition(":")[0]
     letter = _bounds(grid.get("boundary", "periodic"))
     shape = grid.get("shape")
     if letter is None or not isinstance(shape, list) or len(shape) != 2:

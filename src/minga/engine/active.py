@@ -34,7 +34,7 @@ LINE = 64
 
 PATIENCE = 128
 """Steps for which a rank computes all tiles, where there is more to compute than one cell in WORTHWHILE."""
-WORTHWHILE = 4
+WORTHWHILE = 6
 """A tile that is computed and compared alone takes up to so many times as long as in a sweep over all."""
 
 

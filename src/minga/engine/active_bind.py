@@ -11,12 +11,14 @@ import numpy as np
 
 from minga.engine import active_kernels as words
 from minga.engine import command as cmd
-from minga.engine.active import Activity
+from minga.engine.active import Activity, TileCut
 from minga.engine.active_kernels import TILES_HEADER
 from minga.engine.helper_kernels import COPY_WORDS, HEADER_WORDS
-from minga.engine.helpers import Copy, HelperKernels, Place, copy_args
+from minga.engine.helpers import Copy, HelperKernels, Place, active_tiles, copy_args
 from minga.engine.program import Apply
 from minga.engine.regions import Part
+from minga.engine.tiles import PER_WORKER, TILE_BYTES
+from minga.lang.graph import KernelGraph
 from minga.lang.types import itemsize
 from minga.space.box import Box, Point
 from minga.space.field import Slot
@@ -57,23 +59,27 @@ def bind_active(
     first = [flags.cut.tile(axis, low) for axis, low in enumerate(part.lo)]
     tiles = [flags.cut.tile(axis, high - 1) - first[axis] + 1 for axis, high in enumerate(part.hi)]
     segments = -(-tiles[-1] // SEGMENT_TILES)
-    # The longest run of tiles that is computed in one call.
+    rows = _rows(graph, flags.cut, tiles, binder.workers)
+    # What is computed in one call at most.
     run = min(shape[-1], SEGMENT_TILES * flags.cut.size[-1] + flags.cut.largest[-1])
-    largest = (*map(min, flags.cut.largest[:-1], shape[:-1]), run)
+    largest = [*map(min, flags.cut.largest[:-1], shape[:-1]), run]
+    kept = int(np.prod(largest))
+    if rows > 1:
+        largest[-2] = min(shape[-2], rows * flags.cut.size[-2] + flags.cut.largest[-2])
     call = binder.arguments(graph, part, largest, operands, scalars, apply.extent)
     calls = np.zeros((binder.workers, -(-len(call) // _LINE) * _LINE), np.int64)
     calls[:, : len(call)] = call
     stored = [(number, apply.slot(number)) for number in sorted(graph.written)]
-    kept = sum(int(np.prod(largest)) * itemsize(slot.field.dtype) for _, slot in stored)
+    kept *= sum(itemsize(slot.field.dtype) for _, slot in stored)
     saved = np.zeros((binder.workers, -(-kept // (8 * _LINE)) * _LINE), np.int64)
 
     now = binder.address(flags.table)
     after = now + 8 * stored[0][1].index
     header = np.zeros(TILES_HEADER, np.int64)
-    header[: words.WAKE + 1] = (
+    header[: words.ROWS + 1] = (
         binder.compiled(graph, False).address, binder.address(calls), calls[0].nbytes, now, after,
         binder.address(activity.counters), binder.address(saved), saved[0].nbytes, len(stored), segments,
-        SEGMENT_TILES, binder.address(activity.state), flags.wake,
+        SEGMENT_TILES, binder.address(activity.state), flags.wake, rows,
     )  # fmt: skip
     cut, box = flags.cut, flags.cut.box
     axes = [
@@ -89,12 +95,22 @@ def bind_active(
         size = itemsize(graph.params[number].dtype)
         arrays.append((slot, start * size, *(stride * size for stride in strides)))
     args = np.concatenate([header, np.ravel(axes), np.ravel(arrays)]).astype(np.int64)
-    units = segments * int(np.prod(tiles[:-1]))
-    function = binder.helpers.active_tiles[graph.ndim - 1]
+    units = segments * int(np.prod(tiles[:-2])) * (-(-tiles[-2] // rows) if len(tiles) > 1 else 1)
+    function = active_tiles(graph.ndim)
     binder.scratch = max(binder.scratch, binder.compiled(graph, False).scratch_bytes(largest))
     binder.emit(
         cmd.Kernel(function, binder.address(args), units, cmd.Category.COMPUTE, apply.label, tuple(binder.open))
     )
+
+
+def _rows(graph: KernelGraph, cut: TileCut, tiles: Sequence[int], workers: int) -> int:
+    """Rows of tiles a worker takes at a time."""
+    if graph.ndim == 1 or graph.locals:
+        return 1
+    size = max(itemsize(param.dtype) for param in graph.params)
+    row = min(tiles[-1], SEGMENT_TILES) * cut.size[-1] * cut.size[-2] * size
+    fair = int(np.prod(tiles[:-1])) // (PER_WORKER * workers)
+    return max(1, min(TILE_BYTES // row, fair if workers > 1 else tiles[-2]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TILE_BYTES = 64
 """Bytes of a default tile along the innermost axis."""
-TILE_ROWS = (4096, 32, 16, 8)
+TILE_ROWS = (1024, 16, 8, 4)
 """Cells of a default tile along each other axis, by the number of axes of the grid; of all bytes of one in 1-D."""
 
 

@@ -10,8 +10,8 @@ begin_step, one unit: args[0] address of the state, [1] of the counters, [2] wor
     [0] address of the word that holds the flags of `next`  [1] words of flags
     Clears what is known of `next`. Where much was computed in the step before, looking costs more than it saves: then
     all tiles are computed for a while, and taken for changed.
-active_tiles_N, N axes, unit = a row of at most args[SEGMENT_TILES] tiles along the innermost axis: calls a kernel for
-    the tiles that are awake in slot `now`, and sets the flags of slot `next`. Words: see below.
+active_tiles_N, N axes, unit = some rows of at most args[SEGMENT_TILES] tiles along the innermost axis: calls a kernel
+    for the tiles that are awake in slot `now`, and sets the flags of slot `next`. Words: see below.
 copy_noted, unit = number of the copy: the records of copy_boxes, and in words 16-19 of each
     [16] address of the word that holds the flags of the source, or 0  [17] byte of the source's `changed`
     [18] address of the word that holds the flags of the target  [19] address of a list: its length, bytes of `wake`
@@ -20,6 +20,7 @@ copy_noted, unit = number of the copy: the records of copy_boxes, and in words 1
 
 from __future__ import annotations
 
+import functools
 import itertools
 from contextlib import ExitStack
 from typing import Final
@@ -33,8 +34,8 @@ FUNCTION, CALLS, CALL_BYTES, NOW, NEXT, COUNTERS, SAVED, SAVED_BYTES, STORED, SE
 """Words of active_tiles: the kernel; its argument words, one copy a worker, and the bytes of one; addresses of the
 words that hold the flags; counters (one line a worker); room for old values, and the bytes of one worker's; stored
 arrays; segments of a row and tiles of one; the state."""
-WAKE: Final = 12
-"""Bytes from a tile's `changed` to its `wake`."""
+WAKE, ROWS = 12, 13
+"""Bytes from a tile's `changed` to its `wake`; rows of tiles of a unit, along the axis before the innermost."""
 TILES_HEADER: Final = 16
 AXIS_FIRST, AXIS_TILES, AXIS_SIZE, AXIS_ORIGIN, AXIS_COUNT, AXIS_END, AXIS_LO, AXIS_HI, AXIS_STRIDE, AXIS_REACH = range(
     10
@@ -115,11 +116,23 @@ def copy_noted(module: ir.Module) -> Code:
         source = [code.load(field(0)) + field(1), *(field(2 + axis) for axis in range(3))]
         target = [code.load(field(6)) + field(7), *(field(8 + axis) for axis in range(3))]
         changed = code.variable(0)
-        with code.loop(shape[0]) as i, code.loop(shape[1]) as j, code.loop(shape[2]) as k:
-            whence = source[0] + i * source[1] + j * source[2] + k * source[3]
-            whither = target[0] + i * target[1] + j * target[2] + k * target[3]
-            changed.set(changed.get() | _difference(code, whence, whither, shape[3]))
-            _copy(code, whence, whither, shape[3])
+        with code.loop(shape[0]) as i, code.loop(shape[1]) as j:
+            whence = source[0] + i * source[1] + j * source[2]
+            whither = target[0] + i * target[1] + j * target[2]
+            other = code.variable(1)
+            with code.switch(shape[3]) as case:
+                for size in (1, 8):  # columns of bytes or words
+                    with case(size):
+                        other.set(0)
+                        with code.loop(shape[2]) as k:
+                            one, two = whence + k * source[3], whither + k * target[3]
+                            load = code.load_unaligned if size == 8 else functools.partial(code.load, bits=8)
+                            changed.set(changed.get() | (load(one) ^ load(two)))
+                            code.copy_item(one, two, size)
+            with code.when(other.get()), code.loop(shape[2]) as k:
+                one, two = whence + k * source[3], whither + k * target[3]
+                changed.set(changed.get() | _difference(code, one, two, shape[3]))
+                _copy(code, one, two, shape[3])
         with code.when(changed.get()):
             flags, tiles = code.load(field(18)), field(19)
             with code.loop(code.load(tiles)) as number:
@@ -152,52 +165,68 @@ class _ActiveTiles:
 
     def build(self) -> Code:
         code, last = self.code, self.ndim - 1
-        segment, outer = self.unit.remainder(self.word(SEGMENTS)), self.outer_tiles()
+        tiles = [*self.outer_tiles(), self.segment()]
+        whole = [self.bounds(axis, first, stop) for axis, (first, stop) in enumerate(tiles)]
+        self.count(COUNTER_LOOKED, whole)
+        with code.either(code.load(self.word(STATE) + 8 * STATE_ALL)) as (everything, some):
+            with everything:
+                self.compute(whole)
+            with some:
+                if last == 0:
+                    self.row([], *tiles[-1])
+                else:
+                    first, stop = tiles[last - 1]
+                    with code.loop(stop - first) as k:
+                        self.row([*(tile for tile, _ in tiles[: last - 1]), first + k], *tiles[-1])
+        code.finish()
+        return code
+
+    def segment(self) -> tuple[Word, Word]:
+        """This unit's tiles along the innermost axis."""
+        axis = self.ndim - 1
+        first = self.axis(axis, AXIS_FIRST)
+        start = first + self.unit.remainder(self.word(SEGMENTS)) * self.word(SEGMENT_TILES)
+        behind = first + self.axis(axis, AXIS_TILES)
+        return start, self.code.intrinsic("llvm.smin.i64", start + self.word(SEGMENT_TILES), behind)
+
+    def outer_tiles(self) -> list[tuple[Word, Word]]:
+        """This unit's tiles along the other axes: one, but some rows along the last of them."""
+        rest = self.unit.quotient(self.word(SEGMENTS))
+        tiles: list[tuple[Word, Word]] = []
+        for axis in reversed(range(self.ndim - 1)):
+            each = self.word(ROWS) if axis == self.ndim - 2 else self.code.word(1)
+            first, count = self.axis(axis, AXIS_FIRST), self.axis(axis, AXIS_TILES)
+            chunks = (count + each - 1).quotient(each)
+            start = first + rest.remainder(chunks) * each
+            tiles.insert(0, (start, self.code.intrinsic("llvm.smin.i64", start + each, first + count)))
+            rest = rest.quotient(chunks)
+        return tiles
+
+    def row(self, outer: list[Word], first: Word, stop: Word) -> None:
+        """Find the runs of tiles that are awake."""
+        code = self.code
         bounds = [self.bounds(axis, tile, tile + 1) for axis, tile in enumerate(outer)]
-        lines = code.variable(1)
-        for low, high in bounds:
-            lines.set(lines.get() * (high - low))
         own = code.word(1)
         for axis, tile in enumerate(outer):
             own = own + (tile + 1) * self.axis(axis, AXIS_STRIDE)
         after = code.load(self.word(NEXT)) + own
         awake = code.load(self.word(NOW)) + self.word(WAKE) + own
+        at, end = code.variable(first), code.variable(first)
 
-        first = self.axis(last, AXIS_FIRST) + segment * self.word(SEGMENT_TILES)
-        behind = self.axis(last, AXIS_FIRST) + self.axis(last, AXIS_TILES)
-        stop = code.intrinsic("llvm.smin.i64", first + self.word(SEGMENT_TILES), behind)
-        low, high = self.bounds(last, first, stop)
-        self.count(COUNTER_LOOKED, lines.get() * (high - low))
-        with code.either(code.load(self.word(STATE) + 8 * STATE_ALL)) as (everything, some):
-            with everything:
-                self.compute([*bounds, (low, high)], lines.get())
-            with some:
-                at = code.variable(first)
-                with code.repeat(lambda: at.get() < stop):
-                    quiet = code.trailing_zeros(code.load_unaligned(awake + at.get())) >> 3
-                    with code.either(quiet > 0) as (yes, no):
-                        with yes:
-                            at.set(at.get() + quiet)
-                        with no:
-                            end = code.variable(at.get() + 1)
-                            with code.repeat(
-                                lambda: (end.get() < stop) & code.load(awake + end.get(), bits=8).differs(0)
-                            ):
-                                end.set(end.get() + 1)
-                            self.run(outer, at.get(), end.get(), after, bounds, lines.get())
-                            at.set(end.get())
-        code.finish()
-        return code
+        def running() -> Word:
+            return (end.get() < stop) & code.load(awake + end.get(), bits=8).differs(0)
 
-    def outer_tiles(self) -> list[Word]:
-        """This unit's tile along each axis but the innermost."""
-        rest = self.unit.quotient(self.word(SEGMENTS))
-        tiles: list[Word] = []
-        for axis in reversed(range(self.ndim - 1)):
-            count = self.axis(axis, AXIS_TILES)
-            tiles.insert(0, self.axis(axis, AXIS_FIRST) + rest.remainder(count))
-            rest = rest.quotient(count)
-        return tiles
+        with code.repeat(lambda: at.get() < stop):
+            quiet = code.trailing_zeros(code.load_unaligned(awake + at.get())) >> 3
+            with code.either(quiet > 0) as (yes, no):
+                with yes:
+                    at.set(at.get() + quiet)
+                with no:
+                    end.set(at.get() + 1)
+                    with code.repeat(running):
+                        end.set(end.get() + 1)
+                    self.run(outer, at.get(), end.get(), after, bounds)
+                    at.set(end.get())
 
     def ends(self, axis: int, first: Word, stop: Word) -> tuple[Word, Word]:
         """Where tiles first .. stop - 1 begin and end along an axis."""
@@ -211,16 +240,19 @@ class _ActiveTiles:
         begin = self.code.intrinsic("llvm.smax.i64", low, self.axis(axis, AXIS_LO))
         return begin, self.code.intrinsic("llvm.smin.i64", high, self.axis(axis, AXIS_HI))
 
-    def count(self, number: int, cells: Word) -> None:
+    def count(self, number: int, box: Bounds) -> None:
+        cells = self.code.word(1)
+        for low, high in box:
+            cells = cells * (high - low)
         place = self.counters + 8 * number
         self.code.store(self.code.load(place) + cells, place)
 
-    def run(self, outer: list[Word], first: Word, stop: Word, after: Word, bounds: Bounds, lines: Word) -> None:
+    def run(self, outer: list[Word], first: Word, stop: Word, after: Word, bounds: Bounds) -> None:
         """Compute a run of tiles in one call, find out which of them changed, and wake those that this decides on."""
         code, last = self.code, self.ndim - 1
         box = [*bounds, self.bounds(last, first, stop)]
         self.old_values(box, box, save=True)
-        self.compute(box, lines)
+        self.compute(box)
         with code.loop(stop - first) as k:
             tile = first + k
             part = [*bounds, self.bounds(last, tile, tile + 1)]
@@ -252,13 +284,12 @@ class _ActiveTiles:
                 with code.when(near):
                     code.store(1, other, bits=8)
 
-    def compute(self, box: Bounds, lines: Word) -> None:
+    def compute(self, box: Bounds) -> None:
         for axis, (low, high) in enumerate(box):
             self.code.store(low, self.call + 8 * axis)
             self.code.store(high, self.call + 8 * (self.ndim + axis))
         self.code.call(self.word(FUNCTION), self.call, 0, self.worker)
-        low, high = box[-1]
-        self.count(COUNTER_COMPUTED, lines * (high - low))
+        self.count(COUNTER_COMPUTED, box)
 
     def old_values(self, box: Bounds, part: Bounds, save: bool) -> Word:
         """Put the cells of a box aside, or compare a part of them with what was put aside: 1 if a bit differs."""

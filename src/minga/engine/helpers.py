@@ -35,8 +35,6 @@ class HelperKernels:
     finish_reductions: int
     copy_noted: int
     begin_step: int
-    active_tiles: tuple[int, ...]
-    """For 1, 2, 3 and 4 axes."""
 
 
 def helper_addresses() -> HelperKernels:
@@ -56,10 +54,21 @@ def _compiled() -> tuple[HelperKernels, object]:
         kernels.copy_boxes, kernels.combine_workers, kernels.arg_candidates, kernels.finish_reductions,
         active.copy_noted, active.begin_step,
     )  # fmt: skip
-    tiles = [active.active_tiles(module, ndim) for ndim in range(1, 5)]
-    addresses, owner = load(module, [*(make(module) for make in makers), *tiles])
-    active_tiles = tuple(addresses.pop(code.function.name) for code in tiles)
-    return HelperKernels(**addresses, active_tiles=active_tiles), owner
+    addresses, owner = load(module, [make(module) for make in makers])
+    return HelperKernels(**addresses), owner
+
+
+def active_tiles(ndim: int) -> int:
+    """Address of `active_tiles_N`, compiled at first use: it takes seconds for grids of four axes."""
+    with _FIRST:
+        return _active_tiles(ndim)[0]
+
+
+@functools.cache
+def _active_tiles(ndim: int) -> tuple[int, object]:
+    module = ir.Module(f"minga_active_{ndim}")
+    addresses, owner = load(module, [active.active_tiles(module, ndim)])
+    return next(iter(addresses.values())), owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.lang.cell import local
-from minga.lang.expr import Node, author_error, binary
+from minga.lang.expr import Node, author_error, binary, const
 from minga.lang.neighbourhood import Offset
 from minga.lang.trace import current_trace
 
-__all__ = ["pays", "window_sum"]
+__all__ = ["MOST_TERMS", "pays", "terms", "window_sum"]
 
 FEWEST: Final = 20
 """Cells of a neighbourhood from which on it is cut into runs."""
-MOST_LENGTHS: Final = 150
-"""Runs of different length: each is a local, and together they must fit into the caches."""
+MOST_TERMS: Final = 800
+"""Terms of a sum. Each length of runs is a local, and together they must fit into the caches."""
 
 Places = NDArray[Any]
 """Offsets by rows, in the coordinates of the directions."""
@@ -40,25 +40,34 @@ def pays(around: Sequence[Offset]) -> bool:
     return len(around) >= FEWEST and any(abs(x) > 1 for offset in around for x in offset)
 
 
+def terms(around: Sequence[Offset]) -> int:
+    """How many terms a sum over these offsets has in the best cut; up to MOST_TERMS there can be."""
+    return _best(lambda _: const(0), around).terms
+
+
 def window_sum(value: Callable[[Offset], Node], around: Sequence[Offset]) -> Node:
     """The sum over these offsets of integers, in a type that can count them.
 
     A missing cell itself is added and taken away again where that leaves longer runs.
     """
-    cells, here = np.array(around), (0,) * len(around[0])
-    whole = np.vstack([cells, [here]])
-    plans = [_Axes(value, cells), _Axes(value, whole)]
-    if len(here) == 2:
-        plans += [_Diagonals(value, cells), _Diagonals(value, whole)]
-    best = min(plans, key=lambda plan: plan.cost)
-    if best.cost > MOST_LENGTHS:
+    best = _best(value, around)
+    if best.terms > MOST_TERMS:
         raise author_error(
-            f"a neighbourhood of {len(around)} cells in rows of {best.cost} different lengths is too large for a sum",
-            "use a smaller radius, or a box (mg.moore), which can be summed at any radius",
+            f"a neighbourhood of {len(around)} cells is too large: its sum has {best.terms} terms of its own",
+            "use a smaller radius, or a box or a diamond (mg.moore, mg.von_neumann), which can be summed at any radius",
         )
     total = best.total()
-    missing = len(best.places) > len(cells) and not (cells == 0).all(axis=1).any()
-    return binary("sub", total, value(here)) if missing else total
+    return binary("sub", total, value((0,) * len(around[0]))) if len(best.places) > len(around) else total
+
+
+def _best(value: Callable[[Offset], Node], around: Sequence[Offset]) -> _Axes:
+    """The cut with the fewest terms, with the cell itself or without it."""
+    cells = np.array(around)
+    places = [cells]
+    if cells.any(axis=1).all():
+        places.append(np.vstack([cells, np.zeros_like(cells[:1])]))
+    kinds = [_Axes, _Diagonals] if cells.shape[1] == 2 else [_Axes]
+    return min((kind(value, each) for kind in kinds for each in places), key=lambda plan: plan.terms)
 
 
 class _Axes:
@@ -72,9 +81,22 @@ class _Axes:
         self._last = self.places.shape[1] - 1
 
     @property
-    def cost(self) -> int:
-        """How many different lengths the runs along the first direction have."""
-        return len(np.unique(_runs(self.places, self._last, self.step)[1]))
+    def terms(self) -> int:
+        """About how many terms the sum has."""
+        return self._terms(self.places, self._last)
+
+    def _terms(self, places: Places, axis: int) -> int:
+        if axis < 0:
+            return len(places)
+        return sum(
+            1 if len(of_length) == 1 else 1 + self._terms(of_length, axis - 1)
+            for _, of_length in self._by_length(places, axis)
+        )
+
+    def _by_length(self, places: Places, axis: int) -> list[tuple[int, Places]]:
+        """Each length of the runs along `axis`, with the places where runs of it begin."""
+        starts, lengths = _runs(places, axis, self.step)
+        return [(length, starts[lengths == length]) for length in np.unique(lengths).tolist()]
 
     def total(self) -> Node:
         """The sum."""
@@ -91,11 +113,9 @@ class _Axes:
         """The sum of `source` over these places, by runs along `axis` and then along the ones before it."""
         if axis < 0:
             return _sum(source(tuple(place)) for place in places.tolist())
-        starts, lengths = _runs(places, axis, self.step)
         runs = _Runs(self, source, axis)
         parts = []
-        for length in np.unique(lengths).tolist():
-            of_length = starts[lengths == length]
+        for length, of_length in self._by_length(places, axis):
             if len(of_length) == 1 and length > 1:
                 parts.append(runs.added(length, tuple(of_length[0].tolist())))
             else:

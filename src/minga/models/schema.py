@@ -113,7 +113,11 @@ def _without_repetition(expected: list[str]) -> list[str]:
 
 def _place(fault: Any) -> tuple[int | str, ...]:
     """Where a fault is: keys and list entries."""
-    return tuple(part for part in fault["loc"] if not _is_union_tag(part))
+    *tables, last = fault["loc"] or ("",)
+    named = fault["type"] == "extra_forbidden"  # by its last part, which a person wrote: it may look like a tag
+    return tuple(part for part in tables if not _is_union_tag(part)) + (
+        (last,) if named or not _is_union_tag(last) else ()
+    )
 
 
 def _is_union_tag(part: object) -> bool:

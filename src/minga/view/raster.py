@@ -21,12 +21,12 @@ from minga.view.colours import ColourScale, colour_scale, limits_of
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["FieldView", "ends", "field_view", "fit", "pixels_of", "png", "raster", "with_palette"]
+__all__ = ["FieldView", "ends", "field_view", "fit", "history_size", "pixels_of", "png", "raster", "with_palette"]
 
 Values = NDArray[Any]
 Colours = NDArray[np.uint8]
 
-_MOST_STRETCHED = 4.0
+_MOST_STRETCHED, _LEAST_PART = 4.0, 4
 _BAND_CELLS = 1 << 22
 """Cells that are coloured at once, so that images of large fields need little memory."""
 
@@ -63,7 +63,7 @@ class FieldView:
     def history(self, indices: Sequence[int], room: tuple[int, int]) -> Image:
         """Frames of one axis as the rows of an image, the first on top."""
         rows = np.stack([self.values(index) for index in indices])
-        return raster(rows, self.scale, pixels_of(rows.shape, (), room))
+        return raster(rows, self.scale, history_size(rows.shape, room))
 
 
 def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> FieldView:
@@ -93,30 +93,32 @@ def raster(values: Values, scale: ColourScale, size: tuple[int, int], upwards: b
     if upwards:
         values = values[::-1]
     if width >= columns and height >= rows:
-        image = PIL.Image.fromarray(np.ascontiguousarray(scale.numbers(values)), "P")
-        image.putpalette(scale.palette.tobytes())
+        image = _with_colours(values, scale)
         return image.resize(size, PIL.Image.Resampling.NEAREST) if image.size != size else image
-    factor = max(1, min(rows // height, columns // width))
-    averaged = _averaged(values, scale, factor) if factor > 1 else scale.rgb(values)
-    image = PIL.Image.fromarray(averaged)
+    image = _averaged(values, scale, (max(1, columns // width), max(1, rows // height)))
     return image.resize(size, PIL.Image.Resampling.BOX) if image.size != size else image
 
 
-def _averaged(values: Values, scale: ColourScale, factor: int) -> Colours:
-    """The mean colour of each square of ``factor`` x ``factor`` cells; squares at the end may be smaller."""
-    rows, columns = values.shape
-    starts = np.arange(0, columns, factor)
-    lengths = np.diff(np.append(starts, columns))
-    means = np.empty((-(-rows // factor), len(starts), 3), np.uint8)
-    band = max(1, _BAND_CELLS // (columns * factor)) * factor
+def _averaged(values: Values, scale: ColourScale, factors: tuple[int, int]) -> Image:
+    """The mean colour of so many cells beside and below one another; those at the end may be fewer."""
+    import PIL.Image
+
+    (wide, high), (rows, columns) = factors, values.shape
+    means = PIL.Image.new("RGB", (-(-columns // wide), -(-rows // high)))
+    band = max(1, _BAND_CELLS // (columns * high)) * high
     for first in range(0, rows, band):
-        coloured = scale.rgb(values[first : first + band]).astype(np.uint32)
-        tops = np.arange(0, len(coloured), factor)
-        heights = np.diff(np.append(tops, len(coloured)))
-        cells = heights[:, np.newaxis, np.newaxis] * lengths[np.newaxis, :, np.newaxis]
-        total = np.add.reduceat(np.add.reduceat(coloured, starts, axis=1), tops, axis=0)
-        means[first // factor : first // factor + len(tops)] = (total + cells // 2) // cells
+        image = _with_colours(values[first : first + band], scale).convert("RGB")
+        means.paste(image.reduce(factors), (0, first // high))
     return means
+
+
+def _with_colours(values: Values, scale: ColourScale) -> Image:
+    """Values as an image with a pixel each, and the scale as its palette."""
+    import PIL.Image
+
+    image = PIL.Image.fromarray(np.ascontiguousarray(scale.numbers(values)), "P")
+    image.putpalette(scale.palette.tobytes())
+    return image
 
 
 def with_palette(image: Image) -> Image:
@@ -153,6 +155,18 @@ def pixels_of(shape: tuple[int, ...], axes: Sequence[Coordinate], room: tuple[in
     scale = min(room[0] / columns, room[1] / rows)
     scale = float(int(scale)) if scale >= 1 else scale
     return max(1, round(columns * scale)), max(1, round(rows * scale))
+
+
+def history_size(shape: tuple[int, ...], room: tuple[int, int]) -> tuple[int, int]:
+    """Width and height of a diagram of space and time: cells are squares unless one of the two is much longer."""
+    width, height = pixels_of(shape, (), room)
+    return max(width, _least(shape[1], room[0])), max(height, _least(shape[0], room[1]))
+
+
+def _least(cells: int, room: int) -> int:
+    """A quarter of the room, so many whole pixels a cell as there are."""
+    quarter = max(1, room // _LEAST_PART)
+    return cells * (quarter // cells) if cells <= quarter else quarter
 
 
 def ends(axis: Coordinate) -> tuple[float, float]:

@@ -26,6 +26,8 @@ __all__ = ["bits_of", "cost", "word_kernel"]
 
 MOST_OPERATIONS: Final = 2000
 """Word operations of the largest kernel: more take long to compile, and bytes are faster."""
+ROW: Final = 3
+"""Operations that take as long as one more row in a loop: processors run out of registers for their addresses."""
 
 Bit = Any
 Number = list[Bit]
@@ -64,8 +66,8 @@ def word_kernel(tables: Sequence[Table], ndim: int, name: str, edges: Edges = PL
         if inputs_of(table) <= MOST_INPUTS:
             logic = _logic(table)
             found.append(Kernel(_body(table, logic, edges), name=name))
-    kernels = [(cost(_graph(kernel, tables[0], ndim)), number) for number, kernel in enumerate(found)]
-    if not kernels or min(kernels)[0] > MOST_OPERATIONS:
+    kernels = [(_weight(_graph(kernel, tables[0], ndim)), number) for number, kernel in enumerate(found)]
+    if not kernels or min(kernels)[0] > MOST_OPERATIONS:  # rows count for little then
         raise Unsuitable("it needs too many word operations")
     return found[min(kernels)[1]]
 
@@ -100,8 +102,25 @@ def with_centre(table: Table) -> Table | None:
 
 def cost(graph: KernelGraph) -> int:
     """Operations on words of a kernel: of its locals, which have loops of their own, and of what it stores."""
-    loops = (graph.locals, [store.value for store in graph.stores])
-    return sum(bool(node.args) for roots in loops for node in topological(roots))
+    return sum(bool(node.args) for roots in _loops(graph) for node in topological(roots))
+
+
+def _weight(graph: KernelGraph) -> int:
+    """What kernels of one rule are compared by: operations, and the rows that its loops walk along."""
+    rows = sum(len({_row(node) for node in topological(roots)} - {None}) for roots in _loops(graph))
+    return cost(graph) + ROW * rows
+
+
+def _loops(graph: KernelGraph) -> tuple[Sequence[Node], Sequence[Node]]:
+    return graph.locals, [store.value for store in graph.stores]
+
+
+def _row(node: Node) -> object:
+    """What tells the row of a read from others; None for what is no read."""
+    if node.op == "local":
+        number, offsets = node.data
+        return "local", number, offsets[:-1]
+    return (node.data[0], node.data[2][:-1]) if node.op == "read" else None
 
 
 def _graph(kernel: Kernel, table: Table, ndim: int) -> KernelGraph:

@@ -18,7 +18,7 @@ from minga.space.region import Region
 __all__ = ["leave_out_quiet"]
 
 KEY: Final = "automaton.skip_quiet"
-ENOUGH: Final = 256
+ENOUGH: Final = 1024
 """Tiles from which on they are looked at one by one without being asked; fewer take no time either way."""
 
 

@@ -34,19 +34,19 @@ class Curve:
     """Values over steps; what is not finite leaves a gap."""
 
     label: str
-    steps: Sequence[float]
-    values: Sequence[float]
+    steps: Sequence[float] | Floats
+    values: Sequence[float] | Floats
     colour: str = "var(--accent)"
 
 
 def curves(name: str, lines: Sequence[Curve], over: str = "step", logarithmic: bool | None = None) -> Markup:
     """One chart of one or more curves over steps, or over an axis of the grid; their labels where there are several."""
-    everything = np.array([v for line in lines for v in line.values], np.float64)
+    everything = np.concatenate([np.asarray(line.values, np.float64) for line in lines])
     finite = everything[np.isfinite(everything)]
     log = logarithmic if logarithmic is not None else _wants_logarithm(finite)
     ticks_y = _log_ticks(finite) if log else _ticks(finite)
-    steps = [float(s) for line in lines for s in line.steps] or [0.0]
-    left, right = min(steps), max(steps)
+    steps = np.concatenate([np.asarray(line.steps, np.float64) for line in lines])
+    left, right = float(steps.min()), float(steps.max())
     low, high = (math.log10(ticks_y[0]), math.log10(ticks_y[-1])) if log else (ticks_y[0], ticks_y[-1])
 
     def place_x(step: float) -> float:

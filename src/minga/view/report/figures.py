@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import numpy as np
 from minga.record.store import FrameReader
 from minga.view.colours import ColourScale
 from minga.view.pictures import chosen_frames
-from minga.view.raster import FieldView, field_view, fit, pixels_of, png, raster
+from minga.view.raster import FieldView, field_view, fit, history_size, pixels_of, png, raster
 from minga.view.report.charts import Curve, curves, quantity
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _LONGEST = 640
 _BYTES = 3_000_000
 """Of all pictures of all fields together; base64 adds a third."""
 _MOST_FRAMES, _MOST_ROWS, _MOST_PROFILES, _MOST_FIELDS = 61, 1024, 4, 8
+_MOST_CELLS = 1 << 28
+"""Cells of all frames of a field that are looked at: fewer frames where they are large."""
 _PROFILE_COLOURS = ("var(--line-1)", "var(--line-2)", "var(--line-3)", "var(--line-4)")
 
 
@@ -58,6 +61,7 @@ class Figure:
     at             indices along the axes that are not shown
     history        whether the one picture shows one axis over time, first steps on top
     frames, left_out   the pictures, and how many of the run's frames are not among them
+    cells_a_side   cells along the side of a pixel, whose colour is their mean; 1 where no cell is smaller than a pixel
     profiles       curves over the axis, for floats on one axis
     """
 
@@ -74,6 +78,7 @@ class Figure:
     frames: tuple[Frame, ...]
     left_out: int
     legend: Legend
+    cells_a_side: float
     profiles: Markup | None = None
 
 
@@ -84,17 +89,19 @@ def figures(reader: FrameReader) -> list[Figure]:
 
 
 def _figure(reader: FrameReader, name: str, room: int) -> Figure:
-    flat = len(reader.coordinates(name)) == 1
-    chosen = chosen_frames(len(reader.steps), _MOST_ROWS if flat else _MOST_FRAMES)
+    lengths = [len(axis.values) for axis in reader.coordinates(name)]
+    flat = len(lengths) == 1
+    most = min(_MOST_ROWS if flat else _MOST_FRAMES, _MOST_CELLS // math.prod(lengths[-2:]))
+    chosen = chosen_frames(len(reader.steps), max(2, most))
     view = field_view(reader, name, chosen)
     attributes = reader.attributes(name)
     steps = [reader.steps[index] for index in chosen]
     crisp = not view.upwards
     if flat:
         rows = np.stack([view.values(index) for index in chosen])
-        size = pixels_of(rows.shape, (), (_LONGEST, _LONGEST))
+        size = history_size(rows.shape, (_LONGEST, _LONGEST))
         frames: tuple[Frame, ...] = (
-            Frame(steps[-1], _address(png(raster(rows, view.scale, fit(rows.shape, 2 * _LONGEST))))),
+            Frame(steps[-1], _address(png(raster(rows, view.scale, _smallest(rows.shape, size))))),
         )
         left_out = len(reader.steps) - len(chosen)
     else:
@@ -115,6 +122,7 @@ def _figure(reader: FrameReader, name: str, room: int) -> Figure:
         frames=frames,
         left_out=left_out,
         legend=_legend(view.scale),
+        cells_a_side=1.0 if flat else max(1.0, max(view.shape) / _LONGEST),
         profiles=_profiles(view, chosen) if flat and view.upwards else None,
     )
 
@@ -136,6 +144,11 @@ def _plain(view: FieldView, index: int) -> Image:
     return raster(view.values(index), view.scale, fit(view.shape, _LONGEST), view.upwards)
 
 
+def _smallest(shape: tuple[int, ...], size: tuple[int, int]) -> tuple[int, int]:
+    """Pixels of an image that the page enlarges to ``size``: one a cell where cells are larger than pixels."""
+    return min(shape[1], 2 * size[0]), min(shape[0], 2 * size[1])
+
+
 def _address(file: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(file).decode("ascii")
 
@@ -155,8 +168,8 @@ def _profiles(view: FieldView, chosen: Sequence[int]) -> Markup:
     lines = [
         Curve(
             f"step {view.reader.steps[index]}",
-            view.axes[0].values.tolist(),
-            np.asarray(view.values(index), np.float64).tolist(),
+            view.axes[0].values,
+            np.asarray(view.values(index), np.float64),
             colour,
         )
         for index, colour in zip(few, _PROFILE_COLOURS[-len(few) :])

@@ -121,7 +121,7 @@ def time_section(ranks: Sequence[Rank]) -> TimeSection | None:
     return TimeSection(
         stacked_bars(_bars(ranks, table, names), "seconds of each rank by category"),
         tuple(categories),
-        tuple(_remarks(table)),
+        (*_remarks(table), *_skipped(ranks)),
     )
 
 
@@ -157,6 +157,13 @@ def _remarks(table: Sequence[Mapping[str, float]]) -> list[str]:
         if busy > 0:
             remarks.append(f"Waiting for other ranks is {100 * waited / busy:.0f} % of the time in steps.")
     return remarks
+
+
+def _skipped(ranks: Sequence[Rank]) -> list[str]:
+    """What the ranks left out because nothing could change there."""
+    shares = [float(line["skipped"]) for line in ranks if isinstance(line.get("skipped"), int | float)]
+    mean = sum(shares) / len(shares) if shares else 0.0
+    return [f"{100 * mean:.0f} % of the cells were left out, as nothing could change there."] if mean > 0 else []
 
 
 def traffic_section(ledger: object, steps: int) -> TrafficSection | None:

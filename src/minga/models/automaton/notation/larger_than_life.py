@@ -17,6 +17,7 @@ from minga.lang.expr import Node, cast
 from minga.lang.near import STATES_OF_A_BYTE, Near
 from minga.lang.neighbourhood import MOST_CELLS, Neighbourhood, Offset, circular, moore, offsets, von_neumann
 from minga.lang.rule import Rule, rule
+from minga.lang.window import MOST_TERMS, pays, terms
 from minga.models.automaton.notation.ageing import aged, ageing_colours
 from minga.models.automaton.notation.text import NUMBER, in_dimensions, squeezed, wrong
 
@@ -151,7 +152,13 @@ def larger_than_life(which: LargerThanLife, ndim: int = 2) -> Rule:
             f"use a smaller R: at most {MOST_CELLS} cells",
         )
     neighbourhood = which.neighbourhood()
-    size = len(neighbourhood.around(ndim)) + 1
+    around = neighbourhood.around(ndim)
+    if pays(around) and (count := terms(around)) > MOST_TERMS:
+        raise wrong(
+            f"rule {name} is too large for a kernel: its count has {count} terms, at most {MOST_TERMS} are possible",
+            "use a smaller R, or the neighbourhood NM or NN",
+        )
+    size = len(around) + 1
     for letter, ranges in (("S", which.survival), ("B", which.birth)):
         if ranges and ranges[-1][1] > size:
             raise wrong(
