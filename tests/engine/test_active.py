@@ -198,6 +198,19 @@ def test_ends(ends: str) -> None:
     compare(aside, [c], {c: start}, [layouts[0], layouts[3], layouts[5]], [(6, 8), (2, 2), (16, 16)], [50])
 
 
+@mg.kernel
+def shift(c, new):
+    new[0] = c[-1]
+
+
+def test_ends_that_look_deep_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_impatient(monkeypatch)
+    c = field((64,), periodic=False, boundary=mg.custom(lambda edge: edge[edge.layer + 5]))
+    start = np.zeros(64, "u1")
+    start[1] = 1  # reaches cell 6 when the tile of cell 0 has been quiet for a while
+    compare(shift, [c], {c: start}, [Layout.single(c.grid.box, 1)], [2], [30])
+
+
 @pytest.mark.usefixtures("patience")
 def test_one_and_three_axes() -> None:
     c = field((700,))

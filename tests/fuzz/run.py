@@ -29,7 +29,8 @@ def fuzz(name: str, seconds: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     for number, seed in enumerate(seeds):
         (folder / f"seed{number}").write_bytes(seed)
-    options = [f"-artifact_prefix={folder}/", f"-max_total_time={seconds}", f"-timeout={PATIENCE}", f"-rss_limit_mb={MEGABYTES}", "-max_len=400"]
+    limits = [f"-max_total_time={seconds}", f"-timeout={PATIENCE}", f"-rss_limit_mb={MEGABYTES}", "-max_len=400"]
+    options = [f"-artifact_prefix={folder}/", *limits]
     atheris.Setup([sys.argv[0], str(folder), *options], target)
     atheris.Fuzz()
 

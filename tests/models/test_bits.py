@@ -102,9 +102,19 @@ def test_boundaries_of_each_side(boundary: Any) -> None:
         assert_same(run_model(bytes_, 9), run_model(bits, 9))
 
 
-@pytest.mark.parametrize("rule", ["B0/S8", "B2/S34H", "B1/S13V", "B/S012345678"])
+@pytest.mark.parametrize("rule", ["B0/S8", "B2/S34H", "B1/S13V", "B/S012345678", "B/S"])
 def test_totalistic_rules(rule: str) -> None:
     check(rule, (7, 90))
+
+
+def test_rules_that_look_at_nothing() -> None:
+    check(mg.rule(lambda cell, near: 1), (5, 70), "fixed")
+    check(mg.rule(lambda cell, near: ~(cell == 1)), (5, 70))
+
+
+@pytest.mark.parametrize("length", [2, 10, 63])
+def test_rows_of_less_than_a_word(length: int) -> None:
+    check("B3/S23", (6, length))
 
 
 @pytest.mark.parametrize(("name", "length", "boundary", "radius"), [

@@ -63,7 +63,7 @@ def word_kernel(tables: Sequence[Table], ndim: int, name: str, edges: Edges = PL
     """
     found = []
     for table in [*tables, *(table for one in tables if (table := with_centre(one)) is not None)]:
-        if inputs_of(table) <= MOST_INPUTS:
+        if 1 <= inputs_of(table) <= MOST_INPUTS:
             logic = _logic(table)
             found.append(Kernel(_body(table, logic, edges), name=name))
     kernels = [(_weight(_graph(kernel, tables[0], ndim)), number) for number, kernel in enumerate(found)]

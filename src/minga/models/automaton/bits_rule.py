@@ -108,7 +108,7 @@ def tabulate(graph: KernelGraph, states: int, parameters: Mapping[str, Any]) -> 
     parameters  values of the graph's scalars
     """
     graph = without_locals(graph)
-    offsets = looked_at(graph)
+    offsets = looked_at(graph) or ((0,) * graph.ndim,)
     if states > MOST_STATES:
         raise Unsuitable(f"it has {states} states; bits are for at most {MOST_STATES}")
     trial = _Trial(graph.stores[0].value, states, parameters)

@@ -212,7 +212,7 @@ def _read(name: str, dtype: DType, start: Start) -> Array:
         return _rows(read_picture(path, states, KEY), dtype, start, name)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # whatever the parser of the header raises: EOFError, SyntaxError, TokenError, ...
         raise CaseError(f"{str(path)!r} is no .npy file of numbers: {error}", key=KEY) from error
     return _rows(array, dtype, start, name)
 
