@@ -172,6 +172,31 @@ def test_out_and_force(in_tmp_path: Path) -> None:
     assert result_of("small.toml", "--out", "here", "--force", "--set", "run.steps=1")["steps"] == 1
 
 
+def test_force_spares_a_run_that_this_one_begins_with(in_tmp_path: Path) -> None:
+    Path("glider.rle").write_text("x = 3, y = 3, rule = B3/S23\nbo$2bo$3o!\n")
+    setting = 'automaton.init="glider.rle"'
+    assert result_of("small.toml", "--out", "here", "--set", setting)["run"] == "here"
+    with nothing_written(in_tmp_path):
+        for words in (["here"], ["small.toml", "--set", 'automaton.init="here/inputs/glider.rle"']):
+            said = in_process("run", *words, "--out", "here", "--force")
+            assert said.status == 2
+            assert "the case reads here/inputs/glider.rle" in said.err
+    assert result_of("here", "--out", "there")["digest"] == result_of("here", "--out", "there", "--force")["digest"]
+
+
+def test_force_spares_a_run_that_goes_on(in_tmp_path: Path) -> None:
+    result_of("small.toml", "--out", "here")
+    progress = Path("here/progress.json")
+    said = json.loads(progress.read_text())
+    progress.write_text(json.dumps(said | {"state": "running"}))  # by this process, which is there
+    with nothing_written(in_tmp_path):
+        refused = in_process("run", "small.toml", "--out", "here", "--force")
+    assert refused.status == 2
+    assert "the run in here goes on" in refused.err
+    progress.write_text(json.dumps(said | {"state": "running", "host": "elsewhere", "updated": 0.0}))
+    assert result_of("small.toml", "--out", "here", "--force")["run"] == "here"
+
+
 def test_the_summary_says_where_everything_is() -> None:
     said = in_process("run", "small.toml", "--set", "output.pictures=1")
     assert said.status == 0

@@ -42,6 +42,7 @@ def test_a_period_ends_a_run_and_is_no_interruption() -> None:
     assert series["step"][:3] == [0, 7, 14]
     assert series["step"][-1] == result["steps"]
     assert {name: values[-1] for name, values in series.items() if name != "step"} == result["observables"]
+    assert json.loads(Path(result["run"], "progress.json").read_text())["step"] == result["steps"]
     assert resolved["stop"] == {"fixed_point": False, "period": 30, "every": 1}
     again = json.loads(in_process("run", Path(result["run"]) / "case.toml", "--json").out)
     assert (again["digest"], again["ended"]) == (result["digest"], ended)

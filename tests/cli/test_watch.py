@@ -44,7 +44,7 @@ def running(*words: object) -> Iterator[subprocess.Popen[str]]:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
                 try:
-                    process.communicate(timeout=60)
+                    process.communicate(timeout=10)
                 except subprocess.TimeoutExpired:
                     process.kill()
 

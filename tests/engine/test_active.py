@@ -417,6 +417,38 @@ def test_observers_that_exchange_halos_between_steps(chunks: list[int]) -> None:
         np.testing.assert_array_equal(found[0], expected)
 
 
+@mg.kernel
+def farther(c):
+    return mg.sum(mg.where((c[-3, 0] == 1) | (c[2, 3] == 1), mg.cast(mg.index("y") * 61 + mg.index("x"), "i8"), 0))
+
+
+@pytest.mark.usefixtures("patience")
+@pytest.mark.parametrize("interval", [1, 3, 5])
+def test_farther_halos_that_are_exchanged_now_and_then(interval: int) -> None:
+    c, start = field((40, 60)), patch_of((40, 60), GLIDER, (17, 28)) | patch_of((40, 60), BLINKER, (3, 3))
+    count, sums = mg.Register("count", "i8"), mg.Register("sums", "i8")
+
+    def watched(tile: Tile) -> Program:
+        program = stepping(life, [c], [], tile)
+        program.let(count, count + 1)
+        with program.when(count % interval == 0):
+            program.let(sums, sums * 31 + program.apply(farther, c))
+        return program
+
+    def seen(layout: Layout, program: Program) -> int:
+        def body(comm: Comm) -> int:
+            with mg.Engine(layout, grid=c.grid, comm=comm) as engine:
+                engine.set(c, start)
+                engine.run(program, 150)
+                return int(engine.read(sums))
+
+        return mg.run_virtual(layout.ranks, body)[0]
+
+    expected = seen(Layout.single(c.grid.box, 1), watched(False))
+    for layout in (some_layouts(c.grid)[k] for k in (0, 3, 5)):
+        assert seen(layout, watched((4, 4))) == expected
+
+
 # What is refused ------------------------------------------------------------------------------------------------------
 @mg.kernel
 def counting(c, new):

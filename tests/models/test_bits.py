@@ -102,6 +102,17 @@ def test_boundaries_of_each_side(boundary: Any) -> None:
         assert_same(run_model(bytes_, 9), run_model(bits, 9))
 
 
+@pytest.mark.parametrize("boundary", [
+    [["reflect", ["fixed", 1]], ["fixed", "fixed"]], [["fixed", ["fixed", 1]], ["reflect", ["fixed", 1]]],
+])  # fmt: skip
+def test_corners_between_fixed_states(boundary: Any) -> None:
+    """Beyond two ends the last axis has the last say, also within a last word."""
+    for shape in ((6, 3), (5, 70), (6, 64)):
+        bytes_, bits = (stored("B1/S1", shape, boundary, storage) for storage in ("bytes", "bits"))
+        assert_same(run_model(bytes_, 5), run_model(bits, 5))
+        assert_same(run_model(bytes_, 5), run_model(bits, 5, ranks=2, halo_depth=2))
+
+
 @pytest.mark.parametrize("rule", ["B0/S8", "B2/S34H", "B1/S13V", "B/S012345678", "B/S"])
 def test_totalistic_rules(rule: str) -> None:
     check(rule, (7, 90))

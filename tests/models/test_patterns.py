@@ -122,6 +122,7 @@ def test_the_shipped_patterns() -> None:
     populations = {path.stem: read_pattern(path).population for path in directory.iterdir()}
     assert populations == {
         "r-pentomino": 5, "acorn": 7, "diehard": 7, "glider": 5, "gosper-glider-gun": 36,
+        "replicator": 12, "bug": 68, "langtons-loop": 86, "wireworld-gates": 280,
     }  # fmt: skip
 
 

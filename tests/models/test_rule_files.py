@@ -90,6 +90,27 @@ def test_variables_are_bound(tmp_path: Path) -> None:
     assert evolve(which, cells.T.copy(), 1)[2, 2] == 2
 
 
+@pytest.mark.parametrize(("variables", "output", "becomes"), [
+    ("a={0,1} b={0,1}", "a", 1), ("a={0,1} b={0,1}", "b", 0), ("a={1,0} b={1,0}", "a", 0), ("a={0,1} b={1,0}", "a", 0),
+    ("b={1,0} a={1,0}", "b", 1), ("c={1,0} a={c} b={0,1}", "b", 0),
+])  # fmt: skip
+def test_of_several_values_that_match_the_first_counts(
+    tmp_path: Path, variables: str, output: str, becomes: int
+) -> None:
+    """A cell with the neighbours 0, 0, 1, 1 matches in two ways; the next states are those of bgolly 3.3."""
+    lines = "".join(f"var {word}\n" for word in variables.split())
+    which = rule(tmp_path, table("vonNeumann", "permute", f"2,a,a,b,b,{output}", 3, lines))
+    cells = np.zeros((5, 5), "u1")
+    cells[2, 2], cells[1, 2], cells[2, 3] = 2, 1, 1
+    assert evolve(which, cells, 1)[2, 2] == becomes
+
+
+def test_a_variable_may_be_declared_again(tmp_path: Path) -> None:
+    """It has its new values from there on only."""
+    text = table("oneDimensional", "none", "0,a,0,2\nvar a={2}\n0,0,a,1", 3, "var a={1}\n")
+    assert evolve(rule(tmp_path, text, 1), np.array([1, 0, 0, 2, 0, 0], "u1"), 1).tolist() == [1, 2, 1, 2, 0, 0]
+
+
 def test_langtons_loop() -> None:
     """The published counts of cells that are not 0 (C. G. Langton, Physica D 10 (1984) 135; bgolly agrees)."""
     pattern = read_pattern(SHIPPED / "patterns" / "langtons-loop.rle")

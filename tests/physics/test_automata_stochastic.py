@@ -61,6 +61,34 @@ def test_flux_of_traffic_with_speed_one(density: float, stay: float, known: floa
     assert abs(flux - exact) < 4 * error + 1 / n
 
 
+def test_one_car_after_another_is_the_limit_of_rare_moves() -> None:
+    """Cars in random order (TASEP) on a ring of L cells: flux density (1 - density) L / (L - 1) a cell and sweep.
+
+    Moves that are so rare that two neighbours hardly ever move in the same step happen one after the other; all at
+    once they would flow twice as fast. 1000 rings of 100 cells, each with 50 cars; two rates give the limit.
+    """
+    length, cars, rings = 100, 50, 1000
+    ring = mg.rule(fields=("car", "stays"), states=2, neighbourhood=mg.offsets([(0, -1), (0, 1)]))(_exclusion_in_rows)
+    start = (np.argsort(uniform((rings, length), seed=4), axis=1) < cars).astype(np.uint8)
+    flux = {}
+    for rate in (0.04, 0.02):
+        init = {"car": start, "stays": {"fill": 1}}
+        model = mg.automaton(ring, start.shape, init=init, parameters={"stay": 1 - rate}, seed=9)
+        steps = round(20 / rate)
+        seen = watch(model, range(steps // 2, steps, 5))
+        flux[rate] = float(np.mean([entry["car_residual"] for entry in seen.values()])) / (2 * start.size * rate)
+    exact = cars / length * (1 - cars / length) * length / (length - 1)
+    assert exact == pytest.approx(0.252525, abs=5e-7)
+    assert 2 * flux[0.02] - flux[0.04] == pytest.approx(exact, rel=0.015)
+    assert flux[0.04] > flux[0.02] > exact  # more of what happens at once: less exclusion
+
+
+def _exclusion_in_rows(cell: Any, near: Near, *, stay: float) -> dict[str, Node]:
+    leaves = cell.car & ~near["car", 0, 1] & ~cell.stays & 1
+    comes = near["car", 0, -1] & ~cell.car & ~near["stays", 0, -1] & 1
+    return {"car": (cell.car ^ leaves) | comes, "stays": mg.random() < stay}
+
+
 # Forest fire
 def test_what_burns_is_what_grew() -> None:
     """Where a fire lasts one step, the mean share of fires is growth times that of empty cells."""

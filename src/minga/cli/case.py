@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minga.cli.inputs import absolute, keep
+from minga.cli.inputs import absolute, keep, named
 from minga.cli.layouts import check_layout, check_mapping
 from minga.cli.memory import check_fields, check_shape
 from minga.cli.settings import OutputSettings, RunSettings, StopSettings
@@ -78,6 +78,11 @@ class Case:
     def fields(self) -> tuple[Any, ...]:
         """The output fields of the model that are kept."""
         return output_fields(self.model, self.output)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that it names."""
+        return named([self.table.get(key) for key in ("model", self.section)], self.source.path.parent)
 
     def save(self, directory: RunDirectory, ranks: int) -> None:
         """Write the resolved case into the run's directory, with copies of the files that it names."""

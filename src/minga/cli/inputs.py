@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 
 from minga.models.files import locate
 
-__all__ = ["absolute", "keep"]
+__all__ = ["absolute", "keep", "named"]
 
 _LONGEST = 1000
 
@@ -36,6 +36,19 @@ def keep(value: object, base: Path, folder: Path) -> object:
         return _copy(source, folder).relative_to(folder.parent).as_posix() if source.is_file() else None
 
     return _each_file(value, copy)
+
+
+def named(value: object, base: Path) -> list[Path]:
+    """The files that a value of a case in ``base`` names, and that are there."""
+    found: list[Path] = []
+
+    def note(file: str) -> None:
+        source = locate(file, base)
+        if source.is_file():
+            found.append(source)
+
+    _each_file(value, note)
+    return found
 
 
 def _each_file(value: object, change: Callable[[str], str | None]) -> object:

@@ -71,7 +71,7 @@ def perform(
     result = result_of(case, outcome, comm.size, directory)
     if store is not None:
         store.describe({key: result[key] for key in ("steps", "digest")} | result["observables"])
-    live.close()
+    live.close(outcome.steps, outcome.seconds)
     write_whole(directory.result, result)  # first: should the disk be full, this is what matters
     series.write(lasting=True)
     write_whole(directory.ledger, outcome.ledger)

@@ -15,7 +15,7 @@ from minga.cli.layouts import check_layout, check_mapping, check_ranks
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, MingaError, RunError
 from minga.record.directory import RunDirectory
-from minga.record.progress import note_state
+from minga.record.progress import goes_on, note_state, read_progress
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
 __all__ = ["INTERRUPTED", "Request", "run"]
@@ -84,6 +84,8 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
 
 def _make_directory(request: Request, case: Case, ranks: int) -> RunDirectory:
     """The run's directory with the resolved case in it, or nothing at all."""
+    if request.force and request.out is not None:
+        _check_replaced(case, request.out)
     directory = RunDirectory.create(request.out, case.name, request.force)
     try:
         case.save(directory, ranks)
@@ -92,6 +94,25 @@ def _make_directory(request: Request, case: Case, ranks: int) -> RunDirectory:
         directory.discard()
         raise
     return directory
+
+
+def _check_replaced(case: Case, out: Path) -> None:
+    """CaseError where the run in ``out`` must stay: because it goes on, or because this one begins with its files."""
+    progress = read_progress(RunDirectory(out))
+    if progress is not None and goes_on(progress):
+        raise CaseError(
+            f"the run in {out} goes on, as process {progress['pid']} on {progress['host']}; nothing is overwritten",
+            key="--out",
+            remedy="name another directory, or end that run first",
+        )
+    for file in case.files:
+        if file.resolve().is_relative_to(out.resolve()):
+            raise CaseError(
+                f"the case reads {out / file.resolve().relative_to(out.resolve())}, which --force would remove;"
+                " nothing is overwritten",
+                key="--out",
+                remedy="name another directory",
+            )
 
 
 def _serve(request: Request, directory: RunDirectory, listener: Listener) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 from minga.compile.text import Text
 from minga.lang.expr import Node
 from minga.lang.graph import topological
+from minga.lang.table import Table
 from minga.lang.types import DType, is_float, is_signed
 
 REGISTER: Final[dict[DType, str]] = {
@@ -92,12 +93,10 @@ class Body:
 
     def _lookup(self, node: Node, index: str) -> str:
         """The entry of a table; the index is within it."""
-        table, kind, memory = node.data, REGISTER[node.dtype], memory_type(node.dtype)
-        stored: DType = "u1" if node.dtype == "bool" else node.dtype
-        entries = ", ".join(f"{memory} {constant(value, stored)}" for value in table.values.tolist())
-        name = self.text.constant(table, f"[{len(table)} x {memory}]", f"[{entries}]")
+        table, kind = node.data, REGISTER[node.dtype]
+        name = self.text.constant(table, f"[{len(table)} x {kind}]", _entries(table))
         lanes = self._lanes(index, node.args[0].dtype)
-        found = [self._entry(name, memory, kind, lane) for lane in lanes]
+        found = [self._entry(name, kind, lane) for lane in lanes]
         if self.width == 1:
             return found[0]
         result = "poison"
@@ -119,10 +118,9 @@ class Body:
             return index
         return self.text.let(f"{'sext' if is_signed(dtype) else 'zext'} {REGISTER[dtype]} {index} to i64", "i")
 
-    def _entry(self, name: str, memory: str, kind: str, index: str) -> str:
-        place = self.text.let(f"getelementptr inbounds {memory}, ptr {name}, i64 {index}", "p")
-        value = self.text.let(f"load {memory}, ptr {place}{self.note}")
-        return value if memory == kind else self.text.let(f"trunc {memory} {value} to {kind}")
+    def _entry(self, name: str, kind: str, index: str) -> str:
+        place = self.text.let(f"getelementptr inbounds {kind}, ptr {name}, i64 {index}", "p")
+        return self.text.let(f"load {kind}, ptr {place}{self.note}")
 
     def _call(self, name: str, dtype: DType, result: DType, values: Iterable[str], extra: str = "") -> str:
         arguments = ", ".join(f"{self.type(dtype)} {value}" for value in values)
@@ -202,3 +200,11 @@ class Body:
 
 def _bits(dtype: DType) -> int:
     return int(REGISTER[dtype][1:])
+
+
+def _entries(table: Table) -> str:
+    """A table as the constant of an array; bytes as a string, which LLVM reads much faster."""
+    if table.dtype == "u1":
+        return 'c"' + "".join(f"\\{byte:02X}" for byte in table.content) + '"'
+    kind = REGISTER[table.dtype]
+    return "[" + ", ".join(f"{kind} {constant(value, table.dtype)}" for value in table.values.tolist()) + "]"

@@ -24,10 +24,11 @@ from minga.engine.active_kernels import (
     STATE_WORTHWHILE,
 )
 from minga.engine.program import Apply, Call, Let, Move, Operation, Repeat, Rotate, When
+from minga.engine.reach import Reach, requirements
 from minga.engine.storage import Storage
 from minga.errors import ProgramError
 from minga.space.box import Box, Point
-from minga.space.field import Field, Register
+from minga.space.field import Field, Register, Slot
 from minga.space.region import Region
 
 LINE = 64
@@ -128,6 +129,7 @@ class Activity:
     counters   cells looked at and computed, one line a worker
     state      words of `begin_step`
     reach      how far from a cell lies what decides on it
+    needs      what each step finds valid around the blocks of the slots it reads
     """
 
     rotated: Field
@@ -136,9 +138,16 @@ class Activity:
     registers: frozenset[str]
     tile: Point
     reach: Point
+    needs: dict[Slot, Reach]
     blocks: dict[int, Flags]
     counters: np.ndarray
     state: np.ndarray
+
+    def keeps(self, item: Field, reach: Reach) -> bool:
+        """Whether the ghost cells of a field within reach are as of two steps before, so that a copy of a tile that did
+        not change since can be left out. Farther ones may be older: they are not exchanged every step."""
+        need = self.needs.get(item.now)
+        return need is not None and need.covers(reach)
 
     def forget(self) -> None:
         """Take every tile for changed."""
@@ -187,7 +196,10 @@ class ActiveTiles:
             state = np.zeros(STATE_WORDS, np.int64)
             state[STATE_PATIENCE], state[STATE_WORTHWHILE] = PATIENCE, WORTHWHILE
             reach = widest_read(apply.graph, apply.operands)
-            activity = Activity(lead, fields, inputs, registers_used(apply), tile, reach, blocks, counters, state)
+            needs, _ = requirements(apply, Reach.none(apply.grid.ndim))
+            activity = Activity(
+                lead, fields, inputs, registers_used(apply), tile, reach, needs, blocks, counters, state
+            )
             activity.forget()
             self.known[apply] = activity
         return activity

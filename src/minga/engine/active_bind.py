@@ -128,7 +128,8 @@ def noted_copies(
 ) -> Iterator[NotedCopy]:
     """A copy into a box of a slot's ghost cells, cut where tiles end on both sides.
 
-    target, source  blocks; index i - shift of the source becomes index i; None for what a message brought
+    target, source  blocks; index i - shift of the source becomes index i; None for what a message brought, and
+    where ghost cells may be older than two steps
     """
     into = activity.blocks[target]
     whence = None if source is None else activity.blocks[source]

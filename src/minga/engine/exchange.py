@@ -14,6 +14,7 @@ from minga.engine.comm import Channel, Comm, Envelope
 from minga.engine.helpers import Copy as BoxCopy
 from minga.engine.helpers import HelperKernels, Place, copy_args
 from minga.engine.program import Move
+from minga.engine.reach import Reach
 from minga.engine.schedule import Exchange
 from minga.engine.storage import BlockArrays, Storage
 from minga.space.box import Box
@@ -43,13 +44,14 @@ class Leg:
     """One slot's part of a transfer: whence, whither, and the copies.
 
     Messages are packed from `source`; copies between blocks of one rank are done when messages are unpacked, from the
-    slot that is called `local` then.
+    slot that is called `local` then. `reach`: how wide the exchange is.
     """
 
     source: Slot
     local: Slot
     target: Slot
     transfer: RankTransfer
+    reach: Reach
 
 
 def bind_exchange(
@@ -69,7 +71,7 @@ def bind_exchange(
             item.grid, storage.layout(item.grid), comm.rank, reach.lo, reach.hi,
             centre=item.centre, on=item.on, faces_only=reach.star,
         )  # fmt: skip
-        legs.append(Leg(start, finish, finish, transfer))
+        legs.append(Leg(start, finish, finish, transfer, reach))
     return _bind(legs, storage, comm, tag, helpers, keep, active)
 
 
@@ -81,7 +83,8 @@ def bind_move(
     transfer = move_transfer(
         storage.layout(a.grid), storage.layout(b.grid), a.grid, comm.rank, centre=a.centre, on=a.on
     )
-    return _bind([Leg(move.source, move.source, move.target, transfer)], storage, comm, tag, helpers, keep, {})
+    leg = Leg(move.source, move.source, move.target, transfer, Reach.none(a.grid.ndim))
+    return _bind([leg], storage, comm, tag, helpers, keep, {})
 
 
 def _bind(
@@ -118,8 +121,10 @@ def _bind(
             if activity is None:
                 local.append(between)
             else:
-                pair = copy.target, copy.source
-                noted_local += noted_copies(between, copy.target_box, leg.target, activity, *pair, copy.shift)
+                source = copy.source if activity.keeps(leg.target.field, leg.reach) else None
+                noted_local += noted_copies(
+                    between, copy.target_box, leg.target, activity, copy.target, source, copy.shift
+                )
         for message in leg.transfer.sends:
             for copy in message.copies:
                 sent.setdefault(copy.source, []).append(copy.source_box)

@@ -17,7 +17,7 @@ from typing import TypeVar
 from minga.engine.active import active_operations
 from minga.engine.overlap import emit_exchange
 from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
-from minga.engine.reach import Ghosts, Reach, layers_read, stencil, with_boundary
+from minga.engine.reach import Ghosts, Reach, requirements, stencil, with_boundary
 from minga.engine.schedule import Boundaries, Branch, Item, Loop, Schedule, Stage, Valid
 from minga.lang.analysis import reads
 from minga.space.field import Slot
@@ -206,22 +206,6 @@ def _rename(table: dict[Slot, Known], rotation: Rotate) -> None:
             moved = old[(k + 1) % item.slots]
             if moved is not None:
                 table[Slot(item, k)] = moved
-
-
-def requirements(apply: Apply, extent: Reach) -> tuple[dict[Slot, Reach], dict[Slot, Ghosts]]:
-    """In-domain validity an operation needs on blocks extended by `extent`, and the ghost cells it reads."""
-    needs: dict[Slot, Reach] = {}
-    ghosts: dict[Slot, Ghosts] = {}
-    for slot, reach in stencil(apply).items():
-        need, layers = extent.grown(reach), layers_read(apply, slot)
-        wanted = {slot: need}
-        if not layers.empty:
-            # However far blocks are extended, no cell of the domain reads more layers beyond its end.
-            wanted, ghosts[slot] = with_boundary(slot, need, layers)
-        for item, wide in wanted.items():
-            if not wide.empty:
-                needs[item] = needs.get(item, Reach.none(len(wide.lo))).union(wide)
-    return needs, ghosts
 
 
 def refreshed(refresh: Refresh) -> tuple[dict[Slot, Reach], Ghosts]:

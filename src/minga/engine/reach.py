@@ -148,3 +148,19 @@ def layers_read(apply: Apply, slot: Slot) -> Reach:
     ]
     star = all(sum(bool(o[a]) or further[a] for a in range(ndim)) <= 1 for _, o in found)
     return Reach(tuple(lo), tuple(hi), star)
+
+
+def requirements(apply: Apply, extent: Reach) -> tuple[dict[Slot, Reach], dict[Slot, Ghosts]]:
+    """In-domain validity an operation needs on blocks extended by `extent`, and the ghost cells it reads."""
+    needs: dict[Slot, Reach] = {}
+    ghosts: dict[Slot, Ghosts] = {}
+    for slot, reach in stencil(apply).items():
+        need, layers = extent.grown(reach), layers_read(apply, slot)
+        wanted = {slot: need}
+        if not layers.empty:
+            # However far blocks are extended, no cell of the domain reads more layers beyond its end.
+            wanted, ghosts[slot] = with_boundary(slot, need, layers)
+        for item, wide in wanted.items():
+            if not wide.empty:
+                needs[item] = needs.get(item, Reach.none(len(wide.lo))).union(wide)
+    return needs, ghosts

@@ -48,7 +48,8 @@ class LiveRecord:
                 return  # a disk that refuses must not end a run over what is written again at its end
         self._lookout.took(time.perf_counter() - began)
 
-    def close(self) -> None:
-        """On rank 0, when the run is over: the frames tell more than the last preview."""
+    def close(self, step: int, seconds: float) -> None:
+        """On rank 0, when the run is over after ``step`` steps: the frames tell more than the last preview."""
+        self._progress.last(step, seconds)
         for path in (self._directory.preview, self._directory.watching):
             path.unlink(missing_ok=True)

@@ -24,12 +24,14 @@ from typing import Any
 from minga.errors import RunError
 from minga.record.directory import RunDirectory, write_whole
 
-__all__ = ["OVER", "ProgressFile", "note_state", "process_is_gone", "read_progress"]
+__all__ = ["OVER", "ProgressFile", "goes_on", "note_state", "process_is_gone", "read_progress"]
 
 OVER = ("finished", "stopped", "failed")
 """States after which nothing more happens."""
 
 _INTERVAL = 1.0
+_SILENT = 600.0
+"""Seconds without news after which a run on another machine is taken to be gone."""
 _NOTHING: Mapping[str, Any] = {"step": 0, "steps": 0, "seconds": 0.0, "rate": 0.0, "cells": 0, "ranks": 0}
 
 
@@ -49,6 +51,10 @@ class ProgressFile:
         """``step`` steps were done in ``seconds``; written when the last time was a second ago, and at the end."""
         if time.monotonic() >= self._next or step == self._size["steps"]:
             self._write("running", step, seconds)
+
+    def last(self, step: int, seconds: float) -> None:
+        """There are no more steps."""
+        self._write("running", step, seconds)
 
     def _write(self, state: str, step: int, seconds: float) -> None:
         self._next = time.monotonic() + _INTERVAL
@@ -81,6 +87,14 @@ def process_is_gone(progress: dict[str, Any]) -> bool:
     except (KeyError, ValueError, OSError):
         return False
     return False
+
+
+def goes_on(progress: dict[str, Any]) -> bool:
+    """Whether a run is still at work, as far as this machine can tell: elsewhere, one that was heard of lately is."""
+    if progress["state"] in OVER or process_is_gone(progress):
+        return False
+    here = progress.get("host") == platform.node()
+    return here or time.time() - float(progress.get("updated", 0.0)) < _SILENT
 
 
 def _put(directory: RunDirectory, content: dict[str, Any]) -> None:

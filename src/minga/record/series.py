@@ -20,6 +20,8 @@ STEP = "step"
 """The entry that counts steps."""
 
 _SECONDS = 0.5
+_SHARE = 0.02
+"""Part of the run's time that writing may take: the file grows, and is written whole."""
 
 
 class Series:
@@ -43,24 +45,26 @@ class Series:
 
 
 class SeriesFile:
-    """Keeps ``series.json`` of a run up to date, writing at most twice a second."""
+    """Keeps ``series.json`` of a run up to date: at most twice a second, and less often where it has become long."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self._path = directory.series
         self._series = Series()
-        self._written = -math.inf
+        self._next = -math.inf
 
     def add(self, step: int, observables: Mapping[str, Any]) -> None:
         """Take down what was seen after a step. RunError where the disk refuses."""
         self._series.add(step, observables)
-        if time.monotonic() - self._written >= _SECONDS:
+        if time.monotonic() >= self._next:
             self.write()
 
     def write(self, *, lasting: bool = False) -> None:
         """Write all that was seen. ``lasting`` also at a loss of power; RunError where the disk refuses."""
         if self._series.values:
+            began = time.monotonic()
             write_whole(self._path, json.dumps(self._series.as_dict(), allow_nan=False) + "\n", lasting=lasting)
-            self._written = time.monotonic()
+            ended = time.monotonic()
+            self._next = ended + max(_SECONDS, (ended - began) / _SHARE)
 
 
 def _finite(value: Any) -> Any:

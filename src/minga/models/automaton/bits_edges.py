@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from minga.errors import MingaError
 from minga.lang.cell import CellReader
-from minga.lang.expr import Node
+from minga.lang.expr import Node, const, where
 from minga.models.automaton.bits_kernel import Edges
 from minga.models.automaton.bits_rule import Unsuitable
 from minga.space.boundary import SIDES, Condition, Edge, Side, custom, fixed
@@ -137,6 +137,14 @@ class Row:
         number, bit = divmod(self.length - 1 - n if side == "high" else n, WORD)
         return edge[self.words - 1 - number if side == "high" else number] >> bit
 
+    def last_word(self, state: int, plane: int) -> int:
+        """The last word of a row of cells in one state, with the ghost cells that it holds."""
+        value = _word(state, plane)
+        for bit, item in enumerate(self.beyond(), self.tail):
+            there = item if isinstance(item, int) else state
+            value = value & ~(1 << bit) | (_word(there, plane) & 1 << bit)
+        return value
+
     # Rows that end within a word -----------------------------------------------------------------------------------
     def fields(self) -> list[tuple[str, NDArray[np.uint64]]]:
         """Fields along the rows, by name, that a step needs: bits in use, their number, and that of the word before."""
@@ -197,7 +205,7 @@ def plane_conditions(row: Row, sides: Sequence[Pair | None], plane: int) -> dict
     conditions: dict[str | int, Pair] = {}
     for axis, pair in enumerate(sides[:-1]):
         if pair is not None:
-            low, high = (_aside(given, side, plane) for given, side in zip(pair, SIDES, strict=True))
+            low, high = (_aside(given, side, plane, row) for given, side in zip(pair, SIDES, strict=True))
             conditions[axis] = (low, high)
     low_end, high_end = row.condition("low", plane), row.condition("high", plane)
     if low_end is not None and high_end is not None:
@@ -205,11 +213,22 @@ def plane_conditions(row: Row, sides: Sequence[Pair | None], plane: int) -> dict
     return conditions
 
 
-def _aside(condition: Condition, side: Side, plane: int) -> Condition:
-    """The condition of words at an end of another axis, where all bits of a word are alike."""
+def _aside(condition: Condition, side: Side, plane: int, row: Row) -> Condition:
+    """The condition of words at an end of another axis, where all bits of a word are alike.
+
+    But for a last word of cells in a fixed state: its unused bits hold what lies beyond the end of the row, for which
+    the row's condition has the last say.
+    """
     first = ghost(condition, side, 1)
     if isinstance(first, int):
-        return fixed(_word(first, plane))
+        inside, last = _word(first, plane), row.last_word(first, plane)
+        if inside == last:
+            return fixed(inside)
+        return Condition(
+            condition.name,
+            lambda edge: where(edge.index(edge.ndim - 1) == row.words - 1, const(last, "u8"), const(inside, "u8")),
+            reads=False,
+        )
 
     def word(edge: Edge) -> object:
         found = ghost(condition, side, edge.layer)

@@ -20,7 +20,7 @@ from minga.lang.neighbourhood import moore, von_neumann
 from minga.lang.rule import Rule
 from minga.models.automaton.notation.decision import Diagram, diagram_rule, reduced
 from minga.models.automaton.notation.text import KEY, in_dimensions
-from minga.models.automaton.notation.transitions import SHAPES, Shape, States, TableTransition, diagram_of
+from minga.models.automaton.notation.transitions import SHAPES, Shape, TableTransition, Variables, diagram_of
 
 __all__ = ["read_rule_file"]
 
@@ -119,7 +119,7 @@ class _Table:
     """What was read of a table so far."""
 
     descriptors: dict[str, tuple[int, str]] = field(default_factory=dict)
-    variables: dict[str, States] = field(default_factory=dict)
+    variables: dict[str, tuple[int, ...]] = field(default_factory=dict)
     transitions: list[TableTransition] = field(default_factory=list)
 
 
@@ -141,7 +141,7 @@ def _read_table(lines: Lines, name: str, ndim: int) -> Rule:
             raise _Mistake(f"{line!r} stands after the first variable or transition", number, _NEEDS_TABLE)
         else:
             table.transitions.append(_transition(line, table.variables, states, len(shape.around) + 2, number))
-    diagram = diagram_of(states, shape, symmetry, table.transitions, table.variables)
+    diagram = diagram_of(states, shape, symmetry, table.transitions)
     return diagram_rule(diagram, shape.neighbourhood, name)
 
 
@@ -172,14 +172,15 @@ def _descriptors(table: _Table, lines: Lines) -> tuple[int, Shape, str]:
     return states, shape, symmetry
 
 
-def _values(text: str, variables: dict[str, States], states: int, line: int) -> States:
-    """The states that a variable stands for; other variables may be among them."""
-    found: set[int] = set()
+def _values(text: str, variables: Variables, states: int, line: int) -> tuple[int, ...]:
+    """The states that a variable stands for, in order; other variables may be among them."""
+    found: dict[int, None] = {}
     for word in filter(None, re.split(r"[\s,]+", text.strip())):
-        found |= variables[word] if word in variables else {_state(word, variables, states, line)}
+        listed = variables[word] if word in variables else (_state(word, variables, states, line),)
+        found |= dict.fromkeys(listed)
     if not found:
         raise _Mistake("the variable stands for no state", line, "list states: var a={0,1,2}")
-    return frozenset(found)
+    return tuple(found)
 
 
 def _state(word: str, variables: Iterable[str], states: int, line: int) -> int:
@@ -191,7 +192,7 @@ def _state(word: str, variables: Iterable[str], states: int, line: int) -> int:
     return _number(word, 0, states - 1, line, "the state")
 
 
-def _transition(line: str, variables: dict[str, States], states: int, length: int, number: int) -> TableTransition:
+def _transition(line: str, variables: Variables, states: int, length: int, number: int) -> TableTransition:
     words = [word.strip() for word in line.split(",")] if "," in line else list(line)
     if len(words) != length:
         raise _Mistake(
@@ -203,7 +204,7 @@ def _transition(line: str, variables: dict[str, States], states: int, length: in
         raise _Mistake(
             f"the next state {terms[-1]!r} could be any of several", number, "let it also stand before, or give a state"
         )
-    return TableTransition(terms, number)
+    return TableTransition(terms, {name: variables[name] for name in terms if isinstance(name, str)}, number)
 
 
 # Trees ---------------------------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ MOST_BRANCHES: Final = 1 << 19
 _TOO_MUCH: Final = "write it as a Python rule (file.py:name), or with fewer variables and states"
 
 States = frozenset[int]
+Variables = Mapping[str, tuple[int, ...]]
+"""The states that each variable stands for, in the order in which they are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,12 @@ SHAPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TableTransition:
-    """One line of a table: for the cell, its neighbours and the next state a state or the name of a variable."""
+    """One line of a table: for the cell, its neighbours and the next state a state or the name of a variable, and what
+    these variables stand for there.
+    """
 
     terms: tuple[int | str, ...]
+    variables: Variables
     line: int
 
 
@@ -81,13 +86,11 @@ Matching = tuple[States, ...]
 """The states that match, of the cell and then its neighbours."""
 
 
-def diagram_of(
-    states: int, shape: Shape, symmetry: str, transitions: Sequence[TableTransition], variables: Mapping[str, States]
-) -> Diagram:
+def diagram_of(states: int, shape: Shape, symmetry: str, transitions: Sequence[TableTransition]) -> Diagram:
     """The function that a table stands for. A CaseError where it has too many cases."""
     cases: dict[tuple[Matching, int], None] = {}
     for transition in transitions:
-        for inputs, output in _bound(transition, variables):
+        for inputs, output in _bound(transition):
             for turned in _symmetric(inputs, shape, symmetry):
                 cases.setdefault((turned, output))
             if len(cases) > MOST_CASES:
@@ -98,15 +101,20 @@ def diagram_of(
     return reduced(_diagram(states, asked, matching, [output for _, output in cases]))
 
 
-def _bound(transition: TableTransition, variables: Mapping[str, States]) -> Iterator[tuple[Matching, int]]:
-    """The transition for each value of the variables that stand in it more than once; the others match any value."""
+def _bound(transition: TableTransition) -> Iterator[tuple[Matching, int]]:
+    """The transition for each value of the variables that stand in it more than once; the others match any value.
+
+    Under a symmetry a cell may match several of them, and the first one counts. As in Golly, values come in the order
+    of their lists, and the variable whose name is first in the alphabet changes fastest.
+    """
     *inputs, output = transition.terms
+    variables = transition.variables
     count = Counter(term for term in transition.terms if isinstance(term, str))
-    repeated = [name for name, times in count.items() if times > 1]
-    for values in itertools.product(*(sorted(variables[name]) for name in repeated)):
+    repeated = sorted((name for name, times in count.items() if times > 1), reverse=True)
+    for values in itertools.product(*(variables[name] for name in repeated)):
         value = dict(zip(repeated, values))
         known = [value.get(term, term) if isinstance(term, str) else term for term in inputs]
-        matching = tuple(variables[term] if isinstance(term, str) else States([term]) for term in known)
+        matching = tuple(States(variables[term] if isinstance(term, str) else [term]) for term in known)
         yield matching, value[output] if isinstance(output, str) else output
 
 
