@@ -31,6 +31,9 @@ class Measured:
     population: int
 
 
+_LONG = 500
+"""Generations from which two rounds say enough: Golly takes ten seconds for them."""
+
 Peer = Callable[[States, int, int, Path], Measured]
 """(cells, generations, rounds, folder for files) -> Measured"""
 
@@ -59,6 +62,7 @@ def golly(rule: str, algorithm: str) -> Peer | None:
             return spent, int(populations[-1][1].replace(",", ""))
 
         reading = min(once(1)[0] for _ in range(2))
+        rounds = min(rounds, 2) if generations >= _LONG else rounds
         results = [once(generations + 1) for _ in range(rounds)]
         population = once(generations)[1]
         return Measured([max(1e-9, seconds - reading) for seconds, _ in results], generations, population)

@@ -108,7 +108,7 @@ def test_boundaries_of_each_side(boundary: Any) -> None:
 def test_corners_between_fixed_states(boundary: Any) -> None:
     """Beyond two ends the last axis has the last say, also within a last word."""
     for shape in ((6, 3), (5, 70), (6, 64)):
-        bytes_, bits = (stored("B1/S1", shape, boundary, storage) for storage in ("bytes", "bits"))
+        bytes_, bits = (stored("B1357/S1357", shape, boundary, storage) for storage in ("bytes", "bits"))
         assert_same(run_model(bytes_, 5), run_model(bits, 5))
         assert_same(run_model(bytes_, 5), run_model(bits, 5, ranks=2, halo_depth=2))
 
@@ -126,6 +126,14 @@ def test_rules_that_look_at_nothing() -> None:
 @pytest.mark.parametrize("length", [2, 10, 63])
 def test_rows_of_less_than_a_word(length: int) -> None:
     check("B3/S23", (6, length))
+
+
+@pytest.mark.parametrize("length", [70, 64])
+def test_neighbours_in_state_0_are_counted(length: int) -> None:
+    """A row that ends within a word has bits that are no cells, and do not count."""
+    near_nothing = mg.rule(lambda cell, near: mg.where(near.count(0) > 3, (cell + 1) % 3, cell), states=3)
+    check(near_nothing, (7, length))
+    check("NN2,NE3,WW1,ME1,EE-3,SW-2,SS3,SE-1,RS-6,RS2,RS5,RS6,RB-2,RB-1,RB4", (7, length))
 
 
 @pytest.mark.parametrize(("name", "length", "boundary", "radius"), [

@@ -85,6 +85,17 @@ def test_tables_agree_with_numpy(shape: tuple[int, ...], states: int, boundary: 
         assert np.array_equal(run_model(model, 5, ranks=ranks).cell, cells)
 
 
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_fixed_point_is_one_of_even_and_odd_steps(every: int) -> None:
+    pair = np.zeros((16, 16), "u1")
+    pair[4, 4:6] = 1  # one block in even steps, where it stays; balls of two blocks in odd ones
+    moving = mg.automaton(mg.block_table(BILLIARDS), pair.shape, init=pair)
+    assert mg.run(moving, 20, stop=mg.Stop(fixed_point=True, every=every)).attrs["ended"] == "all 20 steps done"
+    full = mg.automaton(mg.block_table(BILLIARDS), pair.shape, init=np.ones_like(pair))
+    ended = mg.run(full, 20, stop=mg.Stop(fixed_point=True, every=every)).attrs["ended"]
+    assert ended == "fixed point since step 0"
+
+
 @mg.block_rule(states=3)
 def turn(block, *, wall=2):
     """A quarter turn of blocks without walls."""

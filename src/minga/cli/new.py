@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import keyword
 import re
 import shlex
 from pathlib import Path
 
 from minga.cli.toml import dump
-from minga.errors import CaseError, suggest
+from minga.errors import CaseError, RunError, suggest
+from minga.record.directory import write_whole
 
 __all__ = ["KINDS", "new"]
 
@@ -37,12 +39,17 @@ def new(file: Path, kind: str | None, rule: str | None) -> str:
         )
     text = _case(file, kind, rule) if file.suffix == ".toml" else _python(file, kind, rule)
     try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
+        with file.open("x", encoding="utf-8"):
+            pass  # it is ours from here on
+        write_whole(file, text)
     except FileExistsError as error:
         raise CaseError(f"{file} exists; nothing is overwritten", key="FILE", remedy="give another name") from error
     except OSError as error:
         raise CaseError(f"cannot write {file}: {error.strerror}", key="FILE", remedy="give another place") from error
+    except RunError:
+        with contextlib.suppress(OSError):
+            file.unlink()
+        raise
     return f"{file} is yours to change. Run it with\n  minga run {shlex.quote(str(file))} --serve"
 
 

@@ -105,7 +105,7 @@ def bind_active(
 
 def _rows(graph: KernelGraph, cut: TileCut, tiles: Sequence[int], workers: int) -> int:
     """Rows of tiles a worker takes at a time."""
-    if graph.ndim == 1 or graph.locals:
+    if graph.ndim == 1:
         return 1
     size = max(itemsize(param.dtype) for param in graph.params)
     row = min(tiles[-1], SEGMENT_TILES) * cut.size[-1] * cut.size[-2] * size

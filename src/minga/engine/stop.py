@@ -14,7 +14,7 @@ from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.expr import as_node
+from minga.lang.expr import as_node, where
 from minga.lang.kernel import Kernel
 from minga.space.field import Field, Register, Slot
 
@@ -121,7 +121,7 @@ class Watch:
         self.program = Program()
         self.program.name = f"watched {id(self.program):x}"  # one engine may be driven several times
         self._chunk, self._done, self._step = (Register(f"stop.{name}", "i8") for name in ("chunk", "done", "step"))
-        self._lap = Register("stop.lap", "i8")
+        self._lap, self._quiet = Register("stop.lap", "i8"), Register("stop.quiet", "i8")
         self._again, self._holds = Register("stop.again", "bool"), Register("stop.holds", "bool")
         recurrence = _recurrence(model, stop) if stop.longest else None
         kept = _kept(recurrence) if recurrence and not (stop.longest == 1 and recurrence.before) else {}
@@ -138,9 +138,7 @@ class Watch:
             if recurrence and kept:
                 self._compare_with_kept(kept, max(stop.longest, recurrence.cycle), recurrence.cycle, stop.every)
             elif recurrence:
-                program.let(self._lap, 1)
-                with program.when(self._step % stop.every == 0):
-                    self._compare(dict(zip(recurrence.slots, recurrence.before, strict=True)))
+                self._compare_with_before(recurrence, stop.every)
             if stop.when is not None:
                 self._observe(model, stop.when, stop.every)
 
@@ -149,17 +147,27 @@ class Watch:
         program, lap = self.program, self._lap
         program.let(lap, lap + 1)
         with program.when((lap <= longest) & (lap % cycle == 0)):
-            self._compare(kept)
+            program.let(self._again, self._same(kept))
         with program.when(~as_node(self._again) & (lap >= max(longest, every))):
             program.let(lap, 0)
 
-    def _compare(self, pairs: Mapping[Slot, Field | Slot]) -> None:
-        """Record whether all slots equal their partners."""
+    def _compare_with_before(self, recurrence: Recurrence, every: int) -> None:
+        """Record the comparison with the state one step ago, in all steps of a cycle: one of them may change cells."""
+        program, quiet = self.program, self._quiet
+        before = dict(zip(recurrence.slots, recurrence.before, strict=True))
+        program.let(self._lap, 1)
+        if recurrence.cycle > 1:
+            program.let(quiet, where(self._same(before), as_node(quiet) + 1, 0))
+        with program.when(self._step % every == 0):
+            program.let(self._again, quiet >= recurrence.cycle if recurrence.cycle > 1 else self._same(before))
+
+    def _same(self, pairs: Mapping[Slot, Field | Slot]) -> Any:
+        """Whether all slots equal their partners."""
         same: Any = True
         for slot, other in pairs.items():
             differing: Any = self.program.apply(_DIFFERING, slot, other)
             same = (differing == 0) & same
-        self.program.let(self._again, same)
+        return same
 
     def _observe(self, model: Model, when: str, every: int) -> None:
         program = self.program
@@ -171,7 +179,7 @@ class Watch:
 
     def start(self, engine: Engine) -> None:
         """Forget what was seen before, ahead of the first step."""
-        for register in (self._step, self._lap, self._again, self._holds):
+        for register in (self._step, self._lap, self._quiet, self._again, self._holds):
             engine.write(register, 0)
 
     def run(self, engine: Engine, count: int) -> tuple[int, Outcome]:
@@ -186,7 +194,8 @@ class Watch:
         """Why the run is over after `step` steps; None where it is not."""
         if engine.read(self._again):
             lap = int(engine.read(self._lap))
-            return Ended("fixed point" if lap == 1 else "period", step, lap, step - lap)
+            since = step - max(lap, int(engine.read(self._quiet)))
+            return Ended("fixed point" if lap == 1 else "period", step, lap, since)
         return Ended("condition", step) if engine.read(self._holds) else None
 
 

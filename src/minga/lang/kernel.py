@@ -11,6 +11,7 @@ from typing import Literal
 
 from minga.errors import KernelError, MingaError
 from minga.lang.cell import CellReader, Reduced
+from minga.lang.chance import only_our_chance
 from minga.lang.graph import Interner, KernelGraph, Order, Param, Reduction, ReductionKind, Store, topological
 from minga.lang.trace import Trace, assemble, tracing
 from minga.lang.types import DType, as_dtype, is_float, is_signed
@@ -173,7 +174,7 @@ def trace_kernel(kernel: Kernel, signature: Signature) -> KernelGraph:
             arguments.append([reader(f"{name}[{i}]", item) for i, item in enumerate(kind)])
     scalars = {name: trace.scalar(name, kind.dtype, weak=kind.weak) for name, kind in signature.scalars}
     try:
-        with tracing(trace):
+        with tracing(trace), only_our_chance(kernel.function, kernel.where):
             result = kernel.function(*arguments, **scalars)
     except MingaError:
         raise

@@ -175,12 +175,17 @@ def write_whole(path: Path, content: str | bytes | dict[str, Any], *, lasting: b
     text = json.dumps(content, indent=2, allow_nan=False) + "\n" if isinstance(content, dict) else content
     temporary = path.with_name(f".{path.name}.partial")
     with disk_errors(path):
-        with temporary.open("wb") as stream:
-            stream.write(text.encode() if isinstance(text, str) else text)
-            if lasting:
-                stream.flush()
-                os.fsync(stream.fileno())
-        temporary.replace(path)
+        try:
+            with temporary.open("wb") as stream:
+                stream.write(text.encode() if isinstance(text, str) else text)
+                if lasting:
+                    stream.flush()
+                    os.fsync(stream.fileno())
+            temporary.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
 import subprocess
@@ -42,7 +43,8 @@ def write_movie(reader: FrameReader, field: str, path: Path, fps: float, width: 
             write(temporary, first, replace(frames, skipped=1), fps)
             temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a disk that refuses has said so above
+            temporary.unlink(missing_ok=True)
     return len(chosen), first.size
 
 

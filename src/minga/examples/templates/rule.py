@@ -36,7 +36,7 @@ def burning(cell):
     return mg.count(cell == FIRE)
 
 
-# Another neighbourhood: mg.von_neumann(1), mg.moore(2), mg.circular(3), mg.hex(1), mg.offsets((-1, 0), (0, 2), ...).
+# Another neighbourhood: mg.von_neumann(1), mg.moore(2), mg.circular(3), mg.hex(), mg.offsets([(-1, 0), (0, 2)]).
 # More than one value a cell: @mg.rule(fields={"u": "f8", "v": "f8"}), then cell.u, near.sum("u"), and a dict returned.
 def model(shape=(240, 320), boundary="periodic", *, spark=0.0, seed=0):
     return mg.automaton(

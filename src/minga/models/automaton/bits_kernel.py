@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.lang.analysis import reads
 from minga.lang.cell import CellReader, Local, local
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph, topological
@@ -204,8 +203,8 @@ class _Words:
         The pattern's offsets are along the axes from number len(place) on; `place` is where it lies along those before.
         """
         if len(next(iter(pattern))) == 1:
-            read = self._source(holds)
-            return add([(0, [self._shifted(read, (*place, *offset))]) for offset in sorted(pattern)], len(pattern))
+            marked = [self._holding(holds, (*place, *offset)) for offset in sorted(pattern)]
+            return add([(0, [bit]) for bit in marked], len(pattern))
         planes: dict[int, set[Offset]] = {}
         for first, *rest in pattern:
             planes.setdefault(first, set()).add(tuple(rest))
@@ -225,6 +224,16 @@ class _Words:
             self._rows[key] = [local(bit) for bit in self._count(holds, pattern, (0,) * len(place))]
         beyond = (0,) * len(next(iter(pattern)))
         return [bit[(*place, *beyond)] for bit in self._rows[key]]
+
+    def _holding(self, holds: tuple[int, ...], offset: Offset) -> Bit:
+        """Whether the state of the cell at an offset is one of those marked.
+
+        The unused bits of a word that is shifted must be 0, as they are in state 0: where that is marked, the other
+        states are looked for.
+        """
+        if holds[0] and self.sizes is not None:
+            return ~self._shifted(self._source(tuple(1 - marked for marked in holds)), offset)
+        return self._shifted(self._source(holds), offset)
 
     def _source(self, holds: tuple[int, ...]) -> Read:
         """Words with a bit for each cell: whether its state is one of those marked."""
@@ -287,8 +296,3 @@ def add(numbers: Sequence[tuple[int, Number]], most: int) -> Number:
     if len(total) < width:
         raise Unsuitable("a sum of its neighbours has gaps")
     return total
-
-
-def reach_in_words(graph: KernelGraph) -> int:
-    """How many words to either side a kernel reads along a row."""
-    return max((abs(offsets[-1]) for found in reads(graph).values() for _, offsets in found), default=0)

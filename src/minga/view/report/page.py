@@ -6,6 +6,7 @@ import datetime
 import functools
 import json
 import math
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,11 @@ __all__ = ["write_report"]
 
 _MOST_CHARTS = 24
 _STEP = "step"
+_ENDED = {
+    "condition": "the condition of [stop] holds",
+    "wall time": "its time was used up",
+    "asked": "a person asked it to stop",
+}
 _UNITS = {1e-6: "\u00b5s", 1e-3: "ms"}
 
 
@@ -108,8 +114,23 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "case": case,
         "trace": (directory.path / "trace.json.gz").is_file(),
         "run": str(directory.path),
+        "again": _again(result, directory.case),
         "ranks": ranks_text(int(result.get("ranks", 1))),
     }
+
+
+def _again(result: Mapping[str, Any], case: Path) -> str:
+    """The command that repeats a run: as many steps, also where a person or the clock ended it."""
+    words = ["minga", "run", str(case)]
+    if result:
+        words += ["-n", str(result.get("ranks", 1))]
+    ended = result.get("ended")
+    reason = ended.get("reason") if isinstance(ended, Mapping) else None
+    if reason in ("asked", "wall time"):
+        words += ["--set", f"run.steps={result.get('steps', 0)}"]
+    if reason == "wall time":
+        words += ["--set", "stop.wall_time=1000 d"]
+    return shlex.join(words)
 
 
 def _figures(directory: RunDirectory) -> list[Figure]:
@@ -165,7 +186,8 @@ def _ended(result: Mapping[str, Any], progress: Mapping[str, Any]) -> str:
     reason = ended.get("reason", "steps") if isinstance(ended, Mapping) else "steps"
     if reason == "steps":
         return f"all {steps} steps done"
-    return f"ended after step {steps}: {ended.get('text', reason)}"  # type: ignore[union-attr]
+    text = _ENDED.get(reason) or ended.get("text", reason)  # type: ignore[union-attr]
+    return f"ended after step {steps}: {text}"
 
 
 def _charts(series: Mapping[str, Any]) -> list[Chart]:
