@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
+import minga
 from command_line import in_process, nothing_written
 from minga.cli.new import KINDS
+from minga.lang.neighbourhood import Neighbourhood
 
 QUICK = ("-n", 1, "--set", "output.pictures=0", "--set", "output.report=false", "--set", "run.steps=40", "--json")
 
@@ -27,6 +31,32 @@ def test_a_python_file_runs_as_it_is(in_tmp_path: Path, kind: str | None) -> Non
     observables = json.loads(done.out)["observables"]
     assert {"rule": "burning", "block": "particles", "pde": "total"}[kind or "rule"] in observables
     assert Path("runs/glowing-ash/fields.zarr").is_dir()
+
+
+def test_the_neighbourhoods_that_a_file_names_are_there(in_tmp_path: Path) -> None:
+    assert in_process("new", "mine.py").status == 0
+    written = re.findall(r"mg\.\w+\((?:[^()]|\([^()]*\))*\)", Path("mine.py").read_text().partition("Another")[2])
+    assert len(written[:5]) == 5
+    for text in written[:5]:
+        assert isinstance(eval(text, {"mg": minga}), Neighbourhood), text
+
+
+def test_a_rule_is_answered_in_its_own_dimensions(in_tmp_path: Path) -> None:
+    with nothing_written(in_tmp_path):
+        said = in_process("new", "mine.toml", "--rule", "W1844")
+    assert said.status == 2
+    assert "W0 .. W255" in said.err
+
+
+def test_nothing_is_left_where_the_disk_is_full(in_tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with nothing_written(in_tmp_path):
+        said = in_process("new", "mine.py")
+    assert said.status != 0
+    assert "make room" in said.err
 
 
 def test_what_the_files_promise(in_tmp_path: Path) -> None:

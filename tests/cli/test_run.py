@@ -368,6 +368,32 @@ def test_an_interrupted_run_leaves_what_was_computed(ranks: int) -> None:
     assert result["digest"] in Path("runs/slow/report.html").read_text()
 
 
+def test_an_interrupt_that_ranks_cannot_hear_yet_ends_the_run(in_tmp_path: Path) -> None:
+    """What the launcher says of ranks that died of the signal is not the person's business."""
+    fake = in_tmp_path / "mpiexec"
+    fake.write_text(
+        "#!/bin/sh\ncase $* in *minga.cli.rank*) ;; *) exit;; esac\n"
+        "trap 'echo BAD TERMINATION; exit 10' USR1\ntouch ready\nwhile :; do sleep 0.1; done\n"
+    )
+    fake.chmod(0o755)
+    with subprocess.Popen(
+        command("run", "small.toml", "-n", 2, "--out", "here"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"MINGA_MPIEXEC": str(fake)},
+    ) as process:
+        while not Path("ready").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Stopping after this step" in err
+    assert "BAD TERMINATION" not in out + err
+    assert "Traceback" not in err
+    assert not Path("here").exists()
+
+
 def test_help_and_version() -> None:
     said = in_process("--help")
     assert said.status == 0

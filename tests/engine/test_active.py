@@ -449,6 +449,32 @@ def test_farther_halos_that_are_exchanged_now_and_then(interval: int) -> None:
         assert seen(layout, watched((4, 4))) == expected
 
 
+@pytest.mark.usefixtures("patience")
+def test_a_call_that_fails_in_the_middle_of_a_step() -> None:
+    def continued(tile: Tile) -> np.ndarray:
+        c, calls = field((64, 64)), [0]
+
+        def fail(engine: mg.Engine) -> None:
+            calls[0] += 1
+            if calls[0] == 37:
+                raise ValueError("enough")
+
+        step = Program("step")
+        step.apply(life, c, c.next, region=mg.Region(active=tile) if tile else None)
+        step.call(fail)
+        step.rotate(c)
+        with mg.Engine(Layout.single(c.grid.box, 1), grid=c.grid) as engine:
+            engine.set(c, cells((64, 64), 0.1) * (np.arange(64) < 20))
+            with pytest.raises(ValueError, match="enough"):
+                engine.run(step, 60)
+            engine.run(step, 40)
+            found = engine.gather(c)
+            assert found is not None
+            return found
+
+    np.testing.assert_array_equal(continued((4, 4)), continued(False))
+
+
 # What is refused ------------------------------------------------------------------------------------------------------
 @mg.kernel
 def counting(c, new):

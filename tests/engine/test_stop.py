@@ -107,6 +107,25 @@ def test_the_words_of_an_end() -> None:
     }  # fmt: skip
 
 
+@mg.kernel
+def half(u, new):
+    new[0] = u[0] * 0.5
+    return mg.max(u[0])
+
+
+def test_a_step_that_does_not_converge_is_an_error_all_the_same() -> None:
+    u = mg.Field("u", mg.Grid((8,), periodic=(True,)), slots=2)
+    step, largest = mg.Program("step"), mg.Register("largest")
+    step.let(largest, 1.0)
+    with step.repeat(until=largest < 1e-9, limit=3):
+        step.let(largest, step.apply(half, u, u.next))
+        step.rotate(u)
+    model = mg.Model(name="halves", grid=u.grid, fields=(u,), step=step, initial={"u": 1.0})
+    for stop in (None, mg.Stop(when="step > 100"), mg.Stop(wall_time=100)):
+        with pytest.raises(mg.RunError, match="after 1 of 5 steps: limit"):
+            mg.run(model, 5, stop=stop)
+
+
 def test_an_engine_can_be_driven_again() -> None:
     model = clock(5)
     with mg.Engine(model.layouts("cartesian", 1)) as engine:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import math
+import random as pythons
 import re
 from collections.abc import Callable
 
@@ -32,6 +33,31 @@ def mistake(function: Callable[..., object] | None = None, **options: object) ->
         return lambda f: mistake(f, **options)
     MISTAKES.append((function, options))
     return function
+
+
+GENERATOR = np.random.default_rng(1)
+
+
+# Chance of another kind ----------------------------------------------------------------------------------------------
+@mistake
+def chance_of_python(u, new):  # here: once, for all cells and steps -> mg.random()
+    new[0, 0] = u[0, 0] + pythons.random()
+
+
+@mistake
+def chance_of_numpy(u, new):  # here: once, for all cells and steps -> mg.random()
+    new[0, 0] = u[0, 0] + np.random.rand()  # noqa: NPY002
+
+
+@mistake
+def chance_of_a_generator(u, new):  # here: once, for all cells and steps -> mg.random()
+    new[0, 0] = u[0, 0] + GENERATOR.random()
+
+
+# Names that are not there --------------------------------------------------------------------------------------------
+@mistake
+def misspelt_function(u, new):
+    new[0, 0] = mg.wher(u[0, 0] > 0, 1, 0)  # here: wher -> did you mean 'where'
 
 
 # Choosing with Python instead of mg.where ----------------------------------------------------------------------------

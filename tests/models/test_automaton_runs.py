@@ -254,3 +254,28 @@ def test_an_integer_stands_for_a_float_parameter() -> None:
     model = mg.automaton(needs, (3, 3), init={"fill": 2.0}, parameters={"rate": 3, "bias": 1}, directory=Path())
     assert model.parameters == {"rule": "needs", "bias": 1.0, "rate": 3}
     assert (run_model(model, 1).cell == 7.0).all()
+
+
+@pytest.mark.parametrize("shape", ["8x8", 8, (8.5, 8), (), (True, 8), None])
+def test_a_shape_that_is_none_is_said(shape: Any) -> None:
+    with pytest.raises(mg.CaseError, match="a whole number of cells for each axis"):
+        mg.automaton("B3/S23", shape, init={"soup": 0.5})
+
+
+def test_a_rule_that_is_none_is_said() -> None:
+    def bare(cell: Any, near: Any) -> Any:
+        return cell
+
+    with pytest.raises(mg.CaseError, match=r"(?s)found bare, .*@mg\.rule above def bare"):
+        mg.automaton(bare, (8, 8), init={"soup": 0.5})  # type: ignore[arg-type]
+    with pytest.raises(mg.KernelError, match="neighbourhood='moore'"):
+        mg.rule(neighbourhood="moore")(bare)  # type: ignore[call-overload]
+
+
+def test_a_parameter_that_is_no_number_is_said() -> None:
+    @mg.rule
+    def chance(cell: Any, near: Any, *, p: float = 0.5) -> Any:
+        return mg.random() < p
+
+    with pytest.raises(mg.CaseError, match=r"automaton\.parameters\.p: expected a number, found 'a'"):
+        mg.automaton(chance, (8, 8), init={"soup": 0.5}, parameters={"p": "a"})  # type: ignore[dict-item]

@@ -22,8 +22,8 @@ GLIDER = np.array([[0, 1, 0], [0, 0, 1], [1, 1, 1]])
 @pytest.mark.parametrize(
     ("suffix", "bounds"),
     [
-        ("T64,32", Bounds((32, 64), "periodic")), ("t8", Bounds((8,), "periodic")),
-        ("P64,32", Bounds((32, 64), "fixed")), ("P9", Bounds((9,), "fixed")),
+        ("T64,32", Bounds((32, 64), "periodic")), ("t8", Bounds((8, 8), "periodic")),
+        ("P64,32", Bounds((32, 64), "fixed")), ("P9", Bounds((9, 9), "fixed")),
         ("T30+5,20", Bounds((20, 30), [{"shift": 5}, "periodic"])),
         ("T30, 20-3", Bounds((20, 30), ["periodic", {"shift": -3}])),
     ],
@@ -70,6 +70,13 @@ def test_a_pattern_brings_its_grid(tmp_path: Path) -> None:
     assert np.array_equal(run_model(plane, 0).cell[:3, :3], GLIDER)
     by_rule = case(tmp_path, rle("B3/S23"), rule="B36/S23:P9,8")
     assert (by_rule.grid.shape, by_rule.parameters["rule"]) == ((8, 9), "B36/S23")
+
+
+def test_one_number_is_a_square_but_for_a_rule_of_one_dimension(tmp_path: Path) -> None:
+    assert case(tmp_path, rle("B36/S23:T20")).grid.shape == (20, 20)
+    (tmp_path / "row.rle").write_text("x = 3, y = 1, rule = W30:T40\nbo!\n")
+    line = load({"init": "row.rle"}, GridSettings(), tmp_path)
+    assert (line.grid.shape, line.grid.periodic) == ((40,), (True,))
 
 
 def test_a_case_has_the_last_word(tmp_path: Path) -> None:

@@ -94,6 +94,16 @@ def test_a_disk_that_refuses_ends_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "missing").exists()
 
 
+def test_nothing_of_it_is_left_when_a_run_is_over(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    write_preview(directory, Preview("u", 0, 1, np.zeros((2, 2))))
+    directory.watching.write_text("u\n")
+    directory.series.write_text("{}")
+    (tmp_path / ".ledger.json.partial").write_text("{")  # of a process that was killed
+    directory.settle()
+    assert [path.name for path in tmp_path.iterdir()] == ["series.json"]
+
+
 def test_looks_are_rare_and_end_with_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(module.time, "monotonic", lambda: now)

@@ -164,3 +164,11 @@ def test_a_field_twice_is_found_before_the_run() -> None:
     with pytest.raises(mg.RunError, match="at: model 'automaton'"):
         run(life((5, 6)), steps=10**9, fields=["cell", "cell"])
     assert run(life((5, 6)), steps=np.int64(1), fields="cell").cell.dims == ("time", "y", "x")
+
+
+def test_what_is_no_model_or_stop_is_said() -> None:
+    model = mg.automaton("B3/S23", (8, 8), init={"soup": 0.5})
+    with pytest.raises(mg.CaseError, match="expected a model, found 'B3/S23'"):
+        mg.run("B3/S23", 3)  # type: ignore[arg-type]
+    with pytest.raises(mg.CaseError, match=r"expected mg\.Stop"):
+        mg.run(model, 3, stop="population < 3")  # type: ignore[arg-type]

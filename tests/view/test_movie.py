@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import stat
 from pathlib import Path
@@ -99,3 +100,16 @@ def test_a_real_mp4(tmp_path: Path) -> None:
     reader, _ = moving(tmp_path, (11, 17))
     write_movie(reader, "cell", tmp_path / "movie.mp4", fps=10, width=17)
     assert (tmp_path / "movie.mp4").read_bytes()[4:8] == b"ftyp"
+
+
+def test_a_disk_that_takes_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even what was never there can be removed from it."""
+
+    def refuses(*arguments: object, **options: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    reader, _ = moving(tmp_path)
+    monkeypatch.setattr("PIL.Image.Image.save", refuses)
+    monkeypatch.setattr("pathlib.Path.unlink", refuses)
+    with pytest.raises(RunError, match="Read-only"):
+        write_movie(reader, "cell", tmp_path / "movie.gif", 10, 320)

@@ -103,6 +103,22 @@ def test_everything_a_run_left_is_in_one_file(tmp_path: Path) -> None:
     assert "The kernels of rank 3 take longest, 60 % longer" in page.text
 
 
+@pytest.mark.parametrize(
+    ("reason", "settings"),
+    [
+        ("steps", ""),
+        ("condition", ""),
+        ("asked", " --set run.steps=100"),
+        ("wall time", " --set run.steps=100 --set 'stop.wall_time=1000 d'"),
+    ],
+)
+def test_what_repeats_a_run_does_as_many_steps(tmp_path: Path, reason: str, settings: str) -> None:
+    run = make_run(tmp_path / "a run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0), 100: cells(100)})
+    result = json.loads(run.result.read_text())
+    run.result.write_text(json.dumps(result | {"ended": {"reason": reason, "step": 100, "text": "..."}}))
+    assert f"minga run '{run.case}' -n 1{settings} python -c" in Page(write_report(run)).text
+
+
 def test_nothing_is_fetched_and_nothing_is_written_beside(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0), 10: cells(10)})
     before = {path.name for path in run.path.iterdir()}

@@ -22,6 +22,8 @@ from minga.errors import CaseError, MingaError, Where, suggest
 from minga.models.schema import validate
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from minga.engine.model import Model
     from minga.record.directory import RunDirectory
 
@@ -119,7 +121,11 @@ def find_source(target: str) -> Source:
         raise CaseError(f"{target} is neither a TOML file nor a Python file", remedy="a case is CASE.toml or CASE.py")
     if path.suffix in (".toml", ".py") or "/" in target:
         beside = [str(p) for p in path.parent.glob("*") if p.suffix in (".toml", ".py")] if path.parent.is_dir() else []
-        raise CaseError(f"there is no file {target!r}", suggestion=suggest(target, [*beside, *known]))
+        raise CaseError(
+            f"there is no file {target!r}",
+            suggestion=suggest(target, [*beside, *known]),
+            remedy=f"write one to begin with: minga new {path.name}" if not beside else None,
+        )
     raise CaseError(
         f"there is no case {target!r}: neither a file nor an example",
         suggestion=suggest(target, [*known, *(p.name for p in Path().glob("*.toml"))]),
@@ -218,7 +224,7 @@ def _check_top_level(table: Mapping[str, Any], section: str) -> None:
             raise CaseError(
                 f"unknown {'table' if isinstance(value, Mapping) else 'key'} {key!r}",
                 key=key,
-                suggestion=suggest(key, known),
+                suggestion=_in_a_table(key) or suggest(key, known),
                 remedy=f"a case has {', '.join(_WORDS)} and the tables {', '.join((section, *_TABLES))}",
             )
         if key in _WORDS and not isinstance(value, str):
@@ -227,6 +233,12 @@ def _check_top_level(table: Mapping[str, Any], section: str) -> None:
             raise CaseError(
                 f"{key}: expected a table, found {value!r}", key=key, remedy=f"write [{key}] and its entries"
             )
+
+
+def _in_a_table(key: str) -> str | None:
+    """The full name of an entry whose table was left out."""
+    tables: dict[str, type[BaseModel]] = {"run": RunSettings, "output": OutputSettings, "stop": StopSettings}
+    return next((f"{table}.{key}" for table, kind in tables.items() if key in kind.model_fields), None)
 
 
 def _parse(source: Source) -> dict[str, Any]:

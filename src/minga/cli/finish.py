@@ -32,6 +32,7 @@ def keep_or_drop(case: Case, directory: RunDirectory, reason: str) -> bool:
     if not _has_frames(directory):
         directory.discard()
         return False
+    directory.settle()
     note_state(directory, "failed", reason)
     _illustrate(case, directory, "the frames are complete")
     note_state(directory, "failed", reason)

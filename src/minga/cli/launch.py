@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from minga.cli.events import dispatch
 from minga.cli.launcher import Launcher
@@ -27,6 +28,7 @@ def launch(launcher: Launcher, ranks: int, order: Mapping[str, object], listener
     """Start ``ranks`` ranks that carry out ``order`` (see :mod:`minga.cli.rank`); the exit status of the launcher.
 
     The first Ctrl-C asks the ranks to stop at the next step and to leave what was computed, the second one ends them.
+    Raises KeyboardInterrupt for the second, and where the first one met ranks that could not listen yet.
     """
     words = json.dumps({**order, "ranks": ranks, "launcher": str(launcher.path)})
     command = [*launcher.command(ranks), sys.executable, "-m", "minga.cli.rank", words]
@@ -44,39 +46,48 @@ def launch(launcher: Launcher, ranks: int, order: Mapping[str, object], listener
     except OSError as error:
         raise LaunchError(f"{launcher.path} could not be started: {error.strerror}") from error
     try:
-        with _asking_politely(job):
-            _listen(job, listener)
-            return job.wait()
+        with _asking_politely(job) as request:
+            _listen(job, listener, request)
+            status = job.wait()
+        if request.asked and status != 0:
+            raise KeyboardInterrupt
+        return status
     finally:
         _end(job)
         if job.stdout is not None:
             job.stdout.close()
 
 
-def _listen(job: subprocess.Popen[str], listener: Listener) -> None:
+def _listen(job: subprocess.Popen[str], listener: Listener, request: _Request) -> None:
     assert job.stdout is not None
     for line in job.stdout:
-        if not dispatch(line, listener):
+        if not dispatch(line, listener) and not request.asked:  # what launchers say of ranks that a signal ended
             sys.stderr.write(line)
 
 
+@dataclass(slots=True)
+class _Request:
+    """Whether a person has asked the ranks to stop."""
+
+    asked: bool = False
+
+
 @contextlib.contextmanager
-def _asking_politely(job: subprocess.Popen[str]) -> Iterator[None]:
+def _asking_politely(job: subprocess.Popen[str]) -> Iterator[_Request]:
     """Turn the first Ctrl-C or termination signal into a request to the ranks; the second one interrupts as usual."""
-    asked = False
+    request = _Request()
 
     def ask(number: int, frame: object) -> None:
-        nonlocal asked
-        if asked:
+        if request.asked:
             raise KeyboardInterrupt
-        asked = True
+        request.asked = True
         sys.stderr.write("\nStopping after this step; press Ctrl-C again to end at once.\n")
         with contextlib.suppress(ProcessLookupError):
             job.send_signal(STOP_SIGNAL)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

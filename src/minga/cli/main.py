@@ -23,6 +23,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_INTERRUPTED = 130
+"""Exit status of what a person stopped, as a shell gives it."""
+
 Run = typer.Argument(metavar="RUN", help="A run's directory.", autocompletion=completion.runs)
 
 
@@ -245,6 +248,8 @@ def main() -> None:
         if _speaks():
             sys.stderr.write(f"minga: {error}\n")
         sys.exit(error.exit_status)
+    except KeyboardInterrupt:  # before a command has begun; typer answers those after that
+        sys.exit(_INTERRUPTED)
 
 
 def _speaks() -> bool:

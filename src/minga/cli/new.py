@@ -97,17 +97,17 @@ def _dimensions(rule: str, base: Path) -> int:
     """Axes of the grid that a rule is for, 2 wherever that can be; CaseError where there is no such rule."""
     from minga.models.automaton.rules import find_rule
 
-    said: CaseError | None = None
+    said: list[CaseError] = []
     for ndim in (2, 1, 3):
         try:
             find_rule(rule, ndim, base)
         except CaseError as error:
-            said = said or error
+            said.append(error)
         else:
             return ndim
-    assert said is not None
-    said.key = "--rule"
-    raise said
+    first = min(said, key=lambda error: "dimension" in error.message)  # what is wrong with it in its own dimensions
+    first.key = "--rule"
+    raise first
 
 
 def _template(name: str) -> str:

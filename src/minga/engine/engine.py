@@ -249,20 +249,13 @@ class Engine:
         self.workers.reserve(prepared.binding.scratch_bytes)
         self._valid = {}
         self._active.enter(prepared.touched)
-        if prepared.native is not None:
-            code = prepared.native.run()
-        else:
-            code = interpret(
-                prepared.binding.commands,
-                self.comm,
-                self.workers,
-                self.booked,
-                self.stop,
-                self._events,
-                prepared.first_event,
-            )
-        if code in (INTERRUPTED, NOT_FINITE):
-            self._active.forget()
+        ended = False
+        try:
+            code = self._do(prepared)
+            ended = code not in (INTERRUPTED, NOT_FINITE)
+        finally:
+            if not ended:
+                self._active.forget()  # in the middle of a step nobody knows which tiles changed
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         if code == NOT_FINITE:
@@ -272,6 +265,20 @@ class Engine:
         if prepared.binding.reason[0] == LIMIT:
             return Outcome(False, "limit")
         return Outcome(True, "converged" if prepared.binding.converges else REASONS[0])
+
+    def _do(self, prepared: _Prepared) -> int:
+        """Do all commands; why they ended."""
+        if prepared.native is not None:
+            return prepared.native.run()
+        return interpret(
+            prepared.binding.commands,
+            self.comm,
+            self.workers,
+            self.booked,
+            self.stop,
+            self._events,
+            prepared.first_event,
+        )
 
     def prepare(self, program: Program, *, looped: bool = True) -> _Prepared:
         """Compile and bind a Program ahead of its run; all ranks call it together. `looped`: for times other than 1."""

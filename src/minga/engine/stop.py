@@ -127,7 +127,8 @@ class Watch:
         kept = _kept(recurrence) if recurrence and not (stop.longest == 1 and recurrence.before) else {}
         program = self.program
         program.let(self._done, 0)
-        with program.repeat(until=self._again | self._holds, limit=self._chunk):
+        # Without a limit of its own: that a limit was reached is news of a loop within the model's step.
+        with program.repeat(until=self._again | self._holds | (as_node(self._done) >= self._chunk)):
             if kept:
                 with program.when(self._lap == 0):
                     for slot, field in kept.items():
@@ -186,7 +187,7 @@ class Watch:
         """Do `count` steps, or fewer where a check ends the run: how many were done, and whether they are good."""
         engine.write(self._chunk, count)
         outcome = engine.run(self.program)
-        if outcome.reason in ("limit", "converged"):  # of the steps, or of the checks: either is as it should be
+        if outcome.reason == "converged":  # all steps done, or a check that ends them
             outcome = Outcome(True, "finished")
         return int(engine.read(self._done)), outcome
 

@@ -43,4 +43,4 @@ def _generators(function: Callable[..., object]) -> Iterator[object]:
 
 
 def _states(generators: list[object]) -> bytes:
-    return pickle.dumps((random.getstate(), np.random.get_state(), generators))
+    return pickle.dumps((random.getstate(), np.random.get_state(), generators))  # noqa: NPY002 (authors call it)

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from minga.errors import KernelError, MingaError
+from minga.errors import KernelError, MingaError, suggest
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.chance import only_our_chance
 from minga.lang.graph import Interner, KernelGraph, Order, Param, Reduction, ReductionKind, Store, topological
 from minga.lang.trace import Trace, assemble, tracing
 from minga.lang.types import DType, as_dtype, is_float, is_signed
+
+_MOST_NAMED = 20
+"""Attributes that an error lists at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +200,21 @@ def _mistake(kernel: Kernel, error: Exception) -> KernelError:
     elif frames[-1].name == "__setattr__":  # which fails with one error or another, by the version of Python
         message, remedy = "an attribute is assigned", "store into a cell of a field instead: u[0, 0] = ..."
     elif isinstance(error, AttributeError):
-        remedy = "fields have no attributes to use: read and store cells, u[0, 0]"
+        remedy = _attribute_remedy(error)
     elif isinstance(error, TypeError) and "'Node' object" in str(error):
         remedy = "a scalar (declared after *) has no cells, nor has a cell's value: declare fields before *"
     return KernelError(f"kernel {kernel.name!r}: {message}", where=where, remedy=remedy)
+
+
+def _attribute_remedy(error: AttributeError) -> str:
+    if isinstance(error.obj, CellReader):
+        return "fields have no attributes to use: read and store cells, u[0, 0]"
+    known = [name for name in dir(error.obj) if not name.startswith("_")]
+    close = suggest(error.name or "", known)
+    if close:
+        return f"did you mean {close!r}?"
+    owner = getattr(error.obj, "__name__", type(error.obj).__name__)
+    return f"{owner} has {', '.join(known)}" if 0 < len(known) <= _MOST_NAMED else f"use what {owner} has"
 
 
 def _finish(kernel: Kernel, trace: Trace, order: Order | None, result: object) -> KernelGraph:

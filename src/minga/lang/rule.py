@@ -118,6 +118,10 @@ def rule(
 
     def make(function: Function) -> Rule:
         where = _place(function)
+        if not isinstance(chosen, Neighbourhood):
+            raise KernelError(
+                f"neighbourhood={chosen!r} is none", where=where, remedy="write mg.moore(1), mg.von_neumann(1), ..."
+            )
         kinds = _kinds(fields, dtype, states, where)
         count = states if states is not None or fields is not None or dtype is not None else 2
         plain = _make(function, name or str(getattr(function, "__name__", "rule")), kinds, count, chosen, where)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePath
 
-__all__ = ["SHIPPED", "locate"]
+from minga.errors import suggest
+
+__all__ = ["SHIPPED", "locate", "nearest"]
+
+_MOST_FILES = 1000
 
 SHIPPED = Path(str(files("minga"))) / "examples"
 """The directory of the examples, with their patterns and rules."""
@@ -16,3 +21,15 @@ def locate(name: str | Path, directory: Path) -> Path:
     beside = directory / name
     shipped = SHIPPED / name
     return shipped if not beside.exists() and shipped.is_file() else beside
+
+
+def nearest(name: str, directory: Path) -> str | None:
+    """The file of the same kind that was probably meant by a name that is none: beside the case, or shipped."""
+    wanted = PurePath(name)
+    there: dict[str, str] = {}
+    for root, pattern in ((directory, "*"), (directory, "*/*"), (SHIPPED, "*/*")):
+        for path in islice(root.glob(pattern), _MOST_FILES):
+            if path.suffix == wanted.suffix:
+                there.setdefault(path.stem, path.relative_to(root).as_posix())
+    close = suggest(wanted.stem, there)
+    return there[close] if close else None

@@ -16,5 +16,8 @@ class GridSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    shape: Annotated[tuple[Length, ...], Field(min_length=1, max_length=4)] | None = None
+    shape: Annotated[
+        Annotated[tuple[Length, ...], Field(min_length=1, max_length=4)] | None,
+        Field(description="cells along each axis: shape = [200, 300] in [grid], or --set 'grid.shape=[200, 300]'"),
+    ] = None
     boundary: Any = None

@@ -146,6 +146,12 @@ class RunDirectory:
         """A run that may still be starting, so that it has no fields yet; CaseError where ``path`` is none."""
         return cls(path) if (path / "case.toml").is_file() else cls.open(path)
 
+    def settle(self) -> None:
+        """Remove what is of use only while the run goes on, and what a process that was killed had not written out."""
+        for path in (self.preview, self.watching, *self.path.glob(".*.partial")):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
     def discard(self) -> None:
         """Remove a run that never began, and the directories made for it as far as nothing else is in them."""
         shutil.rmtree(self.path, ignore_errors=True)

@@ -51,5 +51,4 @@ class LiveRecord:
     def close(self, step: int, seconds: float) -> None:
         """On rank 0, when the run is over after ``step`` steps: the frames tell more than the last preview."""
         self._progress.last(step, seconds)
-        for path in (self._directory.preview, self._directory.watching):
-            path.unlink(missing_ok=True)
+        self._directory.settle()

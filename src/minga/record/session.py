@@ -235,6 +235,7 @@ def run(
     """
     import xarray
 
+    _check_kinds(model, stop)
     _check_number("steps", steps, 0, "say how many steps to do: steps=100")
     if every is not None:
         _check_number("every", every, 1, "say the steps from one frame to the next, every=10, or leave it out")
@@ -275,6 +276,17 @@ def _with_series(dataset: xarray.Dataset, series: Series) -> xarray.Dataset:
         dims = (OBSERVED, *(f"{name}_{number}" for number in range(1, array.ndim)))
         dataset[name if name not in dataset.variables else f"{name}_{OBSERVED}"] = (dims, array)
     return dataset
+
+
+def _check_kinds(model: object, stop: object) -> None:
+    """CaseError where Python was given something else for the model or the stop."""
+    if not isinstance(model, Model):
+        raise CaseError(
+            f"expected a model, found {model!r}",
+            remedy='make one: mg.automaton("B3/S23", (256, 256), init={"soup": 0.3}), or mg.Model(...)',
+        )
+    if stop is not None and not isinstance(stop, Stop):
+        raise CaseError(f"stop={stop!r}: expected mg.Stop", remedy=f"write stop=mg.Stop(when={str(stop)!r}), for one")
 
 
 def _check_number(name: str, value: object, least: int, remedy: str) -> None:

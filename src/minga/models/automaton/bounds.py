@@ -44,10 +44,11 @@ def split_bounds(rule: str) -> tuple[str, str | None]:
     return (match[1].strip(), match[2]) if match and not match[1].endswith(".py") else (rule, None)
 
 
-def parse_bounds(suffix: str, key: str = KEY) -> Bounds:
+def parse_bounds(suffix: str, key: str = KEY, ndim: int = 2) -> Bounds:
     """The grid that a suffix stands for; CaseError, with the key of what it was found in, for one that has none here.
 
-    "T30+5,20" is a torus of 20 rows of 30 cells, whose lower edge is joined to the upper one 5 cells farther on.
+    "T30+5,20" is a torus of 20 rows of 30 cells, whose lower edge is joined to the upper one 5 cells farther on. "T30"
+    has as many rows as columns; for a rule of one dimension it is one row.
     """
     squeezed = "".join(suffix.split())
     if squeezed[:1].upper() in _REFUSED:
@@ -63,7 +64,7 @@ def parse_bounds(suffix: str, key: str = KEY) -> Bounds:
     if (any(shifts) and not torus) or all(shifts) or (height is None and any(shifts)):
         raise CaseError(f":{squeezed} has a shift where there is none", key=key, remedy="shift one edge of a torus")
     if height is None:
-        return Bounds((int(width),), "periodic" if torus else "fixed")
+        return Bounds((int(width),) * ndim, "periodic" if torus else "fixed")
     if not any(shifts):
         return Bounds((int(height), int(width)), "periodic" if torus else "fixed")
     rows, columns = ({"shift": shift} if shift else "periodic" for shift in shifts)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,6 +20,9 @@ from minga.models.schema import validate
 from minga.models.settings import GridSettings
 
 __all__ = ["AutomatonSettings", "load"]
+
+_OF_A_LINE: Final = re.compile(r"\s*[Ww]\s*[0-9]")
+"""How rules begin that are for one dimension only."""
 
 
 class AutomatonSettings(BaseModel):
@@ -85,7 +89,8 @@ def _rule(settings: AutomatonSettings, pattern: Pattern | None, grid: GridSettin
     if rule is None:
         raise CaseError("no rule, and the initial cells name none", key=KEY, remedy=FORMS)
     wanted = suffix is not None and (grid.shape is None or grid.boundary is None)
-    return rule, parse_bounds(suffix, key) if wanted and suffix else None
+    ndim = 1 if _OF_A_LINE.match(rule) else 2
+    return rule, parse_bounds(suffix, key, ndim) if wanted and suffix else None
 
 
 def _placed(init: object, pattern: Pattern | None, bounds: Bounds | None) -> object:

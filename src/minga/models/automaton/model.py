@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
 from minga.lang.block import BlockRule
@@ -76,6 +78,7 @@ def automaton(
     Raises CaseError, with the key a case has for what is wrong.
     """
     base = Path(directory)
+    _check_arguments(rule, shape)
     observers = parse_observers(observe, base)
     chosen = with_update(find_rule(rule, len(shape), base) if isinstance(rule, str) else rule, update)
     chosen = _coloured(chosen, colours) if colours else chosen
@@ -196,6 +199,26 @@ def _coloured(rule: Rule | BlockRule, colours: Sequence[str]) -> Rule | BlockRul
         raise CaseError(str(error), key="automaton.colours", remedy=remedy) from error
 
 
+def _check_arguments(rule: object, shape: object) -> None:
+    """CaseError where what Python was given cannot be a rule or a shape; a case file cannot come here with that."""
+    if not isinstance(rule, Rule | BlockRule | str):
+        name = getattr(rule, "__name__", None)
+        raise CaseError(
+            f"found {name or repr(rule)}, which is no rule",
+            key="automaton.rule",
+            remedy=f"write @mg.rule above def {name}(cell, near)"
+            if name
+            else 'write "B3/S23", or make one by @mg.rule',
+        )
+    lengths = shape if isinstance(shape, Sequence) and not isinstance(shape, str) else ()
+    if not lengths or any(isinstance(n, bool) or not isinstance(n, int | np.integer) for n in lengths):
+        raise CaseError(
+            f"shape={shape!r}: expected a whole number of cells for each axis",
+            key="grid.shape",
+            remedy="write (512, 512), or (512,) for one axis",
+        )
+
+
 def _parameters(rule: Rule | BlockRule, given: Mapping[str, Number]) -> dict[str, Number]:
     """A value for each parameter of the rule, in the order of its function."""
     known = [*rule.parameters, *rule.required]
@@ -211,13 +234,15 @@ def _parameters(rule: Rule | BlockRule, given: Mapping[str, Number]) -> dict[str
         if name not in given:
             raise CaseError(f"rule {rule.name!r} needs a value of {name!r}", key=f"automaton.parameters.{name}")
     return {
-        name: _like(given[name], rule.parameters.get(name)) if name in given else rule.parameters[name]
+        name: _like(name, given[name], rule.parameters.get(name)) if name in given else rule.parameters[name]
         for name in known
     }
 
 
-def _like(value: Number, default: Number | None) -> Number:
+def _like(name: str, value: Number, default: Number | None) -> Number:
     """An integer where the default is a float means that float: a parameter's type is part of the kernel."""
+    if not isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
+        raise CaseError(f"expected a number, found {value!r}", key=f"automaton.parameters.{name}")
     return float(value) if isinstance(default, float) and not isinstance(value, bool) else value
 
 
