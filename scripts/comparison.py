@@ -64,7 +64,7 @@ def draw_speed(path: Path, measured: Path) -> None:
     for plot, result in zip(plots, shown, strict=True):
         rates = sorted(((rate["median"], way) for way, rate in result["rates"].items()), reverse=True)
         colours = [
-            TOOLS["minga"] if way.startswith("minga") else TOOLS.get(TOOL_OF_WAY.get(way, ""), OTHERS)
+            TOOLS["minga"] if way.startswith("minga") else TOOLS.get(TOOL_OF_WAY.get(way.partition(",")[0], ""), OTHERS)
             for _, way in rates
         ]
         bars = plot.barh([way for _, way in rates], [rate for rate, _ in rates], color=colours, height=0.75, log=True)
