@@ -21,10 +21,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 def private_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the person's own caches and settings out of the tests, and the tests out of theirs.
 
-    The caches live in one directory a session, so that kernels that many tests share are compiled once.
+    The caches live in one directory for all workers, so that kernels that many tests share are compiled once.
     """
+    own = tmp_path_factory.getbasetemp()
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "cache"
+    shared.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", str(shared))
         patch.setenv("MPLBACKEND", "Agg")
         for name in [name for name in os.environ if name.startswith("MINGA_")]:
             patch.delenv(name)

@@ -79,7 +79,7 @@ def text(page: Page, identity: str) -> str:
 
 
 def test_a_run_in_a_browser() -> None:
-    with running("run", "long.toml", "--serve") as process, chromium() as browser:
+    with running("run", "long.toml", "-n", 1, "--serve") as process, chromium() as browser:
         page = browser.open(address(process))
         page.until("document.getElementById('state').textContent === 'running'")
         page.until("document.getElementById('picture').naturalWidth > 0")

@@ -42,7 +42,12 @@ def test_every_block_says_what_it_is() -> None:
         assert block.language in known, f"{block}: name the language (python, console, toml) or text"
 
 
-@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def slow_in_a_gallery(block: Block) -> object:
+    """Each entry of the gallery compiles a rule of its own; the same cases run in tests/models/test_examples.py."""
+    return pytest.param(block, marks=[pytest.mark.slow] if block.page.name == "gallery.md" else [], id=str(block))
+
+
+@pytest.mark.parametrize("block", [slow_in_a_gallery(block) for block in blocks("python")])
 def test_python_blocks_run(block: Block, tmp_path: Path) -> None:
     script = tmp_path / "block.py"
     script.write_text(block.text)
