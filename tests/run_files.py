@@ -65,6 +65,38 @@ def make_run(
     return run
 
 
+def add_plan(run: RunDirectory, blocks: Sequence[Mapping[str, Any]], cells: Sequence[int]) -> None:
+    """The plan of a run on as many ranks as there are ``cells``, and the account of what came of it."""
+    ranks = range(len(cells))
+    lines = [
+        {"rank": r, "host": f"pc{r}", "cells": cells[r], "compute": 2e-3, "exchange": 1e-3, "hidden": 5e-4,
+         "memory": 4096} for r in ranks
+    ]  # fmt: skip
+    whole = {
+        "choices": [
+            {"name": "layout", "chosen": "slabs", "naive": "equal parts", "gain": 1e-3, "reason": "by their speed"},
+            {"name": "mapping", "chosen": "sequential", "naive": "sequential", "gain": 0.0, "reason": ""},
+        ],
+        "left_out": [["attic", "its <link> is too slow"]],
+    }
+    put(run.plan, {
+        "layout": "slabs", "mapping": "sequential", "halo_depth": 2, "overlap": True, "source": "measured by the ranks",
+        "seconds": 0.4, "seconds_a_step": 2.5e-3, "ranks": lines, "blocks": list(blocks), "plan": whole,
+    })  # fmt: skip
+    account = {
+        "steps": 100, "seconds": 0.5, "ideal": 0.2, "imbalance": 0.05, "network": 0.15, "balance": 0.02, "other": 0.08,
+        "ranks": [{"rank": r, "compute": 1e-3 * (r + 1), "exchange": 5e-4} for r in ranks],
+        "predicted": {
+            "seconds": 0.25, "error": -0.5, "ranks": [{"rank": r, "compute": 2e-3, "exchange": 5e-4} for r in ranks],
+        },
+    }  # fmt: skip
+    decisions = [
+        {"step": s, "imbalance": 1.5, "gain": 1e-4, "expected": 0.1, "bytes": 2000, "seconds": 0.01} for s in (20, 60)
+    ]
+    ledger = json.loads(run.ledger.read_text())
+    put(run.ledger, ledger | {"account": account, "balance": {"looks": 9, "decisions": decisions}})
+
+
 def ledger_line(rank: int, ranks: int) -> dict[str, Any]:
     """A rank that computed longer, the higher its number, and sent 600 bytes to the next."""
     sent = [{"to": (rank + 1) % ranks, "messages": 6, "bytes": 600, "copies": 12}] if ranks > 1 else []

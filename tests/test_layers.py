@@ -13,8 +13,8 @@ import pytest
 import minga
 
 SOURCE = Path(minga.__file__).parent
-LAYERS = ("lang", "compile", "space", "engine", "fit", "record", "solve", "models", "view", "cli")
-EVERYWHERE = {"errors"}  # modules of the root that all layers may import
+LAYERS = ("lang", "compile", "space", "engine", "fit", "record", "solve", "models", "lab", "view", "cli")
+EVERYWHERE = {"errors", "schema"}  # modules of the root that all layers may import
 HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "pydantic", "typer", "rich", "cupy", "pandas", "numcodecs")
 
 

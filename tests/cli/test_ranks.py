@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import SMALL, as_person, in_process, nothing_written
+from minga.engine.pin import available_cores, share
 from mpi_launch import run_ranks
 
 pytestmark = pytest.mark.mpi
@@ -21,6 +22,14 @@ def case(in_tmp_path: Path) -> Path:
     return path
 
 
+def on_their_cores(run: str) -> bool:
+    """Whether each of two ranks kept to a core of its own; there is nothing to keep to with fewer cores."""
+    cores = available_cores()
+    entries = json.loads(Path(run, "ledger.json").read_text())["ranks"]
+    own = [[cpu for core in share(cores, rank, 2, 1) for cpu in core] for rank in range(2)]
+    return len(cores) < 2 or [entry["processor"] for entry in entries] == own
+
+
 def test_any_number_of_ranks_gives_the_same_bits() -> None:
     results = []
     for ranks in (1, 2, 3, 4):
@@ -32,13 +41,14 @@ def test_any_number_of_ranks_gives_the_same_bits() -> None:
     assert results[0]["observables"] == results[1]["observables"] == results[2]["observables"]
     ledger = json.loads(Path("runs/small-3/ledger.json").read_text())["ranks"]
     assert [entry["rank"] for entry in ledger] == [0, 1, 2]
+    assert on_their_cores(results[1]["run"])
 
 
 @pytest.mark.parametrize(
     "override",
     [
-        "run = {steps = 10, layout = 'blocks:3', halo_depth = 3, overlap = false}",
-        "run = {steps = 10, layout = 'slabs:1', threads = 2}",
+        "run = {steps = 10, layout = 'blocks:3', halo_depth = 3, overlap = false, balance = 3}",
+        "run = {steps = 10, layout = 'slabs:1', threads = 2, poll = 'off'}",
     ],
 )
 def test_how_it_is_run_changes_nothing(override: str) -> None:
@@ -49,6 +59,51 @@ def test_how_it_is_run_changes_nothing(override: str) -> None:
     assert json.loads(said.out)["digest"] == alone["digest"]
 
 
+def test_a_run_that_takes_a_while_is_planned_and_the_plan_is_told() -> None:
+    """The guess of how long it takes is by all steps; it ends early."""
+    words = ["--set", "run.steps=100000000", "--set", "stop.when=step >= 20", "--set", "output.report=true"]
+    alone = json.loads(in_process("run", "small.toml", "--json", *words).out)
+    said = as_person("run", "small.toml", "-n", 2, "--json", *words)
+    assert said.status == 0, said
+    result = json.loads(said.out)
+    assert (result["digest"], result["steps"]) == (alone["digest"], 20)
+    assert "minga: plan: " in said.err
+    assert "a step predicted" in said.err
+    run = Path(result["run"])
+    plan = json.loads((run / "plan.json").read_text())
+    assert plan["source"] == "measured by the ranks"
+    assert plan["plan"]["prediction"]["compute"][0] > 0
+    assert [line["cells"] for line in plan["ranks"]] == [
+        sum((b["hi"][0] - b["lo"][0]) * (b["hi"][1] - b["lo"][1]) for b in result["layout"] if b["rank"] == rank)
+        for rank in range(2)
+    ]
+    account = json.loads((run / "ledger.json").read_text())["account"]
+    assert account["predicted"]["error"] == pytest.approx(
+        account["predicted"]["seconds"] / account["seconds"] - 1, abs=1e-9
+    )
+    page = (run / "report.html").read_text()
+    assert "What imbalance and network cost" in page
+    assert "A step was predicted to take" in page
+
+
+def test_inside_a_job_a_host_with_another_version_ends_it(in_tmp_path: Path) -> None:
+    Path("odd.py").write_text("""\
+import importlib.metadata, os, sys
+if os.environ["PMI_RANK"] == "1":
+    true = importlib.metadata.version
+    importlib.metadata.version = lambda name: "0.0.1" if name == "minga" else true(name)
+from minga.cli.main import main
+sys.argv = ["minga", "run", "small.toml"]
+main()
+""")
+    with nothing_written(in_tmp_path):
+        job = run_ranks(2, Path("odd.py"), cwd=in_tmp_path)
+    assert job.status == 1, job.report()
+    assert "all ranks must have the same minga: found" in job.err[0], job.report()
+    assert "0.0.1 on " in job.err[0]
+    assert "Traceback" not in job.report()
+
+
 def test_inside_a_job_it_runs_in_place(in_tmp_path: Path) -> None:
     alone = json.loads(in_process("run", "small.toml", "--json").out)
     job = run_ranks(2, "minga.cli.main", "run", "small.toml", "--json", cwd=in_tmp_path).check()
@@ -57,6 +112,7 @@ def test_inside_a_job_it_runs_in_place(in_tmp_path: Path) -> None:
     assert result["ranks"] == 2
     assert result["digest"] == alone["digest"]
     assert Path(result["run"], "result.json").exists()
+    assert on_their_cores(result["run"])
     assert len(list(Path("runs").iterdir())) == 2
 
 

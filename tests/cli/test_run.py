@@ -68,7 +68,7 @@ def test_what_a_run_leaves_is_right() -> None:
     result = result_of("small.toml", "--set", "output.pictures=3")
     run = Path("runs/small")
     names = {path.name for path in run.iterdir()}
-    files = {"case.toml", "ledger.json", "progress.json", "result.json", "series.json"}
+    files = {"case.toml", "ledger.json", "plan.json", "progress.json", "result.json", "series.json"}
     assert names == files | {"fields.zarr", "pictures"}
     with xarray.open_zarr(run / "fields.zarr") as dataset:
         frames = dataset.cell.values
@@ -99,14 +99,27 @@ def test_the_resolved_case_repeats_the_run(tmp_path: Path) -> None:
     assert table["automaton"]["init"] == "inputs/r.rle"
     assert table["grid"]["shape"] == [30, 31]
     assert table["run"] == {
-        "steps": 7, "ranks": 1, "threads": 1, "overlap": True, "halo_depth": 1, "layout": "cartesian",
-        "mapping": "sequential",
+        "steps": 7, "ranks": 1, "threads": 1, "overlap": "auto", "halo_depth": "auto", "layout": "auto",
+        "mapping": "auto", "balance": "auto", "poll": "auto",
     }  # fmt: skip
     assert table["output"] == {"every": 5, "fields": ["cell"], "pictures": 0, "report": False, "trace": False}
     for target in ("runs/small/case.toml", "runs/small"):
         again = result_of(target)
         assert again["digest"] == first["digest"]
     assert again["run"] == "runs/small-3"
+
+
+def test_the_machine_file_is_kept_with_the_run() -> None:
+    """Also that of a case elsewhere, and one named on the command line, where the person is."""
+    Path("pc.json").write_text(
+        '{"format": "minga machine", "version": 1, "nodes": [{"name": "pc", "cores": 1, "speed": "1 Mcells/s"}]}'
+    )
+    result_of("small.toml", "--machine", "pc.json")
+    Path("pc.json").unlink()
+    table = tomllib.loads(Path("runs/small/case.toml").read_text())
+    assert table["run"]["machine"] == "inputs/pc.json"
+    result_of("runs/small")
+    result_of("small.toml", "--set", "run.machine=two-ages")
 
 
 def test_options_win_over_set_which_wins_over_the_file() -> None:
@@ -366,6 +379,49 @@ def test_an_interrupted_run_leaves_what_was_computed(ranks: int) -> None:
     assert len(list(Path("runs/slow/pictures").iterdir())) == 2
     assert json.loads(Path("runs/slow/progress.json").read_text())["state"] == "stopped"
     assert result["digest"] in Path("runs/slow/report.html").read_text()
+
+
+PROBED = """
+import time
+from pathlib import Path
+import numpy as np
+import minga as mg
+
+def initial(box):
+    Path("timed").touch()
+    time.sleep(0.1)
+    return np.ones(box.shape)
+
+@mg.kernel
+def halve(u, new):
+    new[0, 0] = 0.5 * u[0, 1]
+
+def model():
+    grid = mg.Grid((64, 64), periodic=True)
+    u = mg.Field("u", grid, slots=2)
+    step = mg.Program("step")
+    step.apply(halve, u, u.next)
+    step.rotate(u)
+    return mg.Model(name="probed", grid=grid, fields=(u,), step=step, initial={"u": initial})
+"""
+
+
+@pytest.mark.mpi
+def test_an_interrupt_while_ranks_are_timed_leaves_nothing() -> None:
+    words = ["--set", "run.ranks=2", "--set", "run.steps=1000000000000"]
+    Path("probed.py").write_text(PROBED)
+    with subprocess.Popen(
+        command("run", "probed.py", *words), stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"MINGA_CACHE": str(Path("cache").absolute())},
+    ) as process:  # fmt: skip
+        while not Path("timed").exists() and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.count("minga: stopped at once") == 1
+    assert "Traceback" not in err
+    assert not Path("runs").exists()
 
 
 def test_an_interrupt_that_ranks_cannot_hear_yet_ends_the_run(in_tmp_path: Path) -> None:

@@ -36,9 +36,18 @@ OVERRIDES = [
     ("run.steps=true", "run.steps", "a whole number"),
     ("run.ranks=0", "run.ranks", "at least 1"),
     ("run.threads=0", "run.threads", "at least 1"),
-    ("run.halo_depth=0", "run.halo_depth", "at least 1"),
+    ("run.halo_depth=0", "run.halo_depth: expected a number of at least 1", "fix: steps between"),
     ("run.overlap=1", "run.overlap", "true or false"),
     ("run.layout=slab", "run.layout", "did you mean 'slabs'"),
+    ("run.layout=auot", "run.layout", "did you mean 'auto'"),
+    ("run.halo_depth=deep", "run.halo_depth", "found 'deep'"),
+    ("run.machine=two-aegs", "two-aegs", "did you mean 'two-ages'"),
+    ("run.machine=missing.json", "missing.json", "No such file"),
+    ("run.machine=small.toml", "small.toml", "no JSON"),
+    ("run.machine=3", "run.machine", "a word in quotes"),
+    ("run.balance=0", "run.balance", "at least 1"),
+    ("run.balance=often", "run.balance: expected a whole number or one of 'auto' or 'off'", "found 'often'"),
+    ("run.poll=-1", "run.poll", "at least 0"),
     ("run.layout=cartesian:3x5", "run.layout", "15 parts"),
     ("run.layout=3", "run.layout", "a word in quotes"),
     ("run.layout=slabs:2", "run.layout", "fix: write "),
@@ -216,7 +225,10 @@ def test_as_a_person_sees_it(in_tmp_path: Path) -> None:
     assert said.err.splitlines() == [
         "minga: unknown key 'run.stepz'",
         "  at: --set run.stepz=3",
-        "  fix: remove or rename it; [run] has halo_depth, layout, mapping, overlap, ranks, steps, threads, topology",
+        (
+            "  fix: remove or rename it; [run] has balance, halo_depth, layout, machine, mapping, overlap, "
+            "poll, ranks, steps, threads, topology"
+        ),
         "  hint: did you mean 'steps'?",
     ]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import minga as mg
+from minga.engine.comm import end_job
 from minga.engine.program import Program
 from minga.space.cuts import slabs
 from mpi_launch import run_ranks
@@ -127,3 +131,12 @@ def test_an_error_on_one_mpi_rank_ends_the_job(tmp_path: Path, way: str) -> None
     assert "ZeroDivisionError: the call of rank 1" in job.err[1]
     assert "in fail" in job.err[1]
     assert not any("never" in out for out in job.out)
+
+
+def test_the_rank_that_ends_a_job_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Abort of MPICH comes back where ranks sit on several hosts."""
+    monkeypatch.setattr(os, "_exit", lambda status: sys.exit(status))
+    statuses: list[int] = []
+    with pytest.raises(SystemExit) as ended:
+        end_job(SimpleNamespace(Abort=statuses.append), 7)
+    assert (statuses, ended.value.code) == ([7], 7)

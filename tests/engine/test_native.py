@@ -205,7 +205,7 @@ def test_time_is_booked_where_it_was_spent(runner: Runner) -> None:
     start = time.perf_counter_ns()
     run(runner, commands, ledger=ledger)
     total = time.perf_counter_ns() - start
-    assert ledger[1].tolist() == [0, 2, 1, 0, 0, 0, 1, 0]
+    assert ledger[1].tolist() == [0, 2, 1, 0, 0, 0, 1, 0, 0]
     assert ledger[0, Category.CALL] >= 20_000_000
     assert ledger[0, Category.BOUNDARY] > ledger[0, Category.PACK] >= 0
     assert ledger[0].sum() <= 1.01 * total

@@ -10,8 +10,8 @@ import pytest
 import minga as mg
 from minga.engine.model import Model
 from minga.models.case import load_model, python_case
-from minga.models.schema import validate
 from minga.models.settings import GridSettings
+from minga.schema import validate
 from model_runs import run_model
 
 LIFE: dict[str, Any] = {"rule": "B3/S23", "init": {"soup": 0.5}}

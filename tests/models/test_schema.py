@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from minga.errors import CaseError
-from minga.models.schema import dotted, validate
+from minga.schema import dotted, validate
 
 
 class Inner(BaseModel):

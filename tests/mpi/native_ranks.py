@@ -89,7 +89,7 @@ def check_same_as_interpreted(comm: MPIComm) -> None:
                     else:
                         assert interpret(ring.commands(), comm, workers, ledger) == 4
                 rounds = int(ring.counts[1])
-                assert ledger[1].tolist() == [rounds, 0, 0, 2 * rounds, 2 * rounds, 3 * rounds, rounds, 0]
+                assert ledger[1].tolist() == [rounds, 0, 0, 2 * rounds, 2 * rounds, 3 * rounds, rounds, 0, 0]
                 states.append(ring.state())
                 ring.close()
             assert states[0] == states[1]

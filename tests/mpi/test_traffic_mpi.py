@@ -42,3 +42,11 @@ def test_blocks_are_moved_to_where_the_ranks_are() -> None:
     assert dealt["nodes"] == [0, 1, 0, 1]
     assert dealt["owner"] == [0, 2, 1, 3]
     assert dealt["levels"]["inter-node"][0] == 40
+
+
+def test_automatic_placement_counts_on_what_is_sent() -> None:
+    """6 ranks dealt out to two nodes: 3 x 2 blocks, of which each node best gets a column of three."""
+    dealt = answer(6, "auto", TWO_IN_TURN)
+    assert dealt["nodes"] == [0, 1, 0, 1, 0, 1]
+    assert next(iter(dealt["levels"].values()))[:2] == dealt["expected"] == [60, 10 * 32 * 8 * 2]
+    assert sum(level[0] for level in dealt["levels"].values()) == 10 * 14

@@ -7,8 +7,9 @@ import sys
 
 import minga as mg
 from minga.engine.comm import MPIComm
-from minga.fit.placement import place
+from minga.fit.placement import cost_of, place
 from minga.fit.topology import seats_of, traffic_by_level
+from minga.fit.work.work import Exchange
 from minga.space.cuts import cartesian
 
 
@@ -36,4 +37,6 @@ with mg.Engine(layout, grid=grid, comm=comm, native=native, trace=100) as engine
 if comm.rank == 0:
     levels = {name: [t.messages, t.bytes, t.copies] for name, t in traffic_by_level(sent, seats).items()}
     answer = {"levels": levels, "nodes": seats.paths[:, 0].tolist(), "owner": layout.owner.tolist(), "events": events}
+    cost = cost_of(layout, seats, exchanges=(Exchange((1, 1), (1, 1), 8),))
+    answer["expected"] = [10 * cost.messages[0], 10 * cost.bytes[0]]
     sys.stdout.write(json.dumps(answer))

@@ -1,8 +1,9 @@
 """The messages and bytes of Printista and Saez, *Effective Use of Multicore Clusters in Parallel Cellular Automata*.
 
 Counted by the transport while relaxations and automata run on up to 64 virtual ranks; nothing here is computed from the
-layout. Where the paper counts a message for each face, and a torus two blocks wide makes a rank its neighbour's
-neighbour on both sides, minga sends both faces in one message: there faces and messages are asserted apart.
+layout; what placements are chosen by is, and must agree. Where the paper counts a message for each face, and a torus
+two blocks wide makes a rank its neighbour's neighbour on both sides, minga sends both faces in one message: there faces
+and messages are asserted apart.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import pytest
 
 import minga as mg
 from minga.engine.traffic import Traffic
-from minga.fit.placement import level_costs, place
+from minga.fit.placement import cost_of, level_costs, place
 from minga.fit.topology import Tree, traffic_by_level
+from minga.fit.work.work import Exchange
 from minga.space.cuts import cartesian
 
 EXCHANGES = 3
@@ -101,7 +103,7 @@ class Measured:
 def measure(kernel: Any, shape: tuple[int, ...], periodic: bool, *ways: Way, dtype: str = "u1") -> Measured:
     """Steps of a kernel, done one way after the other on the same virtual ranks: what was sent in one step of each.
 
-    The ways must leave the same bits.
+    The ways must leave the same bits, and send what placements count on.
     """
     layouts = {}
     for number, way in enumerate(ways):
@@ -125,7 +127,14 @@ def measure(kernel: Any, shape: tuple[int, ...], periodic: bool, *ways: Way, dty
     results = mg.run_virtual(int(np.prod(ways[0].parts)), rank)
     states = results[0][1]
     assert all(np.array_equal(state, states[0]) for state in states)
-    return Measured({way: [sent[number] for sent, _ in results] for number, way in enumerate(ways)})
+    measured = Measured({way: [sent[number] for sent, _ in results] for number, way in enumerate(ways)})
+    once = (1,) * len(shape)
+    exchange = Exchange(once, once, np.dtype(dtype).itemsize, corners=kernel is parity_moore)
+    for way, (grid, layout) in zip(ways, layouts.items(), strict=True):
+        expected = cost_of(layout, way.seats, grid.periodic, (exchange,))
+        counted = (measured.messages(way), measured.bytes(way), measured.faces(way))
+        assert counted == (expected.messages[:-1], expected.bytes[:-1], expected.copies[:-1])
+    return measured
 
 
 def one_step(kernel: Any, grid: mg.Grid, name: str, dtype: str) -> tuple[mg.Field, mg.Program]:
@@ -147,6 +156,7 @@ SEQUENTIAL = Way((8, 8), "16x2x2")
 ROUND_ROBIN = Way((8, 8), "16x2x2", "round-robin")
 PAIRS = Way((8, 8), "32x1x2", "round-robin")
 TILES = Way((8, 8), "16x2x2", "tiles")
+AUTO = Way((8, 8), "16x2x2", "auto")
 WIDE = Way((4, 16), "16x2x2")
 STRIPS = Way((64, 1), "16x2x2")
 
@@ -158,7 +168,7 @@ def torus() -> Measured:
 
 @pytest.fixture(scope="module")
 def open_mesh() -> Measured:
-    return measure(parity2, (64, 64), False, SEQUENTIAL, ROUND_ROBIN, PAIRS, TILES)
+    return measure(parity2, (64, 64), False, SEQUENTIAL, ROUND_ROBIN, PAIRS, TILES, AUTO)
 
 
 def test_messages_on_a_torus(torus: Measured) -> None:
@@ -179,6 +189,7 @@ def test_messages_on_an_open_mesh(open_mesh: Measured) -> None:
         ROUND_ROBIN: ((224, 0, 0), (11, 15)),
         PAIRS: ((224, 0, 0), (5, 8)),
         TILES: ((96, 64, 64), (4, 8)),
+        AUTO: ((96, 64, 64), (4, 8)),
     }
     for way, (messages, (fewest, most)) in expected.items():
         assert open_mesh.messages(way) == open_mesh.faces(way) == messages
@@ -265,6 +276,17 @@ def test_three_dimensions() -> None:
     mesh = measure(parity3, (16, 16, 16), False, *ways)
     assert [mesh.messages(way) for way in ways] == [(128, 64, 96), (192, 32, 64), (96, 64, 128)]
     assert mesh.between_nodes(ways[2]) == [12] * 8
+
+
+def test_unequal_nodes() -> None:
+    """13 processes in a row on nodes of 4, 4 and 5 cores, and 6 x 6 on a pile of unequal nodes."""
+    row = [Way((13,), "[[2, 2], [2, 2], [2, 3]]", mapping) for mapping in ("sequential", "round-robin", "auto")]
+    line = measure(parity1, (52,), False, *row)
+    costs = [sum(c * m for c, m in zip(level_costs(3), line.messages(way), strict=False)) for way in row]
+    assert costs == [72, 222, 72]
+    pile = [Way((6, 6), "[[4, 4], [2, 2], [2, 2], [4, 8], [4, 4]]", mapping) for mapping in ("sequential", "auto")]
+    mesh = measure(parity2, (24, 24), False, *pile)
+    assert mesh.messages(pile[1])[0] < mesh.messages(pile[0])[0]
 
 
 def test_diagonal_neighbours() -> None:

@@ -104,7 +104,13 @@ def test_the_index_finds_boxes_that_overlap_each_other(count, ndim, seed):
     query = random.integers(-100, 100, ndim)
     box = Box(tuple(query.tolist()), tuple((query + random.integers(1, 60, ndim)).tolist()))
     expected = meet(lo, hi, np.array([box.lo]), np.array([box.hi]))[0]
-    assert BoxIndex.build(lo, hi).overlapping(box).tolist() == expected.tolist()
+    index = BoxIndex.build(lo, hi)
+    assert index.overlapping(box).tolist() == expected.tolist()
+    # All at once, and again: every box asks for those around it, an empty one for none.
+    queries_lo, queries_hi = np.concatenate((lo - 2, [query])), np.concatenate((hi + 3, [query]))
+    i, j, _, _ = meet(queries_lo, queries_hi, lo, hi)
+    found = index.pairs(queries_lo, queries_hi)
+    assert (found[0].tolist(), found[1].tolist()) == (i.tolist(), j.tolist())
 
 
 def test_a_search_in_many_blocks_looks_at_few():

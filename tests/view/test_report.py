@@ -19,7 +19,7 @@ from minga.errors import RunError
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.report import write_report
-from run_files import make_run, put
+from run_files import add_plan, make_run, put
 
 VOID = {"meta", "img", "br", "input", "link", "hr"}
 
@@ -101,6 +101,69 @@ def test_everything_a_run_left_is_in_one_file(tmp_path: Path) -> None:
     assert page.count("path", **{"class": "curve"}) == 3
     assert "rank 3: compute 0.4 s" in page.text
     assert "The kernels of rank 3 take longest, 60 % longer" in page.text
+
+
+def test_the_plan_and_what_came_of_it(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0)}, ranks=4, layout=LAYOUT)
+    add_plan(run, LAYOUT, [150] * 4)
+    page = Page(write_report(run))
+    for words in (
+        "A step was predicted to take 2.5 ms and took 5 ms: the prediction was 50 % too short.",
+        "halo depth 2 steps",
+        "speeds and links measured by the ranks",
+        "attic was left out: its <link> is too slow.",
+        "0: 25 %",
+        "imbalance longer computing of the rank that had most to do for its speed 50 ms 10.0 %",
+        "network that rank's messages, waits and agreements 0.15 s 30.0 %",
+        "layout slabs equal parts 1 ms by their speed",
+        "As in a run without a plan: mapping.",
+        "Of 9 looks at the balance of the ranks 2 moved something: 4 kB in all.",
+        "pc3 150 25 % 2 ms 4 ms 4.1 kB",
+        "rank 3, measured: compute 4 ms",
+    ):
+        assert words in page.text, words
+    assert page.count("rect", **{"class": "part"}) == 4
+
+
+@pytest.mark.parametrize("shape", [(40,), (20, 30), (6, 8, 10)])
+def test_a_plan_of_any_number_of_axes_is_drawn(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    half = shape[0] // 2
+    zeros = [0] * len(shape)
+    blocks = [
+        {"rank": 0, "lo": zeros, "hi": [half, *shape[1:]]},
+        {"rank": 1, "lo": [half, *zeros[1:]], "hi": list(shape)},
+    ]
+    frame = np.zeros(shape, "u1")
+    run = make_run(tmp_path / "run", Field("cell", Grid(shape), "u1"), {0: frame}, ranks=2, layout=blocks)
+    add_plan(run, blocks, [frame.size // 2] * 2)
+    page = Page(write_report(run))
+    assert page.count("rect", **{"class": "part"}) == (1 if len(shape) == 3 else 2)
+    assert "50 %" in page.text
+
+
+def test_a_run_on_many_hosts_has_a_row_a_host(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0)}, ranks=40)
+    add_plan(run, [], [15] * 40)
+    plan = json.loads(run.plan.read_text())
+    for line in plan["ranks"]:
+        line["host"] = f"pc{line['rank'] % 4}"
+    put(run.plan, plan)
+    text = Page(write_report(run)).text
+    assert "10 ranks pc1 150 25 %" in text
+    assert "38 ms" in text  # the slowest of them: rank 37
+
+
+def test_a_run_that_predicted_nothing_says_so(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0)}, ranks=2, layout=LAYOUT[:2])
+    add_plan(run, LAYOUT[:2], [150] * 2)
+    plan, ledger = (json.loads(path.read_text()) for path in (run.plan, run.ledger))
+    put(run.plan, plan | {"plan": None, "source": "equal shares"})
+    put(run.ledger, ledger | {"account": ledger["account"] | {"predicted": None}, "balance": None})
+    text = Page(write_report(run)).text
+    assert "Nothing was predicted. A step took 5 ms." in text
+    assert "What imbalance and network cost" in text
+    for words in ("What was chosen", "What was moved", "was left out"):
+        assert words not in text
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from minga.cli.memory import check_fields, check_shape
 from minga.cli.settings import OutputSettings, RunSettings, StopSettings
 from minga.cli.toml import dump, line_of, parse_value
 from minga.errors import CaseError, MingaError, Where, suggest
-from minga.models.schema import validate
+from minga.schema import validate
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -82,9 +82,15 @@ class Case:
         return output_fields(self.model, self.output)
 
     @property
+    def machine(self) -> Path | None:
+        """The machine file to plan by, or the name of one that ships with minga."""
+        return None if self.run.machine is None else _machine_path(self.run.machine, self.source)
+
+    @property
     def files(self) -> list[Path]:
         """The files that it names."""
-        return named([self.table.get(key) for key in ("model", self.section)], self.source.path.parent)
+        words = [self.table.get(key) for key in ("model", self.section)]
+        return named([*words, self.run.machine], self.source.path.parent)
 
     def save(self, directory: RunDirectory, ranks: int) -> None:
         """Write the resolved case into the run's directory, with copies of the files that it names."""
@@ -97,6 +103,8 @@ class Case:
                 for k in ("model", self.section)
                 if k in table
             }
+            if self.run.machine is not None:
+                table["run"]["machine"] = keep(self.run.machine, self.source.path.parent, directory.inputs)
         table |= kept
         shape = " x ".join(map(str, self.model.grid.shape))
         write_whole(directory.case, f"# The case as it was run, on a grid of {shape} cells.\n" + dump(table))
@@ -133,7 +141,13 @@ def find_source(target: str) -> Source:
     )
 
 
-def read_case(source: Source, overrides: Sequence[str] = (), options: Mapping[str, object] | None = None) -> Case:
+def read_case(
+    source: Source,
+    overrides: Sequence[str] = (),
+    options: Mapping[str, object] | None = None,
+    *,
+    here: bool = True,
+) -> Case:
     """Read and check a case.
 
     Parameters
@@ -144,6 +158,8 @@ def read_case(source: Source, overrides: Sequence[str] = (), options: Mapping[st
         ``key=value`` of ``--set``, values in TOML.
     options
         Dotted keys that other options set, such as ``{"run.ranks": 2}``; None values are left out.
+    here
+        Whether it will run on this machine, whose memory must hold it.
     """
     table = _parse(source)
     origin: dict[str, str] = {}
@@ -156,7 +172,7 @@ def read_case(source: Source, overrides: Sequence[str] = (), options: Mapping[st
             _put(table, key, value, key)
             origin[key] = "the command line"
     with _located(source, origin):
-        return _check(source, table)
+        return _check(source, table, here)
 
 
 def output_fields(model: Model, output: OutputSettings) -> tuple[Any, ...]:
@@ -178,7 +194,7 @@ def section_name(model: str) -> str:
     return "parameters" if model.endswith(".py") else model
 
 
-def _check(source: Source, table: dict[str, Any]) -> Case:
+def _check(source: Source, table: dict[str, Any], here: bool) -> Case:
     from minga.engine.stop import Watch
     from minga.models.case import MODELS, load_model, python_case
     from minga.models.settings import GridSettings
@@ -202,19 +218,29 @@ def _check(source: Source, table: dict[str, Any]) -> Case:
     stop = validate(StopSettings, table.get("stop", {}), "stop")
     output = validate(OutputSettings, table.get("output", {}), "output")
     grid = validate(GridSettings, table.get("grid", {}), "grid")
-    check_shape(grid.shape)
+    check_shape(grid.shape, here)
     if python is not None:
         model = python.model(grid, table.get(section, {}))
     else:
         model = load_model(name, table, grid, source.path.parent)
     if stop.stop is not None:
         Watch(model, stop.stop)  # says what of it the model cannot tell
-    check_fields(model)
+    check_fields(model, here)
     variables_of(output_fields(model, output), f"model {model.name!r}")
     if run.ranks is not None or ":" not in run.layout:  # else it depends on the ranks there will be, checked then
         check_layout(run.layout, model, run.ranks or 1)
     check_mapping(run, model, run.ranks)
+    if run.machine is not None:
+        from minga.fit.machine.machine import read_machine
+
+        read_machine(_machine_path(run.machine, source))
     return Case(str(table.get("name", source.name)), source, table, model, run, stop, output)
+
+
+def _machine_path(name: str, source: Source) -> Path:
+    """A machine file beside the case, or a shipped one's name."""
+    beside = source.path.parent / name
+    return beside if beside.exists() or Path(name).suffix else Path(name)
 
 
 def _check_top_level(table: Mapping[str, Any], section: str) -> None:

@@ -15,7 +15,7 @@ import typer
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["cases", "fields", "files", "formats", "keys", "kinds", "mappings", "protocols", "runs"]
+__all__ = ["cases", "fields", "files", "formats", "keys", "kinds", "labs", "mappings", "protocols", "runs"]
 
 _MOST = 200
 _CASES = (".toml", ".py")
@@ -28,6 +28,15 @@ def cases(incomplete: str) -> list[str]:
     shipped = Path(minga.__file__).parent / "examples"
     known = sorted(path.stem for path in shipped.iterdir() if path.suffix in _CASES)
     return [*_beginning(known, incomplete), *files(incomplete)]
+
+
+def labs(incomplete: str) -> list[str]:
+    """The labs that ship with minga, and TOML files."""
+    import minga
+
+    shipped = Path(minga.__file__).parent / "examples" / "labs"
+    known = sorted(path.stem for path in shipped.glob("*.toml"))
+    return [*_beginning(known, incomplete), *(name for name in files(incomplete) if not name.endswith(".py"))]
 
 
 def files(incomplete: str) -> list[str]:

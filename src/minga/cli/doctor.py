@@ -16,7 +16,9 @@ from typing import Any, Literal
 
 from minga.cli.launcher import Library, find_launcher, launcher_vendor, library, surrounding_job
 from minga.engine.pin import available_cores
-from minga.errors import MingaError
+from minga.errors import LaunchError, MingaError
+from minga.lab.cluster import lab_rights
+from minga.lab.implementations import NAMES, installed
 
 __all__ = ["Finding", "examine"]
 
@@ -48,6 +50,8 @@ def examine() -> list[Finding]:
         ("cores", _cores),
         ("MPI library", _library),
         ("MPI launcher", _launcher),
+        ("labs", _labs),
+        ("MPIs for labs", _implementations),
         ("ranks", _ranks),
         ("cache", _cache),
         ("GPU", _gpu),
@@ -145,6 +149,27 @@ def _launcher() -> Finding:
         text += f"; beware: plain `mpiexec` is {first} of {vendor}, which does not match. Use `minga run -n`"
         return Finding("MPI launcher", "note", text, data)
     return Finding("MPI launcher", "ok", text, data)
+
+
+def _labs() -> Finding:
+    """Whether ``minga lab`` works here; nobody else needs what it needs."""
+    try:
+        rights = lab_rights()
+    except LaunchError as error:
+        return Finding("labs", "note", f"not possible: {error.message}", {"possible": False})
+    groups = f"quotas by control groups of version {rights.version}" if rights.version else "no quotas (--no-quota)"
+    text = f"possible {'without' if rights.rootless else 'as'} root, {groups}"
+    return Finding("labs", "ok", text, {"possible": True, **asdict(rights)})
+
+
+def _implementations() -> Finding:
+    """The MPIs that ``minga lab run --mpi`` can use; more than one is nobody's need but a tester's."""
+    found = installed()
+    text = ", ".join(f"{one.name} ({one.library})" for one in found) or "none"
+    if missing := [name for name in NAMES if name not in {one.name for one in found}]:
+        text += f"; not installed: {', '.join(missing)} (`make mpi-environments` in a checkout)"
+    data = {one.name: {"launcher": str(one.launcher), "library": str(one.library)} for one in found}
+    return Finding("MPIs for labs", "ok", text, data)
 
 
 def _ranks() -> Finding:

@@ -6,7 +6,6 @@ import atexit
 import os
 import re
 import shutil
-import subprocess
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from minga.errors import LaunchError
+from minga.lab.implementations import launcher_vendor, outside_jobs, vendor_in
 
 __all__ = ["Job", "Launcher", "check_world", "find_launcher", "launcher_vendor", "library", "surrounding_job", "world"]
 
@@ -23,8 +23,6 @@ _JOB_VARIABLES = (
     ("PALS_RANKID", "PALS_SIZE", "PALS"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun"),  # the second is set inside a job step only
 )
-
-_LEFT_BY_JOBS = re.compile(r"(PMI|PMIX|PMI2|OMPI_COMM|OMPI_MCA_ess|PRTE|HYDI|MPI_LOCAL)_?")
 
 _INSTALL = "pip install mpich, or name a launcher with MINGA_MPIEXEC; `minga doctor` shows what was found"
 
@@ -69,7 +67,7 @@ class Launcher:
 
         Containers often run as root, which Open MPI wants confirmed.
         """
-        environment = {name: value for name, value in os.environ.items() if not _LEFT_BY_JOBS.match(name)}
+        environment = outside_jobs(os.environ)
         if self.vendor == "Open MPI" and os.geteuid() == 0:
             environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         return environment
@@ -129,7 +127,7 @@ def library() -> Library:
     except (ImportError, RuntimeError, OSError) as error:
         raise LaunchError(f"no MPI library was found: {error}", remedy=_INSTALL) from error
     text = MPI.Get_library_version()
-    vendor = _vendor(text)
+    vendor = vendor_in(text)
     number = re.search(r"(\d+\.\d+(?:\.\d+)?)", text)
     return Library(vendor, number.group(1) if number else text.splitlines()[0].strip(), _loaded_library())
 
@@ -155,15 +153,6 @@ def find_launcher(found: Library | None = None) -> Launcher:
     raise LaunchError(f"no launcher of {mpi.vendor} was found, the MPI library of mpi4py{said}", remedy=_INSTALL)
 
 
-def launcher_vendor(path: Path) -> str | None:
-    """Whose launcher a program is, by what it says of itself."""
-    try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return _vendor(said.stdout + said.stderr)
-
-
 def _candidates(mpi: Library) -> list[Path]:
     suffix = {"MPICH": "mpich", "Open MPI": "openmpi"}.get(mpi.vendor)
     names = ["mpiexec.hydra", "mpiexec", "mpirun"] if mpi.vendor == "MPICH" else ["mpiexec", "mpirun"]
@@ -174,17 +163,6 @@ def _candidates(mpi: Library) -> list[Path]:
     found = [folder / name for folder in folders for name in names if (folder / name).exists()]
     found += [Path(path) for name in names if (path := shutil.which(name))]
     return list(dict.fromkeys(found))
-
-
-def _vendor(text: str) -> str:
-    lower = text.lower()
-    if "intel" in lower:
-        return "Intel MPI"
-    if "open mpi" in lower or "openrte" in lower or "open-mpi" in lower or "prrte" in lower:
-        return "Open MPI"
-    if "mpich" in lower or "hydra" in lower:
-        return "MPICH"
-    return text.splitlines()[0].strip() if text.strip() else "unknown"
 
 
 def _loaded_library() -> Path | None:

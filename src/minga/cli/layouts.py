@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from minga.engine.pin import available_cores
-from minga.errors import CaseError, LayoutError
+from minga.errors import CaseError, LayoutError, suggest
+from minga.record.planning import AUTO
 
 if TYPE_CHECKING:
     from minga.cli.settings import RunSettings
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["check_layout", "check_mapping", "check_ranks"]
 
 _FORMS = (
-    'write "cartesian", "cartesian:2x3" (parts along each axis), "slabs", "slabs:1" (across the second axis), '
-    '"bisection", "blocks:4" (blocks of each rank) or "single" (all on rank 0)'
+    'write "auto" (planned), "cartesian", "cartesian:2x3" (parts along each axis), "slabs", '
+    '"slabs:1" (across the second axis), "bisection", "blocks:4" (blocks of each rank) or "single" (all on rank 0)'
 )
 
 _MOST_RANKS_A_CORE = 16
@@ -24,10 +25,13 @@ _MOST_RANKS_A_CORE = 16
 
 def check_layout(layout: str, model: Model, ranks: int) -> None:
     """CaseError where the word does not stand for a layout of the model's grid on so many ranks."""
+    if layout == AUTO:
+        return  # what cannot be cut any other way is one block
     try:
         model.layouts(layout, ranks)
     except LayoutError as error:
-        remedy = error.remedy or _FORMS
+        close = suggest(layout, (AUTO,))
+        remedy = f"did you mean {close!r}? {_FORMS}" if close else error.remedy or _FORMS
         raise CaseError(error.message, key="run.layout", remedy=remedy[0].lower() + remedy[1:]) from error
 
 
@@ -42,7 +46,8 @@ def check_mapping(run: RunSettings, model: Model, ranks: int | None) -> None:
         key = "run.mapping"
         placement.check_mapping(run.mapping)
         if tree is not None and ranks is not None:
-            placement.place_all(model.layouts(run.layout, ranks), tree.seats(ranks), run.mapping)
+            layout = "cartesian" if run.layout == AUTO else run.layout
+            placement.place_all(model.layouts(layout, ranks), tree.seats(ranks), run.mapping)
     except LayoutError as error:
         raise CaseError(error.message, key=key, remedy=error.remedy) from error
 

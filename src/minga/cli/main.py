@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from minga.cli import completion
+from minga.cli import completion, lab_app
+from minga.cli.stopping import INTERRUPTED
 from minga.errors import MingaError
 
 __all__ = ["app", "main"]
@@ -23,8 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_INTERRUPTED = 130
-"""Exit status of what a person stopped, as a shell gives it."""
+app.add_typer(lab_app.app, name="lab")
 
 Run = typer.Argument(metavar="RUN", help="A run's directory.", autocompletion=completion.runs)
 
@@ -71,15 +71,21 @@ def run(
         str | None,
         typer.Option(
             "--mapping",
-            help="Which block goes where in the machine: sequential, round-robin or tiles.",
+            help="Which block goes where in the machine: auto, sequential, round-robin, tiles or bisection.",
             autocompletion=completion.mappings,
         ),
     ] = None,
     topology: Annotated[
         str | None,
         typer.Option(
-            "--topology", metavar="16x2x2", help="Nodes, chips in each, cores in each; by default those found."
+            "--topology",
+            metavar="16x2x2",
+            help="Nodes, chips, cores in each, or a file of lstopo --of xml; by default those found.",
         ),
+    ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option("--machine", metavar="FILE", help="A machine file to plan by; by default the ranks are timed."),
     ] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Show the running case in a browser on this machine.")] = False,
     trace: Annotated[
@@ -92,7 +98,9 @@ def run(
     from minga.cli.finish import summary
     from minga.record.directory import RunDirectory
 
-    request = command.Request(case, ranks, threads, tuple(overrides or ()), out, force, mapping, topology, trace, serve)
+    request = command.Request(
+        case, ranks, threads, tuple(overrides or ()), out, force, mapping, topology, machine, trace, serve
+    )
     with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
         result, status = command.run(request)
     if result is not None:
@@ -100,9 +108,55 @@ def run(
             _print(json.dumps(result, allow_nan=False))
         else:
             _print(summary(result, RunDirectory(Path(result["run"]))))
-        if status == command.INTERRUPTED:
+        if status == INTERRUPTED:
             sys.stderr.write(f"minga: stopped after step {result['steps']}; everything up to there is kept\n")
     raise typer.Exit(status)
+
+
+@app.command()
+def plan(
+    case: Annotated[
+        str,
+        typer.Argument(
+            metavar="CASE",
+            help="A TOML file, a Python file that defines a model, or an example's name.",
+            autocompletion=completion.cases,
+        ),
+    ],
+    ranks: Annotated[
+        int | None, typer.Option("-n", "--ranks", help="Ranks; by default all that the machine has cores for.")
+    ] = None,
+    machine: Annotated[
+        Path | None,
+        typer.Option("--machine", metavar="FILE", help="A machine described in JSON; by default this one, timed."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="Threads of each rank; 1 by default.")] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change an entry of the case: grid.shape=[4096,4096].",
+            autocompletion=completion.keys,
+        ),
+    ] = None,
+    scaling: Annotated[
+        bool, typer.Option("--scaling", help="Also predict fewer ranks, and a grid that grows with them.")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw that, .png or .svg; by default scaling.png.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to a JSON file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON object.")] = False,
+) -> None:
+    """Show who would do which cells of a case, how long a step would take and why, before anything runs."""
+    from minga.cli import plan as command
+
+    request = command.Request(case, ranks, machine, threads, tuple(overrides or ()), scaling, plot, out)
+    with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
+        answer = command.plan(request)
+    if answer is not None:
+        _print(json.dumps(command.as_json(answer), allow_nan=False) if as_json else command.text(answer))
 
 
 @app.command()
@@ -225,6 +279,49 @@ def new(
 
 
 @app.command()
+def measure(
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--case",
+            metavar="CASE",
+            help="Time this case's kernels; may be repeated. By default laplace, life and heat.",
+            autocompletion=completion.cases,
+        ),
+    ] = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option("--hosts", metavar="FILE", help="Measure these hosts over ssh, one a line; no MPI is needed."),
+    ] = None,
+    network: Annotated[
+        bool | None, typer.Option("--network/--no-network", help="Only the network, or all but it; by default both.")
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="About how long to measure.")] = 60.0,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="The file to write: machine.json by default.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw times and bandwidths: an .svg or .png file.")
+    ] = None,
+    shell: Annotated[
+        str, typer.Option("--shell", help="Runs a command on a host, called as SHELL HOST COMMAND.")
+    ] = "ssh",
+    name: Annotated[str, typer.Option("--name", help="What to call the machine.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the machine; -o writes it too.")] = False,
+) -> None:
+    """Measure this machine, a list of hosts, or the job this is started in, for `minga plan` and `minga run --machine`.
+
+    Topology, memory, speeds of kernels against size, and what messages cost: all in one JSON file.
+    """
+    from minga.cli import measure as command
+
+    target = out if out is not None or as_json else Path("machine.json")
+    request = command.Request(tuple(case or ()), hosts, network, seconds, target, plot, shell, name)
+    with contextlib.redirect_stdout(sys.stderr):
+        machine = command.measure(request)
+    if machine is not None:
+        _print(json.dumps(machine.data, allow_nan=False) if as_json else command.summary(machine, target))
+
+
+@app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Show what minga finds on this machine: compiler, cores, MPI, GPU, and what is wrong with it."""
     from minga.cli import doctor as command
@@ -249,7 +346,7 @@ def main() -> None:
             sys.stderr.write(f"minga: {error}\n")
         sys.exit(error.exit_status)
     except KeyboardInterrupt:  # before a command has begun; typer answers those after that
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
 
 
 def _speaks() -> bool:

@@ -27,21 +27,22 @@ def machine_memory() -> int | None:
         return None
 
 
-def check_shape(shape: Sequence[int] | None) -> None:
-    """CaseError where a grid of this shape cannot fit, with one byte for each cell."""
+def check_shape(shape: Sequence[int] | None, here: bool = True) -> None:
+    """CaseError where a grid of this shape cannot fit, with one byte for each cell; on any machine unless ``here``."""
     if shape is not None:
-        _check(math.prod(shape), math.prod(shape), shape)
+        _check(math.prod(shape), math.prod(shape), shape, here)
 
 
-def check_fields(model: Model) -> None:
+def check_fields(model: Model, here: bool = True) -> None:
     """CaseError where all time levels of a model's fields do not fit."""
     needed = sum(f.slots * math.prod(f.bounds.shape) * max(1, _itemsize(f.dtype)) for f in model.fields)
-    _check(model.grid.size, needed, model.grid.shape)
+    _check(model.grid.size, needed, model.grid.shape, here)
 
 
-def _check(cells: int, needed: int, shape: Sequence[int]) -> None:
+def _check(cells: int, needed: int, shape: Sequence[int], here: bool) -> None:
     job = surrounding_job()
-    memory = None if job is not None and job.size > 1 else machine_memory()  # a job may have many machines
+    alone = job is None or job.size == 1  # a job may have many machines
+    memory = machine_memory() if here and alone else None
     if cells > _MOST_CELLS:
         found = f"{cells:.2g} cells are more than can be numbered"
     elif memory is not None and needed > memory:

@@ -15,6 +15,7 @@ from minga.record.costs import step_costs
 from minga.record.directory import RunDirectory, write_whole
 from minga.record.environment import environment
 from minga.record.live import LiveRecord
+from minga.record.planning import Settled
 from minga.record.series import SeriesFile
 from minga.record.session import Outcome, Settings, execute
 from minga.record.store import FrameStore
@@ -29,7 +30,7 @@ def perform(
     case: Case, comm: Comm, directory: RunDirectory, listener: Listener, stop: Callable[[], bool]
 ) -> dict[str, Any] | None:
     """Run a case; collective. On rank 0 the result, which is also in the directory; None on the others."""
-    pinning = pin(*local_place(comm.rank, comm.size), case.run.threads)
+    pinning = pin(*_place_on_node(comm), case.run.threads)
     store = FrameStore(directory.fields, variables_of(case.fields), _attributes(case)) if comm.rank == 0 else None
     cells = case.model.grid.size
     live = LiveRecord(case.model, case.run.steps, comm, directory)
@@ -47,11 +48,20 @@ def perform(
         overlap=case.run.overlap,
         topology=case.run.topology,
         mapping=case.run.mapping,
+        machine=case.machine,
+        balance=case.run.balance,
+        poll=case.run.poll,
         trace=case.output.trace,
         until=case.stop.stop,
         observe=case.output.observe,
     )
     series = SeriesFile(directory)
+
+    def planned(settled: Settled, entry: dict[str, Any]) -> None:
+        write_whole(directory.plan, entry)
+        if settled.plan is not None:
+            listener.note(f"minga: plan: {settled.summary}")
+
     on_frame = (lambda step, arrays: store.append(step, arrays)) if store else (lambda step, arrays: None)
     outcome = execute(
         case.model,
@@ -65,6 +75,7 @@ def perform(
         look=live.look,
         on_look=live.on_look,
         on_observe=series.add,
+        on_plan=planned,
     )
     if comm.rank != 0:
         return None
@@ -78,6 +89,13 @@ def perform(
     if outcome.traces is not None:
         write_trace(directory.trace, outcome.traces)
     return result
+
+
+def _place_on_node(comm: Comm) -> tuple[int, int]:
+    """This rank's number among those of its node, and how many they are; collective."""
+    nodes = comm.bcast(comm.gather(comm.node))
+    mine = [rank for rank, node in enumerate(nodes) if node == comm.node]
+    return local_place(mine.index(comm.rank), len(mine))
 
 
 def result_of(case: Case, outcome: Outcome, ranks: int, directory: RunDirectory) -> dict[str, Any]:

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 from minga.cli.case import find_source, read_case
 from minga.cli.events import EventWriter, silence_stdout
 from minga.cli.launcher import surrounding_job, world
-from minga.cli.stopping import StopRequest
-from minga.errors import LaunchError, MingaError
+from minga.cli.stopping import INTERRUPTED, StopRequest
+from minga.errors import CaseError, LaunchError, MingaError
 from minga.record.directory import RunDirectory
 from minga.view.progress import Listener, LogLines
 
-__all__ = ["main"]
+__all__ = ["end_in_error", "main"]
+
+_PATIENCE = 30.0
+"""Seconds in which rank 0 says what all have found wrong."""
 
 
 def main(arguments: list[str]) -> int:
@@ -37,14 +43,32 @@ def main(arguments: list[str]) -> int:
         try:
             _run(order, stop)
         except BaseException as error:
-            report(error, everyone.rank, everyone.size)
-            everyone.Abort(error.exit_status if isinstance(error, MingaError) else 1)
+            end_in_error(error, everyone)
     return 0
 
 
-def report(error: BaseException, rank: int, size: int) -> None:
-    """Say what ended this rank: in words where a person can act on it, with a traceback where it is a bug."""
-    if isinstance(error, MingaError):
+def end_in_error(error: BaseException, everyone: Any, leave: Callable[[], object] | None = None) -> NoReturn:
+    """Say what ended this rank, call ``leave`` for what is left to do, and end all ranks of a communicator."""
+    from minga.engine.comm import end_job
+
+    _report(error, everyone.rank, everyone.size)
+    if leave is not None:
+        leave()
+    interrupted = isinstance(error, KeyboardInterrupt)
+    end_job(everyone, INTERRUPTED if interrupted else error.exit_status if isinstance(error, MingaError) else 1)
+
+
+def _report(error: BaseException, rank: int, size: int) -> None:
+    """Say what ended this rank: in words where a person can act on it, with a traceback where it is a bug.
+
+    What is wrong with a case is wrong on all ranks: rank 0 says it for all, and ends the job. So it is with a wish to
+    stop that came before the first step.
+    """
+    if isinstance(error, CaseError | KeyboardInterrupt):
+        if rank != 0:
+            time.sleep(_PATIENCE)
+        text = f"minga: {error}\n" if isinstance(error, CaseError) else "minga: stopped at once\n"
+    elif isinstance(error, MingaError):
         text = f"minga: {error}\n  on rank {rank} of {size}\n"
     else:
         text = f"rank {rank} of {size} failed; the job ends.\n" + "".join(traceback.format_exception(error))

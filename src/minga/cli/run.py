@@ -10,18 +10,18 @@ from typing import Any
 
 from minga.cli.case import Case, find_source, read_case
 from minga.cli.finish import finish, keep_or_drop
+from minga.cli.inputs import absolute
+from minga.cli.job import agreed_case, crowded
 from minga.cli.launcher import Job, find_launcher, surrounding_job, world
 from minga.cli.layouts import check_layout, check_mapping, check_ranks
+from minga.cli.stopping import INTERRUPTED
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, MingaError, RunError
 from minga.record.directory import RunDirectory
 from minga.record.progress import goes_on, note_state, read_progress
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
-__all__ = ["INTERRUPTED", "Request", "run"]
-
-INTERRUPTED = 130
-"""Exit status of a run that a person stopped, as a shell gives it."""
+__all__ = ["Request", "run"]
 
 _CELLS_A_RANK = 4096
 """Fewest cells a rank that is worth starting when nobody said how many."""
@@ -39,6 +39,7 @@ class Request:
     force: bool = False
     mapping: str | None = None
     topology: str | None = None
+    machine: str | None = None
     trace: bool = False
     serve: bool = False
 
@@ -49,17 +50,18 @@ class Request:
             "run.ranks": self.ranks,
             "run.threads": self.threads,
             "run.mapping": self.mapping,
-            "run.topology": self.topology,
+            "run.topology": self.topology and str(absolute(self.topology)),
+            "run.machine": self.machine and str(absolute(self.machine)),
             "output.trace": self.trace or None,
         }
 
 
 def run(request: Request) -> tuple[dict[str, Any] | None, int]:
     """Carry out a request: the result, None on ranks other than 0, and the exit status."""
-    case = read_case(find_source(request.target), request.overrides, request.options)
     job = surrounding_job()
     if job is not None and job.size > 1:
-        return _run_in_job(request, case, job)
+        return _run_in_job(request, job)
+    case = read_case(find_source(request.target), request.overrides, request.options)
     ranks = case.run.ranks or (1 if job else _default_ranks(case))
     check_layout(case.run.layout, case.model, ranks)
     check_mapping(case.run, case.model, ranks)
@@ -157,19 +159,19 @@ def _launched(
     return result
 
 
-def _run_in_job(request: Request, case: Case, job: Job) -> tuple[dict[str, Any] | None, int]:
+def _run_in_job(request: Request, job: Job) -> tuple[dict[str, Any] | None, int]:
     """Run as one rank of a job that a person started with a launcher of their own."""
     from minga.cli.perform import perform
-    from minga.cli.rank import report
+    from minga.cli.rank import end_in_error
     from minga.cli.stopping import StopRequest
     from minga.engine.comm import MPIComm
+    from minga.record.versions import check_versions
 
     everyone = world(job, job.size)
-    if request.ranks not in (None, job.size):
-        raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
-    check_layout(case.run.layout, case.model, job.size)
-    check_mapping(case.run, case.model, job.size)
     comm = MPIComm()
+    notes = check_versions(comm)
+    case = agreed_case(comm, lambda: _case_of_job(request, job))
+    notes += crowded(comm, case.run.threads)
     directory = _agreed_directory(comm, request, case)
     try:
         with StopRequest().listening() as stop:
@@ -178,15 +180,25 @@ def _run_in_job(request: Request, case: Case, job: Job) -> tuple[dict[str, Any] 
                 return None, 0
             with progress_display(case.name, case.run.steps) as listener:
                 _serve(request, directory, listener)
+                for note in notes:
+                    listener.note(note)
                 result = perform(case, comm, directory, listener, stop)
     except BaseException as error:
-        report(error, comm.rank, comm.size)
-        if comm.rank == 0:
-            keep_or_drop(case, directory, _reason(error))
-        everyone.Abort(1)
-        raise
+        reason = _reason(error)
+        leave = (lambda: keep_or_drop(case, directory, reason)) if comm.rank == 0 else None
+        end_in_error(error, everyone, leave)
     assert result is not None  # on rank 0
     return result, 0 if finish(case, directory, result) else INTERRUPTED
+
+
+def _case_of_job(request: Request, job: Job) -> Case:
+    """The case, as this rank reads it."""
+    if request.ranks not in (None, job.size):
+        raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
+    case = read_case(find_source(request.target), request.overrides, request.options)
+    check_layout(case.run.layout, case.model, job.size)
+    check_mapping(case.run, case.model, job.size)
+    return case
 
 
 def _agreed_directory(comm: Any, request: Request, case: Case) -> RunDirectory:

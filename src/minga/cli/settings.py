@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,16 +26,39 @@ class RunSettings(BaseModel):
         Field(ge=1, description="MPI ranks; left out, one for each free physical core, but at most one per 4096 cells"),
     ] = None
     threads: Annotated[int, Field(ge=1, description="threads of each rank")] = 1
-    overlap: Annotated[bool, Field(description="hide communication behind computation")] = True
-    halo_depth: Annotated[int, Field(ge=1, le=32, description="steps between two halo exchanges, 1 to 32")] = 1
-    layout: Annotated[str, Field(description='a word such as "slabs", "cartesian" or "cartesian:2x3"')] = "cartesian"
+    overlap: Annotated[
+        bool | Literal["auto"], Field(description='hide communication behind computation; "auto": as it is planned')
+    ] = "auto"
+    halo_depth: Annotated[
+        Annotated[int, Field(ge=1, le=32)] | Literal["auto"],
+        Field(description='steps between two halo exchanges, 1 to 32, or "auto": as it is planned'),
+    ] = "auto"
+    layout: Annotated[
+        str, Field(description='"auto" (planned), or a word such as "slabs", "cartesian" or "cartesian:2x3"')
+    ] = "auto"
     mapping: Annotated[
-        str, Field(description='which block goes where in the machine: "sequential", "round-robin" or "tiles"')
-    ] = "sequential"
+        str,
+        Field(
+            description='which block goes where in the machine: "auto" (the best found), "sequential", "round-robin", '
+            '"tiles" or "bisection"'
+        ),
+    ] = "auto"
     topology: Annotated[
         str | None,
         Field(description='the machine, such as "16x2x2" nodes, chips in each, cores in each; left out, what is found'),
     ] = None
+    machine: Annotated[
+        str | None,
+        Field(description="a machine file to plan by, as minga measure writes it; left out, the ranks are timed"),
+    ] = None
+    balance: Annotated[
+        Annotated[int, Field(ge=1)] | Literal["auto", "off"],
+        Field(description='steps from one look at the balance of the ranks to the next, "auto" or "off"'),
+    ] = "auto"
+    poll: Annotated[
+        Annotated[float, Field(ge=0, le=3600)] | Literal["auto", "off"],
+        Field(description='seconds from one poll of MPI to the next behind computation, "auto" or "off"'),
+    ] = "auto"
 
 
 class StopSettings(BaseModel):

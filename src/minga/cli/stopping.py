@@ -7,7 +7,10 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["StopRequest"]
+__all__ = ["INTERRUPTED", "StopRequest"]
+
+INTERRUPTED = 130
+"""Exit status of what a person stopped, as a shell gives it."""
 
 
 class StopRequest:

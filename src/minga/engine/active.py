@@ -179,6 +179,8 @@ class ActiveTiles:
 
     workers: int
     known: dict[Apply, Activity] = field(default_factory=dict)
+    counted: np.ndarray = field(default_factory=lambda: np.zeros(COUNTER_WORDS, np.int64))
+    """What activities counted that are no more."""
 
     def of(self, apply: Apply, storage: Storage) -> Activity:
         """The activity of an operation, with new flags at first use."""
@@ -204,6 +206,11 @@ class ActiveTiles:
             self.known[apply] = activity
         return activity
 
+    def restart(self) -> None:
+        """Forget all activities, as blocks have changed; what they counted stays."""
+        self.counted = sum((activity.counters.sum(axis=0) for activity in self.known.values()), self.counted)
+        self.known.clear()
+
     def forget(self, register: Register | None = None) -> None:
         """Take all tiles for changed: of all operations, or of those that use a register."""
         for activity in self.known.values():
@@ -223,7 +230,7 @@ class ActiveTiles:
     @property
     def cells(self) -> tuple[int, int]:
         """Cells of tiles left out, and of all tiles looked at, since the engine was made."""
-        total = sum((activity.counters.sum(axis=0) for activity in self.known.values()), np.zeros(COUNTER_WORDS, int))
+        total = sum((activity.counters.sum(axis=0) for activity in self.known.values()), self.counted)
         looked = int(total[COUNTER_LOOKED])
         return looked - int(total[COUNTER_COMPUTED]), looked
 

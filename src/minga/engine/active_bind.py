@@ -99,7 +99,9 @@ def bind_active(
     function = active_tiles(graph.ndim)
     binder.scratch = max(binder.scratch, binder.compiled(graph, False).scratch_bytes(largest))
     binder.emit(
-        cmd.Kernel(function, binder.address(args), units, cmd.Category.COMPUTE, apply.label, tuple(binder.open))
+        cmd.Kernel(
+            function, binder.address(args), units, cmd.Category.COMPUTE, apply.label, binder.polls, block=binder.timed
+        )
     )
 
 

@@ -31,6 +31,7 @@ from minga.engine.tiles import tile_shape
 from minga.lang.graph import KernelGraph, Scalar
 from minga.lang.types import DType
 from minga.space.field import Constant, Field, Register, RegisterKey, Slot
+from minga.space.grid import Grid
 
 BoundOperand = tuple[int, int, tuple[int, ...]]
 """Slot address, element offset of index 0, element strides."""
@@ -62,7 +63,12 @@ class Binding:
 
 @dataclass(slots=True)
 class Binder:
-    """Turns one schedule into commands; `call` runs Python operations."""
+    """Turns one schedule into commands.
+
+    call    runs Python operations
+    polled  whether kernels look at messages in flight
+    clocks  the grid whose blocks are timed one by one; None for none
+    """
 
     storage: Storage
     comm: Comm
@@ -71,6 +77,8 @@ class Binder:
     call: Callable[[Call], Callable[[], None]]
     next_tag: Callable[[], int]
     active: ActiveTiles
+    polled: bool = True
+    clocks: Grid | None = None
     noting: dict[Field, Activity] = field(default_factory=dict)
     pending: list[Callable[[], cmd.Command]] = field(default_factory=list)
     keep: list[object] = field(default_factory=list)
@@ -85,6 +93,7 @@ class Binder:
     begun: list[BoundReductions] = field(default_factory=list)
     scratch: int = 0
     converges: bool = False
+    timed: int = -1
     helpers: HelperKernels = field(default_factory=helper_addresses)
 
     def bind(self, schedule: Schedule) -> Binding:
@@ -118,6 +127,11 @@ class Binder:
             self.keep,
             self.converges,
         )
+
+    @property
+    def polls(self) -> tuple[Channel, ...]:
+        """The channels in flight that a kernel looks at."""
+        return tuple(self.open) if self.polled else ()
 
     # Emitting ------------------------------------------------------------------------------------------------------
     def emit(self, command: cmd.Command) -> None:
@@ -324,8 +338,18 @@ class Binder:
         """Blocks of the operation's grid that this rank owns."""
         return self.storage.layout(apply.grid).blocks_of(self.comm.rank)
 
+    def clock_of(self, apply: Apply, block: int | None) -> int:
+        """A block's number among the timed ones of this rank, -1 where its grid is cut otherwise than theirs."""
+        if self.clocks is None or block is None:
+            return -1
+        layout, timed = self.storage.layout(apply.grid), self.storage.layout(self.clocks)
+        if layout is not timed and not np.array_equal(layout.owner, timed.owner):
+            return -1
+        return timed.blocks_of(self.comm.rank).index(block)
+
     def part(self, apply: Apply, block: int | None, part: Part, accumulators: Sequence[int]) -> None:
         """One kernel call over one box of one block."""
+        self.timed = self.clock_of(apply, block)
         operands = [self.operand(operand, block, part.shift) for operand in apply.operands]
         graph = apply.graph if part.stride is None else every_nth(apply.graph, part.stride, part.phase, part.shift)
         scalars = {name: self.scalar(value, kind) for name, kind, value in _given(apply)}
@@ -396,7 +420,8 @@ class Binder:
         self.scratch = max(self.scratch, code.scratch_bytes(tile))
         count = int(np.prod(tiles))
         cells = int(np.prod(shape))
-        self.emit(cmd.Kernel(code.address, self.address(args), count, category, label, tuple(self.open), cells))
+        block = self.timed if category is cmd.Category.COMPUTE else -1
+        self.emit(cmd.Kernel(code.address, self.address(args), count, category, label, self.polls, cells, block))
 
     def arguments(
         self,

@@ -9,9 +9,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
 import numpy as np
+
+from minga.engine.waiting import longest_nap, wait_until
 
 Operation = Literal["sum", "max", "min"]
 Result = TypeVar("Result")
@@ -272,6 +274,7 @@ class MPIComm:
         self.communicator = (MPI.COMM_WORLD if communicator is None else communicator).Dup()
         self.rank = int(self.communicator.rank)
         self.size = int(self.communicator.size)
+        self._patient = longest_nap() > 0
         node = self.communicator.Split_type(MPI.COMM_TYPE_SHARED)
         self.leads_node = node.rank == 0
         self.node = int(node.bcast(self.rank))
@@ -291,23 +294,42 @@ class MPIComm:
 
     def allreduce(self, words: np.ndarray, operation: Operation) -> None:
         kind = {"sum": self._mpi.SUM, "max": self._mpi.MAX, "min": self._mpi.MIN}[operation]
-        self.communicator.Allreduce(self._mpi.IN_PLACE, [words, self._mpi.INT64_T], op=kind)
+        if self._patient:
+            wait_until(self.communicator.Iallreduce(self._mpi.IN_PLACE, [words, self._mpi.INT64_T], op=kind).Test)
+        else:
+            self.communicator.Allreduce(self._mpi.IN_PLACE, [words, self._mpi.INT64_T], op=kind)
 
     def gather(self, value: Any) -> list[Any] | None:
+        self._meet()
         result: list[Any] | None = self.communicator.gather(value, root=0)
         return result
 
     def bcast(self, value: Any) -> Any:
+        self._meet()
         return self.communicator.bcast(value, root=0)
 
     def barrier(self) -> None:
-        self.communicator.Barrier()
+        if self._patient:
+            self._meet()
+        else:
+            self.communicator.Barrier()
+
+    def _meet(self) -> None:
+        """Let ranks that are patient sleep until all are here: MPI's own calls look for each other all the time."""
+        if self._patient:
+            wait_until(self.communicator.Ibarrier().Test)
 
     def abort(self, error: BaseException) -> None:
         text = "".join(traceback.format_exception(error))
         sys.stderr.write(f"rank {self.rank} of {self.size} failed; the job ends.\n{text}")
         sys.stderr.flush()
-        self.communicator.Abort(1)
+        end_job(self.communicator, 1)
+
+
+def end_job(communicator: Any, status: int) -> NoReturn:
+    """End all ranks of a communicator of mpi4py, this one at once."""
+    communicator.Abort(status)
+    os._exit(status)  # with ranks on several hosts MPICH's Abort comes back, and leaves the rest to the launcher
 
 
 class MPIChannel:
@@ -332,8 +354,7 @@ class MPIChannel:
 
     def wait(self) -> None:
         # Waitall spins: with more ranks than cores it would keep the rank it waits for from running.
-        while not self.test():
-            os.sched_yield()
+        wait_until(self.test)
 
     def close(self) -> None:
         for request in self.requests:

@@ -26,13 +26,15 @@ class Category(IntEnum):
     REDUCE = 5
     CALL = 6
     OTHER = 7
+    BALANCE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """Call `function(args, tile, worker)` for every tile, by all workers. `polls`: channels in flight meanwhile.
 
-    `cells`: of the box it goes through, where it does; for those who look at events.
+    `cells`: of the box it goes through, where it does; for those who look at events. `block`: its number among those
+    blocks of this rank that are timed one by one, or -1.
     """
 
     function: int
@@ -42,6 +44,12 @@ class Kernel:
     label: str
     polls: tuple[Channel, ...] = ()
     cells: int = 0
+    block: int = -1
+
+    @property
+    def column(self) -> int:
+        """Where its time is booked: in its category, or behind all categories in the column of its block."""
+        return self.category if self.block < 0 else len(Category) + self.block
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from minga.engine.engine import Engine, Outcome
+from minga.engine.engine import Engine, FieldValue, Outcome
 from minga.engine.model import Model
 from minga.engine.stop import Ended, Stop, Watch
 from minga.errors import RunError
-from minga.space.field import SEED, STEP
+from minga.space.field import SEED, STEP, Slot
 
 CHUNK_SECONDS = 0.2
 """Time between two looks at the clock; all ranks agree on the number of steps it takes."""
+
+
+class Balance(Protocol):
+    """Who moves work between ranks while a model runs, such as :class:`minga.fit.balance.Balancer`."""
+
+    @property
+    def interval(self) -> int | None:
+        """Steps from one look to the next; None for about five a second."""
+
+    def start(self, model: Model, engine: Engine) -> None:
+        """Called on all ranks before the first step."""
+
+    def look(self, engine: Engine, step: int, remaining: int) -> bool:
+        """Called on all ranks after steps; it may change the engine's layouts, and says whether it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +45,13 @@ class Result:
     ended: Ended
 
 
-def start(model: Model, engine: Engine) -> None:
-    """Put a model's initial values into an engine."""
+def start(model: Model, engine: Engine, values: Iterable[tuple[Slot, FieldValue]] | None = None) -> None:
+    """Put a model's initial values into an engine; `values` in place of working out those of its fields."""
     engine.write(SEED, model.seed)
     engine.write(STEP, 0)
     for register, value in model.registers.items():
         engine.write(register, value)
-    for slot, initial in model.start_values():
+    for slot, initial in model.start_values() if values is None else values:
         engine.set(slot, initial)
 
 
@@ -55,6 +69,7 @@ def drive(
     until: Stop | None = None,
     observe_every: int | None = None,
     on_observe: Callable[[int, Mapping[str, Any]], None] | None = None,
+    balance: Balance | None = None,
 ) -> Result:
     """Run `steps` steps from the model's initial values, fewer where `until` says so.
 
@@ -62,12 +77,15 @@ def drive(
     observables) likewise, and also every `observe_every` steps; on_progress(step, steps, engine) about five times a
     second. `stop()` on any rank ends the run after the same step on all. As often, `look()` is asked on rank 0 whether
     somebody wants to see the state; then on_look(step, engine) is called on every rank. All ranks give `on_look` or
-    none, and `on_observe` or none; `look` counts on rank 0 only.
+    none, and `on_observe` or none; `look` counts on rank 0 only. `balance` may move work to other ranks after
+    steps; what that takes counts as time of the steps.
     RunError if a reduction is not finite, or at a snapshot or the end a value of an output field: the snapshot is taken
     before, and the fields still hold what was computed. CaseError if the model cannot be watched as `until` asks.
     """
     watch = Watch(model, until) if until is not None else None
     start(model, engine)
+    if balance is not None:
+        balance.start(model, engine)
     if watch is not None:
         watch.start(engine)
         engine.prepare(watch.program, looped=False)
@@ -77,13 +95,15 @@ def drive(
         engine.prepare(model.observe, looped=False)
     spent, done, chunk = 0.0, 0, 1
     outcome, ended = Outcome(True, "finished"), Ended("steps", 0)
+    interval = None if balance is None else balance.interval
     if on_snapshot is not None:
         on_snapshot(0, engine)
     if on_observe is not None:
         on_observe(0, observe(model, engine))
     while done < steps and outcome.ok:
         goals = [done - done % interval + interval for interval in (every, observe_every) if interval]
-        count = min(chunk, steps - done, *(goal - done for goal in goals))
+        looks = done - done % interval + interval if interval else steps
+        count = min(chunk, steps - done, *(goal - done for goal in (*goals, looks)))
         began = time.perf_counter()
         if watch is not None:
             count, outcome = watch.run(engine, count)
@@ -117,6 +137,10 @@ def drive(
         if last:
             outcome = outcome if ended.reason == "steps" else Outcome(True, "stop")
             break
+        if balance is not None and (interval is None or done == looks):
+            began = time.perf_counter()
+            balance.look(engine, done, steps - done)
+            spent += time.perf_counter() - began
     observables = observe(model, engine) if outcome.reason != "not finite" else {}
     if not outcome.ok:
         raise RunError(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -17,16 +18,18 @@ from minga.engine.comm import Comm, SerialComm
 from minga.engine.events import EventLog, Timeline
 from minga.engine.infer import infer
 from minga.engine.interpret import INTERRUPTED, interpret, new_ledger
-from minga.engine.native import NativeLoop, unsupported
+from minga.engine.native import POLL_NANOSECONDS, NativeLoop, unsupported
 from minga.engine.program import REASONS, Call, Operation, Program, Repeat
+from minga.engine.relayout import PIECE_BYTES, Moved, move_fields
 from minga.engine.schedule import Valid
-from minga.engine.storage import BlockArrays, Storage
+from minga.engine.storage import Storage
 from minga.engine.traffic import Traffic, count_sent
+from minga.engine.values import continue_beyond, fitting
 from minga.engine.workers import Workers
 from minga.errors import LayoutError, ProgramError
 from minga.lang.types import is_float
 from minga.space.box import Box
-from minga.space.field import MARGIN, Field, Register, Slot
+from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 
@@ -86,6 +89,7 @@ class Engine:
     overlap     send from the shell of a block while its interior is computed
     native      run bound Programs in native code where possible (else Python interprets the same commands)
     trace       keep so many of the last commands with their times: `events`
+    poll        how often computing looks at messages in flight, so that they move on: "auto", seconds, or "off"
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class Engine:
         native: bool = True,
         cpus: Sequence[int] | None = None,
         trace: int = 0,
+        poll: Literal["auto", "off"] | float = "auto",
     ) -> None:
         self.comm: Comm = comm or SerialComm()
         if threads < 1:
@@ -122,6 +127,7 @@ class Engine:
                     remedy="make the layout for the number of ranks that were started",
                 )
         self.threads, self.halo_depth, self.overlap = threads, halo_depth, overlap
+        self._poll = _poll_nanoseconds(poll)
         self.workers = Workers(threads, cpus=cpus)
         self.native = native and unsupported(self.comm, self.workers) is None
         self.storage = Storage(dict(layouts), self.comm.rank)
@@ -137,6 +143,9 @@ class Engine:
         self._tag = 0
         self._generation = 0
         self._calling: str | None = None
+        self._clocks: Grid | None = None
+        self.binding_seconds = 0.0
+        """What this rank spent on binding Programs, compiling their kernels included."""
 
     # Values --------------------------------------------------------------------------------------------------------
     def set(self, item: Field | Slot, value: FieldValue) -> None:
@@ -160,9 +169,9 @@ class Engine:
                 given = value[owned.slices(target.bounds.lo)]
             else:
                 given = value
-            view[...] = _fitting(target, given)
+            view[...] = fitting(target, given)
             if target.replicated:
-                _continue_beyond(arrays, slot)
+                continue_beyond(arrays, slot)
         self._valid.pop(slot, None)
         self._active.forget()
 
@@ -195,7 +204,7 @@ class Engine:
         self._valid.pop(slot, None)
         self._active.forget()
         if slot.field.replicated:
-            _continue_beyond(self.storage.stored(slot.field).blocks[0], slot)
+            continue_beyond(self.storage.stored(slot.field).blocks[0], slot)
 
     def gather(self, item: Field | Slot) -> np.ndarray | None:
         """The whole field as one array on rank 0, None elsewhere."""
@@ -217,10 +226,26 @@ class Engine:
     def ledger(self) -> Ledger:
         """Where this rank's time went."""
         seconds = {c.name.lower(): float(self.booked[0, c]) * 1e-9 for c in cmd.Category}
+        seconds["compute"] += sum(self.block_seconds.values())
         traffic = self.traffic
         return Ledger(
             seconds, sum(t.messages for t in traffic.values()), sum(t.bytes for t in traffic.values()), traffic
         )
+
+    @property
+    def busy(self) -> float:
+        """Seconds that this rank worked since the engine was made, rather than waited: kernels, boundaries, packing and
+        the model's own Python functions."""
+        worked = cmd.Category.COMPUTE, cmd.Category.BOUNDARY, cmd.Category.PACK, cmd.Category.CALL
+        return float(self.booked[0, worked].sum()) * 1e-9 + sum(self.block_seconds.values())
+
+    @property
+    def block_seconds(self) -> dict[int, float]:
+        """Seconds of kernels on each block of this rank, by its number, since `time_blocks` or the last `relayout`."""
+        if self._clocks is None:
+            return {}
+        blocks = self.storage.layout(self._clocks).blocks_of(self.comm.rank)
+        return dict(zip(blocks, (self.booked[0, len(cmd.Category) :] * 1e-9).tolist(), strict=True))
 
     @property
     def skipped(self) -> tuple[int, int]:
@@ -303,6 +328,7 @@ class Engine:
         prepared = self._prepared.get(key)
         if prepared is not None:
             return prepared
+        began = time.perf_counter()
         if self.halo_depth > 1:
             # Cells of a deep halo are computed on every rank that holds them: nobody says which of them changed.
             operations = on_all_cells(operations)
@@ -319,20 +345,25 @@ class Engine:
         if not self.comm.leads_node:
             self.comm.barrier()
         binder = Binder(
-            self.storage, self.comm, self.threads, self._kernels, self._python, self._next_tag, self._active
-        )
+            self.storage, self.comm, self.threads, self._kernels, self._python, self._next_tag, self._active,
+            polled=self._poll is not None, clocks=self._clocks,
+        )  # fmt: skip
         binding = binder.bind(schedule)
         if self.comm.leads_node:
             self.comm.barrier()
         native = None
         if self.native:
             self.workers.reserve(binding.scratch_bytes)
-            native = NativeLoop(binding.commands, self.comm, self.workers, self.booked, self.stop, self._events)
+            native = NativeLoop(
+                binding.commands, self.comm, self.workers, self.booked, self.stop, self._events,
+                self._poll or POLL_NANOSECONDS,
+            )  # fmt: skip
         interpreted = self._events if native is None else None
         first_event = interpreted.register(binding.commands) if interpreted is not None else 0
         read = frozenset(slot.field for slot, reach in schedule.widest.items() if not reach.empty)
         changes = touched(operations, read)
         prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native, changes, first_event)
+        self.binding_seconds += time.perf_counter() - began
         return prepared
 
     def _prepare_again(self, program: Program, operations: Sequence[Operation], looped: bool) -> _Prepared:
@@ -340,6 +371,60 @@ class Engine:
         self._active.forget()
         self._valid = {}
         return self._prepare(program, operations, looped)
+
+    # Layouts -------------------------------------------------------------------------------------------------------
+    def time_blocks(self, grid: Grid | None) -> None:
+        """From now on book kernels by the blocks of a grid (None: no longer); all ranks call it together.
+
+        It costs nothing while Programs run. Operations on other grids count where these have as many blocks.
+        """
+        self.close_bindings()
+        self._clocks = grid
+        self._new_columns()
+
+    def relayout(
+        self, layouts: Mapping[Grid, Layout], *, dead: Collection[Slot] = (), piece_bytes: int = PIECE_BYTES
+    ) -> Moved:
+        """Bring all fields of some grids to other layouts; all ranks call it together, with the same layouts.
+
+        Values, registers and what was counted stay; Programs are bound anew when they run. Views that `blocks` gave are
+        of no use any more.
+
+        Parameters
+        ----------
+        layouts
+            The new layout of each grid that changes.
+        dead
+            Slots that nothing reads before it is stored anew (:func:`minga.engine.live.dead_slots`): they become 0.
+        piece_bytes
+            Most bytes of messages under way at once to or from this rank.
+
+        Raises LayoutError where ranks differ in what they ask for, or a layout does not fit its grid.
+        """
+        if self._calling is not None:
+            raise ProgramError(
+                f"{self._calling!r}, which a Program calls, asks for another layout",
+                remedy="call Engine.relayout between runs of Programs",
+            )
+        began = time.perf_counter_ns()
+        self.close_bindings()
+        moved, traffic, self._tag = move_fields(self.storage, self.comm, layouts, self._tag, dead, piece_bytes)
+        for peer, sent in traffic.items():
+            self._sent[peer] = self._sent.get(peer, Traffic()) + sent
+        self._valid = {}
+        self._active.restart()
+        self._new_columns()
+        self.booked[0, cmd.Category.BALANCE] += time.perf_counter_ns() - began
+        self.booked[1, cmd.Category.BALANCE] += 1
+        return moved
+
+    def _new_columns(self) -> None:
+        """A ledger with a column for each block that is timed alone; what blocks took so far becomes computing."""
+        before = self.booked
+        blocks = 0 if self._clocks is None else len(self.storage.layout(self._clocks).blocks_of(self.comm.rank))
+        self.booked = new_ledger(blocks)
+        self.booked[:, : len(cmd.Category)] = before[:, : len(cmd.Category)]
+        self.booked[:, cmd.Category.COMPUTE] += before[:, len(cmd.Category) :].sum(axis=1)
 
     def _python(self, call: Call) -> Callable[[], None]:
         def function() -> None:
@@ -384,30 +469,13 @@ class Engine:
         return f"Engine(rank {self.comm.rank} of {self.comm.size}, {self.threads} threads, {layouts})"
 
 
-def _fitting(target: Field, given: Any) -> np.ndarray:
-    """Values for a field. LayoutError for those that its type would change (floats may be rounded to f4)."""
-    values = np.asarray(given)
-    if values.dtype.kind not in "biuf":
-        raise LayoutError(f"field {target.name!r} is set to {values.dtype}", remedy="give numbers or bools")
-    if is_float(target.dtype):
-        return values
-    with np.errstate(invalid="ignore"):
-        kept = values.astype(target.dtype)
-    changed = kept != values
-    if changed.any():
-        raise LayoutError(
-            f"field {target.name!r} is {target.dtype}, which cannot hold {values[changed].flat[0]}",
-            remedy="round or clip the values, or declare the field with another dtype",
-        )
-    return kept
-
-
-def _continue_beyond(arrays: BlockArrays, slot: Slot) -> None:
-    """Continue a replicated field beyond its ends: periodically, or by its last value."""
-    target = slot.field
-    inside = arrays.view(slot.index, arrays.owned).copy()
-    for number, axis in enumerate(target.axes):
-        width = [(0, 0)] * inside.ndim
-        width[number] = (MARGIN, MARGIN)
-        inside = np.pad(inside, width, mode="wrap" if target.periodic[axis] else "edge")
-    arrays.array(slot.index)[...] = inside
+def _poll_nanoseconds(poll: object) -> tuple[int, int] | None:
+    """Least and most time between two looks at messages in flight; None for none."""
+    if poll == "auto":
+        return POLL_NANOSECONDS
+    if poll == "off":
+        return None
+    if isinstance(poll, bool) or not isinstance(poll, int | float) or not 0 <= poll <= 3600:
+        raise LayoutError(f"poll is {poll!r}", remedy='give seconds such as 20e-6, "auto", or "off"')
+    every = max(1, round(poll * 1e9))
+    return every, every

@@ -33,12 +33,12 @@ from minga.errors import RunError
 INTERRUPTED: Final = -1
 """What a run returns when it found the stop word set at a Count command."""
 Ledger = NDArray[np.int64]
-"""Shape (2, categories): nanoseconds spent and commands done, by `Category`."""
+"""Shape (2, categories + blocks): nanoseconds spent and commands done, by `Category`, then by block timed alone."""
 
 
-def new_ledger() -> Ledger:
-    """A ledger in which nothing is booked."""
-    return np.zeros((2, len(Category)), np.int64)
+def new_ledger(blocks: int = 0) -> Ledger:
+    """A ledger in which nothing is booked, with columns for so many blocks that are timed one by one."""
+    return np.zeros((2, len(Category) + blocks), np.int64)
 
 
 def interpret(
@@ -64,25 +64,25 @@ def interpret(
     while at < len(commands):
         number, command = at, commands[at]
         at += 1
-        category: Category | None = None
+        column: int | None = None
         match command:
             case Kernel():
                 workers.run(command.function, command.args, command.tiles)
                 for channel in command.polls:
                     channel.test()
-                category = command.category
+                column = command.column
             case Start():
                 command.channel.start()
-                category = Category.SEND
+                column = Category.SEND
             case Wait():
                 command.channel.wait()
-                category = Category.WAIT
+                column = Category.WAIT
             case Allreduce():
                 comm.allreduce(command.words, command.operation)
-                category = Category.REDUCE
+                column = Category.REDUCE
             case Call():
                 command.function()
-                category = Category.CALL
+                column = Category.CALL
             case Rotate():
                 _rotate(command)
             case Set():
@@ -101,10 +101,10 @@ def interpret(
                     return INTERRUPTED
             case End():
                 return command.reason
-        if category is not None:
+        if column is not None:
             now = time.perf_counter_ns()
-            ledger[0, category] += now - last
-            ledger[1, category] += 1
+            ledger[0, column] += now - last
+            ledger[1, column] += 1
             if events is not None:
                 events.add(first_event + number, last, now)
             last = now

@@ -50,13 +50,19 @@ _PATIENCE: Final = 1000
 """Looks at a gate that should close soon before the processor is offered to others."""
 
 # Words of a list of channels to be polled: then count and address of the requests of each channel.
-POLL_TEST, POLL_STATUS, POLL_REQUEST_BYTES, POLL_INTERVAL, POLL_LAST, POLL_CHANNELS, POLL_FIRST = range(7)
+POLL_TEST, POLL_STATUS, POLL_REQUEST_BYTES, POLL_INTERVAL, POLL_LEAST, POLL_MOST, POLL_LAST, POLL_CHANNELS = range(8)
+POLL_FIRST: Final = 8
+_REST: Final = 32
+"""Ticks between two polls for each tick that the last one took: looking takes about 3 % of the time at most."""
 
 # Words of the context of `run`.
 AT, RECORDS, CONTROL, WORKER, TICKS, COUNTS, STOP_ADDRESS, DETAIL = range(8)
 START, STARTALL, TEST, ALLREDUCE, STATUS, REQUEST_BYTES, INT64, COMMUNICATOR, PATIENCE = range(8, 17)
 EVENTS, FIRST_EVENT = 17, 18
 """Address of the words of a ring of events, or 0; what is added to a command's number to name its event."""
+NAP, NAP_LEAST, NAP_TICKS, USLEEP = range(19, 23)
+"""Microseconds of the longest sleep while waiting, or 0, and of the shortest that is worth it; ticks of waiting for a
+microsecond of sleep; address of libc's usleep."""
 CONTEXT_WORDS: Final = 24
 
 # Words of a ring of events: events ever written, room less one (a power of two less one), address of the rows.
@@ -268,6 +274,10 @@ def _poll(module: ir.Module) -> Code:
         now = _clock(code)
         code.store(now, polls + 8 * POLL_LAST)
         spent.set(now - start)
+        least, most = code.load(polls + 8 * POLL_LEAST), code.load(polls + 8 * POLL_MOST)
+        rest = (now - start) * _REST
+        rest = code.select(rest < least, least, code.select(rest > most, most, rest))
+        code.store(rest, polls + 8 * POLL_INTERVAL)
     code.finish(spent.get())
     return code
 
@@ -283,8 +293,8 @@ def _complete(module: ir.Module) -> Code:
     """
     code = Code(module, "complete", 3, returns=True)
     context, count, requests = code.arguments
-    test, status, size, patience, control = (
-        code.load(context + 8 * word) for word in (TEST, STATUS, REQUEST_BYTES, PATIENCE, CONTROL)
+    test, status, size, patience, control, longest = (
+        code.load(context + 8 * word) for word in (TEST, STATUS, REQUEST_BYTES, PATIENCE, CONTROL, NAP)
     )
     flag = code.memory(1)
     start = _clock(code)
@@ -293,8 +303,15 @@ def _complete(module: ir.Module) -> Code:
         result.set(code.call(test, requests + number.get() * size, flag, status, returns=32))
         complete = code.load(flag, bits=32).differs(0)
         number.set(number.get() + complete)
-        with code.when((complete ^ 1) & ((_clock(code) - start) > patience)):
-            code.call(code.load(control + 8 * YIELD), returns=32)
+        waited = _clock(code) - start
+        with code.when((complete ^ 1) & (waited > patience)):
+            nap = waited.quotient(code.load(context + 8 * NAP_TICKS))
+            nap = code.select(nap < longest, nap, longest)
+            with code.either(nap >= code.load(context + 8 * NAP_LEAST)) as (sleep, offer):
+                with sleep:
+                    code.call(code.load(context + 8 * USLEEP), nap, returns=32)
+                with offer:
+                    code.call(code.load(control + 8 * YIELD), returns=32)
     code.finish(result.get())
     return code
 

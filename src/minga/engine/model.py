@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from minga.engine.engine import FieldValue
+from minga.engine.follow import follow
 from minga.engine.program import Program
 from minga.errors import ProgramError
+from minga.lang.types import itemsize
+from minga.space.box import Box
 from minga.space.cuts import parse_layout
 from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
@@ -43,6 +48,9 @@ class Model:
     registers    initial values of registers by name
     recurrence   what its future follows from; None where that is random, or not said
     packed       output fields whose cells are stored as bits, by name; their planes are among the fields
+    cost         what cells cost relative to each other, where that differs: a global array, a function of a Box that
+                 returns that box's values, or the name of a field whose initial values say it. Cells behind a mask cost
+                 0; it decides who does which cells, and nothing else
     """
 
     name: str
@@ -58,6 +66,7 @@ class Model:
     seed: int = 0
     packed: Mapping[str, Packed] = field(default_factory=dict)
     recurrence: Recurrence | None = None
+    cost: np.ndarray | Callable[[Box], np.ndarray] | str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.fields, Field):
@@ -75,8 +84,13 @@ class Model:
                     f"model {self.name!r}: initial values for {item!r}, which is none of its fields",
                     remedy=f"its fields are {', '.join(names)}",
                 )
-        for name in self.output:
+        for name in (*self.output, *([self.cost] if isinstance(self.cost, str) else [])):
             self.field(name)
+        if isinstance(self.cost, np.ndarray) and self.cost.shape != self.grid.shape:
+            raise ProgramError(
+                f"model {self.name!r}: cost is an array of shape {self.cost.shape}, the grid is {self.grid.shape}",
+                remedy="give one number for each cell of the grid",
+            )
         if not self.output:
             object.__setattr__(self, "output", tuple(f.name for f in self.visible if not f.replicated))
 
@@ -117,6 +131,22 @@ class Model:
         words = {packed.words for packed in self.packed.values()}
         grids = dict.fromkeys((*self.grids, *(() if self.packed else (self.grid,))))
         return {grid: parse_layout(text, grid.box, ranks, 1 if grid in words else GRANULE) for grid in grids}
+
+    @property
+    def planned_grid(self) -> Grid:
+        """The grid that plans cut, and the others follow: that of the fields which take most bytes together."""
+        total: dict[Grid, int] = {}
+        for item in self.fields:
+            if not item.replicated:
+                total[item.grid] = total.get(item.grid, 0) + item.slots * item.points.size * itemsize(item.dtype)
+        return max(total, key=lambda grid: total[grid]) if total else self.grid
+
+    def layouts_like(self, layout: Layout) -> dict[Grid, Layout]:
+        """For each grid its layout where `layout` is that of `planned_grid`: equal places belong to equal ranks."""
+        leader = self.planned_grid
+        words = {packed.words: packed.cells.grid for packed in self.packed.values()}
+        grids = dict.fromkeys((leader, *self.grids, *(() if self.packed else (self.grid,))))
+        return {grid: layout if grid == leader else follow(layout, leader, grid, words) for grid in grids}
 
     def __repr__(self) -> str:
         lines = [f"Model {self.name!r} on {self.grid!r}", *(f"  {item!r}" for item in self.fields)]

@@ -35,13 +35,13 @@ from minga.engine.command import (
 from minga.engine.events import EventLog
 from minga.engine.interpret import INTERRUPTED, Ledger, new_ledger, past_the_end
 from minga.engine.mpi_handles import Handles, mpi_functions
+from minga.engine.waiting import BEFORE_OTHERS, NAP_SHARE, SHORTEST_NAP, longest_nap
 from minga.engine.workers import Workers, nanoseconds_per_tick
 from minga.errors import RunError
 
-_POLL_NANOSECONDS: Final = 20_000
-"""Least time between two looks at channels that are in flight."""
-_PATIENCE_NANOSECONDS: Final = 50_000
-"""How long a rank that waits for others keeps its core to itself."""
+POLL_NANOSECONDS: Final = 20_000, 500_000
+"""Least and most time between two looks at channels that are in flight, unless another one is asked for. Within half a
+millisecond a socket's buffer of 64 KiB does not run dry at 1 Gb/s."""
 _PAST_THE_END: Final = -(1 << 62)
 """Reason of the End that stands behind every list."""
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -68,9 +68,10 @@ class NativeLoop:
     """A list of commands ready to be run natively, any number of times, by one thread.
 
     `ledger` (shape and meaning: `minga.engine.interpret.Ledger`) is added to. `stop` is one word: when it is not 0, the
-    list is left at the next Count. Into `events`, made for native code, every command that takes time is written. Over
-    MPI, making and closing a loop are collective: all ranks have the same Allreduce commands in the same order.
-    RunError where `unsupported` gives a reason.
+    list is left at the next Count. Into `events`, made for native code, every command that takes time is written. At
+    channels in flight it looks between tiles, at least and at most `poll` nanoseconds after the last look: the longer,
+    the more that one took (through TCP it is a call to the system). Over MPI, making and closing a loop are collective:
+    all ranks have the same Allreduce commands in the same order. RunError where `unsupported` gives a reason.
     """
 
     def __init__(
@@ -81,13 +82,15 @@ class NativeLoop:
         ledger: Ledger | None = None,
         stop: NDArray[np.int64] | None = None,
         events: EventLog | None = None,
+        poll: tuple[int, int] = POLL_NANOSECONDS,
     ) -> None:
         reason = unsupported(comm, workers)
         if reason is not None:
             raise RunError(f"the native loop cannot be used: {reason}", remedy="run with native=False")
         self._commands = tuple(commands)
         self._ledger = new_ledger() if ledger is None else ledger
-        self._booked = new_ledger()
+        self._booked = np.zeros_like(self._ledger)
+        self._poll = poll
         self._stop = np.zeros(1, np.int64) if stop is None else stop
         self._events = events
         self._first_event = 0 if events is None else events.register(self._commands)
@@ -164,7 +167,7 @@ class NativeLoop:
         match command:
             case Kernel():
                 polls = self._poll_list(command.polls)
-                return words.OP_KERNEL, command.function, command.args, command.tiles, command.category, polls
+                return words.OP_KERNEL, command.function, command.args, command.tiles, command.column, polls
             case Start():
                 record = self._on_channel(words.OP_START, command.channel)
                 return nothing if record is None else (*record, int(command.channel.started.ctypes.data))
@@ -210,10 +213,10 @@ class NativeLoop:
             return 0
         key = tuple(id(channel) for channel in busy)
         if key not in self._polls:
-            interval = int(_POLL_NANOSECONDS / nanoseconds_per_tick())
+            least, most = (int(nanoseconds / nanoseconds_per_tick()) for nanoseconds in self._poll)
             test, status, size = mpi_functions()["MPI_Test"], self._handles.status, self._handles.request_bytes
             pairs = [word for channel in busy for word in self._handles.channel(channel)]
-            self._polls[key] = self._array((test, status, size, interval, 0, len(busy), *pairs))
+            self._polls[key] = self._array((test, status, size, least, least, most, 0, len(busy), *pairs))
         return self._polls[key]
 
     def _array(self, values: Sequence[int]) -> int:
@@ -240,7 +243,11 @@ class NativeLoop:
             context[words.ALLREDUCE] = functions["MPI_Allreduce"]
             context[words.STATUS] = self._handles.status
             context[words.REQUEST_BYTES] = self._handles.request_bytes
-            context[words.PATIENCE] = int(_PATIENCE_NANOSECONDS / nanoseconds_per_tick())
+            context[words.PATIENCE] = int(BEFORE_OTHERS / nanoseconds_per_tick())
+            context[words.NAP] = longest_nap()
+            context[words.NAP_LEAST] = SHORTEST_NAP
+            context[words.NAP_TICKS] = max(1, int(NAP_SHARE * 1000 / nanoseconds_per_tick()))
+            context[words.USLEEP] = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p).value or 0
             context[words.INT64] = self._handles.int64
             context[words.COMMUNICATOR] = self._handles.communicator
         return context

@@ -102,7 +102,7 @@ class Storage:
         if stored is not None and stored.halo.covers(Reach(need.lo, need.hi, True)):
             return stored
         wide = need if stored is None else stored.halo.union(need)
-        fresh = self._allocate(item, Reach(wide.lo, wide.hi, False))
+        fresh = self.allocate_field(item, Reach(wide.lo, wide.hi, False))
         if stored is not None:
             for number, old in stored.blocks.items():
                 new = fresh.blocks[number]
@@ -112,7 +112,8 @@ class Storage:
         self.fields[item] = fresh
         return fresh
 
-    def _allocate(self, item: Field, halo: Reach) -> Stored:
+    def allocate_field(self, item: Field, halo: Reach) -> Stored:
+        """New arrays for a field on the present layouts; the old ones stay where they are."""
         if item.replicated:
             box = item.bounds.grow((MARGIN,) * item.bounds.ndim, (MARGIN,) * item.bounds.ndim)
             return Stored(item, None, halo, {0: self._block(item, 0, item.bounds, box)})

@@ -33,7 +33,7 @@ _DEEPEST: Final = 8
 _NAMES: Final = (("core",), ("node", "core"), ("node", "chip", "core"), ("node", "chip", "cache", "core"))
 _FORMS: Final = (
     'write the numbers of nodes, chips in each and cores in each, "16x2x2", or nested lists whose numbers are cores, '
-    '"[[2, 2], [4]]" for two nodes, one of them with a single chip'
+    '"[[2, 2], [4]]" for two nodes, one of them with a single chip; or name a file that lstopo --of xml wrote'
 )
 _SYSTEM: Final = Path("/sys/devices/system")
 Processors = tuple[int, ...]
@@ -52,7 +52,14 @@ class Tree:
 
     @classmethod
     def parse(cls, text: str) -> Tree:
-        """The cores of a machine described in words; LayoutError where it cannot be understood."""
+        """The cores of a machine described in words, or in a file of ``lstopo --of xml``.
+
+        LayoutError where it cannot be understood.
+        """
+        if text.strip().endswith(".xml"):
+            from minga.fit.machine.hwloc import read_hwloc
+
+            return read_hwloc(Path(text.strip()))
         if re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8}){0,3}", text.strip()):
             counts = [int(number) for number in text.strip().split("x")]
             if math.prod(counts) > MOST_CORES:
@@ -94,7 +101,11 @@ class Tree:
 
     def common(self, a: Ints | int, b: Ints | int) -> Ints:
         """How many levels places ``a`` and ``b`` have in common: 0 on different nodes, all on one core."""
-        levels: Ints = np.cumprod(self.paths[a] == self.paths[b], axis=-1).sum(axis=-1)
+        levels = np.zeros(np.broadcast(a, b).shape, np.int64)
+        same = np.ones(levels.shape, bool)
+        for column in self.paths.T:
+            same &= column[a] == column[b]
+            levels += same
         return levels
 
     @property
@@ -128,7 +139,7 @@ def read_tree(cpus: Iterable[int] | None = None, system: Path = _SYSTEM) -> Tree
     """The physical cores of this machine among some logical processors, by default those this process may use."""
     allowed = sorted(_affinity() if cpus is None else cpus)
     cores = dict.fromkeys(_groups((cpu,), system)["core"] or (cpu,) for cpu in allowed)
-    return _tree([(0, _groups(core, system)) for core in cores])
+    return tree_of_places([(0, _groups(core, system)) for core in cores])
 
 
 def seats_of(comm: Comm) -> Tree:
@@ -137,11 +148,11 @@ def seats_of(comm: Comm) -> Tree:
     Levels that tell no two ranks apart are left out. Ranks that may move about in a node are told apart by number.
     """
     found = comm.gather((comm.node, _groups(tuple(sorted(_affinity())), _SYSTEM)))
-    seats: Tree = comm.bcast(None if found is None else _tree(found))
+    seats: Tree = comm.bcast(None if found is None else tree_of_places(found))
     return seats
 
 
-def _tree(places: Sequence[tuple[int, Mapping[str, Processors | None]]]) -> Tree:
+def tree_of_places(places: Sequence[tuple[int, Mapping[str, Processors | None]]]) -> Tree:
     """The tree of places, each a node's number and the groups of processors it lies in."""
     names = [name for name in places[0][1] if all(groups[name] is not None for _, groups in places)]
     # Wide groups lie outside narrow ones; which of, say, NUMA nodes and caches are wider depends on the processor.

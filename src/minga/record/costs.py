@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from minga.engine.model import Model
-from minga.engine.program import Apply, Operation, Repeat, When
-from minga.lang.analysis import bytes_per_cell, flops
+from minga.fit.work.recorded import UNKNOWN_ROUNDS, step_totals
 from minga.lang.types import itemsize
-from minga.space.region import Region
 
-__all__ = ["step_costs"]
+__all__ = ["expected_seconds", "step_costs"]
+
+_BYTES_A_SECOND, _OPERATIONS_A_SECOND = 8e9, 4e9
+"""What one core of these years does; good to a factor of a few."""
 
 
 def step_costs(model: Model) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def step_costs(model: Model) -> dict[str, Any]:
     flops_per_cell  arithmetic operations likewise
     field_bytes     bytes of all fields with all their slots
     """
-    totals = _totals(model.step.operations)
+    totals = step_totals(model.step.operations)
     cells = max(1, model.grid.size)
     return {
         "bytes_per_cell": totals[0] / cells if totals else None,
@@ -31,29 +31,8 @@ def step_costs(model: Model) -> dict[str, Any]:
     }
 
 
-def _totals(operations: Sequence[Operation]) -> tuple[int, int] | None:
-    """Bytes and operations of all kernels; None where a loop or a condition decides while the step runs."""
-    moved = computed = 0
-    for operation in operations:
-        if isinstance(operation, When):
-            return None
-        if isinstance(operation, Repeat):
-            inner = _totals(operation.body)
-            if inner is None or operation.until is not None or not isinstance(operation.limit, int):
-                return None
-            moved, computed = moved + operation.limit * inner[0], computed + operation.limit * inner[1]
-        if isinstance(operation, Apply):
-            cells = _cells(operation.cells, operation)
-            moved += cells * bytes_per_cell(operation.graph, write_allocate=False)
-            computed += cells * flops(operation.graph)
-    return moved, computed
-
-
-def _cells(region: Region, operation: Apply) -> int:
-    if region.points is not None:
-        return len(region.points)
-    size = operation.region.size
-    for stride in region.stride or ():
-        size //= stride
-    ordered = operation.graph.order is not None and operation.graph.order.kind == "red-black"
-    return size // 2 if region.colour is not None or ordered else size
+def expected_seconds(model: Model, steps: int, workers: int) -> float:
+    """A guess, good to a factor of a few, of how long a run takes on so many cores, before anything was measured."""
+    totals = step_totals(model.step.operations, UNKNOWN_ROUNDS)
+    assert totals is not None, "with a guess for loops there is always a total"
+    return steps * max(totals[0] / _BYTES_A_SECOND, totals[1] / _OPERATIONS_A_SECOND) / max(1, workers)

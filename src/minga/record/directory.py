@@ -4,6 +4,7 @@
 ``case.toml``       the resolved case: ``minga run RUN/case.toml`` repeats the run
 ``inputs/``         copies of the files that the case names
 ``fields.zarr``     the output fields, Zarr version 3; ``xarray.open_zarr`` opens it
+``plan.json``       who does what and why, as it was settled before the first step
 ``result.json``     what ``--json`` prints
 ``ledger.json``     where each rank's time went
 ``trace.json.gz``   when each rank did what, where that was asked for: :mod:`minga.record.trace`
@@ -57,6 +58,11 @@ class RunDirectory:
     def fields(self) -> Path:
         """The store of output fields."""
         return self.path / "fields.zarr"
+
+    @property
+    def plan(self) -> Path:
+        """How the run is done: see :mod:`minga.record.account`."""
+        return self.path / "plan.json"
 
     @property
     def ledger(self) -> Path:
@@ -203,7 +209,7 @@ def disk_errors(path: Path) -> Iterator[None]:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise RunError(
             f"cannot write {path}: {error.strerror or error}",
-            remedy="make room on the disk, or choose another with --out DIR; what was written before is intact"
+            remedy="make room on the disk, or choose another, such as with --out; what was written before is intact"
             if full
-            else "choose a directory that can be written with --out DIR; what was written before is intact",
+            else "name a place that can be written, such as with --out; what was written before is intact",
         ) from error

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-from pathlib import Path
 from typing import Any
+
+from minga.fit.machine.resources import processor_name
 
 __all__ = ["environment"]
 
@@ -28,16 +29,3 @@ def environment() -> dict[str, Any]:
         "processor": processor_name(),
         "logical_cores": os.cpu_count() or 1,
     }
-
-
-def processor_name() -> str:
-    """What the maker calls this processor; the architecture where the system does not tell."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() in ("model name", "Model") and value.strip():
-            return " ".join(value.split())
-    return platform.processor() or platform.machine()

@@ -11,6 +11,8 @@
                 around it; ``mapping`` of the blocks (:mod:`minga.fit.placement`)
 ``levels``      messages, bytes and copies of all ranks by what lies between sender and receiver: ``name`` is such as
                 inter-node, inter-chip, intra-chip, same core
+``account``     where the wall time of the steps went and what was predicted: :mod:`minga.record.account`
+``balance``     what was moved between ranks while the run went on; ``null`` where nobody looked
 ==============  ====================================================================================================
 
 Messages are counted where they start, in the transport. An exchange packs all that goes to a rank into one message.

@@ -5,32 +5,37 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, SerialComm
-from minga.engine.drive import drive
+from minga.engine.drive import Result, drive
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.stop import Ended, Stop
 from minga.errors import CaseError, suggest
-from minga.fit.placement import place_all
-from minga.fit.topology import Tree, seats_of
+from minga.record.account import account_entry, balance_entry, plan_entry
 from minga.record.cells import blocks_of_cells, gather_cells, layout_of_cells
 from minga.record.digest import digest_of_blocks
 from minga.record.ledger import blocks_entry, ledger_entry, levels_entry, machine_entry
+from minga.record.planning import AUTO, Settled, balancer_of, settle
 from minga.record.series import Series
 from minga.record.trace import RankTrace, Stopwatch, events_a_thread, gather_traces
 from minga.record.variables import CONVENTIONS, TIME, variables_of
+from minga.record.versions import check_versions
 from minga.space.field import Field
 
 if TYPE_CHECKING:
     import xarray
+
+    from minga.fit.balance import Balancer
 
 __all__ = ["Outcome", "Settings", "execute", "run"]
 
@@ -47,13 +52,20 @@ class Settings:
     steps: int
     every: int | None = None
     threads: int = 1
-    layout: str = "cartesian"
-    halo_depth: int = 1
-    overlap: bool = True
+    layout: str = AUTO
+    """Who does which cells: a word such as ``"slabs"``, or ``"auto"``: planned (:mod:`minga.record.planning`)."""
+    halo_depth: int | Literal["auto"] = AUTO
+    overlap: bool | Literal["auto"] = AUTO
     topology: str | None = None
     """The machine in words (:meth:`minga.fit.topology.Tree.parse`); by default it is what the ranks find."""
-    mapping: str = "sequential"
+    mapping: str = AUTO
     """Which block goes where in it: see :mod:`minga.fit.placement`."""
+    machine: Path | None = None
+    """A machine file (:mod:`minga.fit.machine.machine`) to plan by; by default the ranks are timed."""
+    balance: int | Literal["auto", "off"] = AUTO
+    """Steps from one look at the balance of the ranks to the next; ``"auto"``: where a plan found unequal ranks."""
+    poll: float | Literal["auto", "off"] = AUTO
+    """Seconds from one poll of MPI to the next while the interior of blocks is computed."""
     trace: bool = False
     """Whether to keep when each rank did what."""
     until: Stop | None = None
@@ -95,6 +107,7 @@ def execute(
     look: Callable[[], bool] | None = None,
     on_look: Callable[[int, Engine, dict[str, Any]], None] | None = None,
     on_observe: Callable[[int, Mapping[str, Any]], None] | None = None,
+    on_plan: Callable[[Settled, dict[str, Any]], None] | None = None,
 ) -> Outcome:
     """Run a model on the ranks of ``comm``; collective.
 
@@ -109,7 +122,8 @@ def execute(
     on_progress
         Called on rank 0 now and then with the steps done and the seconds since the first.
     stop
-        Asked on every rank now and then; where it says yes on any, all stop at the same step.
+        Asked on every rank now and then; where it says yes on any, all stop at the same step, or raise
+        KeyboardInterrupt where ranks are timed before the first one.
     cpus
         A logical processor for each thread to stay on; by default they move freely.
     look, on_look
@@ -117,6 +131,8 @@ def execute(
         every rank with its line of the ledger so far. The time it takes counts as output.
     on_observe
         Called on rank 0 with the step and the observables, at every frame and every ``settings.observe`` steps.
+    on_plan
+        Called on rank 0 before the first step with how the run is done, also as data for ``plan.json``.
     """
     started = time.perf_counter()
     output = Stopwatch(keep=settings.trace)
@@ -144,16 +160,21 @@ def execute(
         if on_observe is not None and comm.rank == 0:
             on_observe(step, observables)
 
-    seats = seats_of(comm) if settings.topology is None else Tree.parse(settings.topology).seats(comm.size)
+    settled = settle(model, comm, settings, cpus, stop)
+    balancer = balancer_of(model, comm, settings, settled)
     with Engine(
-        place_all(model.layouts(settings.layout, comm.size), seats, settings.mapping),
+        settled.layouts,
         comm=comm,
         threads=settings.threads,
-        halo_depth=settings.halo_depth,
-        overlap=settings.overlap,
+        halo_depth=settled.halo_depth,
+        overlap=settled.overlap,
+        poll=settings.poll,
         cpus=cpus,
         trace=events_a_thread(comm.size * settings.threads) if settings.trace else 0,
     ) as engine:
+        hosts = comm.gather(platform.node())
+        if on_plan is not None and hosts is not None:
+            on_plan(settled, plan_entry(settled, hosts, layout_of_cells(engine, model)))
         result = drive(
             model,
             engine,
@@ -167,11 +188,11 @@ def execute(
             until=settings.until,
             observe_every=settings.observe,
             on_observe=observed,
+            balance=balancer,
         )
         traces = gather_traces(engine, output.spans) if settings.trace else None
         cells = layout_of_cells(engine, model)
         entries = comm.gather(ledger_entry(engine, cells, output.seconds))
-        machine = machine_entry(seats, settings.topology, settings.mapping)
         return Outcome(
             steps=result.steps,
             seconds=result.seconds,
@@ -179,10 +200,24 @@ def execute(
             digest=state_digest(engine, model, fields),
             observables=dict(result.observables),
             ended=result.ended,
-            ledger={"ranks": entries, "machine": machine, "levels": levels_entry(entries, seats)} if entries else {},
+            ledger=_whole_ledger(entries, settled, balancer, settings, result) if entries else {},
             layout=blocks_entry(cells),
             traces=traces,
         )
+
+
+def _whole_ledger(
+    entries: list[dict[str, Any]], settled: Settled, balancer: Balancer | None, settings: Settings, result: Result
+) -> dict[str, Any]:
+    """``ledger.json`` out of the lines of all ranks, on rank 0."""
+    prediction = None if settled.plan is None else settled.plan.prediction
+    return {
+        "ranks": entries,
+        "machine": machine_entry(settled.seats, settings.topology, settled.mapping),
+        "levels": levels_entry(entries, settled.seats),
+        "account": account_entry(entries, result.steps, result.seconds, prediction),
+        "balance": None if balancer is None else balance_entry(balancer),
+    }
 
 
 def state_digest(engine: Engine, model: Model, fields: Sequence[Field]) -> str:
@@ -207,9 +242,11 @@ def run(
     fields: Sequence[str] | None = None,
     threads: int = 1,
     comm: Comm | None = None,
-    layout: str = "cartesian",
-    halo_depth: int = 1,
-    overlap: bool = True,
+    layout: str = AUTO,
+    halo_depth: int | Literal["auto"] = AUTO,
+    overlap: bool | Literal["auto"] = AUTO,
+    machine: str | Path | None = None,
+    balance: int | Literal["auto", "off"] = AUTO,
     stop: Stop | None = None,
     observe: int | None = None,
 ) -> xarray.Dataset:
@@ -227,9 +264,13 @@ def run(
         When to end before the last step: ``mg.Stop(when="population < 10")``; the attribute ``ended`` says why it did.
     observe
         Steps from one observation to the next.
-    threads, comm, layout, halo_depth, overlap
+    threads, comm, layout, halo_depth, overlap, balance
         How it is run; nothing of the result depends on them. On several ranks (``comm=mg.MPIComm()``) every rank calls
-        this, and rank 0 gets the frames; the datasets of the others hold attributes only.
+        this, and rank 0 gets the frames; the datasets of the others hold attributes only. ``layout="auto"`` plans: for
+        a run that is worth it the ranks time the model and the network for a moment, and the other three may be
+        ``"auto"`` too. ``balance`` may be steps from one look to the next, or ``"off"``.
+    machine
+        A machine file to plan by, as ``minga measure`` writes it, in place of timing.
 
     Raises CaseError for an argument that cannot be meant.
     """
@@ -242,7 +283,12 @@ def run(
     if observe is not None:
         _check_number("observe", observe, 1, "say the steps from one observation to the next, or leave it out")
     _check_number("threads", threads, 1, "say how many threads a rank has: threads=2")
-    _check_number("halo_depth", halo_depth, 1, "say how many steps lie between two exchanges: halo_depth=1")
+    if halo_depth != AUTO:
+        _check_number("halo_depth", halo_depth, 1, "say how many steps lie between two exchanges: halo_depth=1")
+    if overlap != AUTO and not isinstance(overlap, bool | np.bool_):
+        raise CaseError(f"overlap={overlap!r}: expected True or False", remedy='write overlap=True, False or "auto"')
+    if balance not in (AUTO, "off"):
+        _check_number("balance", balance, 1, 'say the steps from one look to the next, "auto" or "off"')
     chosen = _chosen(model, fields)
     frames: list[tuple[int, dict[str, NDArray[Any]]]] = []
 
@@ -250,8 +296,12 @@ def run(
         frames.append((step, {name: np.array(array) for name, array in arrays.items()}))
 
     ranks = comm or SerialComm()
+    check_versions(ranks)
     variables = variables_of(chosen, f"model {model.name!r}")
-    settings = Settings(steps, every, threads, layout, halo_depth, overlap, until=stop, observe=observe)
+    file = None if machine is None else Path(machine)
+    settings = Settings(
+        steps, every, threads, layout, halo_depth, overlap, machine=file, balance=balance, until=stop, observe=observe
+    )
     series = Series()
     outcome = execute(model, ranks, settings, chosen, keep, on_observe=series.add)
     attributes = {"Conventions": CONVENTIONS, "model": model.name, "steps": outcome.steps, "digest": outcome.digest}

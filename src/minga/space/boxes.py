@@ -17,6 +17,9 @@ Ints = NDArray[np.int64]
 _FAN = 16
 """Children of a node of the index: wide enough that one NumPy call a level is worth its overhead."""
 
+_QUERIES = 4096
+"""Queries that are answered together: many enough for NumPy, few enough that their pairs stay in cache."""
+
 
 def volumes(lo: Ints, hi: Ints) -> Ints:
     """Number of cells in each box, zero for empty ones."""
@@ -125,6 +128,33 @@ class BoxIndex:
                 nodes = (nodes[:, None] * _FAN + np.arange(_FAN)).ravel()
                 nodes = nodes[nodes < len(self.levels[depth - 1][0])]
         return np.sort(self.order[nodes]), seen
+
+    def pairs(self, lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
+        """All pairs of a query ``[lo[q], hi[q])`` and an indexed box that share a cell: queries ascend, then boxes."""
+        found = [self._pairs(lo, hi, first) for first in range(0, len(lo), _QUERIES)]
+        if not found:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        queries, boxes = (np.concatenate(column) for column in zip(*found, strict=True))
+        return queries, boxes
+
+    def _pairs(self, lo: Ints, hi: Ints, first: int) -> tuple[Ints, Ints]:
+        """The pairs of a run of queries, all walked down the tree together."""
+        queries = first + np.flatnonzero((lo[first : first + _QUERIES] < hi[first : first + _QUERIES]).all(axis=1))
+        top = len(self.levels[-1][0])
+        queries, nodes = np.repeat(queries, top), np.tile(np.arange(top), len(queries))
+        for depth in reversed(range(len(self.levels))):
+            node_lo, node_hi = self.levels[depth]
+            for axis in range(lo.shape[1]):
+                kept = (node_lo[nodes, axis] < hi[queries, axis]) & (node_hi[nodes, axis] > lo[queries, axis])
+                queries, nodes = queries[kept], nodes[kept]
+            if depth:
+                nodes = (nodes[:, None] * _FAN + np.arange(_FAN)).ravel()
+                queries = np.repeat(queries, _FAN)
+                inside = nodes < len(self.levels[depth - 1][0])
+                queries, nodes = queries[inside], nodes[inside]
+        boxes = self.order[nodes]
+        order = np.lexsort((boxes, queries))
+        return queries[order], boxes[order]
 
 
 def _morton(points: Ints) -> Ints:

@@ -18,7 +18,16 @@ from minga.space.box import Box, Point
 from minga.space.boxes import Ints
 from minga.space.layout import GRANULE, Layout
 
-__all__ = ["best_cartesian", "bisection", "blocks", "cartesian", "cut_positions", "parse_layout", "slabs"]
+__all__ = [
+    "best_cartesian",
+    "bisection",
+    "blocks",
+    "cartesian",
+    "cut_positions",
+    "factorings",
+    "parse_layout",
+    "slabs",
+]
 
 
 def cut_positions(low: int, high: int, weights: Sequence[float], granule: int = 1) -> Ints:
@@ -82,7 +91,7 @@ def best_cartesian(domain: Box, ranks: int, granule: int = GRANULE, halo: int = 
             extended *= longest[axis, count] + (2 * halo if count > 1 else 0)
         return extended, parts[::-1]
 
-    candidates: list[Point] = list(_factorings(ranks, domain.ndim))
+    candidates: list[Point] = list(factorings(ranks, domain.ndim))
     longest: dict[tuple[int, int], int] = {}
     for axis, count in {(a, n) for parts in candidates for a, n in enumerate(parts)}:
         step = granule if axis == domain.ndim - 1 else 1
@@ -219,12 +228,12 @@ def _row_major(columns: Sequence[Ints]) -> Ints:
     return np.stack([m.ravel() for m in np.meshgrid(*columns, indexing="ij")], axis=1)
 
 
-def _factorings(number: int, count: int) -> Iterator[Point]:
+def factorings(number: int, count: int) -> Iterator[Point]:
     """All ways to write ``number`` as an ordered product of ``count`` factors."""
     if count == 1:
         yield (number,)
         return
     small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
     for factor in sorted({*small, *(number // d for d in small)}):
-        for rest in _factorings(number // factor, count - 1):
+        for rest in factorings(number // factor, count - 1):
             yield (factor, *rest)

@@ -16,8 +16,8 @@ from minga.models.automaton.initial import pattern_of
 from minga.models.automaton.model import automaton
 from minga.models.automaton.patterns import Pattern
 from minga.models.automaton.rules import FORMS, KEY
-from minga.models.schema import validate
 from minga.models.settings import GridSettings
+from minga.schema import validate
 
 __all__ = ["AutomatonSettings", "load"]
 

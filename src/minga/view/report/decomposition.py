@@ -12,7 +12,7 @@ from minga.view.report.svg import Element, drawing, element, text, titled
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Block", "BlockRow", "Overlay", "block_rows", "blocks_of", "overlay"]
+__all__ = ["Block", "BlockRow", "Overlay", "block_rows", "blocks_of", "overlay", "rank_colour"]
 
 _MOST_BLOCKS, _MOST_ROWS = 4096, 16
 _LABEL_WIDTH, _LABEL_HEIGHT = 9, 16
@@ -84,7 +84,7 @@ def block_rows(
     compute = {int(line.get("rank", -1)): line["seconds"].get("compute") for line in ranks}
     total = sum(cells.values())
     return [
-        BlockRow(rank, _colour(rank), count, count / total, compute.get(rank), waiting.get(rank))
+        BlockRow(rank, rank_colour(rank), count, count / total, compute.get(rank), waiting.get(rank))
         for rank, count in sorted(cells.items())
     ]
 
@@ -122,7 +122,7 @@ def _drawn(block: Block, place: tuple[float, float, float, float], waited: float
     if waited is not None:
         says += f", {100 * waited:.0f} % of its time waiting"
     parts = [
-        titled(says, element("rect", **box, class_="by-rank", fill=_colour(block.rank))),
+        titled(says, element("rect", **box, class_="by-rank", fill=rank_colour(block.rank))),
         titled(says, element("rect", **box, class_="by-wait", fill_opacity=min(0.85, waited or 0.0))),
         element("rect", **box, class_="edge"),
     ]
@@ -132,6 +132,6 @@ def _drawn(block: Block, place: tuple[float, float, float, float], waited: float
     return parts
 
 
-def _colour(rank: int) -> str:
+def rank_colour(rank: int) -> str:
     """Steps of the golden angle around the colours, so that ranks with near numbers differ."""
     return f"hsl({137.508 * rank % 360:.0f} 70% 50%)"

@@ -20,6 +20,7 @@ from minga.view.report.bound import find_bound
 from minga.view.report.charts import Curve, curves, quantity
 from minga.view.report.decomposition import block_rows, blocks_of, overlay
 from minga.view.report.figures import Figure, figures
+from minga.view.report.plan import plan_section
 from minga.view.report.time import ranks_of, time_section, traffic_section, waiting_shares
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def _template() -> Any:
 
 
 def _content(directory: RunDirectory) -> dict[str, Any]:
-    result, ledger, series = (_json(path) for path in (directory.result, directory.ledger, directory.series))
+    files = (directory.result, directory.ledger, directory.series, directory.plan)
+    result, ledger, series, plan = (_json(path) for path in files)
     case = _text(directory.case)
     table = _toml(case)
     ranks = ranks_of(ledger)
@@ -97,7 +99,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "result": result,
         "shape": " \u00d7 ".join(map(str, shape)),
         "ended": _ended(result, _json(directory.progress)),
-        "facts": list(_facts(result, table)),
+        "facts": list(_facts(result, table, plan)),
         "machine": list(_machine(result, ranks)),
         "observables": {name: _short(value) for name, value in result.get("observables", {}).items()},
         "figures": pictures,
@@ -108,6 +110,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         if len(blocks) > 1
         else {},
         "charts": _charts(series),
+        "plan": plan_section(plan, ledger, shape) if shape else None,
         "time": time_section(ranks),
         "traffic": traffic_section(ledger, steps),
         "bound": find_bound(result, ranks) if steps else None,
@@ -137,7 +140,7 @@ def _figures(directory: RunDirectory) -> list[Figure]:
     return figures(FrameReader.open(directory.fields)) if directory.fields.exists() else []
 
 
-def _facts(result: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(result: Mapping[str, Any], table: Mapping[str, Any], plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What ran, in the words of the case."""
     section = table.get(str(table.get("model", "")), table.get("parameters", {}))
     grid = table.get("grid", {})
@@ -159,7 +162,8 @@ def _facts(result: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[tupl
     yield "workers", ranks_text(int(result.get("ranks", 1))) + (f" of {threads} threads" if threads > 1 else "")
     for key in ("layout", "mapping", "halo_depth", "overlap"):
         if isinstance(run, Mapping) and key in run:
-            yield key.replace("_", " "), _words(run[key])
+            chosen = plan.get(key, run[key])
+            yield key.replace("_", " "), _words(chosen) + (" (planned)" if chosen != run[key] else "")
 
 
 def _machine(result: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,11 @@
-"""Tables of a case against their schema: what pydantic finds wrong, as one clear error that names the key."""
+"""Tables of a case or another file against their schema: what pydantic finds wrong, as one clear error with the key."""
 
 from __future__ import annotations
 
 import json
+import types
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -31,8 +32,8 @@ _EXPECTED = {
 }
 
 
-def validate(kind: type[Settings], data: Mapping[str, object], key: str = "") -> Settings:
-    """The settings in ``data``, a table of a case called ``key``, checked against their schema.
+def validate(kind: type[Settings], data: Mapping[str, object], key: str = "", thing: str = "a case") -> Settings:
+    """The settings in ``data``, a table called ``key`` of a case or another ``thing``, checked against their schema.
 
     Types must be right: ``"10"`` and ``10.0`` are no whole numbers; lists serve as tuples, and words as paths.
 
@@ -43,7 +44,7 @@ def validate(kind: type[Settings], data: Mapping[str, object], key: str = "") ->
         # pydantic is strict about JSON in just the way a case file needs; from Python it would also refuse lists.
         return kind.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
-        raise _explain(kind, error, key) from None
+        raise _explain(kind, error, key, thing) from None
 
 
 def dotted(*parts: object) -> str:
@@ -57,7 +58,7 @@ def dotted(*parts: object) -> str:
     return text
 
 
-def _explain(kind: type[BaseModel], error: ValidationError, key: str) -> CaseError:
+def _explain(kind: type[BaseModel], error: ValidationError, key: str, thing: str) -> CaseError:
     # Unknown keys first: a misspelt key is also a missing one, and its own name is the better hint.
     faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
     fault = faults[0]
@@ -66,7 +67,7 @@ def _explain(kind: type[BaseModel], error: ValidationError, key: str) -> CaseErr
     if fault["type"] == "extra_forbidden":
         known = _fields_at(kind, place[:-1])
         table = dotted(key, *place[:-1])
-        among = f"[{table}] has " if table else "a case has "
+        among = f"[{table}] has " if table else f"{thing} has "
         return CaseError(
             f"unknown key {name!r}",
             key=name,
@@ -101,6 +102,8 @@ def _expected(fault: Any) -> str:
         return f"at least {limits['min_length']} entries"
     if kind == "too_long":
         return f"at most {limits['max_length']} entries"
+    if kind == "string_pattern_mismatch":
+        return "another name"
     if kind == "value_error":
         return str(limits.get("error", fault["msg"]))
     return str(fault["msg"])
@@ -122,18 +125,40 @@ def _place(fault: Any) -> tuple[int | str, ...]:
 
 def _is_union_tag(part: object) -> bool:
     """Whether part of a location is pydantic's own name for a branch of a union, such as ``tuple[int, ...]``."""
-    return isinstance(part, str) and (any(c in part for c in "[(") or part in ("int", "float", "str", "bool"))
+    return isinstance(part, str) and (
+        any(c in part for c in "[(") or part.removeprefix("constrained-") in ("int", "float", "str", "bool")
+    )
 
 
 def _schema(kind: type[BaseModel], place: tuple[object, ...]) -> type[BaseModel] | None:
-    """The schema of the table at a place within another table."""
+    """The schema of the table at a place within another table, also in lists and tables of tables."""
+    annotation: Any = kind
     for part in place:
-        field = kind.model_fields.get(str(part))
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+        table = _table(annotation)
+        if table is None:
+            *_, annotation = [inner for inner in get_args(_unwrapped(annotation)) if inner is not Ellipsis] or [None]
+            continue
+        field = next((f for name, f in table.model_fields.items() if part in (name, f.alias)), None)
+        if field is None:
             return None
-        kind = inner
-    return kind
+        annotation = field.annotation
+    return _table(annotation)
+
+
+def _table(annotation: Any) -> type[BaseModel] | None:
+    """A schema, if an annotation is one or None."""
+    annotation = _unwrapped(annotation)
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+
+
+def _unwrapped(annotation: Any) -> Any:
+    """An annotation without Annotated and without None as another choice."""
+    if get_origin(annotation) is Annotated:
+        return _unwrapped(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        choices = [choice for choice in get_args(annotation) if choice is not type(None)]
+        return _unwrapped(choices[0]) if len(choices) == 1 else annotation
+    return annotation
 
 
 def _fields_at(kind: type[BaseModel], place: tuple[object, ...]) -> list[str]:
@@ -143,7 +168,10 @@ def _fields_at(kind: type[BaseModel], place: tuple[object, ...]) -> list[str]:
 
 def _description(kind: type[BaseModel], place: tuple[object, ...]) -> str | None:
     """What the schema says about the field at a place: the remedy."""
-    names = [part for part in place if isinstance(part, str)]
-    schema = _schema(kind, tuple(names[:-1])) if names else None
-    field = schema.model_fields.get(names[-1]) if schema else None
+    while place and isinstance(place[-1], int):
+        place = place[:-1]  # of an entry what is said about its list
+    schema = _schema(kind, place[:-1]) if place else None
+    field = (
+        next((f for name, f in schema.model_fields.items() if place[-1] in (name, f.alias)), None) if schema else None
+    )
     return field.description if field else None

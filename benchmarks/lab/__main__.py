@@ -1,0 +1,179 @@
+"""Runs on clusters in a box: unequal machines, a machine that slows down, a thin network.
+
+python -m benchmarks.lab                   everything, about ten minutes; stores benchmarks/results/lab-hetero.json
+python -m benchmarks.lab --only hetero     a part; stores only where --out says
+python -m benchmarks.lab --only hetero --update   a part anew, in the stored file
+python -m benchmarks.lab --quick           small and few: numbers that mean nothing
+
+Needs Linux, and root or user namespaces with control groups that may be set (see docs/lab.md). All numbers are of an
+emulated cluster: nodes are control groups that share this machine's cores, links are shaped pairs of interfaces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import describe, load
+from benchmarks.timing import Effort
+from minga.lab.cluster import Cluster, laboratory
+
+RESULTS = Path(__file__).parent.parent / "results" / "lab-hetero.json"
+ROOT = Path(__file__).parent.parent.parent
+HERE = Path(__file__).parent
+
+SHAPES = {"laplace": (30000, 4096), "heat_3d": (8192, 128, 128)}
+
+
+def order(cluster: Cluster, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Have the ranks of a lab, one a node, carry out an experiment."""
+    words = [sys.executable, "-m", "benchmarks.lab.program", json.dumps(content)]
+    before = cluster.counters()
+    done = cluster.run(words, environment={"PYTHONPATH": str(ROOT)})
+    if done.returncode != 0 or not done.stdout.strip():
+        sys.exit(f"the ranks ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    after = cluster.counters()
+    sent = {node: after[node].sent_bytes - before[node].sent_bytes for node in after}
+    return {**found, "lab": cluster.lab.name, "shares": cluster.shares, "interface_bytes_of_all": sent}
+
+
+def hetero(quick: bool) -> dict[str, Any]:
+    """Four nodes 4 : 2 : 2 : 1: the automatic plan, equal slabs, and the sum of the speeds."""
+    with laboratory("four") as cluster:
+        return {name: order(cluster, common("hetero", name, quick)) for name in SHAPES}
+
+
+def milano(quick: bool) -> dict[str, Any]:
+    """Powers 20, 5 and 5, as in section 2.1 of the electrodeposition paper."""
+    with laboratory("milano-2-1") as cluster:
+        return order(cluster, common("hetero", "heat_3d", quick))
+
+
+def lost(quick: bool) -> dict[str, Any]:
+    """The fastest of four nodes loses half its share."""
+    with laboratory("four") as cluster, tempfile.TemporaryDirectory() as name:
+        flags, over = Path(name), threading.Event()
+        share = cluster.shares[0]
+        watch = threading.Thread(
+            target=obey, args=(cluster, flags, over, {"halved": share / 2, "restored": share}), daemon=True
+        )
+        watch.start()
+        try:
+            content = common("lost", "heat_3d", quick, (3072, 128, 128)) | {
+                "run_seconds": 3 if quick else 45,
+                "flags": name,
+            }
+            return order(cluster, content)
+        finally:
+            over.set()
+            watch.join()
+
+
+def obey(cluster: Cluster, flags: Path, over: threading.Event, shares: Mapping[str, float]) -> None:
+    """Set the first node's share as the flags say that the ranks raise, and take them down."""
+    while not over.wait(0.002):
+        for name, share in shares.items():
+            if (flags / name).exists():
+                cluster.set_share(0, share)
+                (flags / name).unlink()
+
+
+def overlap(quick: bool) -> dict[str, Any]:
+    """Blocking, overlapped with and without polls, and deep halos, with socket buffers as they were then."""
+    with laboratory(HERE / "small-buffers.toml") as cluster:
+        return order(cluster, common("overlap", "heat_3d", quick, (3072, 100, 105)) | {"depth": 4})
+
+
+def depth(quick: bool) -> dict[str, Any]:
+    """How deep a halo pays where messages take a while to arrive."""
+    with laboratory(HERE / "far-apart.toml") as cluster:
+        return order(cluster, common("depth", "laplace", quick, (240, 1024)))
+
+
+def common(experiment: str, model: str, quick: bool, shape: tuple[int, ...] | None = None) -> dict[str, Any]:
+    """What all orders say."""
+    return {
+        "experiment": experiment,
+        "model": model,
+        "shape": [max(24, length // 3) for length in shape or SHAPES[model]] if quick else shape or SHAPES[model],
+        "seconds": 0.2 if quick else 2.0,
+        "rounds": 2 if quick else 5,
+        "steps": 40,
+    }
+
+
+ITEMS: dict[str, Callable[[bool], dict[str, Any]]] = {
+    "hetero": hetero,
+    "lost": lost,
+    "overlap": overlap,
+    "milano": milano,
+    "depth": depth,
+}
+
+
+def run(names: list[str], quick: bool) -> dict[str, Any]:
+    """Measure these items; what is stored."""
+    began, machine, results = time.perf_counter(), describe(Effort()), {}
+    for name in names:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        results[name] = ITEMS[name](quick)
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.perf_counter() - began, 1),
+        "quick": quick,
+        "emulated": True,
+        "machine": machine,
+        "load_at_the_end": load(),
+        **headline(results),
+        "results": results,
+    }
+
+
+def headline(results: Mapping[str, Any]) -> dict[str, float]:
+    """The worst of the cases on unequal nodes, and the best that equal slabs do."""
+    cases = results.get("hetero", {}).values()
+    return {} if not cases else {
+        "efficiency": min(case["efficiency"] for case in cases),
+        "efficiency_equal_slabs": max(case["efficiency_equal_slabs"] for case in cases),
+        "prediction_error": max(case["prediction_error"] for case in cases),
+    }  # fmt: skip
+
+
+def updated(stored: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """What is stored, with the parts that were measured anew, and when and where they were."""
+    results = {**stored["results"], **content["results"]}
+    anew = {name: {key: content[key] for key in ("date", "machine", "load_at_the_end")} for name in content["results"]}
+    return {**stored, **headline(results), "updated": {**stored.get("updated", {}), **anew}, "results": results}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.lab", description="Measure clusters in a box")
+    parser.add_argument("--only", nargs="+", choices=ITEMS, default=list(ITEMS), metavar="NAME", help=", ".join(ITEMS))
+    parser.add_argument("--quick", action="store_true", help="small and few: only to see that everything runs")
+    parser.add_argument("--out", type=Path, help="the file to store (default: results/lab-hetero.json, of a full run)")
+    parser.add_argument("--update", action="store_true", help="put the parts into the stored file")
+    options = parser.parse_args()
+    if options.update and options.quick:
+        parser.error("quick numbers mean nothing: they are not stored")
+    content = run(options.only, options.quick)
+    complete = options.only == list(ITEMS) and not options.quick
+    if options.update:
+        content = updated(json.loads(RESULTS.read_text()), content)
+    text = json.dumps(content, indent=1)
+    if options.out or complete or options.update:
+        (options.out or RESULTS).write_text(text + "\n")
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,370 @@
+"""What the ranks of a lab do in a benchmark: ``python -m benchmarks.lab.program ORDER``, under a launcher.
+
+ORDER is JSON: ``experiment``, and what that needs. Rank 0 prints one line of JSON with what was found. Variants are
+timed in turns, so that a busy moment meets all of them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import minga as mg
+from minga.engine.comm import MPIComm
+from minga.engine.drive import drive, start
+from minga.engine.engine import Engine
+from minga.fit.balance import Balancer
+from minga.fit.crew import Crew
+from minga.fit.plan.cost import predict, work_of
+from minga.fit.plan.plan import Plan
+from minga.fit.plan.planner import make_plan
+from minga.fit.probe.probe import probe_crew
+from minga.models.case import examples
+from minga.record.session import state_digest
+from minga.space.layout import Layout
+
+HERE = Path(__file__).parent
+
+
+def model_of(name: str, shape: Sequence[int]) -> mg.Model:
+    """A model by the name of its file: beside this one, or a shipped example."""
+    path = HERE / f"{name}.py"
+    specification = importlib.util.spec_from_file_location(name, path if path.exists() else examples()[name])
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    model: mg.Model = module.model(shape=tuple(shape))
+    return model
+
+
+def meet(world: MPI.Intracomm) -> None:
+    """A barrier that uses no processor while it waits: other ranks are being timed."""
+    request = world.Ibarrier()
+    while not request.Test():
+        time.sleep(0.002)
+
+
+@dataclass(slots=True)
+class Variant:
+    """One way to run a model, and how long its steps took."""
+
+    model: mg.Model
+    engine: Engine
+    seconds: list[float] = field(default_factory=list)
+    sent: list[tuple[int, int]] = field(default_factory=list)
+    """Bytes and packets that this node's interface sent, by sample."""
+    steps: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, model: mg.Model, comm: Any, layout: Layout, **options: Any) -> Variant:
+        engine = Engine(model.layouts_like(layout), comm=comm, **options)
+        start(model, engine)
+        engine.run(model.step, 3)
+        return cls(model, engine)
+
+    def sample(self, world: MPI.Intracomm, steps: int) -> float:
+        """Seconds a step of the slowest rank."""
+        meet(world)
+        before = interface()
+        began = time.perf_counter()
+        self.engine.run(self.model.step, steps)
+        spent = float(world.allreduce(time.perf_counter() - began, MPI.MAX)) / steps
+        after = interface()
+        self.seconds.append(spent)
+        self.steps.append(steps)
+        self.sent.append((after[0] - before[0], after[1] - before[1]))
+        return spent
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+def interface() -> tuple[int, int]:
+    """Bytes and packets that this node's link has carried out."""
+    counters = Path("/sys/class/net/eth0/statistics")
+    return int((counters / "tx_bytes").read_text()), int((counters / "tx_packets").read_text())
+
+
+def in_turns(world: MPI.Intracomm, variants: Mapping[str, Variant], seconds: float, rounds: int) -> None:
+    """Samples of all variants, each about so many seconds long, every second round in the opposite order."""
+    counts = {}
+    for name, variant in variants.items():
+        spent = variant.sample(world, 8)
+        for samples in (variant.seconds, variant.sent, variant.steps):
+            samples.clear()
+        counts[name] = max(8, int(seconds / spent))
+    for number in range(rounds):
+        for name in list(variants) if number % 2 == 0 else list(reversed(variants)):
+            variants[name].sample(world, counts[name])
+
+
+def speeds_of_nodes(world: MPI.Intracomm, name: str, layout: Layout, seconds: float, *, at_once: bool) -> list[float]:
+    """Cells a second of each rank with its own part of the grid, without any messages; equal on all ranks.
+
+    ``at_once``: all work at the same time, as they do in a run, and share the memory of the machine that plays them;
+    else one after the other.
+    """
+    mine = layout.blocks_of(world.rank)
+    model = model_of(name, layout.box(mine[0]).shape) if mine else None
+    speed = 0.0
+    for turn in range(1 if at_once else world.size):
+        meet(world)
+        if model is not None and (at_once or turn == world.rank):
+            with Engine(model.layouts("single", 1)) as engine:
+                start(model, engine)
+                engine.run(model.step, 5)
+                if at_once:
+                    meet(world)
+                began, done, count = time.perf_counter(), 0, 1
+                while (spent := time.perf_counter() - began) < seconds:
+                    engine.run(model.step, count)
+                    done, count = done + count, min(2 * count, 8)
+                speed = model.grid.size * done / spent
+        elif at_once:
+            meet(world)
+    meet(world)
+    found: list[float] = world.allgather(speed)
+    return found
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Median and ends of some samples."""
+    return {"median": statistics.median(values), "least": min(values), "most": max(values)}
+
+
+# Experiments ---------------------------------------------------------------------------------------------------------
+def hetero(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
+    """The automatic plan beside equal slabs, and both beside the sum of the speeds of the nodes.
+
+    Speeds are those without messages, all nodes at work: memory is shared by the nodes of a lab, as real ones do not.
+    Those of one node after the other are kept too.
+    """
+    model, comm = model_of(order["model"], order["shape"]), MPIComm(world)
+    crew, plan = planned(model, comm)
+    slabs = next(iter(model.layouts("slabs", world.size).values()))
+    variants = {
+        "plan": Variant.of(model, comm, plan.layout, halo_depth=plan.halo_depth, overlap=plan.overlap),
+        "equal slabs": Variant.of(model, comm, slabs),
+    }
+    name, seconds = order["model"], order["seconds"]
+    alone = speeds_of_nodes(world, name, plan.layout, seconds, at_once=False)
+    before = speeds_of_nodes(world, name, plan.layout, seconds, at_once=True)
+    in_turns(world, variants, seconds, order["rounds"])
+    after = speeds_of_nodes(world, name, plan.layout, seconds, at_once=True)
+    speeds = [(a + b) / 2 for a, b in zip(before, after)]
+    ideal = model.grid.size / sum(speeds)
+    measured, equal = variants["plan"].median, variants["equal slabs"].median
+    work = work_of(model)
+    naive = predict(work, crew, slabs).seconds
+    # Probes of a second each, at other moments of a noisy machine: what the plan would have said then.
+    crews = [probe_crew(model, comm, cache=False) for _ in range(order["rounds"] // 2)]
+    again = [predict(work, each, plan.layout, plan.halo_depth, plan.overlap).seconds for each in crews]
+    predicted = [plan.prediction.seconds, *again]
+    return {
+        "model": order["model"],
+        "shape": list(order["shape"]),
+        "cells": plan.layout.cells().tolist(),
+        "layout": plan.word,
+        "halo_depth": plan.halo_depth,
+        "overlap": plan.overlap,
+        "speeds": speeds,
+        "speeds_before": before,
+        "speeds_after": after,
+        "speeds_one_by_one": alone,
+        "ideal_seconds": ideal,
+        "plan_seconds": spread(variants["plan"].seconds),
+        "equal_slabs_seconds": spread(variants["equal slabs"].seconds),
+        "fastest_alone_seconds": model.grid.size / max(alone),
+        "predicted_seconds": predicted,
+        "predicted_equal_slabs_seconds": naive,
+        "efficiency": ideal / measured,
+        "efficiency_equal_slabs": ideal / equal,
+        "efficiency_of_nodes_one_by_one": model.grid.size / sum(alone) / measured,
+        "prediction_error": statistics.median(abs(seconds / measured - 1) for seconds in predicted),
+        "prediction_error_equal_slabs": abs(naive / equal - 1),
+        "same_digest": digests(variants, model, order["steps"]),
+    }
+
+
+def overlap(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
+    """Blocking, overlapped with and without polling, and deep halos; messages and bytes by the interfaces."""
+    model, comm = model_of(order["model"], order["shape"]), MPIComm(world)
+    slabs = next(iter(model.layouts("slabs", world.size).values()))
+    ways: dict[str, dict[str, Any]] = {
+        "blocking": {"overlap": False},
+        "overlapped": {"overlap": True},
+        "overlapped without polling": {"overlap": True, "poll": "off"},
+        "deep halo": {"overlap": True, "halo_depth": order["depth"]},
+    }
+    variants = {name: Variant.of(model, comm, slabs, **options) for name, options in ways.items()}
+    in_turns(world, variants, order["seconds"], order["rounds"])
+    entries = {}
+    for name, variant in variants.items():
+        sent = world.allreduce(np.array(variant.sent, np.int64).sum(axis=0)) / sum(variant.steps)
+        entries[name] = {
+            "seconds": spread(variant.seconds),
+            "interface_bytes_a_step": float(sent[0]),
+            "interface_packets_a_step": float(sent[1]),
+            "messages_a_step": messages_a_step(world, variant),
+        }
+    return {
+        "model": order["model"],
+        "shape": list(order["shape"]),
+        "ways": entries,
+        "same_digest": digests(variants, model, order["steps"]),
+    }
+
+
+def depth(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
+    """The depth of halos that the model chooses beside all depths, measured."""
+    model, comm = model_of(order["model"], order["shape"]), MPIComm(world)
+    crew = probe_crew(model, comm, cache=False)
+    plan = make_plan(work_of(model), crew, layout="slabs")
+    variants = {str(k): Variant.of(model, comm, plan.layout, halo_depth=k, overlap=plan.overlap) for k in range(1, 9)}
+    in_turns(world, variants, order["seconds"], order["rounds"])
+    medians = {name: variant.median for name, variant in variants.items()}
+    work = work_of(model)
+    return {
+        "model": order["model"],
+        "shape": list(order["shape"]),
+        "chosen": plan.halo_depth,
+        "seconds": {name: spread(variant.seconds) for name, variant in variants.items()},
+        "predicted_seconds": {k: predict(work, crew, plan.layout, int(k), plan.overlap).seconds for k in variants},
+        "over_best": medians[str(plan.halo_depth)] / min(medians.values()),
+        "same_digest": digests(variants, model, order["steps"]),
+    }
+
+
+def lost(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
+    """A node loses half its share in the middle of a run: with balancing, without, and the best split in hindsight."""
+    model, comm = model_of(order["model"], order["shape"]), MPIComm(world)
+    crew, plan = planned(model, comm)
+    before = Variant.of(model, comm, plan.layout, halo_depth=plan.halo_depth, overlap=plan.overlap)
+    in_turns(world, {"plan": before}, order["seconds"], order["rounds"])
+    steps = int(world.bcast(order["run_seconds"] / before.median))
+    change = steps // 3
+    run = Changing(Balancer(work_of(model), crew, "auto"), change, Path(order["flags"]))
+    meet(world)
+    with engine_of(model, comm, plan) as engine:
+        result = drive(model, engine, steps, balance=run)
+        digest = state_digest(engine, model, [model.field(name) for name in model.output])
+        cells = engine.storage.layout(model.planned_grid).cells().tolist()
+    seconds = float(world.allreduce(result.seconds, MPI.MAX))
+    later = planned(model, comm)[1]
+    after = Variant.of(model, comm, later.layout, halo_depth=later.halo_depth, overlap=later.overlap)
+    in_turns(world, {"unchanged": before, "best": after}, order["seconds"], order["rounds"])
+    unchanged = before.median
+    hindsight = run.changed_after + (steps - change) * after.median
+    meet(world)
+    run.flag("restored")
+    with engine_of(model, comm, plan) as engine:
+        drive(model, engine, steps)
+        same = digest == state_digest(engine, model, [model.field(name) for name in model.output])
+    return {
+        "model": order["model"],
+        "shape": list(order["shape"]),
+        "steps": steps,
+        "changed_after_steps": change,
+        "changed_after_seconds": run.changed_after,
+        "seconds": seconds,
+        "hindsight_seconds": hindsight,
+        "without_balancing_seconds": run.changed_after + (steps - change) * unchanged,
+        "over_hindsight": seconds / hindsight,
+        "cells_before": plan.layout.cells().tolist(),
+        "cells_after": cells,
+        "cells_in_hindsight": later.layout.cells().tolist(),
+        "moves": [decision.as_dict() for decision in run.balancer.decisions],
+        "same_digest": bool(same),
+    }
+
+
+@dataclass(slots=True)
+class Changing:
+    """A balancer that has a flag raised after some steps, at which whoever holds the lab halves a node's share."""
+
+    balancer: Balancer
+    change: int
+    flags: Path
+    changed_after: float = 0.0
+    began: float = 0.0
+
+    @property
+    def interval(self) -> int | None:
+        return self.balancer.interval
+
+    def start(self, model: mg.Model, engine: Engine) -> None:
+        self.balancer.start(model, engine)
+        self.began = time.perf_counter()
+
+    def look(self, engine: Engine, step: int, remaining: int) -> bool:
+        if not self.changed_after and step >= self.change:
+            self.changed_after = (time.perf_counter() - self.began) * self.change / step
+            self.flag("halved")
+        return self.balancer.look(engine, step, remaining)
+
+    def flag(self, name: str) -> None:
+        """Raise a flag, and wait until whoever watches has taken it down."""
+        flag = self.flags / name
+        if MPI.COMM_WORLD.rank == 0:
+            flag.touch()
+        meet(MPI.COMM_WORLD)
+        while flag.exists():
+            time.sleep(0.002)
+        meet(MPI.COMM_WORLD)
+
+
+def engine_of(model: mg.Model, comm: MPIComm, plan: Plan) -> Engine:
+    """An engine as the plan says."""
+    return Engine(model.layouts_like(plan.layout), comm=comm, halo_depth=plan.halo_depth, overlap=plan.overlap)
+
+
+def messages_a_step(world: MPI.Intracomm, variant: Variant) -> float:
+    """Messages of all ranks, by the transport's own count, over a few steps."""
+    before = sum(traffic.messages for traffic in variant.engine.traffic.values())
+    variant.engine.run(variant.model.step, 16)
+    after = sum(traffic.messages for traffic in variant.engine.traffic.values())
+    return float(world.allreduce(after - before)) / 16
+
+
+def planned(model: mg.Model, comm: MPIComm) -> tuple[Crew, Plan]:
+    """What `minga run` would do, measured anew."""
+    crew = probe_crew(model, comm, cache=False)
+    return crew, make_plan(work_of(model), crew)
+
+
+def digests(variants: Mapping[str, Variant], model: mg.Model, steps: int) -> bool:
+    """Whether all variants come to the same bits after the same steps from the start."""
+    found = set()
+    for variant in variants.values():
+        start(model, variant.engine)
+        variant.engine.run(model.step, steps)
+        found.add(state_digest(variant.engine, model, [model.field(name) for name in model.output]))
+    return len(found) == 1
+
+
+EXPERIMENTS = {"hetero": hetero, "lost": lost, "overlap": overlap, "depth": depth}
+
+
+def main() -> int:
+    order = json.loads(sys.argv[1])
+    world = MPI.COMM_WORLD
+    found = EXPERIMENTS[order["experiment"]](world, order)
+    if world.rank == 0:
+        print(json.dumps(found), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""Ranks on several hosts, started by a launcher of a person's own: that they read the same case, and have room."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable
+from typing import Any
+
+from minga.cli.case import Case
+from minga.engine.comm import Comm
+from minga.engine.pin import available_cores
+from minga.errors import CaseError, MingaError
+
+__all__ = ["agreed_case", "crowded"]
+
+
+def agreed_case(comm: Comm, read: Callable[[], Case]) -> Case:
+    """The case as every rank reads it by itself; collective.
+
+    The same error on every rank where one of them could not read it, or read another one than rank 0: files differ
+    between hosts that share none.
+    """
+    case: Case | None = None
+    error: MingaError | None = None
+    try:
+        case = read()
+    except MingaError as found:
+        error = found
+    answers = comm.gather((platform.node(), error, None if case is None else _digest(case)))
+    agreed: MingaError | None = comm.bcast(None if answers is None else _fault(answers))
+    if agreed is not None:
+        raise agreed
+    assert case is not None  # or there was a fault
+    return case
+
+
+def crowded(comm: Comm, threads: int) -> tuple[str, ...]:
+    """Words about nodes on which ranks must share cores; collective, equal on all ranks."""
+    found = comm.gather((comm.node, platform.node(), available_cores()))
+    return comm.bcast(None if found is None else _crowds(found, threads))  # type: ignore[no-any-return]
+
+
+def _crowds(ranks: list[tuple[int, str, tuple[tuple[int, ...], ...]]], threads: int) -> tuple[str, ...]:
+    notes = []
+    for node in dict.fromkeys(entry[0] for entry in ranks):
+        mine = [entry for entry in ranks if entry[0] == node]
+        cores = len({core for _, _, cores in mine for core in cores})  # a launcher may have bound each to its own
+        workers = len(mine) * threads
+        if workers > cores:
+            notes.append(
+                f"minga: {workers} workers (ranks x threads) share {cores} physical core{'s' if cores != 1 else ''} of "
+                f"{mine[0][1]}; the run will be slower than with one each"
+            )
+    return tuple(notes)
+
+
+def _fault(answers: list[tuple[str, MingaError | None, str | None]]) -> MingaError | None:
+    """What is wrong with the case on the first rank where something is."""
+    first, _, expected = answers[0]
+    for host, error, digest in answers:
+        if error is not None:
+            if host == first:
+                return error
+            return CaseError(f"on {host}: {error}")
+        if digest != expected:
+            return CaseError(
+                f"{host} has another case, or other files that it names, than {first}",
+                remedy="copy the case with all its files to every host, or run it from a directory that all share",
+            )
+    return None
+
+
+def _digest(case: Case) -> str:
+    """Of all that a case says: its table and the content of the files it names."""
+    content: list[Any] = [json.dumps(case.table, sort_keys=True, default=str)]
+    content += sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in case.files)
+    content.append(case.source.path.read_bytes().hex() if case.source.is_python else "")
+    return hashlib.sha256("\n".join(content).encode()).hexdigest()

@@ -1,0 +1,211 @@
+"""``minga lab``: a cluster in a box is built, looked at, used and removed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from minga.errors import CaseError, LaunchError, suggest
+from minga.lab.cluster import Cluster, existing, find, laboratory, remove_stale, up
+from minga.lab.commands import interruptible
+from minga.lab.config import Lab, labs, read_lab
+from minga.lab.launch import check_memory
+from minga.lab.processes import end
+
+__all__ = ["RunRequest", "describe", "down", "listing", "run", "start", "status"]
+
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What ``minga lab run`` was asked for. With ``node`` the program is started once there, without MPI."""
+
+    target: str
+    words: tuple[str, ...]
+    ranks: int | None = None
+    per_node: int | None = None
+    mpi: str = "mpich"
+    mpi_home: Path | None = None
+    node: str | None = None
+    keep: bool = False
+    quota: bool = True
+
+
+def start(target: str, quota: bool) -> str:
+    """Build a lab and say what it is."""
+    cluster = up(read_lab(target), quota=quota)
+    return describe(cluster.status())
+
+
+def down(targets: Sequence[str], everything: bool) -> str:
+    """Remove labs: those named, or all."""
+    chosen = existing() if everything else [_existing(target) for target in targets]
+    if not (targets or everything):
+        raise CaseError("no lab was named", remedy="name one of `minga lab list`, or remove all of them: --all")
+    for cluster in chosen:
+        cluster.down()
+    return "\n".join(f"{cluster.name} is removed" for cluster in chosen) or "there is no lab"
+
+
+def status(target: str | None) -> list[dict[str, Any]]:
+    """How labs are: the one named, or all."""
+    return [cluster.status() for cluster in ([_existing(target)] if target else existing())]
+
+
+def listing() -> str:
+    """The labs that are up, and those that ship with minga. Removes stale ones first."""
+    removed = [f"{name} was left behind and is removed" for name in remove_stale()]
+    rows = [(c.name, c.fault() or "up", f"{len(c.names)} nodes") for c in existing()]
+    width = max((len(row[0]) for row in rows), default=0)
+    here = [f"{name:{width}}  {count:>9}  {state}" for name, state, count in rows] or ["no lab is up"]
+    return "\n".join([*removed, *here, f"shipped: {', '.join(labs())}"])
+
+
+def run(request: RunRequest) -> int:
+    """Run a program on the nodes of a lab, which is built for it unless it is up; the program's exit status."""
+    if not request.words:
+        raise CaseError("no program was named", remedy=f"write it after --: minga lab run {request.target} -- hostname")
+    lab = read_lab(request.target)
+    with interruptible(), _cluster(lab, request) as cluster:
+        before, ran = cluster.counters(), True
+        try:
+            status = _carry_out(cluster, request)
+        except (CaseError, LaunchError):
+            ran = False
+            raise
+        finally:
+            if ran:
+                sys.stderr.write(f"minga lab: {_crossed(cluster, before)}\n")
+    return status if status >= 0 else 128 - status  # as shells do: what signal 9 ends has status 137
+
+
+def describe(state: Mapping[str, Any]) -> str:
+    """A lab's status for people."""
+    scale = "" if state["scale"] == 1.0 else f", shares times {state['scale']:.3g} to fit {state['cores']:.0f} cores"
+    rights = ("" if state["root"] else ", without root") + ("" if state["quota"] else ", without quotas")
+    lines = [f"{state['name']}: {state['state']}, {state['wiring']}{scale}{rights}"]
+    table: list[tuple[str, ...]] = [
+        ("node", "address", "cores", "memory", "rate", "processes", "sent", "received", "waited for CPU")
+    ]
+    table += [_row(node) for node in state["nodes"]]
+    widths = [max(map(len, column)) for column in zip(*table)]
+    for row in table:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]
+        lines.append("  " + "  ".join(cells).rstrip())
+    if state["hub"] is not None:
+        counts = ("frames", "lost", "duplicated", "reordered", "overflowed", "refused")
+        lines.append(
+            "  frames: " + ", ".join(f"{state['hub'][name]} {name}" for name in counts if name in state["hub"])
+        )
+    return "\n".join(lines).replace("frames: ", "program between the nodes: ")
+
+
+def _row(node: Mapping[str, Any]) -> tuple[str, ...]:
+    def text(key: str, form: Any) -> str:
+        return "-" if node.get(key) is None else form(node[key])
+
+    return (
+        node["name"],
+        node["address"],
+        text("cores", lambda cores: f"{cores:.3f}"),
+        text("memory", lambda size: _short(size, "B")),
+        text("rate", lambda rate: _short(rate, "b/s")),
+        str(node["processes"]),
+        text("sent_bytes", lambda size: _short(size, "B")),
+        text("received_bytes", lambda size: _short(size, "B")),
+        text("throttled_seconds", lambda seconds: f"{seconds:.1f} s"),
+    )
+
+
+def _short(value: float, unit: str) -> str:
+    for prefix, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}{unit}"
+    return f"{value:.0f} {unit}"
+
+
+def _existing(target: str) -> Cluster:
+    """The lab a person means by its name, or by the file it was built from."""
+    cluster = find(target) if "/" not in target else None
+    if cluster is None and (Path(target).is_file() or target in labs()):
+        cluster = find(read_lab(target))
+    if cluster is None:
+        known = [other.name for other in existing()]
+        raise CaseError(
+            f"the lab {target!r} is not up",
+            suggestion=suggest(target, known),
+            remedy=f"build it: minga lab up {target}" if not known else f"those that are: {', '.join(known)}",
+        )
+    return cluster
+
+
+@contextlib.contextmanager
+def _cluster(lab: Lab, request: RunRequest) -> Iterator[Cluster]:
+    there = find(lab)
+    if there is not None and there.fault() is None:
+        if there.lab != lab:
+            raise LaunchError(
+                f"the lab {lab.name} is up, but was built from another description",
+                remedy=f"remove it first: minga lab down {lab.name}",
+            )
+        yield there
+    elif request.keep:
+        yield up(lab, quota=request.quota)
+    else:
+        with laboratory(lab, quota=request.quota) as cluster:
+            yield cluster
+
+
+def _carry_out(cluster: Cluster, request: RunRequest) -> int:
+    if request.node is not None:
+        killed = cluster.killed_for_memory()
+        status = _foreground(cluster, request.node, request.words)
+        check_memory(cluster, killed, status)
+        return status
+    done = cluster.run(
+        request.words,
+        request.ranks,
+        request.mpi,
+        per_node=request.per_node,
+        home=request.mpi_home,
+        capture=False,
+    )
+    return done.returncode
+
+
+def _foreground(cluster: Cluster, node: str, words: Sequence[str]) -> int:
+    """Run a program with this terminal as its own; a Ctrl-C reaches it too, and it has some time to end by itself."""
+    with subprocess.Popen(cluster.command(node, words)) as child:
+        try:
+            return child.wait()
+        except KeyboardInterrupt as interrupt:
+            if not interrupt.args:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(_PATIENCE)
+            end(lambda: _of_this_job(cluster))
+            raise
+
+
+def _of_this_job(cluster: Cluster) -> list[int]:
+    """The processes in the lab that this one has started: those of its process group."""
+    found = []
+    for pid in set().union(*cluster.processes().values()):
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(pid) == os.getpgrp():
+                found.append(pid)
+    return found
+
+
+def _crossed(cluster: Cluster, before: Mapping[int, Any]) -> str:
+    """What crossed the links meanwhile: the proof that programs talked over them."""
+    after = cluster.counters()
+    sent = {node: counts.sent_bytes - before[node].sent_bytes for node, counts in after.items() if node in before}
+    words = ", ".join(f"{cluster.names[node]} {_short(size, 'B')}" for node, size in sent.items() if size)
+    return f"sent over the links: {words or 'nothing'}"

@@ -1,0 +1,368 @@
+"""``minga measure``: nodes, kernels and network of this machine, of a list of hosts, or of a job, as a machine file."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from minga.cli.launcher import Job, surrounding_job, world
+from minga.cli.measuring import MeasureDisplay, measure_display
+from minga.errors import CaseError, MingaError
+
+if TYPE_CHECKING:
+    from minga.engine.comm import Comm
+    from minga.engine.model import Model
+    from minga.fit.links import Links
+    from minga.fit.machine.machine import Machine
+    from minga.fit.machine.survey import Kernel
+    from minga.fit.network.hosts import Host
+
+__all__ = ["Request", "measure"]
+
+STANDARD: Final = ("laplace", "life", "heat")
+"""Cases whose kernels are timed where nobody names any."""
+
+_KERNEL_SHARE: Final = 0.6
+"""Part of the time for kernels; the rest is for messages."""
+_MOST_RANKS: Final = 16
+"""Ranks that are started to time messages inside this machine."""
+_MOST_SECONDS: Final = 86_400.0
+"""A day: nobody waits longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asked for.
+
+    network  True: only that; False: not at all; None: nodes and network
+    shell    runs a command on a host, as ``ssh`` does: SHELL HOST COMMAND
+    """
+
+    cases: Sequence[str] = field(default=())
+    hosts: Path | None = None
+    network: bool | None = None
+    seconds: float = 60.0
+    out: Path | None = None
+    plot: Path | None = None
+    shell: str = "ssh"
+    name: str = ""
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Seconds for nodes, and for messages."""
+        if self.network is not None:
+            return (0.0, self.seconds) if self.network else (self.seconds, 0.0)
+        return _KERNEL_SHARE * self.seconds, (1 - _KERNEL_SHARE) * self.seconds
+
+
+def measure(request: Request) -> Machine | None:
+    """Measure; on rank 0 the machine, which is also in ``request.out``, None on other ranks of a job.
+
+    Nothing is written unless all went well. CaseError for what cannot be measured or written; LaunchError and RunError
+    for hosts that cannot be reached or go away.
+    """
+    _check(request)
+    kernels = [_kernel(case) for case in request.cases or STANDARD]
+    job = surrounding_job()
+    began = time.time()
+    before = _load()
+    if job is not None and job.size > 1:
+        content = _in_job(request, kernels, job)
+        if content is None:
+            return None
+    else:
+        with measure_display() as display:
+            content = _on_hosts(request, display) if request.hosts else _here(request, kernels, display)
+    content["measured"] = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+        "seconds": round(time.time() - began, 3),
+        "minga": importlib.metadata.version("minga"),
+        "load": [before, _load()],
+        **content["measured"],
+    }
+    return _written(request, content)
+
+
+def _check(request: Request) -> None:
+    if not 0 < request.seconds <= _MOST_SECONDS:
+        raise CaseError(f"{request.seconds} seconds", key="--seconds", remedy="give some seconds: --seconds 60")
+    for key, file in (("-o", request.out), ("--plot", request.plot)):
+        if file is not None and not (file.absolute().parent.is_dir() and os.access(file.absolute().parent, os.W_OK)):
+            raise CaseError(f"{file} cannot be written: no such directory, or no permission", key=key)
+    if request.plot is not None and request.plot.suffix not in (".svg", ".png"):
+        raise CaseError(f"{request.plot} is neither .svg nor .png", key="--plot", remedy="name it network.svg")
+    if request.hosts is not None and request.network is False:
+        raise _without_links("--hosts")
+    if request.hosts is not None and surrounding_job() is not None:
+        raise CaseError("--hosts inside a job", key="--hosts", remedy="leave --hosts out: the job's hosts are measured")
+
+
+def _without_links(key: str) -> CaseError:
+    return CaseError(
+        "a machine of several nodes is of no use to a plan that does not know what joins them",
+        key=key,
+        remedy="leave --no-network out",
+    )
+
+
+def _written(request: Request, content: Mapping[str, Any]) -> Machine:
+    from minga.fit.machine.machine_file import machine_of
+
+    machine = machine_of(dict(content))
+    if request.plot is not None:
+        from minga.view.machine_plot import draw_machine
+
+        draw_machine(machine, request.plot)
+    if request.out is not None:
+        machine.write(request.out)
+    return machine
+
+
+# This machine --------------------------------------------------------------------------------------------------------
+def _here(request: Request, kernels: Sequence[Kernel], display: MeasureDisplay) -> dict[str, Any]:
+    from minga.fit.machine.survey import survey
+    from minga.fit.topology import read_tree
+
+    for_nodes, for_network = request.shares
+    nodes = survey(kernels if for_nodes else (), None, None, for_nodes, display.stage("nodes"), bandwidth=for_nodes > 0)
+    assert nodes is not None  # on a single rank
+    links: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
+    if for_network:
+        section, why = _inside(for_network, len(read_tree()), display)
+        measured = {"network": section} if section is not None else {"network_missing": why}
+        links = _links(section, section["levels"])[0] if section is not None else {}
+        if why:
+            display.note(f"messages inside this machine were not timed: {why}")
+    return _content(request, nodes, links, "switch", measured)
+
+
+def _inside(seconds: float, cores: int, display: MeasureDisplay) -> tuple[dict[str, Any] | None, str]:
+    """Messages between ranks on this machine, measured by ranks that are started for it; or why that cannot be."""
+    import subprocess
+    import tempfile
+
+    from minga.cli.launcher import find_launcher
+
+    if cores < 2:
+        return None, "it has one core"
+    try:
+        launcher = find_launcher()
+    except MingaError as error:
+        return None, error.message
+    display.stage("network")(0.0, "messages inside this machine")
+    with tempfile.TemporaryDirectory(prefix="minga-measure-") as folder:
+        out = Path(folder, "section.json")
+        order = json.dumps({"seconds": seconds, "out": str(out)})
+        command = [*launcher.command(min(cores, _MOST_RANKS)), sys.executable, "-m", "minga.cli.measure", order]
+        process = subprocess.Popen(
+            command, env=launcher.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            _, said = process.communicate(timeout=10 * seconds + 120)
+        except subprocess.TimeoutExpired:
+            return None, "ranks that were started for it did not end"
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+        if process.returncode or not out.exists():
+            last = "".join(f": {line}" for line in said.strip().splitlines()[-1:])
+            return None, f"ranks that were started for it ended with status {process.returncode}{last}"
+        section: dict[str, Any] = json.loads(out.read_text())
+        return section, ""
+
+
+def rank_main(arguments: Sequence[str]) -> int:
+    """One of the ranks that time messages inside this machine: ``python -m minga.cli.measure ORDER``."""
+    from minga.cli.events import silence_stdout
+    from minga.cli.rank import end_in_error
+
+    order = json.loads(arguments[0])
+    silence_stdout()
+    job = surrounding_job()
+    everyone = world(job, job.size if job else 1)
+    try:
+        comm, section = _measured_job(float(order["seconds"]), None)
+        if comm.rank == 0:
+            Path(order["out"]).write_text(json.dumps(section))
+    except BaseException as error:
+        end_in_error(error, everyone)
+    return 0
+
+
+def _measured_job(seconds: float, display: MeasureDisplay | None) -> tuple[Comm, dict[str, Any]]:
+    from minga.engine.comm import MPIComm
+    from minga.engine.pin import local_place, pin
+    from minga.fit.network.measure import measure_job
+    from minga.fit.topology import seats_of
+
+    comm = MPIComm()
+    pin(*local_place(comm.rank, comm.size), 1)
+    seats = seats_of(comm)
+    told = display.stage("network") if display is not None else None
+    section = measure_job(comm.communicator, seconds, told, seats=seats, transports=("mpi", "tcp", "udp", "icmp"))
+    return comm, {**section, "levels": list(seats.levels)}
+
+
+# A job ---------------------------------------------------------------------------------------------------------------
+def _in_job(request: Request, kernels: Sequence[Kernel], job: Job) -> dict[str, Any] | None:
+    from minga.cli.rank import end_in_error
+
+    everyone = world(job, job.size)
+    try:
+        if everyone.rank != 0:
+            return _job_content(request, kernels, None)
+        with measure_display() as display:
+            return _job_content(request, kernels, display)
+    except BaseException as error:
+        end_in_error(error, everyone)
+
+
+def _job_content(request: Request, kernels: Sequence[Kernel], display: MeasureDisplay | None) -> dict[str, Any] | None:
+    from minga.engine.comm import MPIComm
+    from minga.engine.pin import local_place, pin
+    from minga.fit.machine.survey import cpus_of_node, survey
+
+    for_nodes, for_network = request.shares
+    told = display.stage("nodes") if display is not None else None
+    comm = MPIComm()
+    cpus = cpus_of_node(comm)  # before this rank is kept on one of them
+    pin(*local_place(comm.rank, comm.size), 1)
+    if not for_network and len(set(comm.bcast(comm.gather(comm.node)))) > 1:
+        raise _without_links("--no-network")
+    nodes = survey(kernels if for_nodes else (), comm, None, for_nodes, told, bandwidth=for_nodes > 0, cpus=cpus)
+    links: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
+    medium = "switch"
+    own: dict[int, dict[str, Any]] = {}
+    if for_network:
+        _, section = _measured_job(for_network, display)
+        links, medium, own = _links(section, section["levels"])
+        measured = {"network": section}
+    if nodes is None:
+        return None
+    for number, link in own.items():
+        nodes[number]["link"] = link
+    if display is not None:
+        _note_idle_cores(comm.size, nodes, display)
+    return _content(request, nodes, links, medium, measured)
+
+
+def _note_idle_cores(ranks: int, nodes: Sequence[Mapping[str, Any]], display: MeasureDisplay) -> None:
+    cores = sum(core_count(node["topology"]["groups"]) for node in nodes)
+    if ranks < cores:
+        display.note(
+            f"{ranks} ranks measured {cores} cores: speeds and bandwidths are those with the other cores idle; start a "
+            "rank for each core to see what they leave each other"
+        )
+
+
+def core_count(groups: Any) -> int:
+    """Cores in the nested lists of a topology."""
+    return int(groups) if isinstance(groups, int) else sum(map(core_count, groups))
+
+
+# Hosts ---------------------------------------------------------------------------------------------------------------
+def _on_hosts(request: Request, display: MeasureDisplay) -> dict[str, Any]:
+    from minga.cli.remote import measure_nodes, shell_launcher
+    from minga.fit.network.hosts import read_hosts
+    from minga.fit.network.measure import measure_hosts
+
+    assert request.hosts is not None
+    hosts = read_hosts(request.hosts)
+    launcher = shell_launcher(request.shell)
+    for_nodes, for_network = request.shares
+    nodes = _bare_nodes(hosts)
+    if for_nodes:
+        display.stage("nodes")(0.0, f"kernels on {len(hosts)} hosts at once")
+        nodes = measure_nodes(hosts, launcher, request.cases or STANDARD, for_nodes)
+    links: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
+    medium = "switch"
+    own: dict[int, dict[str, Any]] = {}
+    if for_network:
+        section = measure_hosts(hosts, launcher, for_network, display.stage("network"))
+        links, medium, own = _links(section, ("node", "core"))
+        measured = {"network": section}
+    for number, link in own.items():
+        nodes[number]["link"] = link
+    return _content(request, nodes, links, medium, measured)
+
+
+def _bare_nodes(hosts: Sequence[Host]) -> list[dict[str, Any]]:
+    return [{"name": host.name, "hosts": [host.name], "cores": host.slots} for host in hosts]
+
+
+# Together ------------------------------------------------------------------------------------------------------------
+def _links(section: Mapping[str, Any], levels: Sequence[str]) -> tuple[dict[str, Any], str, dict[int, dict[str, Any]]]:
+    """Of what was measured: `links` and `medium` of a machine file, and the links that nodes have of their own."""
+    from minga.fit.machine.survey import link_settings, links_entry
+    from minga.fit.network.section import links_from
+
+    try:
+        links: Links = links_from(section, len(levels))
+    except ValueError:
+        return {}, "switch", {}
+    timed = {int(entry["level"]) for entry in section["links"]}
+    own = {number: link_settings(link) for number, link in links.nodes.items()}
+    return links_entry(links, levels, timed), "hub" if links.shared else "switch", own
+
+
+def _content(
+    request: Request, nodes: Sequence[dict[str, Any]], links: Mapping[str, Any], medium: str,
+    measured: Mapping[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    from minga.fit.machine.survey import document
+
+    alone = {node["name"]: node.pop("alone") for node in nodes if node.get("alone")}
+    for node in nodes:
+        node.pop("alone", None)
+    name = request.name or (platform.node() if len(nodes) == 1 else f"{len(nodes)} hosts")
+    return document(name, nodes, links, medium, {**({"alone": alone} if alone else {}), **measured})
+
+
+def _kernel(target: str) -> Kernel:
+    """A case's kernels at any size, on a grid of its dimensions, about a cube. CaseError where there is none."""
+    from minga.cli.case import find_source, read_case
+    from minga.fit.machine.survey import Kernel
+
+    source = find_source(target)
+    own = read_case(source, ["run.steps=1"]).model
+    ndim = own.grid.ndim
+
+    def build(cells: float) -> Model:
+        side = max(64, round(cells ** (1 / ndim) / 64) * 64)
+        try:
+            return read_case(source, ["run.steps=1", f"grid.shape={[side] * ndim}"]).model
+        except MingaError:
+            return own  # what it begins with has a size of its own
+
+    return Kernel(source.name, build)
+
+
+def _load() -> list[float] | None:
+    try:
+        return [round(number, 2) for number in os.getloadavg()]
+    except OSError:
+        return None
+
+
+def summary(machine: Machine, out: Path | None) -> str:
+    """What was found, in words."""
+    from minga.cli.measuring import machine_text
+
+    text = machine_text(machine)
+    return text if out is None else f"{text}\nwritten to {out}; plan with it: minga plan CASE --machine {out}"
+
+
+if __name__ == "__main__":
+    sys.exit(rank_main(sys.argv[1:]))

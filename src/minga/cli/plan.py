@@ -1,0 +1,295 @@
+"""``minga plan``: who would do which cells of a case, on this machine or one that a file describes, and how fast."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minga.cli.case import Case, find_source, read_case
+from minga.cli.launcher import surrounding_job, world
+from minga.cli.layouts import check_ranks
+from minga.engine.pin import available_cores, local_place, pin
+from minga.errors import CaseError, LayoutError
+from minga.fit.crew import Crew
+from minga.fit.machine.machine import read_machine
+from minga.fit.plan.cost import work_of
+from minga.fit.plan.plan import Plan, duration
+from minga.fit.plan.planner import make_plan
+from minga.fit.plan.scaling import Point, Scaling, scaling
+from minga.fit.work.work import Work
+from minga.record.directory import disk_errors
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["Request", "as_json", "plan", "text"]
+
+_CELLS_A_RANK = 4096
+"""Fewest cells a rank that is worth starting when nobody said how many."""
+
+_MOST_ROWS = 24
+"""Ranks up to which each has a row; more are grouped."""
+
+_MOST_NAMES = 8
+"""Nodes up to which all are named."""
+
+_MOST_LISTED = 4096
+"""Ranks up to which ``--json`` lists each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asked for."""
+
+    target: str
+    ranks: int | None = None
+    machine: Path | None = None
+    threads: int | None = None
+    overrides: Sequence[str] = ()
+    scaling: bool = False
+    plot: Path | None = None
+    out: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A plan with what it was made from, and curves where they were asked for."""
+
+    case: str
+    work: Work
+    crew: Crew
+    plan: Plan
+    curves: Scaling | None = None
+    files: tuple[Path, ...] = ()
+
+
+def plan(request: Request) -> Answer | None:
+    """Carry out a request; None on ranks other than 0 of a job, whose ranks are timed.
+
+    CaseError where the case, the machine or the words cannot be meant, or nothing fits.
+    """
+    _check_plot(request)
+    options = {"run.ranks": request.ranks, "run.threads": request.threads}
+    overrides = ("run.steps=1", *request.overrides)  # how many there will be changes nothing
+    case = read_case(find_source(request.target), overrides, options, here=request.machine is None)
+    work = work_of(case.model)
+    crew, source = _crew(request, case, work)
+    if crew is None:
+        return None
+    said = _said(case.table.get("run", {}))
+    try:
+        made = make_plan(work, crew, source=source, **said)
+    except LayoutError as error:
+        raise CaseError(error.message, where=error.where, remedy=error.remedy) from error
+    files: list[Path] = []
+    if request.out is not None:
+        with disk_errors(request.out):
+            request.out.write_text(json.dumps(made.as_dict(), allow_nan=False) + "\n")
+        files.append(request.out)
+    curves = None
+    if request.scaling or request.plot is not None:
+        curves = scaling(work, crew)
+        files.append(_drawn(curves, request.plot or Path("scaling.png"), f"{case.name}, predicted: {source}"))
+    return Answer(case.name, work, crew, made, curves, tuple(files))
+
+
+def _said(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What the case itself says of how it is to be run: that is kept, the rest is planned."""
+    return {key: run[key] for key in ("layout", "mapping", "halo_depth", "overlap") if run.get(key) is not None}
+
+
+def _crew(request: Request, case: Case, work: Work) -> tuple[Crew | None, str]:
+    """The ranks to plan for, and where their speeds are from; no ranks on others than the first of a job."""
+    threads = case.run.threads
+    file = request.machine or case.machine
+    job = surrounding_job()
+    if file is not None and job is not None and job.rank > 0:
+        return None, ""  # one answer is enough
+    if file is not None:
+        machine = read_machine(file)
+        kernels = (work.kernel, work.name)
+        crew = machine.crew(case.run.ranks, kernels, threads, cell_bytes=work.moved or None)
+        return crew, machine.name or file.name
+    from minga.engine.comm import MPIComm, SerialComm, run_virtual
+    from minga.fit.probe.probe import probe_crew
+
+    if job is not None and job.size > 1:
+        world(job, job.size)  # says where the launcher is that of another MPI
+        if request.ranks not in (None, job.size):
+            raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
+        comm = MPIComm()
+        pinning = pin(*local_place(comm.rank, comm.size), threads)
+        crew = probe_crew(case.model, comm, threads=threads, cpus=pinning.workers)
+        return (crew if comm.rank == 0 else None), f"the {comm.size} ranks of this job, timed"
+    ranks = case.run.ranks or _default_ranks(case)
+    check_ranks(ranks)
+    if ranks == 1:
+        return probe_crew(case.model, SerialComm(), threads=threads), "this machine, timed"
+    # Threads of this process stand for ranks: they share caches and memory as ranks would.
+    found = run_virtual(ranks, lambda comm: probe_crew(case.model, comm, threads=threads))
+    return found[0], "this machine, timed; messages by shared memory"
+
+
+def _default_ranks(case: Case) -> int:
+    cores = len(available_cores()) // case.run.threads
+    cells: int = case.model.grid.size
+    return max(1, min(cores, cells // _CELLS_A_RANK))
+
+
+def _check_plot(request: Request) -> None:
+    if request.plot is not None and request.plot.suffix not in (".png", ".svg"):
+        raise CaseError(f"cannot draw into {request.plot}", key="--plot", remedy="name a file .png or .svg")
+
+
+def _drawn(curves: Scaling, file: Path, title: str) -> Path:
+    from minga.view.scaling_plot import draw_scaling
+
+    if not curves.strong:
+        raise CaseError("no number of ranks has enough memory for the case", remedy="choose a smaller grid")
+    return draw_scaling(curves, file, title)
+
+
+# What is printed -----------------------------------------------------------------------------------------------------
+def as_json(answer: Answer) -> dict[str, Any]:
+    """One JSON object; of very many ranks only a summary."""
+    data = answer.plan.as_dict()
+    if answer.crew.ranks > _MOST_LISTED:
+        del data["layout"]
+        told = data["prediction"]
+        for name in ("compute", "exchange", "hidden", "memory"):
+            values = np.asarray(told[name])
+            told[name] = {"least": values.min().item(), "mean": values.mean().item(), "most": values.max().item()}
+    data["ranks"] = answer.crew.ranks
+    data["cells"] = {"shape": list(answer.work.domain.shape), "each": answer.work.points}
+    if answer.curves is not None:
+        data["scaling"] = answer.curves.as_dict()
+    data["files"] = [str(file) for file in answer.files]
+    return data
+
+
+def text(answer: Answer, width: int | None = None) -> str:
+    """Tables for a person."""
+    from rich.console import Console
+
+    stream = io.StringIO()
+    terminal = sys.stdout.isatty()
+    console = Console(file=stream, width=width or (None if terminal else 140), force_terminal=terminal, highlight=False)
+    made = answer.plan
+    console.print(f"{answer.case} on {made.source}", markup=False, soft_wrap=True)
+    console.print(made.summary, markup=False, soft_wrap=True)
+    console.print(_decisions(made))
+    console.print(_ranks(answer))
+    for names, reason in _left_out(made):
+        console.print(f"left out: {names}: {reason}", markup=False)
+    for note in made.notes:
+        console.print(f"note: {note}", markup=False)
+    if answer.curves is not None:
+        console.print(_curve("Strong scaling: the grid as it is", answer.curves.strong))
+        console.print(_curve("Weak scaling: cells in proportion to ranks", answer.curves.weak))
+    for file in answer.files:
+        console.print(f"wrote {file}", markup=False, soft_wrap=True)
+    return stream.getvalue().rstrip("\n")
+
+
+def _table(title: str, *columns: str, left: int = 1) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < left else "right")
+    return table
+
+
+def _decisions(made: Plan) -> Table:
+    table = _table("Decisions", "", "chosen", "instead of", "saves a step", left=3)
+    for choice in made.choices:
+        same = choice.chosen == choice.naive or not choice.gain
+        gain = "" if same else f"{'-' if choice.gain < 0 else ''}{duration(abs(choice.gain))}"
+        table.add_row(choice.name, choice.chosen, "" if choice.chosen == choice.naive else choice.naive, gain)
+    table.add_row("all together", "", "equal parts", duration(max(0.0, made.naive - made.prediction.seconds)))
+    return table
+
+
+def _ranks(answer: Answer) -> Table:
+    """A row a rank, or a row for all ranks of a speed where there are many."""
+    made, crew = answer.plan, answer.crew
+    cells = made.layout.cells() * answer.work.points
+    many = crew.ranks > _MOST_ROWS
+    groups = (
+        [np.flatnonzero((crew.speed_of == s) & (cells > 0)) for s in range(len(crew.speeds))]
+        if many
+        else [np.array([rank]) for rank in range(crew.ranks) if cells[rank]]
+    )
+    table = _table(
+        "Each rank, a step", "ranks" if many else "rank", "node", "cells", "share", "compute", "messages", "hidden",
+        "memory", left=2,
+    )  # fmt: skip
+    told = made.prediction
+    for ranks in groups:
+        if not len(ranks):
+            continue
+        share = cells[ranks].mean() / cells.sum()
+        table.add_row(
+            str(len(ranks)) if many else str(int(ranks[0])),
+            _nodes(crew, ranks),
+            _span(cells[ranks], lambda value: f"{int(value):,}"),
+            f"{100 * share:.3g} %",
+            *(_span(values[ranks], duration) for values in (told.compute, told.exchange, told.hidden)),
+            _span(told.memory[ranks], _bytes),
+        )
+    return table
+
+
+def _nodes(crew: Crew, ranks: np.ndarray) -> str:
+    nodes = np.unique(crew.seats.paths[ranks, 0])
+    first = crew.node(int(ranks[0]))
+    return first if len(nodes) == 1 else f"{first} and {len(nodes) - 1} more"
+
+
+def _span(values: np.ndarray, say: Any) -> str:
+    low, high = say(values.min()), say(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def _left_out(made: Plan) -> list[tuple[str, str]]:
+    """Nodes that get nothing, those with one reason together."""
+    found: dict[str, list[str]] = {}
+    for name, reason in made.left_out:
+        found.setdefault(reason, []).append(name)
+    return [(_listed(names), reason) for reason, names in found.items()]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """All names, or the first of many."""
+    return ", ".join(names) if len(names) <= _MOST_NAMES else f"{names[0]} and {len(names) - 1} more nodes"
+
+
+def _curve(title: str, points: Sequence[Point]) -> Table:
+    table = _table(title, "ranks", "used", "cells", "a step", "equal parts", "speedup", "efficiency", "layout", left=0)
+    for point in points:
+        table.add_row(
+            str(point.ranks),
+            str(point.used),
+            f"{point.cells:.4g}",
+            duration(point.seconds),
+            duration(point.naive),
+            f"{point.cells_per_second / points[0].cells_per_second:.3g}",
+            f"{100 * point.efficiency:.3g} %",
+            point.word,
+        )
+    return table
+
+
+def _bytes(number: float) -> str:
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:.0f} B"

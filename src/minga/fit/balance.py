@@ -1,0 +1,437 @@
+"""Moving work between ranks while a model runs, as what they take for it shows.
+
+Every so many steps rank 0 gets from every rank the seconds that it worked, without those that it waited. A rank's pace
+is its seconds over what the crew's speed says of its cells: the median of the last three looks, smoothed, so that a
+hiccup moves nothing and the loss of half a node does. Where the slowest rank takes longer than the best cut allows,
+twice in a row, the cuts move (:mod:`minga.fit.plan.recut`) by part of the way, if that saves more in the steps that
+remain than moving costs. What keeps the load balancer of HOOMD-blue (``hoomd.tune.LoadBalancer``) calm is here, a
+tolerance and small moves; the price of moving is weighed as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.engine import Engine
+from minga.engine.live import dead_slots
+from minga.engine.matching import check_layouts
+from minga.engine.model import Model
+from minga.engine.storage import Storage
+from minga.errors import LayoutError
+from minga.fit.crew import Crew
+from minga.fit.plan.cost import compute_seconds
+from minga.fit.plan.recut import costs_of_blocks, moved_cells, reassign, recut
+from minga.fit.work.recorded import applies_of
+from minga.fit.work.weights import Weights, measured_weights
+from minga.fit.work.work import Work
+from minga.lang.types import itemsize
+from minga.space.field import Slot
+from minga.space.layout import Layout
+
+__all__ = ["Balancer", "Decision", "Look"]
+
+Floats = NDArray[np.float64]
+
+_SHORT: Final = 0.2
+"""Seconds of work below which times say little; looks that are not asked for at fixed steps wait for so many."""
+_SAMPLES: Final = 3
+_SMOOTH: Final = 0.5
+"""Weight of the latest median in the smoothed pace."""
+_SHIFT: Final = 1.25
+"""A change of pace by this factor is no noise: it counts at once, and so far from balance cuts go all the way."""
+_PATIENCE: Final = 2
+_MOST_PATIENCE: Final = 64
+"""So many looks in a row must show imbalance before work moves: at first, and at most. Every move doubles it, so that
+times which never settle do not move work for ever."""
+_QUIET: Final = 8
+"""Patience is halved after so many times as many looks without a move."""
+_COPYING: Final = 3.0
+"""Steps' time that a move takes without any sending, before it was measured: blocks that change are allocated anew and
+copied."""
+_FILLED: Final = 0.9
+"""Part of a rank's memory that cells may fill; halos take the rest."""
+_REBIND: Final = 0.02
+"""Seconds until Programs are bound anew, before it was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One time that work was moved.
+
+    step        after which
+    imbalance   seconds of the slowest rank over those of the best cut that was found
+    gain        seconds a step that the move was to save
+    expected    seconds that the move itself was to take
+    bytes       that went between ranks
+    seconds     it took; binding Programs anew comes on top
+    peak        most bytes that fields and messages of one rank filled meanwhile
+    """
+
+    step: int
+    imbalance: float
+    gain: float
+    expected: float
+    bytes: int
+    seconds: float
+    peak: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``ledger.json``."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """What every rank did since the last look.
+
+    seconds  a step that each rank worked, shape (ranks,)
+    blocks   seconds a step by number of block, where they are timed one by one
+    """
+
+    seconds: Floats
+    blocks: Mapping[int, float] = field(default_factory=dict)
+
+
+class Balancer:
+    """Moves work between the ranks of a run.
+
+    work, crew  what a step asks and what ranks are; speeds need only be right relative to each other
+    every       steps from one look to the next; "auto": about five looks a second
+    tolerance   how much slower than the best cut the slowest rank may be
+    part        of the way to the best cut that one move goes, unless a rank clearly lost its share
+    cause       why ranks take longer than expected: "ranks" are slower, or the "cells" they hold cost more; then the
+                crew's speeds hold and the blocks' times say where costly cells lie
+
+    Results do not depend on it. ``decisions`` says what was moved, on all ranks; ``looks`` how often it was looked.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        crew: Crew,
+        every: int | Literal["auto"] = "auto",
+        *,
+        tolerance: float = 1.05,
+        part: float = 0.5,
+        cause: Literal["ranks", "cells"] = "ranks",
+    ) -> None:
+        if every != "auto" and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
+            raise LayoutError(f"balance every {every!r} steps", remedy='give 1 or more, or "auto"')
+        if tolerance < 1 or not 0 < part <= 1:
+            raise LayoutError(
+                f"a balancer with tolerance {tolerance} that goes {part} of the way",
+                remedy="give a tolerance of 1 or more, such as 1.05, and a part between 0 and 1",
+            )
+        self.work, self.crew, self.every = work, crew, every
+        self.tolerance, self.part, self.cause = tolerance, part, cause
+        self.decisions: list[Decision] = []
+        self.looks = 0
+        self._model: Model | None = None
+        self._dead: frozenset[Slot] = frozenset()
+        self._seen = _Seen()
+        self._paces: deque[Floats] = deque(maxlen=_SAMPLES)
+        self._pace: Floats | None = None
+        self._strikes = 0
+        self._patience = _PATIENCE
+        self._calm = 0
+        """Looks since patience changed."""
+        self._rebind = _REBIND
+        self._copying, self._slower = _COPYING, 1.0
+        """What copying takes in steps' time, and sending over what links say."""
+
+    @property
+    def interval(self) -> int | None:
+        """Steps from one look to the next; None for as often as the clock is looked at."""
+        return None if self.every == "auto" else self.every
+
+    def start(self, model: Model, engine: Engine) -> None:
+        """Get ready to balance a model; collective, before its first step."""
+        self._model, self._dead = model, dead_slots(model)
+        if self.work.domain != model.planned_grid.box or self.crew.ranks != engine.comm.size:
+            raise LayoutError(
+                f"a balancer of {self.work.domain} on {self.crew.ranks} ranks for model {model.name!r}, whose planned "
+                f"grid is {model.planned_grid!r}, on {engine.comm.size}",
+                remedy="make work and crew for this model and these ranks: work_of(model)",
+            )
+        layout = engine.storage.layout(model.planned_grid)
+        several = len(layout) > len(np.unique(layout.owner))
+        if several or self.cause == "cells":
+            engine.time_blocks(model.planned_grid)
+        self._seen = _Seen.now(0, engine)
+
+    def look(self, engine: Engine, step: int, remaining: int) -> bool:
+        """See what ranks did, and move work where that pays; collective. Whether layouts changed.
+
+        ``step`` steps are done, ``remaining`` are to come.
+        """
+        assert self._model is not None, "start comes before look"
+        grid = self._model.planned_grid
+        layout = engine.storage.layout(grid)
+        seen = _Seen.now(step, engine)
+        since = seen.since(self._seen)
+        gathered = engine.comm.gather(since)
+        answer: tuple[bool, _Proposal | None] = (False, None)
+        if gathered is not None and step > self._seen.step:
+            enough = self.every != "auto" or max(each.busy for each in gathered) >= _SHORT
+            answer = enough, self._propose(layout, gathered, remaining) if enough else None
+        enough, proposal = engine.comm.bcast(answer)
+        if enough:
+            self.looks += 1
+            self._rebind = max(since.binding, 1e-4) if since.binding else self._rebind
+            self._seen = seen
+        if proposal is None:
+            return False
+        self._move(engine, proposal, step)
+        return True
+
+    def _propose(self, layout: Layout, gathered: list[_Seen], remaining: int) -> _Proposal | None:
+        """What rank 0 makes of a look."""
+        steps = gathered[0].step
+        blocks = {block: seconds / steps for each in gathered for block, seconds in each.blocks.items()}
+        return self.decide(layout, Look(np.array([each.busy / steps for each in gathered]), blocks), remaining)
+
+    def decide(self, layout: Layout, look: Look, remaining: int) -> _Proposal | None:
+        """A better layout, if moving to it pays in the steps that remain.
+
+        It remembers what it is shown: call it once for each look, in order.
+        """
+        self._calm += 1
+        if self._calm > _QUIET * self._patience:
+            self._patience, self._calm = max(_PATIENCE, self._patience // 2), 0
+        weights = self._weights(layout, look)
+        pace = self._learn(self._expected(layout, weights), look.seconds)
+        now = pace * self._expected(layout, weights)
+        if float(now.max()) <= self.tolerance * self._ideal(layout, weights, now):
+            self._strikes = 0
+            return None
+        best = self._best(layout, weights, pace)
+        if best is None:
+            return None
+        least = float((pace * self._expected(best, weights)).max())
+        imbalance = float(now.max()) / least if least > 0 else 1.0
+        self._strikes = self._strikes + 1 if imbalance > self.tolerance else 0
+        if self._strikes < (self._patience if imbalance < _SHIFT else min(self._patience, 4 * _PATIENCE)):
+            return None
+        chosen = best
+        if imbalance < _SHIFT:
+            chosen = self._towards(layout, best, weights)
+        gain = float(now.max() - (pace * self._expected(chosen, weights)).max())
+        sending, copying = self._sending(layout, chosen), float(now.max())
+        expected = self._rebind + self._copying * copying + self._slower * sending
+        if gain <= 0 or gain * remaining <= expected:
+            return None
+        self._patience = min(2 * self._patience, _MOST_PATIENCE)
+        self._calm = self._strikes = 0
+        return _Proposal(chosen, imbalance, gain, expected, sending, copying)
+
+    def _weights(self, layout: Layout, look: Look) -> Weights | None:
+        """What cells cost: as measured on the blocks, where that tells something, else as declared."""
+        if not look.blocks or (self.cause == "ranks" and self.work.weights is not None):
+            return self.work.weights
+        ranks, blocks = self.crew.ranks, sorted(look.blocks)
+        owner = layout.owner[blocks]
+        cells = (layout.hi - layout.lo)[blocks].prod(axis=1).astype(float)
+        kernels = np.array([look.blocks[block] for block in blocks])
+        # What else a rank did is taken to be for all its cells alike.
+        rest = np.maximum(look.seconds - np.bincount(owner, kernels, ranks), 0.0)
+        seconds = kernels + rest[owner] * cells / np.bincount(owner, cells, ranks)[owner]
+        if self.cause == "cells":
+            unit = np.divide(
+                self._expected(layout, None), layout.cells(), out=np.zeros(ranks), where=layout.cells() > 0
+            )
+        else:  # the blocks of a rank differ in their cells, ranks in their pace
+            total = np.bincount(owner, cells, ranks)
+            unit = np.divide(np.bincount(owner, seconds, ranks), total, out=np.zeros(ranks), where=total > 0)
+        known = unit[owner] > 0
+        cost = np.divide(seconds, unit[owner], out=np.zeros(len(blocks)), where=known)
+        return measured_weights(layout, {b: c for b, c, k in zip(blocks, cost.tolist(), known, strict=True) if k})
+
+    def _expected(self, layout: Layout, weights: Weights | None) -> Floats:
+        """Seconds a step of every rank, as the crew's speeds say."""
+        cells = layout.cells().astype(float) * self.work.points
+        if weights is None:
+            return compute_seconds(self.crew, cells)
+        return compute_seconds(self.crew, cells, _costs(layout, weights) * self.work.points)
+
+    def _learn(self, expected: Floats, seconds: Floats) -> Floats:
+        """The pace of every rank: seconds for each one expected; ranks without work have that of the others."""
+        working = (expected > 0) & (seconds > 0)
+        pace = np.divide(seconds, expected, out=np.ones(len(seconds)), where=working)
+        if not working.all():
+            pace[~working] = float(np.median(pace[working])) if working.any() else 1.0
+        if self.cause == "cells":
+            pace = np.full(len(pace), float(np.median(pace)))
+        self._paces.append(pace)
+        median: Floats = np.median(np.array(self._paces), axis=0)
+        if self._pace is None:
+            self._pace = median
+        else:
+            shifted = np.maximum(median / self._pace, self._pace / median) > _SHIFT
+            self._pace = np.where(shifted, median, _SMOOTH * median + (1 - _SMOOTH) * self._pace)
+        return self._pace
+
+    def _ideal(self, layout: Layout, weights: Weights | None, now: Floats) -> float:
+        """Seconds a step if all ranks that work finished together: no cut takes less, as fast as they are now."""
+        cost = _costs(layout, weights)
+        working = now > 0
+        speed = float((cost[working] / now[working]).sum())
+        return float(cost.sum()) / speed if speed > 0 else 0.0
+
+    def _best(self, layout: Layout, weights: Weights | None, pace: Floats) -> Layout | None:
+        """The best cut; speeds depend on sizes, so sizes and speeds are found in turns."""
+        best, found = layout, None
+        for _ in range(3):
+            cost = _costs(best, weights)
+            seconds = pace * self._expected(best, weights)
+            speed = np.divide(cost, seconds, out=np.zeros(layout.ranks), where=seconds > 0)
+            usual = float(np.median(speed[speed > 0])) if (speed > 0).any() else 1.0
+            found = self._cut(layout, np.where(speed > 0, speed, usual), weights)
+            if found is None or found == best:
+                break
+            best = found
+        return found
+
+    def _towards(self, layout: Layout, best: Layout, weights: Weights | None) -> Layout:
+        """A layout part of the way to the best one."""
+        before, after = _costs(layout, weights), _costs(best, weights)
+        return self._cut(layout, before + self.part * (after - before), weights) or best
+
+    def _cut(self, layout: Layout, shares: Floats, weights: Weights | None) -> Layout | None:
+        """The layout with new cuts or with whole blocks moved, whichever is nearer to ``shares``, shape (ranks,).
+
+        None where neither can be done, or the model's step does not allow it.
+        """
+        cost = costs_of_blocks(layout, weights)
+        total = np.bincount(layout.owner, cost, layout.ranks)
+        shares = self._bounded(shares, layout, total.astype(float))
+        blocks = np.bincount(layout.owner, minlength=layout.ranks)
+        even = 1.0 / np.maximum(blocks, 1)[layout.owner]
+        within = np.divide(cost, total[layout.owner], out=even, where=total[layout.owner] > 0)
+        ways = recut(layout, self.work, shares[layout.owner] * within, weights), reassign(layout, shares, cost)
+        found = [way for way in ways if way is not None and self._allowed(way)]
+        held = np.maximum(shares, np.finfo(float).tiny)
+        return min(found, key=lambda way: float((_costs(way, weights) / held).max()), default=None)
+
+    def _bounded(self, shares: Floats, layout: Layout, cost: Floats) -> Floats:
+        """Shares of the whole, none of more cells than its rank has memory for; what is over goes to the others."""
+        cells = layout.cells()
+        price = np.divide(cost, cells, out=np.full(len(cost), cost.sum() / cells.sum()), where=cells > 0)
+        room = np.maximum(self.crew.memory - self.work.rank_bytes, 0) / max(1, self.work.cell_bytes)
+        most = np.maximum(_FILLED * room, cells) * price / cost.sum() if cost.sum() > 0 else np.ones(len(cost))
+        shares = shares / shares.sum()
+        for _ in range(len(shares)):
+            over = shares > most
+            free = ~over & (cells > 0)
+            if not over.any() or not free.any():
+                break
+            spare = float((shares - most)[over].sum())
+            shares = np.where(over, most, shares)
+            shares[free] *= 1 + spare / float(shares[free].sum())
+        return shares
+
+    def _allowed(self, layout: Layout) -> bool:
+        """Whether all operations of the model can be bound to a layout: sweeps and strides ask for more than others."""
+        if self.work.swept and sum(len(cuts) > 1 for cuts in layout.cuts) > 1:
+            return False  # blocks beside each other that are cut in different places may wait for one another
+        if self._model is None or len(self._model.grids) == 1:
+            return True
+        storage = Storage(self._model.layouts_like(layout), 0)
+        try:
+            for apply in applies_of(self._model.step.operations):
+                check_layouts(apply, storage)
+        except LayoutError:
+            return False
+        return True
+
+    def _sending(self, old: Layout, new: Layout) -> float:
+        """Seconds of the rank with most to send or receive, as links say."""
+        sender, receiver, cells = moved_cells(old, new)
+        if not len(cells):
+            return 0.0
+        seconds = self.crew.links.time(self.crew.seats, sender, receiver, cells * self._live_bytes())
+        if self.crew.links.shared:
+            return float(seconds.sum())
+        ends = [np.bincount(end, seconds, self.crew.ranks).max() for end in (sender, receiver)]
+        return float(max(ends))
+
+    def _live_bytes(self) -> float:
+        """Bytes that move with a cell of the planned grid."""
+        if self._model is None:
+            return float(self.work.cell_bytes)
+        moving = sum(
+            (item.slots - sum(item.slot(k) in self._dead for k in range(item.slots)))
+            * item.points.size
+            * itemsize(item.dtype)
+            for item in self._model.fields
+            if not item.replicated
+        )
+        return moving / self.work.domain.size
+
+    def _move(self, engine: Engine, proposal: _Proposal, step: int) -> None:
+        """Do what rank 0 proposed, and note what it took."""
+        assert self._model is not None
+        began = time.perf_counter()
+        moved = engine.relayout(self._model.layouts_like(proposal.layout), dead=self._dead)
+        took = np.array([moved.bytes], np.int64)
+        engine.comm.allreduce(took, "sum")
+        longest = np.array([round((time.perf_counter() - began) * 1e9), moved.peak], np.int64)
+        engine.comm.allreduce(longest, "max")
+        seconds = float(longest[0]) * 1e-9
+        self.decisions.append(
+            Decision(step, proposal.imbalance, proposal.gain, proposal.expected, int(took[0]), seconds, int(longest[1]))
+        )
+        copying, sending = self._copying * proposal.step_seconds, self._slower * proposal.sending
+        # A move tells about what took most of it.
+        if sending > copying:
+            self._slower *= float(np.clip((seconds - copying) / sending, 0.25, 4.0))
+        else:
+            self._copying = float(np.clip((seconds - sending) / proposal.step_seconds, 0.0, 100.0))
+        self._seen = _Seen.now(step, engine)
+
+
+def _costs(layout: Layout, weights: Weights | None) -> Floats:
+    """What the cells of each rank cost, shape (ranks,)."""
+    return np.bincount(layout.owner, costs_of_blocks(layout, weights), layout.ranks).astype(float)
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    """A layout to move to, and why: see :class:`Decision`.
+
+    ``sending`` is what links say of it, ``step_seconds`` what a step takes before.
+    """
+
+    layout: Layout
+    imbalance: float
+    gain: float
+    expected: float
+    sending: float
+    step_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one rank had done at a moment, or between two: steps, seconds of work, of binding, and of each block."""
+
+    step: int = 0
+    busy: float = 0.0
+    binding: float = 0.0
+    blocks: Mapping[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def now(cls, step: int, engine: Engine) -> _Seen:
+        return cls(step, engine.busy, engine.binding_seconds, engine.block_seconds)
+
+    def since(self, before: _Seen) -> _Seen:
+        blocks = {block: seconds - before.blocks.get(block, 0.0) for block, seconds in self.blocks.items()}
+        return replace(
+            self, step=self.step - before.step, busy=self.busy - before.busy, binding=self.binding - before.binding,
+            blocks=blocks,
+        )  # fmt: skip

@@ -1,0 +1,163 @@
+"""Which blocks of a layout touch, and how much: what halo messages follow from.
+
+Two disjoint boxes that touch along ``n`` axes meet at the same coordinates on just these axes and overlap on the
+others. So contacts are found by sorting, without comparing blocks pair by pair, for any layout.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from minga.space.boxes import Ints
+from minga.space.layout import Layout
+
+__all__ = ["Contacts", "contacts_of"]
+
+_CHUNK = 1 << 22
+"""Pairs of blocks that are compared at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contacts:
+    """Pairs of blocks in one direction: ``beyond[i]`` lies beyond ``block[i]`` along every axis with a sign.
+
+    towards  for each axis 1 or -1 where the blocks touch with ``beyond`` above or below, 0 where they overlap
+    shared   cells of the overlap, shape (pairs, ndim); 1 on the axes where they touch
+    """
+
+    towards: tuple[int, ...]
+    block: Ints
+    beyond: Ints
+    shared: Ints
+
+
+def contacts_of(layout: Layout, periodic: Sequence[bool], corners: bool = True) -> list[Contacts]:
+    """All contacts of a layout's blocks, each pair in one of two opposite directions only.
+
+    Without ``corners`` only those across faces. A pair may touch in several directions where an axis is periodic.
+    """
+    directions = [
+        towards
+        for towards in itertools.product((1, 0, -1), repeat=layout.ndim)
+        if next((sign for sign in towards if sign), 0) == 1 and (corners or sum(map(abs, towards)) == 1)
+    ]
+    shape = tuple(len(cuts) for cuts in layout.cuts)
+    if math.prod(shape) == len(layout):
+        return list(_mesh_contacts(layout, shape, tuple(periodic), directions))
+    places = _Places.of(layout, tuple(periodic))
+    return [contacts for contacts in (_touching(places, towards) for towards in directions) if len(contacts.block)]
+
+
+def _mesh_contacts(
+    layout: Layout, shape: tuple[int, ...], periodic: tuple[bool, ...], directions: Sequence[tuple[int, ...]]
+) -> Iterator[Contacts]:
+    """The same where blocks are the points of a mesh."""
+    at = np.empty(shape, np.int64)
+    at[tuple(np.searchsorted(cuts, layout.lo[:, axis]) for axis, cuts in enumerate(layout.cuts))] = np.arange(
+        len(layout)
+    )
+    sizes = layout.hi - layout.lo
+    for towards in directions:
+        kept = tuple(
+            slice(None) if sign == 0 or wraps else slice(0, -1) if sign > 0 else slice(1, None)
+            for sign, wraps in zip(towards, periodic, strict=True)
+        )
+        block = at[kept].ravel()
+        beyond = np.roll(at, [-sign for sign in towards], axis=tuple(range(at.ndim)))[kept].ravel()
+        if len(block):
+            yield Contacts(towards, block, beyond, np.where(towards, 1, sizes[block]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Places:
+    """Ends of blocks as ranks among all ends of an axis: small numbers that sort alike."""
+
+    lo: Ints
+    hi: Ints
+    count: int
+    layout: Layout
+    periodic: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, layout: Layout, periodic: tuple[bool, ...]) -> _Places:
+        ends = [np.unique(np.concatenate((layout.lo[:, a], layout.hi[:, a]))) for a in range(layout.ndim)]
+        lo = np.stack([np.searchsorted(e, layout.lo[:, a]) for a, e in enumerate(ends)], axis=1)
+        hi = np.stack([np.searchsorted(e, layout.hi[:, a]) for a, e in enumerate(ends)], axis=1)
+        return cls(lo, hi, max(map(len, ends)) + 1, layout, periodic)
+
+    def keys(self, towards: tuple[int, ...]) -> tuple[Ints, Ints, Ints]:
+        """Where each block ends towards the other and begins for it, as one number; and which blocks have another."""
+        ends, begins = np.zeros(len(self.lo), np.int64), np.zeros(len(self.lo), np.int64)
+        open_ended = np.zeros(len(self.lo), bool)
+        for axis, sign in enumerate(towards):
+            if sign == 0:
+                continue
+            near, far = (self.hi, self.lo) if sign > 0 else (self.lo, self.hi)
+            end, begin = near[:, axis].copy(), far[:, axis].copy()
+            low, high = 0, int(self.hi[:, axis].max())
+            if self.periodic[axis]:
+                end[end == high], begin[begin == high] = low, low
+            else:
+                open_ended |= end == (high if sign > 0 else low)
+            ends, begins = ends * self.count + end, begins * self.count + begin
+        return ends, begins, np.flatnonzero(~open_ended)
+
+
+def _touching(places: _Places, towards: tuple[int, ...]) -> Contacts:
+    ends, begins, asking = places.keys(towards)
+    along = [axis for axis, sign in enumerate(towards) if sign == 0]
+    names = np.unique(begins)
+    group_of = np.searchsorted(names, begins)
+    wanted = np.searchsorted(names, ends[asking])
+    found = (wanted < len(names)) & (names[np.minimum(wanted, len(names) - 1)] == ends[asking])
+    asking, wanted = asking[found], wanted[found]
+    if along:
+        # Of the axes they overlap on, the one that tells most blocks apart leaves the fewest to compare.
+        axis = max(along, key=lambda a: len(np.unique(places.lo[:, a])))
+        low = group_of * places.count + places.lo[:, axis]
+        order = np.argsort(low, kind="stable")
+        reached = np.maximum.accumulate((group_of * places.count + places.hi[:, axis])[order])
+        first = np.searchsorted(reached, wanted * places.count + places.lo[asking, axis], side="right")
+        last = np.searchsorted(low[order], wanted * places.count + places.hi[asking, axis], side="left")
+    else:
+        order = np.argsort(group_of, kind="stable")
+        first = np.searchsorted(group_of[order], wanted, side="left")
+        last = np.searchsorted(group_of[order], wanted, side="right")
+    pairs = [
+        (blocks[kept], others[kept])
+        for blocks, others in _expanded(asking, first, last, order)
+        for kept in [_overlap(places, blocks, others, along)]
+    ]
+    empty = np.empty(0, np.int64)
+    block = np.concatenate([a for a, _ in pairs] or [empty])
+    beyond = np.concatenate([b for _, b in pairs] or [empty])
+    lo = np.maximum(places.layout.lo[block], places.layout.lo[beyond])
+    hi = np.minimum(places.layout.hi[block], places.layout.hi[beyond])
+    return Contacts(towards, block, beyond, np.where(towards, 1, hi - lo))
+
+
+def _overlap(places: _Places, a: Ints, b: Ints, axes: Sequence[int]) -> Ints:
+    """Numbers of the pairs that overlap along all of some axes."""
+    kept = np.ones(len(a), bool)
+    for axis in axes:
+        kept &= (places.lo[a, axis] < places.hi[b, axis]) & (places.lo[b, axis] < places.hi[a, axis])
+    return np.flatnonzero(kept)
+
+
+def _expanded(asking: Ints, first: Ints, last: Ints, order: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Every block with the candidates ``order[first:last]``, a chunk of pairs at a time."""
+    counts = np.maximum(last - first, 0)
+    total = np.cumsum(counts)
+    start = 0
+    while start < len(asking):
+        before = int(total[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(total, before + _CHUNK, side="right")))
+        some = counts[start:end]
+        within = np.arange(int(some.sum())) - np.repeat(np.cumsum(some) - some, some)
+        yield np.repeat(asking[start:end], some), order[np.repeat(first[start:end], some) + within]
+        start = end

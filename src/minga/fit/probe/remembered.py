@@ -1,0 +1,55 @@
+"""What this host has measured before: small JSON files beside the compiled kernels, good for a week."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from minga.compile.cache import default_cache
+from minga.errors import LayoutError
+
+__all__ = ["key_of", "recall", "remember"]
+
+Found = TypeVar("Found")
+
+_FRESH: Final = 7 * 24 * 3600.0
+"""Seconds after which things are measured anew."""
+
+
+def key_of(*parts: object) -> str:
+    """The name of what depends on these parts, as they are printed."""
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+
+
+def recall(key: str, read: Callable[[Mapping[str, Any]], Found]) -> Found | None:
+    """What ``read`` makes of the data kept under a key; None where there is nothing fresh and sound."""
+    file = _file(key)
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, LayoutError):
+        if file is not None and time.time() - file.stat().st_mtime < _FRESH:
+            return read(json.loads(file.read_text()))
+    return None
+
+
+def remember(key: str, data: Mapping[str, Any]) -> None:
+    """Keep what was measured. A directory that cannot be written costs time in the next run, no more."""
+    file = _file(key)
+    if file is None:
+        return
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".new-")
+        with os.fdopen(handle, "w") as stream:
+            json.dump(data, stream)
+        Path(temporary).replace(file)
+
+
+def _file(key: str) -> Path | None:
+    objects = default_cache()
+    return None if objects is None else objects.directory.parent / "speeds" / f"{key}.json"

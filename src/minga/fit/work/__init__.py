@@ -1,0 +1,1 @@
+"""What a step of a model asks: cells, exchanges, memory, and what cells cost."""

@@ -1,0 +1,187 @@
+"""What cells cost relative to each other: cells behind a mask nothing, rows where a local solve takes longer more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.engine import FieldValue
+from minga.engine.model import Model
+from minga.errors import CaseError
+from minga.space.box import Box
+from minga.space.boxes import Ints, volumes
+from minga.space.grid import Grid
+from minga.space.layout import Layout
+from minga.space.words import WORD
+
+__all__ = ["MOST_TILES", "Weights", "measured_weights", "tile_of", "weights_of"]
+
+Floats = NDArray[np.float64]
+
+MOST_TILES: Final = 1 << 18
+"""Tiles into which a domain is cut at most: small enough to be sent around, fine enough for any cut."""
+_SLAB: Final = 1 << 22
+"""Cells whose costs are asked for at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Cost of tiles of cells: ``cost[i, j, ...]`` is that of all cells in one tile together, in cells.
+
+    ``domain`` is covered by tiles of ``tile`` cells, the last ones along each axis cut off; ``cost`` has one entry a
+    tile. A domain whose cells are all alike has the cost of its number of cells.
+    """
+
+    domain: Box
+    tile: tuple[int, ...]
+    cost: Floats
+
+    def along(self, axis: int) -> Floats:
+        """Cost of every plane of cells across an axis, shape (cells along it,): even within a tile."""
+        sums = self.cost.sum(axis=tuple(a for a in range(self.cost.ndim) if a != axis))
+        length = self.domain.shape[axis]
+        widths = np.minimum(self.tile[axis], length - np.arange(len(sums)) * self.tile[axis])
+        return np.repeat(sums / widths, widths)
+
+    def of(self, lo: Ints, hi: Ints) -> Floats:
+        """Cost of boxes ``[lo[i], hi[i])``, shape (boxes,): parts of tiles count in proportion."""
+        result = np.zeros(len(lo))
+        for corner in np.ndindex(*(2,) * self.cost.ndim):
+            ends = np.where(np.array(corner, bool), hi, lo) - np.array(self.domain.lo)
+            sign = (-1) ** (self.cost.ndim - sum(corner))
+            result += sign * self._at(self._total, ends)
+        return result
+
+    @cached_property
+    def _total(self) -> Floats:
+        """The summed-area table: the cost below each corner of tiles."""
+        total = self.cost
+        for axis in range(self.cost.ndim):
+            total = np.concatenate([np.zeros_like(total.take([0], axis)), np.cumsum(total, axis)], axis)
+        return total
+
+    def _at(self, total: Floats, ends: Ints) -> Floats:
+        """The summed-area table between its points, multilinear as costs are even within tiles."""
+        base, part = [], []
+        for axis, (length, tile) in enumerate(zip(self.domain.shape, self.tile, strict=True)):
+            number = np.minimum(ends[:, axis] // tile, self.cost.shape[axis] - 1)
+            width = np.minimum(tile, length - number * tile)
+            base.append(number)
+            part.append((ends[:, axis] - number * tile) / width)
+        value = np.zeros(len(ends))
+        for corner in np.ndindex(*(2,) * self.cost.ndim):
+            share = np.ones(len(ends))
+            for axis, up in enumerate(corner):
+                share = share * (part[axis] if up else 1 - part[axis])
+            value += share * total[tuple(b + up for b, up in zip(base, corner, strict=True))]
+        return value
+
+
+def weights_of(model: Model) -> Weights | None:
+    """What a model declares its cells to cost (``Model.cost``), over the grid that plans cut; None where all are alike.
+
+    Costs are relative: 1 is a cell that does all its work, 0 one behind a mask. A word of cells costs their mean.
+    CaseError for costs that are negative, not finite, or all zero, or of another shape than was asked for.
+    """
+    if model.cost is None:
+        return None
+    planned = model.planned_grid
+    words = {packed.words: packed.cells.grid for packed in model.packed.values()}
+    if planned != model.grid and words.get(planned) != model.grid:
+        raise CaseError(
+            f"model {model.name!r} declares what cells cost, but most of its memory is on {planned!r}",
+            remedy="leave cost out",
+        )
+    tile = tile_of(planned.box)
+    cells = 1 if planned == model.grid else WORD
+    cost = _sums(model, (*tile[:-1], tile[-1] * cells)) / cells
+    if not np.isfinite(cost).all() or (cost < 0).any() or not cost.any():
+        raise CaseError(
+            f"the costs that model {model.name!r} declares must be finite, none negative and not all zero",
+            remedy="give 1 for an ordinary cell, 0 for one that nothing is done for",
+        )
+    return Weights(planned.box, tile, cost)
+
+
+def tile_of(domain: Box) -> tuple[int, ...]:
+    """Lengths of tiles, powers of two, of which a domain has at most ``MOST_TILES``."""
+    tile = [1] * domain.ndim
+    while True:
+        counts = [-(-length // size) for length, size in zip(domain.shape, tile, strict=True)]
+        if np.prod(counts) <= MOST_TILES:
+            return tuple(tile)
+        tile[counts.index(max(counts))] *= 2
+
+
+def measured_weights(layout: Layout, seconds: Mapping[int, float]) -> Weights:
+    """Costs from what each block of a layout took (by its number), even within a block; the mean cell costs 1.
+
+    Blocks that nobody measured cost what the mean cell does.
+    """
+    domain, tile = layout.domain, tile_of(layout.domain)
+    sizes = volumes(layout.lo, layout.hi).astype(float)
+    took = np.array([seconds.get(block, np.nan) for block in range(len(layout))])
+    known = np.isfinite(took)
+    mean = took[known].sum() / sizes[known].sum() if known.any() else 0.0
+    density = np.where(known, took, mean * sizes) / sizes / mean if mean > 0 else np.ones(len(layout))
+    cost = np.zeros([-(-length // size) for length, size in zip(domain.shape, tile, strict=True)])
+    for lo, hi, value in zip(layout.lo - domain.lo, layout.hi - domain.lo, density, strict=True):
+        parts = [_covered(int(a), int(b), size) for a, b, size in zip(lo, hi, tile, strict=True)]
+        share = value * np.ones(())
+        for _, cells in parts:
+            share = np.multiply.outer(share, cells)
+        cost[tuple(slice(first, first + len(cells)) for first, cells in parts)] += share
+    return Weights(domain, tile, cost)
+
+
+def _covered(low: int, high: int, size: int) -> tuple[int, Floats]:
+    """The first tile that ``[low, high)`` touches along an axis, and how many cells of each it holds."""
+    first, last = low // size, -(-high // size)
+    ends = np.arange(first, last + 1) * size
+    return first, np.diff(np.clip(ends, low, high)).astype(float)
+
+
+def _sums(model: Model, tile: tuple[int, ...]) -> Floats:
+    """The cost of all cells in each tile of a model's grid."""
+    grid, (first, *_) = model.grid, tile
+    rows = first * max(1, _SLAB * grid.shape[0] // grid.size // first)
+    slabs = []
+    for low in range(0, grid.shape[0], rows):
+        box = Box((low, *grid.box.lo[1:]), (min(low + rows, grid.shape[0]), *grid.shape[1:]))
+        total = _declared(model, grid, box)
+        for axis, size in enumerate(tile):
+            total = np.add.reduceat(total, np.arange(0, total.shape[axis], size), axis)
+        slabs.append(total)
+    return np.concatenate(slabs)
+
+
+def _declared(model: Model, grid: Grid, box: Box) -> Floats:
+    """The cost of the cells of a box."""
+    value = _start_of(model, model.cost) if isinstance(model.cost, str) else model.cost
+    if callable(value):
+        costs = np.asarray(value(box), float)
+    elif isinstance(value, np.ndarray) and value.ndim:
+        costs = np.asarray(value[box.slices(grid.box.lo)], float)
+    else:
+        costs = np.full(box.shape, float(value))  # type: ignore[arg-type]
+    if costs.shape != box.shape:
+        raise CaseError(
+            f"the cost of model {model.name!r} has shape {costs.shape} for a box of {box.shape} cells",
+            remedy="return one number for each cell of the box",
+        )
+    return costs
+
+
+def _start_of(model: Model, name: str) -> FieldValue:
+    """The initial values of a field of cells."""
+    if name in model.packed or model.field(name).points != model.grid.box or model.field(name).replicated:
+        raise CaseError(
+            f"the cost of model {model.name!r} is the field {name!r}, which has not one number for each cell",
+            remedy="name a field of cells, or give an array",
+        )
+    return dict(model.start_values())[model.field(name).now]

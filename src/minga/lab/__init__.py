@@ -1,0 +1,1 @@
+"""A heterogeneous cluster in one Linux box: nodes with speed, memory and links of their own."""

@@ -1,0 +1,251 @@
+"""A lab as its TOML file describes it: nodes with shares of a core, memory and links, and the wiring between them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from minga.errors import CaseError, suggest
+from minga.fit.machine.units import Kind, quantity
+from minga.models.files import SHIPPED
+from minga.schema import validate
+
+__all__ = ["MOST_NODES", "Lab", "LabNode", "labs", "read_lab"]
+
+MOST_NODES: Final = 250
+"""Nodes that fit into one network, 10.77.0.0/24."""
+
+_BUSY: Final = 0.9
+"""Part of the cores that nodes may use together; the rest is for the network, a hub and whoever measures."""
+
+_NAME = r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$"
+
+
+@dataclass(frozen=True, slots=True)
+class LabNode:
+    """A node: ``share`` of one CPU core, ``memory`` in bytes and link ``rate`` in bit/s; None is no limit."""
+
+    name: str
+    share: float = 1.0
+    memory: int | None = None
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A cluster to be built. Times in seconds; ``loss``, ``duplicate`` and ``reorder`` are probabilities of a frame.
+
+    With ``wiring`` "hub" all nodes share one medium of ``rate`` bit/s. ``period`` is that of the CPU quotas; a node
+    that has used its share of a period waits for the next one. ``scale`` multiplies the shares, see :meth:`shares`.
+    ``socket_buffer`` is the most bytes that TCP keeps for a connection, each way; None leaves it to the system.
+    """
+
+    name: str
+    nodes: tuple[LabNode, ...]
+    wiring: Literal["switch", "hub"] = "switch"
+    rate: float | None = None
+    latency: float = 0.0
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    seed: int = 0
+    period: float = 5e-3
+    scale: float | None = None
+    socket_buffer: int | None = None
+
+    @property
+    def in_user_space(self) -> bool:
+        """Whether frames pass through :mod:`minga.lab.hub` instead of the kernel's bridge."""
+        return self.wiring == "hub" or any((self.latency, self.loss, self.duplicate, self.reorder))
+
+    def factor(self, cores: float) -> float:
+        """What shares are multiplied by: ``scale``, or else 1 where they fit into 0.9 of the cores, and less if not."""
+        if self.scale is not None:
+            return self.scale
+        return min(1.0, _BUSY * cores / sum(node.share for node in self.nodes))
+
+    def shares(self, cores: float) -> tuple[float, ...]:
+        """Cores that each node gets on a machine with so many of them: their ratios are those of the file."""
+        factor = self.factor(cores)
+        return tuple(node.share * factor for node in self.nodes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it; :meth:`from_dict` reads it again."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Lab:
+        """The lab that :meth:`as_dict` wrote."""
+        return cls(**{**data, "nodes": tuple(LabNode(**node) for node in data["nodes"])})
+
+
+def labs() -> dict[str, Path]:
+    """The labs that ship with minga, by name."""
+    return {path.stem: path for path in sorted((SHIPPED / "labs").glob("*.toml"))}
+
+
+def read_lab(target: str | Path) -> Lab:
+    """The lab in a TOML file, or one that ships with minga by its name: ``read_lab("three-ages")``.
+
+    Raises CaseError with the key, the line and what was expected.
+    """
+    path = _file(target)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise CaseError(f"{path} cannot be read: {why}") from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"at line (\d+)", str(error))
+        line = int(found[1]) if found else len(text.splitlines())  # "at end of document"
+        raise CaseError(f"not valid TOML: {error}", where=(str(path), line), remedy="correct the file there") from error
+    try:
+        return _lab(validate(_LabSettings, data, thing="a lab"), path.stem)
+    except CaseError as error:
+        if error.where is None:
+            error.where = str(path) if error.key is None else f"{path}:{_line(text, error.key)}".removesuffix(":0")
+        raise
+
+
+def _file(target: str | Path) -> Path:
+    path = Path(target)
+    if path.is_file():
+        return path
+    shipped = labs()
+    if str(target) in shipped:
+        return shipped[str(target)]
+    beside = [str(p) for p in path.parent.glob("*.toml") if p.is_file()] if path.parent.is_dir() else []
+    raise CaseError(
+        f"there is no lab {str(target)!r}: neither a file nor one that ships with minga",
+        suggestion=suggest(str(target), [*shipped, *beside]),
+        remedy=f"name a TOML file, or one of {', '.join(shipped)}",
+    )
+
+
+# Schema ---------------------------------------------------------------------------------------------------------------
+def _quantity(kind: Kind, example: str, factor: float = 1.0) -> BeforeValidator:
+    def read(value: object) -> float:
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                return quantity(value, kind) * factor
+        raise ValueError(f'a quantity with its unit, such as "{example}"')
+
+    return BeforeValidator(read)
+
+
+_Rate = Annotated[float, _quantity("rate", "100 Mb/s", 8.0), Field(ge=1e3, le=1e12)]
+_Size = Annotated[float, _quantity("memory", "512 MB")]
+_Time = Annotated[float, _quantity("time", "5 ms"), Field(ge=0, le=60)]
+_Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+class _NodeSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(pattern=_NAME, description="small letters, digits and '-', as in host names")]
+    share: Annotated[float, Field(gt=0, le=4096, description="part of one CPU core: 0.5, or 2.0 for two cores")] = 1.0
+    memory: Annotated[
+        Annotated[_Size, Field(ge=1 << 20, le=1 << 60)] | None,
+        Field(description='memory of the node, from "1 MiB" to "1 EiB": memory = "512 MB"'),
+    ] = None
+    rate: Annotated[
+        _Rate | None, Field(description='rate of its link, from "1 kb/s" to "1000 Gb/s": rate = "10 Mb/s"')
+    ] = None
+    count: Annotated[int, Field(ge=1, le=MOST_NODES, description="how many nodes of this kind")] = 1
+
+
+class _LabSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str | None, Field(pattern=_NAME, description="small letters, digits and '-'")] = None
+    wiring: Annotated[
+        Literal["switch", "hub"], Field(description='"switch": a line for each node; "hub": one medium for all')
+    ] = "switch"
+    rate: Annotated[
+        _Rate | None, Field(description='rate of the links, from "1 kb/s" to "1000 Gb/s": rate = "100 Mb/s"')
+    ] = None
+    latency: Annotated[_Time, Field(description='added to each frame, at most "60 s": latency = "0.5 ms"')] = 0.0
+    loss: Annotated[_Probability, Field(description="probability that a frame is lost")] = 0.0
+    duplicate: Annotated[_Probability, Field(description="probability that a frame comes twice")] = 0.0
+    reorder: Annotated[_Probability, Field(description="probability that a frame is overtaken by later ones")] = 0.0
+    seed: Annotated[int, Field(ge=0, description="of loss, duplication and reordering")] = 0
+    period: Annotated[
+        Annotated[_Time, Field(ge=1e-3, le=1.0)],
+        Field(description='of the CPU quotas, "1 ms" to "1 s": a node may wait that long in the midst of its work'),
+    ] = 5e-3
+    scale: Annotated[
+        Literal["auto"] | Annotated[float, Field(gt=0, le=4096)],
+        Field(description='factor of all shares; "auto": less than 1 only where they exceed the cores there are'),
+    ] = "auto"
+    socket_buffer: Annotated[
+        Annotated[_Size, Field(ge=4096, le=1 << 30)] | None,
+        Field(description='most that TCP keeps for a connection, each way, from "4 KiB" to "1 GiB": "16 KiB"'),
+    ] = None
+    nodes: Annotated[
+        list[_NodeSettings], Field(min_length=1, description='a table for each kind of node: [[nodes]] name = "fast"')
+    ]
+
+
+def _lab(settings: _LabSettings, stem: str) -> Lab:
+    values = settings.model_dump(exclude={"nodes", "name", "scale", "socket_buffer"})
+    buffer = None if settings.socket_buffer is None else round(settings.socket_buffer)
+    nodes = tuple(node for kind in settings.nodes for node in _nodes(kind, settings.rate))
+    name = settings.name or re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "lab"
+    lab = Lab(name=name, nodes=nodes, scale=None if settings.scale == "auto" else settings.scale,
+        socket_buffer=buffer, **values)  # fmt: skip
+    _check(lab, settings)
+    return lab
+
+
+def _nodes(kind: _NodeSettings, rate: float | None) -> list[LabNode]:
+    names = [kind.name] if kind.count == 1 else [f"{kind.name}-{number + 1}" for number in range(kind.count)]
+    memory = None if kind.memory is None else round(kind.memory)
+    return [LabNode(name, kind.share, memory, kind.rate or rate) for name in names]
+
+
+def _check(lab: Lab, settings: _LabSettings) -> None:
+    """What no single key shows."""
+    if len(lab.nodes) > MOST_NODES:
+        raise CaseError(f"{len(lab.nodes)} nodes, but a lab has at most {MOST_NODES}", key="nodes")
+    names = [node.name for node in lab.nodes]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        number = max((n for n, kind in enumerate(settings.nodes) if kind.name == twice), default=0)
+        raise CaseError(
+            f"two nodes have the name {twice!r}",
+            key=f"nodes[{number}].name",
+            remedy="rename one of them, or use count = 2",
+        )
+    if "localhost" in names:
+        raise CaseError("a node cannot be called 'localhost'", key=f"nodes[{names.index('localhost')}].name")
+    if lab.wiring == "hub":
+        for number, kind in enumerate(settings.nodes):
+            if kind.rate is not None:
+                raise CaseError(
+                    "a hub is one medium, with one rate for all nodes",
+                    key=f"nodes[{number}].rate",
+                    remedy='remove it, and set rate beside wiring = "hub"',
+                )
+
+
+def _line(text: str, key: str) -> int:
+    """The line, from 1, that sets ``key``, such as ``nodes[1].share``, or else begins its table; 0 for neither."""
+    entry = re.match(r"nodes\[(\d+)\]", key)
+    wanted = int(entry[1]) if entry else -1
+    last = re.sub(r"\[\d+\]", "", key.rsplit(".", 1)[-1])
+    number, found = -1, 0
+    for place, line in enumerate(text.splitlines(), 1):
+        if re.match(r"\s*\[\[?\s*nodes\s*\]", line):
+            number += 1
+            found = place if number == max(wanted, 0) and key.startswith("nodes") else found
+        elif number == wanted and re.match(rf"\s*[\"']?{re.escape(last)}[\"']?\s*=", line):
+            return place
+    return found

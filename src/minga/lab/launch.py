@@ -1,0 +1,388 @@
+"""Starting real MPI ranks on the nodes of a lab: over real TCP, with the launcher that belongs to the library.
+
+    with laboratory("three-ages") as cluster:
+        done = cluster.run(["python", "program.py"], ranks=3, mpi="openmpi")
+
+Three things go wrong silently when namespaces of one machine play nodes, and are prevented here: ranks talk through
+shared memory although a slow link lies between them (the transport is set to TCP), all ranks are bound to core 0, and
+the processes become worlds of one rank each as launcher and library do not belong together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from minga.errors import CaseError, LaunchError, RunError
+from minga.lab.config import Lab
+from minga.lab.implementations import Implementation, find_implementation, outside_jobs
+from minga.lab.processes import end as end_processes
+from minga.lab.state import filing
+
+__all__ = ["STOP_SIGNAL", "Started", "check_memory", "mpi_command", "mpi_environment", "run", "spread", "start"]
+
+STOP_SIGNAL: Final = signal.SIGUSR1
+"""Asks ranks of ``minga run`` to stop after the step they are at."""
+
+_MARK: Final = "MINGA_LAB_JOB"
+_PATIENCE: Final = 5.0
+_GLANCE: Final = 1.0
+
+_REMOTE: Final = """\
+#!/bin/sh
+# Launchers call this like ssh: [options] ADDRESS COMMAND...
+while :; do case $1 in -[plioF]) shift 2 ;; -*) shift ;; *) break ;; esac; done
+host=$1
+shift
+case $host in
+{nodes}
+*)
+    echo "minga lab: no node has the address $host" >&2
+    exit 255
+    ;;
+esac
+status=$?
+[ $status -eq 137 ] && [ ! -e {folder}/lost ] && echo "$node" > {folder}/lost
+exit $status
+"""
+
+_RANK: Final = """\
+#!/bin/sh
+# Writes down where a rank was started and becomes its program.
+read -r name < /proc/sys/kernel/hostname
+rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}
+echo "$rank ${{PMI_SIZE:-$OMPI_COMM_WORLD_SIZE}} $$ $name" > {folder}/started.$rank
+exec "$@"
+"""
+
+
+class Nodes(Protocol):
+    """What launching needs of a cluster."""
+
+    @property
+    def lab(self) -> Lab: ...
+    @property
+    def addresses(self) -> tuple[str, ...]: ...
+    @property
+    def folder(self) -> Path: ...
+    def fault(self) -> str | None: ...
+    def killed_for_memory(self) -> dict[str, int]: ...
+    def command(self, node: int | str, words: Sequence[str]) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A rank as the launcher started it."""
+
+    rank: int
+    size: int
+    pid: int
+    node: str
+
+
+def spread(nodes: int, ranks: int | None = None, per_node: int | None = None) -> tuple[int, ...]:
+    """Ranks of each node: one each, or ``per_node``; else ``ranks`` dealt out evenly, the first nodes having one more.
+
+    CaseError where both are given and do not agree.
+    """
+    if ranks is not None and ranks < 1:
+        raise CaseError(f"{ranks} ranks cannot be started", key="-n", remedy="ask for one rank or more")
+    if per_node is not None:
+        if per_node < 1:
+            raise CaseError(
+                f"{per_node} ranks a node cannot be started", key="--per-node", remedy="ask for one or more"
+            )
+        used = nodes if ranks is None else -(-ranks // per_node)
+        if used > nodes:
+            raise CaseError(
+                f"{ranks} ranks with {per_node} on each of {nodes} nodes do not fit",
+                key="-n",
+                remedy=f"at most {nodes * per_node}, or more a node",
+            )
+        total = nodes * per_node if ranks is None else ranks
+        return tuple(max(0, min(per_node, total - node * per_node)) for node in range(nodes))
+    total = nodes if ranks is None else ranks
+    return tuple(total // nodes + (node < total % nodes) for node in range(nodes))
+
+
+def mpi_environment(mpi: Implementation) -> dict[str, str]:
+    """What makes an MPI use TCP between the nodes, and ranks let go of cores that they only wait on.
+
+    A rank may bind itself to no core: all nodes have the same ones.
+    """
+    common = {"MINGA_PIN": "off", "MINGA_WAIT": os.environ.get("MINGA_WAIT", "patient"), "PYTHONUNBUFFERED": "1"}
+    settings = {
+        "mpich": {"MPICH_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0"},
+        "impi": {"I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0", "I_MPI_PIN": "0"},
+        "openmpi": {
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_pml": "ob1",
+            "OMPI_MCA_btl": "tcp,self,sm",
+            "OMPI_MCA_btl_tcp_if_include": "eth0",
+            "OMPI_MCA_mpi_yield_when_idle": "1",
+        },
+    }
+    return common | settings[mpi.name] | mpi.environment
+
+
+def mpi_command(
+    cluster: Nodes, argv: Sequence[str], counts: Sequence[int], mpi: Implementation, folder: Path
+) -> list[str]:
+    """The command line that starts ``counts[node]`` ranks of a program on each node, from the first of these nodes.
+
+    Writes the scripts that the launcher needs into ``folder``.
+    """
+    remote, rank = _write_scripts(cluster, folder)
+    used = [(cluster.addresses[node], count) for node, count in enumerate(counts) if count]
+    ranks = ["-n", str(sum(counts))]
+    hosts = ",".join(f"{host}:{count}" for host, count in used)
+    program = [str(rank), *argv]
+    launcher = str(mpi.launcher)
+    if mpi.name == "mpich":
+        words = [launcher, "-launcher", "ssh", "-launcher-exec", str(remote), "-iface", "eth0", "-hosts", hosts, *ranks]
+    elif mpi.name == "impi":
+        machines = folder / "machines"
+        machines.write_text("".join(f"{host}:{count}\n" for host, count in used))
+        words = [launcher, "-bootstrap", "ssh", "-bootstrap-exec", str(remote), "-iface", "eth0"]
+        words += ["-machinefile", str(machines), *ranks]
+    else:
+        words = [launcher, "--prtemca", "plm_ssh_agent", str(remote), "--bind-to", "none", "--host", hosts, *ranks]
+    first = next(node for node, count in enumerate(counts) if count)
+    return cluster.command(first, [*words, *program])
+
+
+def start(
+    cluster: Nodes,
+    argv: Sequence[str],
+    counts: Sequence[int],
+    mpi: Implementation,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    capture: bool = False,
+) -> subprocess.Popen[str]:
+    """Start the ranks and return at once. Whoever calls ends the job with :func:`end`, whatever happens."""
+    base = outside_jobs(os.environ) | mpi_environment(mpi) | {"TMPDIR": str(folder), _MARK: folder.name}
+    base["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), base.get("PATH", os.defpath)])
+    if not argv:
+        raise CaseError("no program to run on the nodes was named", remedy="write it after --, as in -- minga run life")
+    if shutil.which(argv[0], path=base["PATH"]) is None:
+        raise CaseError(f"there is no program {argv[0]!r}", remedy="give its path, or a name that is on the PATH")
+    for place in (folder, mpi.launcher):
+        if len(str(place).split()) > 1:
+            raise LaunchError(
+                f"launchers of MPI take no path with a blank in it: {place}",
+                remedy="set MINGA_LAB_STATE or --mpi-home to another place",
+            )
+    pipe = subprocess.PIPE if capture else None
+    return subprocess.Popen(
+        mpi_command(cluster, argv, counts, mpi, folder),
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        env=base | dict(environment or {}),
+        text=True,
+        errors="replace",
+        start_new_session=True,  # a Ctrl-C reaches this process alone, which then asks the ranks
+    )
+
+
+def run(
+    cluster: Nodes,
+    argv: Sequence[str],
+    ranks: int | None = None,
+    mpi: str | Implementation = "mpich",
+    environment: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    *,
+    per_node: int | None = None,
+    home: Path | None = None,
+    capture: bool = True,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program on ranks of the nodes, to its end. What it prints is kept, or else shown as it comes.
+
+    ``ranks`` and ``per_node`` as in :func:`spread`; ``environment`` is added to this process's own; ``timeout`` in
+    seconds. The first Ctrl-C asks ``minga run`` to stop at the next step and ends other programs, the second one ends
+    all. Raises LaunchError where other ranks came up than were asked for, RunError where a node or
+    the network was lost or the time is over. Nothing of the job is left running.
+    """
+    chosen = mpi if isinstance(mpi, Implementation) else find_implementation(mpi, home)
+    counts = spread(len(cluster.lab.nodes), ranks, per_node)
+    with contextlib.ExitStack() as stack:
+        with filing():
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="minga-job-", dir=cluster.folder)))
+        killed = cluster.killed_for_memory()
+        job = start(cluster, argv, counts, chosen, folder, environment, capture=capture)
+        try:
+            with _asking_politely(job, any(Path(word).name == "minga" for word in argv)):
+                out, err = _outcome(cluster, job, timeout)
+        except subprocess.TimeoutExpired as error:
+            raise RunError(f"{shlex.join(argv)} did not end within {timeout:g} seconds and was ended") from error
+        finally:
+            end(job, folder)
+        check_memory(cluster, killed, job.returncode)
+        _check(cluster, counts, chosen, folder, job.returncode, err)
+    return subprocess.CompletedProcess(list(argv), job.returncode, out, err)
+
+
+def _outcome(cluster: Nodes, job: subprocess.Popen[str], timeout: float | None) -> tuple[str | None, str | None]:
+    """What a job has printed at its end. RunError where the lab breaks meanwhile: its ranks would wait for ever."""
+    end = math.inf if timeout is None else time.monotonic() + timeout
+    while True:
+        try:
+            return job.communicate(timeout=max(0.0, min(_GLANCE, end - time.monotonic())))
+        except subprocess.TimeoutExpired as error:
+            if fault := cluster.fault():
+                raise RunError(f"the lab broke while it was used: {fault}") from error
+            if time.monotonic() >= end:
+                raise
+
+
+def started(folder: Path) -> list[Started]:
+    """The ranks that have been started, in order."""
+    found = []
+    for path in folder.glob("started.*"):
+        words = path.read_text().split()
+        if len(words) == 4:  # else it is being written
+            found.append(Started(int(words[0]), int(words[1]), int(words[2]), words[3]))
+    return sorted(found, key=lambda one: one.rank)
+
+
+def end(job: subprocess.Popen[str], folder: Path) -> None:
+    """Leave nothing running: the launcher takes its ranks along, what is left is killed."""
+    if job.poll() is None:
+        job.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            job.wait(_PATIENCE)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(job.pid, signal.SIGKILL)
+    job.wait()
+    for stream in (job.stdout, job.stderr):
+        if stream is not None:
+            stream.close()
+    end_processes(lambda: left_over(folder))
+
+
+def left_over(folder: Path) -> list[int]:
+    """Processes of a job that are still there, by the mark in their environment."""
+    mark = f"{_MARK}={folder.name}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
+
+
+def _write_scripts(cluster: Nodes, folder: Path) -> tuple[Path, Path]:
+    quoted = shlex.quote(str(folder))
+    nodes = [
+        f"{cluster.addresses[number]}) node={shlex.quote(node.name)}; "
+        f'{shlex.join(cluster.command(number, ["/bin/sh", "-c"]))} "$*" ;;'
+        for number, node in enumerate(cluster.lab.nodes)
+    ]
+    remote, rank = folder / "remote", folder / "rank"
+    with filing():
+        remote.write_text(_REMOTE.format(nodes="\n".join(nodes), folder=quoted))
+        rank.write_text(_RANK.format(folder=quoted))
+        for script in (remote, rank):
+            script.chmod(0o755)
+    return remote, rank
+
+
+@contextlib.contextmanager
+def _asking_politely(job: subprocess.Popen[str], listening: bool) -> Iterator[None]:
+    """Turn the first Ctrl-C or termination signal into a request to ranks that listen; the next one interrupts.
+
+    Other programs are interrupted at once: MPICH's library takes the signal itself, so that it would not end them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = False
+
+    def ask(number: int, frame: object) -> None:
+        nonlocal asked
+        if asked or not listening:
+            raise KeyboardInterrupt
+        asked = True
+        sys.stderr.write("\nStopping after this step; press Ctrl-C again to end at once.\n")
+        with contextlib.suppress(ProcessLookupError):
+            job.send_signal(STOP_SIGNAL)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if asked and job.returncode != 0:
+        raise KeyboardInterrupt
+
+
+def check_memory(cluster: Nodes, before: Mapping[str, int], status: int) -> None:
+    """RunError where a program failed as its node's memory was full: the kernel ends it without a word.
+
+    ``before`` has how often that had happened on each node when the program was started.
+    """
+    if status == 0:
+        return
+    for node, count in cluster.killed_for_memory().items():
+        if count > before.get(node, 0):
+            size = next(known.memory for known in cluster.lab.nodes if known.name == node)
+            raise RunError(
+                f"node {node!r} ran out of memory: it has {(size or 0) / 1e6:.0f} MB, and a program there was ended",
+                remedy=f"raise memory of {node!r} in the lab's file, or give it less work",
+            )
+
+
+def _check(
+    cluster: Nodes, counts: Sequence[int], mpi: Implementation, folder: Path, status: int, err: str | None
+) -> None:
+    """Raise where a node was lost, or the launcher started other ranks than it was told."""
+    _check_nodes(cluster, counts, folder, status)
+    expected = [node.name for node, count in zip(cluster.lab.nodes, counts) for _ in range(count)]
+    here = started(folder)
+    found = [one.node for one in here]
+    agree = found == expected and all(one.size == len(expected) for one in here)
+    if (status == 0 and not agree) or not found:
+        said = f"\n{err.strip()[-2000:]}" if err and err.strip() else ""
+        raise LaunchError(
+            f"{mpi.vendor} was told to start {len(expected)} ranks on {_places(expected)}, "
+            f"and started {len(found)} on {_places(found)}{said}",
+            remedy="`minga doctor` shows launcher and library",
+        )
+
+
+def _check_nodes(cluster: Nodes, counts: Sequence[int], folder: Path, status: int) -> None:
+    """RunError where what ran on a node was killed. The launcher itself runs on the first one."""
+    lost, node, number = folder / "lost", "", 0
+    if status != 0 and lost.exists():
+        node, number = lost.read_text().strip(), int(signal.SIGKILL)
+    elif status < 0 and -status not in (signal.SIGINT, signal.SIGTERM, STOP_SIGNAL):
+        node, number = next(name.name for name, count in zip(cluster.lab.nodes, counts) if count), -status
+    if node:
+        raise RunError(
+            f"node {node!r} was lost: what ran there was ended by signal {number}",
+            remedy="look at what the ranks printed; `minga lab status` shows memory and processes of the nodes",
+        )
+
+
+def _places(nodes: Sequence[str]) -> str:
+    """Nodes with how often each occurs."""
+    counts = {node: list(nodes).count(node) for node in nodes}
+    return ", ".join(node if count == 1 else f"{node} ({count})" for node, count in counts.items()) or "no node"

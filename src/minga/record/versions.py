@@ -1,0 +1,105 @@
+"""Whether all ranks of a run are of one kind: the same minga, Python and MPI library everywhere, and clocks that agree.
+
+Ranks send each other Python objects and must record the same commands in the same order, so a host that was updated
+alone ends in a deadlock or in a message that nobody understands. It is found before anything else is sent.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from minga.engine.comm import Comm
+from minga.errors import LaunchError
+
+__all__ = ["RankVersions", "check_versions", "versions_here"]
+
+CLOCK_SECONDS = 5.0
+"""Clocks that differ by more are worth a word: the times of files and logs then cannot be compared."""
+
+_WORDS = 6
+"""Hosts that a message names at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankVersions:
+    """What a rank runs, and what its clock says: seconds since 1970."""
+
+    host: str
+    versions: Mapping[str, str]
+    clock: float
+
+
+def versions_here() -> dict[str, str]:
+    """Versions that must be the same on all ranks, by name."""
+    found = {"minga": importlib.metadata.version("minga"), "Python": ".".join(platform.python_version_tuple()[:2])}
+    mpi = sys.modules.get("mpi4py.MPI")  # a run without ranks needs none
+    if mpi is not None:
+        found["MPI"] = _library(mpi.Get_library_version())
+    return found
+
+
+def check_versions(comm: Comm, mine: RankVersions | None = None) -> tuple[str, ...]:
+    """Compare all ranks; collective. Words about what differs and does no harm, equal on all ranks.
+
+    LaunchError on every rank where versions differ: it names the hosts and what they have.
+    """
+    if comm.size == 1:
+        return ()
+    comm.barrier()  # clocks are read within the time of a few messages
+    here = mine or RankVersions(platform.node(), versions_here(), time.time())
+    # Plain data: another version of minga could not read an object of ours.
+    gathered = comm.gather((here.host, dict(here.versions), here.clock))
+    entries = None if gathered is None else [RankVersions(*entry) for entry in gathered]
+    found: tuple[str | None, tuple[str, ...]] = comm.bcast(
+        None if entries is None else (_difference(entries), _clocks(entries))
+    )
+    difference, notes = found
+    if difference is not None:
+        raise LaunchError(difference, remedy="install the same versions on all hosts, such as from one lock file")
+    return notes
+
+
+def _difference(ranks: Sequence[RankVersions]) -> str | None:
+    """What differs from rank 0, and where; None where nothing does."""
+    first = ranks[0]
+    for name in first.versions:
+        hosts: dict[str, list[str]] = {}
+        for rank in ranks:
+            hosts.setdefault(rank.versions.get(name, "none"), []).append(rank.host)
+        if len(hosts) > 1:
+            said = "; ".join(f"{version} on {_some(places)}" for version, places in hosts.items())
+            return f"all ranks must have the same {name}: found {said}"
+    return None
+
+
+def _clocks(ranks: Sequence[RankVersions]) -> tuple[str, ...]:
+    """A note for each host whose clock differs from that of rank 0's."""
+    late: dict[str, float] = {}
+    for rank in ranks:
+        late.setdefault(rank.host, rank.clock - ranks[0].clock)
+    return tuple(
+        f"minga: the clock of {host} is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} that of "
+        f"{ranks[0].host}; the run is not affected, but times of files and logs cannot be compared"
+        for host, ahead in late.items()
+        if abs(ahead) > CLOCK_SECONDS
+    )
+
+
+def _some(hosts: Sequence[str]) -> str:
+    names = list(dict.fromkeys(hosts))
+    return ", ".join(names[:_WORDS]) + (f" and {len(names) - _WORDS} more" if len(names) > _WORDS else "")
+
+
+def _library(text: str) -> str:
+    """Maker and version of an MPI library, out of the paragraph that it tells of itself."""
+    lower = text.lower()
+    names = (("intel", "Intel MPI"), ("open mpi", "Open MPI"), ("mpich", "MPICH"))
+    vendor = next((name for word, name in names if word in lower), text.split()[0] if text.split() else "unknown")
+    number = re.search(r"\d+\.\d+(?:\.\d+)?", text)
+    return f"{vendor} {number.group(0)}" if number else vendor

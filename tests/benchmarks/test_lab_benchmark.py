@@ -1,0 +1,51 @@
+"""The benchmark of clusters in a box: what is stored, and a quick run in a real lab."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STORED = ROOT / "benchmarks" / "results" / "lab-hetero.json"
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(ROOT))
+    return importlib.import_module("benchmarks.lab.__main__")
+
+
+def test_the_headline_is_of_the_worst_case(bench: Any) -> None:
+    stored = json.loads(STORED.read_text())
+    cases = stored["results"]["hetero"].values()
+    assert stored["efficiency"] == min(case["efficiency"] for case in cases)
+    assert stored["prediction_error"] == max(case["prediction_error"] for case in cases)
+    assert bench.headline({}) == {}
+
+
+def test_a_part_can_be_measured_anew(bench: Any) -> None:
+    case = {"efficiency": 0.5, "efficiency_equal_slabs": 0.25, "prediction_error": 0.1}
+    stored = {"date": "then", "efficiency": 1.0, "results": {"hetero": {"old": case}, "depth": {"chosen": 3}}}
+    content = {"date": "now", "machine": {}, "load_at_the_end": 0.1, "results": {"hetero": {"new": case}}}
+    after = bench.updated(stored, content)
+    assert after["results"] == {"hetero": {"new": case}, "depth": {"chosen": 3}}
+    assert (after["date"], after["updated"]["hetero"]["date"], after["efficiency"]) == ("then", "now", 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="labs with quotas need root here")
+def test_a_quick_run_in_a_lab(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "benchmarks.lab", "--quick", "--only", "milano", "--out", str(tmp_path / "out.json")]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out.json").read_text())["results"]["milano"]
+    assert found["same_digest"]
+    assert min(found["speeds_one_by_one"]) > 0
+    assert sum(found["interface_bytes_of_all"].values()) > 0

@@ -1,0 +1,150 @@
+"""``minga plan``: tables, JSON, files and curves for machines that exist and for some that do not."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import SMALL, in_process, nothing_written
+from minga.fit.plan.plan import Plan
+from mpi_launch import run_ranks
+
+MACHINES = Path(__file__).parents[2] / "src/minga/examples/machines"
+CLUSTER = MACHINES / "cluster-4096x64.json"
+
+UNEQUAL = {
+    "format": "minga machine",
+    "version": 1,
+    "name": "three",
+    "nodes": [
+        {"name": "fast", "cores": 1, "speed": "20 Mcells/s", "memory": "1 GB"},
+        {"name": "slow", "count": 2, "cores": 1, "speed": "5 Mcells/s", "memory": "1 GB"},
+    ],
+    "links": {"inter-node": {"latency": "10 us", "bandwidth": "1 Gb/s"}},
+}
+
+
+@pytest.fixture(autouse=True)
+def machine(in_tmp_path: Path) -> Path:
+    """A machine and a small case in the working directory."""
+    (in_tmp_path / "small.toml").write_text(SMALL.replace("ranks = 1\n", ""))
+    path = in_tmp_path / "three.json"
+    path.write_text(json.dumps(UNEQUAL))
+    return path
+
+
+def planned(*words: object) -> dict[str, Any]:
+    said = in_process("plan", *words, "--json")
+    assert said.status == 0, said.err
+    found: dict[str, Any] = json.loads(said.out)
+    return found
+
+
+def test_the_plan_of_a_machine_that_is_not_here(machine: Path) -> None:
+    said = in_process("plan", "laplace", "--set", "grid.shape=[600, 600]", "--machine", machine)
+    assert said.status == 0, said.err
+    for text in ("laplace on three", "3 ranks", "equal parts", "fast", "slow-1", "66.7 %", "halo depth", "memory"):
+        assert text in said.out, text
+    data = planned("laplace", "--set", "grid.shape=[600, 600]", "--machine", machine, "-o", "plan.json")
+    plan = Plan.from_dict(json.loads(Path("plan.json").read_text()))
+    assert plan.prediction.seconds == data["seconds"] < 0.6 * data["naive"]
+    cells = plan.layout.cells()
+    assert cells[0] == pytest.approx(240_000, rel=0.01)
+    assert data["files"] == ["plan.json"]
+    assert not list(Path().glob("runs"))
+
+
+def test_this_machine_is_timed() -> None:
+    data = planned("small.toml", "-n", "2")
+    assert data["ranks"] == 2
+    assert data["source"].startswith("this machine, timed")
+    assert 0 < data["seconds"] < 1
+    assert planned("small.toml")["ranks"] == 1  # so few cells are not worth more
+
+
+@pytest.mark.mpi
+def test_the_ranks_of_a_job_are_timed() -> None:
+    job = run_ranks(2, "minga.cli.main", "plan", "small.toml", "--json", env={"MPIR_CVAR_NUM_CLIQUES": "2"}).check()
+    data = json.loads(job.out[0])
+    assert data["source"] == "the 2 ranks of this job, timed"
+    assert data["choices"][1]["naive"] == "2 of 2"  # nodes
+    assert job.out[1] == ""
+
+
+def test_what_a_case_says_is_kept(machine: Path) -> None:
+    words = ["--set", 'run.layout="slabs:1"', "--set", "run.halo_depth=2", "--set", "run.overlap=false"]
+    data = planned("laplace", "--machine", machine, *words)
+    assert (data["word"], data["halo_depth"], data["overlap"]) == ("slabs:1", 2, False)
+
+
+@pytest.mark.parametrize("form", ["png", "svg"])
+def test_scaling_is_drawn(machine: Path, form: str) -> None:
+    said = in_process(
+        "plan", "laplace", "--set", "grid.shape=[600, 600]", "--machine", machine, "--scaling", "--plot", f"s.{form}"
+    )
+    assert said.status == 0, said.err
+    assert "Strong scaling" in said.out
+    assert "Weak scaling" in said.out
+    start = Path(f"s.{form}").read_bytes()[:8]
+    assert start == b"\x89PNG\r\n\x1a\n" if form == "png" else start.startswith(b"<?xml")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--machine", "none.json"], ["none.json"]),
+        (["--plot", "curve.pdf"], ["--plot", ".png or .svg"]),
+        (["--machine", "three.json", "--set", 'run.layout="stripes"'], ["run.layout", "not a layout"]),
+        (["--machine", "three.json", "-o", "nowhere/plan.json"], ["nowhere/plan.json"]),
+        (
+            ["--machine", "three.json", "--set", "grid.shape=[40000, 40000]"],
+            ["need 23.8 GiB", "together may fill", "is too small", "at most about"],
+        ),
+    ],
+)
+def test_mistakes(words: list[str], expected: list[str]) -> None:
+    with nothing_written(Path()):
+        said = in_process("plan", "laplace", *words)
+    assert said.status in (1, 2)
+    assert "Traceback" not in said.err
+    for text in expected:
+        assert text in said.err, said.err
+
+
+_LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+from minga.cli.main import main
+sys.argv = ["minga", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case",
+    [
+        ["laplace", "--set", "grid.shape=[65536, 65536]"],
+        ["life-3d", "--set", "grid.shape=[8192, 8192, 8192]"],
+    ],
+)
+def test_a_quarter_of_a_million_cores(case: list[str]) -> None:
+    """4096 nodes of 64 cores: within 30 s of one core and 2 GB."""
+    words = [sys.executable, "-c", _LIMITED, "plan", *case, "--machine", str(CLUSTER), "--json"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    data = json.loads(done.stdout)
+    assert data["ranks"] == 262144
+    assert data["prediction"]["compute"]["most"] < 1.01 * data["prediction"]["compute"]["mean"]
+    assert int(done.stderr.split()[-1]) < 2e9
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 30

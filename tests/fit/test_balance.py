@@ -1,0 +1,230 @@
+"""When work moves: on times that are made up, and in runs whose slow ranks sleep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+import slow_ranks
+from minga.engine.comm import Comm
+from minga.errors import LayoutError
+from minga.fit.balance import Balancer, Look
+from minga.fit.crew import Crew
+from minga.fit.links import Links
+from minga.fit.plan.recut import costs_of_blocks
+from minga.fit.speed import Speed
+from minga.fit.topology import Tree
+from minga.fit.work.recorded import work_of
+from minga.fit.work.weights import Weights, weights_of
+from minga.fit.work.work import Work
+from minga.space.box import Box
+from minga.space.cuts import bisection, blocks, cartesian, slabs
+from minga.space.layout import Layout
+
+BOX = Box((0, 0), (400, 640))
+UNIT = 1e-7
+"""Seconds a cell of the ranks that nothing happens to."""
+
+
+def crew(ranks: int, between: tuple[float, float] = (5e-5, 1e-9), **more: Any) -> Crew:
+    seats = Tree.parse(str(ranks)).seats(ranks)
+    zeros = np.zeros(ranks, np.int64)
+    made = Crew(
+        (Speed.constant(1 / UNIT),), zeros, np.full(ranks, 1 << 40), seats, Links.uniform(len(seats.levels), [between])
+    )
+    return replace(made, **more)
+
+
+def work(**more: Any) -> Work:
+    return replace(Work("w", "k", BOX, (False, False), (1, 64), (2, 1), 16, ()), **more)
+
+
+class Acting:
+    """Ranks that take `pace` times as long as expected for their cells, with some noise."""
+
+    def __init__(self, balancer: Balancer, layout: Layout, cost: Weights | None = None, noise: float = 0.0) -> None:
+        self.balancer, self.layout, self.cost, self.noise = balancer, layout, cost, noise
+        self.rng = np.random.default_rng(5)
+        self.moves: list[Any] = []
+
+    def seconds(self, pace: Any) -> tuple[np.ndarray, dict[int, float]]:
+        each = costs_of_blocks(self.layout, self.cost) * UNIT * np.asarray(pace, float)[self.layout.owner]
+        each *= 1 + self.noise * self.rng.standard_normal(len(each))
+        return np.bincount(self.layout.owner, each, self.layout.ranks), dict(enumerate(each.tolist()))
+
+    def looks(self, count: int, pace: Any, remaining: int = 100_000, timed: bool = False) -> None:
+        for _ in range(count):
+            total, each = self.seconds(pace)
+            proposal = self.balancer.decide(self.layout, Look(total, each if timed else {}), remaining)
+            self.moves.append(proposal)
+            if proposal is not None:
+                self.layout = proposal.layout
+
+    def longest(self, pace: Any) -> float:
+        return float(self.seconds(pace)[0].max())
+
+
+@pytest.mark.parametrize(
+    "layout", [slabs(BOX, 4), slabs(BOX, 4, 1), cartesian(BOX, (2, 2)), bisection(BOX, [1.0] * 4), blocks(BOX, 4, 3)]
+)
+def test_a_rank_that_lost_half_its_share_is_relieved(layout: Layout) -> None:
+    """Within three looks all the way, on every kind of layout, as near to the best as cuts can be."""
+    pace = [1, 1, 2, 1]
+    acting = Acting(Balancer(work(), crew(4)), layout)
+    acting.looks(4, [1, 1, 1, 1])
+    assert acting.moves == [None] * 4
+    acting.looks(3, pace)
+    ideal = BOX.size * UNIT / 3.5
+    coarse = 64 / 640 if layout.cuts[0] == (0,) else 0.15 if layout.ndim > 1 and len(layout.cuts[1]) > 1 else 0.02
+    assert acting.longest(pace) <= ideal * (1 + 3.5 * coarse)
+    proposal = acting.moves[-1]
+    assert proposal is not None
+    assert proposal.imbalance > 1.25
+    assert proposal.gain == pytest.approx(layout.cells()[2] * UNIT * 2 - acting.longest(pace), rel=1e-6)
+    acting.looks(20, pace)
+    assert sum(move is not None for move in acting.moves) <= 3  # and then it stays
+
+
+def test_small_imbalance_is_left_alone_and_a_moderate_one_goes_half_way() -> None:
+    acting = Acting(Balancer(work(), crew(2)), slabs(BOX, 2))
+    acting.looks(20, [1.0, 1.04])
+    assert acting.moves == [None] * 20
+    acting = Acting(Balancer(work(), crew(2)), slabs(BOX, 2))
+    acting.looks(2, [1.0, 1.2])
+    assert acting.moves[0] is None
+    assert acting.moves[1] is not None
+    rows = acting.layout.hi[0, 0] - 200
+    best = 400 / (1 + 1 / 1.2) - 200
+    assert rows == pytest.approx(best / 2, abs=1)
+    acting.looks(10, [1.0, 1.2])
+    assert acting.longest([1.0, 1.2]) < BOX.size * UNIT / (1 + 1 / 1.2) * 1.06
+
+
+def test_noise_moves_nothing() -> None:
+    acting = Acting(Balancer(work(), crew(4)), slabs(BOX, 4), noise=0.03)
+    acting.looks(60, [1, 1, 1, 1])
+    assert acting.moves == [None] * 60
+    hiccup = Acting(Balancer(work(), crew(4)), slabs(BOX, 4))
+    hiccup.looks(5, [1, 1, 1, 1])
+    hiccup.looks(1, [1, 30, 1, 1])
+    hiccup.looks(5, [1, 1, 1, 1])
+    assert hiccup.moves == [None] * 11
+
+
+def test_times_that_never_settle_do_not_move_work_for_ever() -> None:
+    acting = Acting(Balancer(work(), crew(4)), slabs(BOX, 4), noise=0.2)
+    acting.looks(300, [1, 1, 1, 1])
+    moved = [number for number, move in enumerate(acting.moves) if move is not None]
+    assert len(moved) < 30  # every tenth look; without growing patience it is two of five
+    acting.noise = 0.0
+    acting.looks(70, [1, 1, 1, 1])
+    assert acting.longest([1, 1, 1, 1]) < 1.06 * BOX.size * UNIT / 4
+
+
+def test_moving_has_to_pay() -> None:
+    """Half of a rank's cells go through a link of 1 MB/s: nothing is to be had from it in a hundred steps."""
+    slow = crew(2, (1e-3, 1e-6))
+    acting = Acting(Balancer(work(), slow), slabs(BOX, 2))
+    acting.looks(6, [1, 3], remaining=30)
+    assert acting.moves == [None] * 6
+    acting.looks(1, [1, 3], remaining=100_000)
+    assert acting.moves[-1] is not None
+    assert acting.moves[-1].expected > 0.5
+    last = Acting(Balancer(work(), crew(2)), slabs(BOX, 2))
+    last.looks(6, [1, 3], remaining=0)
+    assert last.moves == [None] * 6
+
+
+def test_declared_costs_and_unequal_ranks() -> None:
+    """Behind a mask nothing is done; a crew known to be unequal is not balanced again."""
+    cost = np.ones((400, 640))
+    cost[100:300] = 0
+    u = mg.Field("u", mg.Grid((400, 640)))
+    weights = weights_of(mg.Model("masked", u.grid, (u,), mg.Program(), cost=cost))
+    acting = Acting(Balancer(work(weights=weights), crew(2)), slabs(BOX, 2, 0, [3, 1]), weights)
+    acting.looks(3, [1, 1])
+    assert costs_of_blocks(acting.layout, weights) == pytest.approx([64_000, 64_000], rel=0.02)
+    uneven = crew(2, speeds=(Speed.constant(1e7), Speed.constant(2.5e6)), speed_of=np.array([0, 1]))
+    known = Acting(Balancer(work(), uneven), slabs(BOX, 2, 0, [4, 1]))
+    known.looks(5, [1, 4])
+    assert known.moves == [None] * 5
+
+
+def test_dear_cells_are_found_by_the_times_of_blocks() -> None:
+    """Rows 1 to 100 cost eight times as much, and nobody said so."""
+    cost = np.ones((400, 640))
+    cost[:100] = 8
+    true = Weights(BOX, (1, 1), cost)
+    ideal = cost.sum() * UNIT / 4
+    acting = Acting(Balancer(work(), crew(4), cause="cells"), blocks(BOX, 4, 4), true)
+    acting.looks(40, [1] * 4, timed=True)
+    assert acting.longest([1] * 4) < 1.25 * ideal
+    assert Acting(Balancer(work(), crew(4)), blocks(BOX, 4, 4), true).longest([1] * 4) > 1.6 * ideal
+
+
+def test_nobody_gets_more_than_memory_holds() -> None:
+    small = crew(2, memory=np.array([1 << 40, int(0.55 * BOX.size * 16 / 0.9)]))
+    acting = Acting(Balancer(work(), small), slabs(BOX, 2))
+    acting.looks(8, [5, 1])
+    assert 0.53 < acting.layout.cells()[1] / BOX.size <= 0.55  # alone it would be 5/6
+
+
+def test_sweeps_keep_a_layout_that_they_can_pass_through() -> None:
+    acting = Acting(Balancer(work(swept=(0,)), crew(4)), cartesian(BOX, (2, 2)))
+    acting.looks(6, [1, 1, 1, 3])
+    assert acting.moves == [None] * 6
+    rows = Acting(Balancer(work(swept=(0,)), crew(4)), slabs(BOX, 4))
+    rows.looks(6, [1, 1, 1, 3])
+    assert any(rows.moves)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_idle_ranks_stay_idle(ranks: int) -> None:
+    acting = Acting(Balancer(work(), crew(ranks + 1)), slabs(BOX, ranks + 1, 0, [*[1] * ranks, 0]))
+    acting.looks(5, [2] + [1] * ranks)
+    assert acting.layout.cells()[-1] == 0
+    assert (ranks == 1) == (not any(acting.moves))
+
+
+def test_what_a_balancer_refuses() -> None:
+    for wrong in (0, -1, 1.5, True, "often"):
+        with pytest.raises(LayoutError, match='give 1 or more, or "auto"'):
+            Balancer(work(), crew(2), wrong)  # type: ignore[arg-type]
+    with pytest.raises(LayoutError, match="tolerance"):
+        Balancer(work(), crew(2), tolerance=0.9)
+    u = mg.Field("u", mg.Grid((8, 64)))
+    with (
+        mg.Engine({u.grid: Layout.single(u.grid.box, 1)}) as engine,
+        pytest.raises(LayoutError, match="for this model"),
+    ):
+        Balancer(work(), crew(1)).start(mg.Model("other", u.grid, (u,), mg.Program()), engine)
+
+
+def test_cuts_lie_on_whole_coarse_cells() -> None:
+    fine, coarse = mg.Grid((40, 128)), mg.Grid((10, 64), label="coarse")
+    model = mg.Model("two", fine, (mg.Field("u", fine), mg.Field("c", coarse)), mg.Program())
+    assert work_of(model).granule == (4, 2)
+
+
+# Runs ----------------------------------------------------------------------------------------------------------------
+def test_a_run_is_balanced_as_it_goes() -> None:
+    """Looks about five times a second; frames, observables and a condition to stop at see the same as ever."""
+    layout = blocks(slow_ranks.GRID.box, 2, 2)
+    options: dict[str, Any] = {"every": 18, "until": mg.Stop(when="energy < 0"), "observe_every": 11}
+
+    def run(comm: Comm, look: str | None) -> tuple[Any, list[Any]]:
+        seen: list[Any] = []
+        more = options | {"on_observe": lambda step, values: seen.append((step, dict(values)))}
+        return slow_ranks.run(comm, 36, 4.0, look, layout, **more), seen
+
+    still, before = mg.run_virtual(2, lambda comm: run(comm, None))[0]
+    balanced, after = mg.run_virtual(2, lambda comm: run(comm, "auto"))[0]
+    assert balanced["digest"] == still["digest"]
+    assert before == after
+    assert [step for step, _ in before] == [0, 11, 18, 22, 33, 36]
+    assert balanced["decisions"]
+    assert balanced["cells"][0] > 1.4 * still["cells"][0]

@@ -1,0 +1,36 @@
+"""Labs in tests: what this machine permits, and a state of their own for each test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minga.errors import LaunchError
+from minga.lab.cluster import lab_rights
+
+
+@pytest.fixture(scope="session")
+def rights() -> dict[str, Any]:
+    """What `up` and `laboratory` are to be told here. Skips where labs cannot be made; as root with the tools never."""
+    tools = shutil.which("ip") and shutil.which("tc")
+    try:
+        found = lab_rights()
+    except LaunchError as error:
+        if os.geteuid() == 0 and tools:
+            raise
+        pytest.skip(str(error))
+    if os.geteuid() == 0:
+        return {"rootless": False, "quota": True}
+    return {"rootless": found.rootless, "quota": found.version > 0}
+
+
+@pytest.fixture
+def own_labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Labs of this test alone: it neither sees nor removes those of others."""
+    place = tmp_path / "labs"
+    monkeypatch.setenv("MINGA_LAB_STATE", str(place))
+    return place

@@ -1,0 +1,51 @@
+"""The probe before a run sees what a lab gives its nodes: shares of a processor, memory, and links."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minga.lab.cluster import laboratory
+
+PROBE = """\
+import json
+import minga as mg
+from minga.cli.case import find_source, read_case
+from minga.fit.probe.probe import probe_crew
+
+comm = mg.MPIComm()
+case = read_case(find_source("heat"), ["run.steps=1", "grid.shape=[767, 767]"])
+crew = probe_crew(case.model, comm, seconds=0.6, cache=False)
+if comm.rank == 0:
+    size = float(crew.speeds[0].cells[-1])
+    rates = [float(crew.speeds[number].rate(size)) for number in crew.speed_of]
+    large = float(crew.links.levels[0].time(1 << 20))
+    print(json.dumps({"rates": rates, "names": crew.names, "memory": crew.memory.tolist(), "megabyte": large,
+                      "shared": crew.links.shared}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+@pytest.mark.usefixtures("own_labs")
+def test_shares_of_the_nodes_are_seen(tmp_path: Path, rights: dict[str, Any]) -> None:
+    if not rights["quota"]:
+        pytest.skip("no quotas here")
+    script = tmp_path / "probe.py"
+    script.write_text(PROBE)
+    with laboratory("three-ages", **rights) as cluster:
+        done = cluster.run([sys.executable, str(script)], ranks=3)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout[done.stdout.index("{") :])
+    assert found["names"] == ["new", "middle", "old"]
+    new, middle, old = found["rates"]
+    assert new / middle == pytest.approx(2, rel=0.25)
+    assert middle / old == pytest.approx(2, rel=0.25)
+    assert max(found["memory"]) <= 0.8 * 2e9 * 1.08  # 2 GB, of which a part is for the system
+    # A mebibyte over 100 Mb/s takes 89 ms; quotas of spinning ranks make it longer.
+    assert 0.08 < found["megabyte"] < 0.3
+    assert not found["shared"]
