@@ -49,8 +49,8 @@ class Page:
         assert "exceptionDetails" not in said, said["exceptionDetails"]
         return said["result"].get("value")
 
-    def until(self, expression: str, seconds: float = 30.0) -> Any:
-        """Wait for an expression to become true; its value."""
+    def until(self, expression: str, seconds: float = 120.0) -> Any:
+        """Wait for an expression to become true; its value. Long enough for a machine that does other things too."""
         end = time.monotonic() + seconds
         while not (value := self.evaluate(expression)):
             if time.monotonic() > end:

@@ -86,6 +86,11 @@ class Variant:
         self.sent.append((after[0] - before[0], after[1] - before[1]))
         return spent
 
+    def clear(self) -> None:
+        """Forget all samples."""
+        for samples in (self.seconds, self.sent, self.steps):
+            samples.clear()
+
     @property
     def median(self) -> float:
         return statistics.median(self.seconds)
@@ -102,8 +107,7 @@ def in_turns(world: MPI.Intracomm, variants: Mapping[str, Variant], seconds: flo
     counts = {}
     for name, variant in variants.items():
         spent = variant.sample(world, 8)
-        for samples in (variant.seconds, variant.sent, variant.steps):
-            samples.clear()
+        variant.clear()
         counts[name] = max(8, int(seconds / spent))
     for number in range(rounds):
         for name in list(variants) if number % 2 == 0 else list(reversed(variants)):
@@ -146,56 +150,72 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 # Experiments ---------------------------------------------------------------------------------------------------------
 def hetero(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
-    """The automatic plan beside equal slabs, and both beside the sum of the speeds of the nodes.
+    """What `minga run` does, a plan that is balanced as the run goes on, beside equal slabs and the sum of the speeds.
 
     Speeds are those without messages, all nodes at work: memory is shared by the nodes of a lab, as real ones do not.
+    They, and predictions from new probes, are taken in turns with the steps: the speed of a virtual machine drifts.
     Those of one node after the other are kept too.
     """
-    model, comm = model_of(order["model"], order["shape"]), MPIComm(world)
+    name, seconds, rounds = order["model"], order["seconds"], order["rounds"]
+    model, comm = model_of(name, order["shape"]), MPIComm(world)
     crew, plan = planned(model, comm)
     slabs = next(iter(model.layouts("slabs", world.size).values()))
-    variants = {
-        "plan": Variant.of(model, comm, plan.layout, halo_depth=plan.halo_depth, overlap=plan.overlap),
-        "equal slabs": Variant.of(model, comm, slabs),
-    }
-    name, seconds = order["model"], order["seconds"]
-    alone = speeds_of_nodes(world, name, plan.layout, seconds, at_once=False)
-    before = speeds_of_nodes(world, name, plan.layout, seconds, at_once=True)
-    in_turns(world, variants, seconds, order["rounds"])
-    after = speeds_of_nodes(world, name, plan.layout, seconds, at_once=True)
-    speeds = [(a + b) / 2 for a, b in zip(before, after)]
-    ideal = model.grid.size / sum(speeds)
-    measured, equal = variants["plan"].median, variants["equal slabs"].median
+    run = Variant.of(model, comm, plan.layout, halo_depth=plan.halo_depth, overlap=plan.overlap)
+    equal = Variant.of(model, comm, slabs)
     work = work_of(model)
+    balancer = Balancer(work, crew, "auto")
+    balancer.start(model, run.engine)
+    settle(world, run, balancer, 2 * seconds)
+    run.clear()
+    alone = speeds_of_nodes(world, name, plan.layout, seconds, at_once=False)
+    ideals, predicted, speeds = [], [], []
+    for _ in range(rounds):
+        before = len(run.seconds)
+        settle(world, run, balancer, seconds)
+        equal.sample(world, max(8, int(seconds / statistics.median(run.seconds[before:]) / 2)))
+        layout = run.engine.storage.layout(model.planned_grid)
+        speeds.append(speeds_of_nodes(world, name, layout, seconds, at_once=True))
+        ideals.append(model.grid.size / sum(speeds[-1]))
+        now = probe_crew(model, comm, cache=False)
+        measured = statistics.median(run.seconds[before:])
+        predicted.append((predict(work, now, layout, plan.halo_depth, plan.overlap).seconds, measured))
+    measured = statistics.median(run.seconds)
     naive = predict(work, crew, slabs).seconds
-    # Probes of a second each, at other moments of a noisy machine: what the plan would have said then.
-    crews = [probe_crew(model, comm, cache=False) for _ in range(order["rounds"] // 2)]
-    again = [predict(work, each, plan.layout, plan.halo_depth, plan.overlap).seconds for each in crews]
-    predicted = [plan.prediction.seconds, *again]
     return {
-        "model": order["model"],
+        "model": name,
         "shape": list(order["shape"]),
-        "cells": plan.layout.cells().tolist(),
+        "cells_planned": plan.layout.cells().tolist(),
+        "cells": run.engine.storage.layout(model.planned_grid).cells().tolist(),
+        "moves": len(balancer.decisions),
         "layout": plan.word,
         "halo_depth": plan.halo_depth,
         "overlap": plan.overlap,
         "speeds": speeds,
-        "speeds_before": before,
-        "speeds_after": after,
         "speeds_one_by_one": alone,
-        "ideal_seconds": ideal,
-        "plan_seconds": spread(variants["plan"].seconds),
-        "equal_slabs_seconds": spread(variants["equal slabs"].seconds),
+        "ideal_seconds": spread(ideals),
+        "plan_seconds": spread(run.seconds),
+        "equal_slabs_seconds": spread(equal.seconds),
         "fastest_alone_seconds": model.grid.size / max(alone),
-        "predicted_seconds": predicted,
+        "predicted_before": plan.prediction.seconds,
+        "predicted_and_measured_seconds": predicted,
         "predicted_equal_slabs_seconds": naive,
-        "efficiency": ideal / measured,
-        "efficiency_equal_slabs": ideal / equal,
+        "efficiency": statistics.median(ideals) / measured,
+        "efficiency_equal_slabs": statistics.median(ideals) / equal.median,
         "efficiency_of_nodes_one_by_one": model.grid.size / sum(alone) / measured,
-        "prediction_error": statistics.median(abs(seconds / measured - 1) for seconds in predicted),
-        "prediction_error_equal_slabs": abs(naive / equal - 1),
-        "same_digest": digests(variants, model, order["steps"]),
+        "prediction_error": statistics.median(abs(said / found - 1) for said, found in predicted),
+        "prediction_error_equal_slabs": abs(naive / equal.median - 1),
+        "same_digest": digests({"plan": run, "equal slabs": equal}, model, order["steps"]) if order["steps"] else None,
     }
+
+
+def settle(world: MPI.Intracomm, variant: Variant, balancer: Balancer, seconds: float) -> None:
+    """Samples for so many seconds, a quarter of a second and at least four steps each, with a look after each."""
+    step, left = 4, seconds
+    while left > 0:
+        spent = variant.sample(world, step)
+        left -= step * spent
+        step = max(4, int(0.25 / spent))
+        balancer.look(variant.engine, len(variant.seconds), 10_000)
 
 
 def overlap(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_a_part_can_be_measured_anew(bench: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0, reason="labs with quotas need root here")
+@pytest.mark.skipif(os.geteuid() != 0, reason="builds a lab with quotas: run it as root")
 def test_a_quick_run_in_a_lab(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "benchmarks.lab", "--quick", "--only", "milano", "--out", str(tmp_path / "out.json")]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)

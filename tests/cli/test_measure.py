@@ -72,6 +72,7 @@ def test_an_interrupt_leaves_nothing(in_tmp_path: Path, monkeypatch: pytest.Monk
     ("words", "expected"),
     [
         (("--case", "laplac"), "did you mean 'laplace'"),
+        (("--case", "heat", "--network"), "leave --network out to time both"),
         (("--seconds", "0"), "give some seconds"),
         (("--seconds", "nan"), "give some seconds"),
         (("-o", "nowhere/m.json"), "nowhere/m.json cannot be written"),

@@ -20,7 +20,8 @@ from mpi_launch import run_ranks
 
 CORES = available_cores()
 two_cores = pytest.mark.skipif(
-    len(CORES) < 2 or not hasattr(os, "sched_setaffinity"), reason="needs two cores, and a system that binds to them"
+    len(CORES) < 2 or not hasattr(os, "sched_setaffinity"),
+    reason="binds ranks to cores: run it on Linux with two cores or more",
 )
 
 AS_A_LAUNCHER_BINDS = f"""

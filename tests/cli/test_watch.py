@@ -18,18 +18,35 @@ import pytest
 from browser import Page, chromium
 from command_line import SMALL, command, in_process, nothing_written
 
-LONG = (
-    SMALL.replace("[40, 64]", "[256, 512]")
-    .replace("steps = 10", "steps = 1000000000")
-    .replace("every = 5", "every = 100000")
-)
+LONG = """\
+import itertools, time
+import minga as mg
+run = {"steps": 1000000000, "ranks": 1}
+output = {"every": 100, "pictures": 0, "report": False}
+
+@mg.kernel
+def grow(u, new):
+    new[0, 0] = u[0, 0] + mg.index(1, "f8")
+
+def model():
+    grid = mg.Grid((30, 40))
+    u = mg.Field("u", grid, slots=2)
+    step = mg.Program("step")
+    step.apply(grow, u, u.next)
+    step.rotate(u)
+    pauses = itertools.chain(itertools.repeat(0.0, 100), itertools.repeat(0.1))
+    step.call(lambda engine: time.sleep(next(pauses)), reads=[u], writes=[u])
+    return mg.Model(name="long", grid=grid, fields=(u,), step=step, initial={"u": 0.0})
+"""
+"""Stores a second frame at once and then none for ten seconds, so that pictures in between are newer than all stored
+ones, however busy the machine is."""
 
 
 @pytest.fixture(autouse=True)
 def case(in_tmp_path: Path) -> None:
     """A small case and one that goes on for a while, in the working directory."""
     Path("small.toml").write_text(SMALL)
-    Path("long.toml").write_text(LONG)
+    Path("long.py").write_text(LONG)
 
 
 @contextlib.contextmanager
@@ -79,11 +96,12 @@ def text(page: Page, identity: str) -> str:
 
 
 def test_a_run_in_a_browser() -> None:
-    with running("run", "long.toml", "-n", 1, "--serve") as process, chromium() as browser:
+    with running("run", "long.py", "--serve") as process, chromium() as browser:
         page = browser.open(address(process))
         page.until("document.getElementById('state').textContent === 'running'")
         page.until("document.getElementById('picture').naturalWidth > 0")
         page.until("document.getElementById('shown').textContent.includes('as it is now')")
+        page.until("document.getElementById('slider').max > 0")
         page.until("document.querySelectorAll('.rank').length === 1")
         first = int(text(page, "step").removeprefix("step ").replace("\u202f", ""))
         page.until(f"Number(document.getElementById('step').textContent.replace(/[^0-9]/g, '')) > {first}")

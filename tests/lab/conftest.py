@@ -29,6 +29,13 @@ def rights() -> dict[str, Any]:
 
 
 @pytest.fixture
+def quotas(rights: dict[str, Any]) -> None:
+    """For tests of shares and memory limits: skips where this user has no control groups."""
+    if not rights["quota"]:
+        pytest.skip("needs control groups: run the tests as root, or have some delegated to you (docs/lab.md)")
+
+
+@pytest.fixture
 def own_labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Labs of this test alone: it neither sees nor removes those of others."""
     place = tmp_path / "labs"

@@ -159,17 +159,16 @@ def test_a_hub_has_one_rate_for_all(rights: dict[str, Any], own_labs: Path) -> N
         if not rights["rootless"]:  # its latency would else be that of the nodes' quotas
             assert os.sched_getscheduler(hub.pid) == os.SCHED_RR
         os.kill(hub.pid, signal.SIGKILL)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while cluster.fault() is None and time.monotonic() < end:
             time.sleep(0.01)
         assert cluster.status()["state"] == "its hub has ended"
     assert left_by("hub") == []
 
 
+@pytest.mark.usefixtures("quotas")
 def test_quotas_bite(two: Cluster) -> None:
     """Also on a busy machine nobody gets more than its share; how much less depends on who else computes."""
-    if not two.state.quota:
-        pytest.skip("no control groups may be made here")
     burn = """
         import time
         begun, used = time.perf_counter(), time.process_time()
@@ -193,9 +192,8 @@ def test_a_node_has_the_cores_that_its_share_needs(two: Cluster) -> None:
         assert inside.rpartition(" ")[2] == (str(cpus[0]) if cpus else shown.rpartition(" ")[2])
 
 
+@pytest.mark.usefixtures("quotas")
 def test_memory_is_limited(rights: dict[str, Any], own_labs: Path) -> None:
-    if not rights["quota"]:
-        pytest.skip("no control groups may be made here")
     lab = named(Lab("x", (LabNode("small", 1.0, 64 << 20),)), "memory")
     with laboratory(lab, **rights) as cluster:
         fits, not_fits = ([sys.executable, "-c", f"bytearray({size} << 20)"] for size in (20, 200))
@@ -227,9 +225,8 @@ def test_a_share_can_be_changed(rights: dict[str, Any], own_labs: Path) -> None:
             cluster.set_share("slow", 0.5)
 
 
+@pytest.mark.usefixtures("quotas")
 def test_a_share_that_cannot_be_given_is_told(rights: dict[str, Any], own_labs: Path) -> None:
-    if not rights["quota"]:
-        pytest.skip("no control groups may be made here")
     lab = named(Lab("x", (LabNode("fast"), LabNode("snail", 1e-5))), "snail")
     with pytest.raises(CaseError, match=r"'snail' would get 1e-05 of a core, and 0\.001 is the least"):
         up(lab, **rights)
@@ -257,7 +254,7 @@ def test_a_lab_goes_with_all_that_runs_in_it(rights: dict[str, Any], own_labs: P
     with pytest.raises(LaunchError, match="is up already"):
         up(lab, **rights)
     cluster.down()
-    assert all(child.wait(5) < 0 for child in (*children, forgetful))
+    assert all(child.wait(60) < 0 for child in (*children, forgetful))
     assert (left_by("goes"), find(lab), existing()) == ([], None, [])
     assert [path.name for path in own_labs.iterdir()] == ["lock"]
     cluster.down()  # again: nothing is there, nothing happens
@@ -275,10 +272,15 @@ def test_labs_do_not_meet(rights: dict[str, Any], own_labs: Path) -> None:
 @pytest.mark.parametrize("stage", ["make_namespaces", "make_links", "make_group", "start_hub", "write_entrance"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), LaunchError("no luck")])
 def test_a_failure_while_building_leaves_nothing(
-    stage: str, error: BaseException, rights: dict[str, Any], own_labs: Path, monkeypatch: pytest.MonkeyPatch
+    stage: str,
+    error: BaseException,
+    rights: dict[str, Any],
+    own_labs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
-    if stage == "make_group" and not rights["quota"]:
-        pytest.skip("no control groups may be made here")
+    if stage == "make_group":
+        request.getfixturevalue("quotas")
     lab = named(HUB if stage in ("start_hub", "write_entrance") else TWO, "fails")
     real = getattr(clusters, stage)
 
@@ -328,12 +330,11 @@ cluster.up(Lab.from_dict({lab!r}), **{rights!r})
 
 
 def test_the_lock_of_a_killed_builder_is_held_until_its_tools_have_ended(own_labs: Path) -> None:
-    tool = ["sh", "-c", "kill -9 $PPID; sleep 0.5"]
+    tool = ["sh", "-c", f"kill -9 $PPID; sleep 0.5; touch {own_labs}/tool-has-ended"]
     code = f"from minga.lab import commands, state\nwith state.locked(): commands.output({tool})"
     subprocess.run([sys.executable, "-c", code], check=False)
-    begun = time.monotonic()
     with locked():
-        assert time.monotonic() - begun > 0.3
+        assert (own_labs / "tool-has-ended").exists()
 
 
 @pytest.mark.parametrize("remover", ["up", "down", "stale"])
@@ -408,7 +409,7 @@ def test_a_lab_from_before_a_restart_is_forgotten(rights: dict[str, Any], own_la
 
 def test_what_others_made_is_not_touched(rights: dict[str, Any], own_labs: Path) -> None:
     if rights["rootless"]:
-        pytest.skip("needs root")
+        pytest.skip("makes a network namespace outside of labs: run the tests as root")
     lab = named(TWO, "foreign")
     name = f"minga-{lab.name}-1"
     subprocess.run(["ip", "netns", "add", name], check=True)
@@ -463,7 +464,7 @@ shutil.rmtree(place)
 def as_ordinary_user(*groups: Path) -> str:
     """What a program prints that builds labs as nobody in particular, in control groups that were given to him."""
     if os.geteuid() != 0 or not Path("/usr/bin/python3").exists():
-        pytest.skip("needs root, to become somebody else, and a Python that everybody may start")
+        pytest.skip("becomes another user, with /usr/bin/python3: run the tests as root where that exists")
     words = [sys.executable, "-c", ORDINARY, *map(str, groups)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/")
     if "user namespaces, which are not permitted" in done.stderr:
@@ -484,7 +485,7 @@ def test_an_ordinary_user_has_labs_without_quotas() -> None:
 def test_an_ordinary_user_has_quotas_where_groups_were_delegated() -> None:
     found = find_hierarchies()
     if os.geteuid() != 0 or found is None or found.version != 1:
-        pytest.skip("needs root and control groups of version 1, to give some away")
+        pytest.skip("gives control groups of version 1 away: run the tests as root on a system that has these")
     groups = [place / f"minga-test-{os.getpid()}" for place in (found.cpu, found.memory)]
     try:
         for group in groups:

@@ -59,7 +59,7 @@ def test_rates_hold_for_all_nodes_unless_they_have_their_own(tmp_path: Path) -> 
 
 def test_shares_shrink_together_where_there_are_too_few_cores() -> None:
     lab = read_lab("four")
-    assert lab.shares(2) == (0.8, 0.4, 0.4, 0.2)
+    assert lab.shares(2) == (0.6, 0.3, 0.3, 0.15)
     one = lab.shares(1)
     assert sum(one) == pytest.approx(0.9)
     assert [share / one[3] for share in one] == pytest.approx([4, 2, 2, 1])

@@ -58,7 +58,7 @@ def agree(ours: Callable[[], Times], theirs: Callable[[], Times], sizes: list[in
             return
     load = os.getloadavg()[0]
     if load > 1.5 * len(available_cores()):
-        pytest.skip(f"other programs keep the cores busy (load {load:.1f}), so that nothing can be compared: {ratios}")
+        pytest.skip(f"other programs keep the cores busy (load {load:.1f}): run it when they have ended; {ratios}")
     pytest.fail(f"ours {mine}, theirs {other}")
 
 

@@ -54,9 +54,8 @@ def quick(rights: dict[str, Any]) -> Iterator[Cluster]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quotas")
 def test_the_slow_node_gets_less(rights: dict[str, Any], words: list[str], in_tmp_path: Path) -> None:
-    if not rights["quota"]:
-        pytest.skip("needs control groups")
     alone = in_process("run", "case.toml", "-n", 1, "--out", "alone", "--json")
     nodes = (LabNode("hare", 0.8, None, 1e9), LabNode("snail", 0.2, None, 1e9))
     with laboratory(Lab("unequal", nodes), **rights) as cluster:

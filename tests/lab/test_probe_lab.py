@@ -32,9 +32,8 @@ if comm.rank == 0:
 @pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.usefixtures("own_labs")
+@pytest.mark.usefixtures("quotas")
 def test_shares_of_the_nodes_are_seen(tmp_path: Path, rights: dict[str, Any]) -> None:
-    if not rights["quota"]:
-        pytest.skip("no quotas here")
     script = tmp_path / "probe.py"
     script.write_text(PROBE)
     with laboratory("three-ages", **rights) as cluster:

@@ -68,7 +68,7 @@ def test_three_dimensions() -> None:
 
 
 # Golly itself, where it is installed
-@pytest.mark.skipif(shutil.which("bgolly") is None, reason="needs bgolly, of the Debian package golly")
+@pytest.mark.skipif(shutil.which("bgolly") is None, reason="needs bgolly: apt-get install golly")
 @pytest.mark.parametrize("boundary", ["periodic", "fixed"])
 @pytest.mark.parametrize("rule", ["B3/S23", "B36/S23", "B3678/S34678", "B1357/S1357", "B2/S", "B3/S23V", "B2/S34H"])
 def test_agrees_with_golly(rule: str, boundary: str, tmp_path: Path) -> None:

@@ -99,6 +99,12 @@ def _check(request: Request) -> None:
             raise CaseError(f"{file} cannot be written: no such directory, or no permission", key=key)
     if request.plot is not None and request.plot.suffix not in (".svg", ".png"):
         raise CaseError(f"{request.plot} is neither .svg nor .png", key="--plot", remedy="name it network.svg")
+    if request.cases and request.network:
+        raise CaseError(
+            f"kernels of {', '.join(request.cases)} are not timed where --network asks for messages only",
+            key="--case",
+            remedy="leave --network out to time both, or leave --case out",
+        )
     if request.hosts is not None and request.network is False:
         raise _without_links("--hosts")
     if request.hosts is not None and surrounding_job() is not None:

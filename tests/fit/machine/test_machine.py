@@ -60,9 +60,9 @@ def test_the_shipped_machine_of_two_ages() -> None:
 
 
 def test_a_cluster_of_a_quarter_million_cores_is_there_at_once() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     crew = read_machine("cluster-4096x64").crew()
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 5.0  # where ranks are looked at one by one it takes minutes
     assert crew.ranks == 4096 * 64
     assert crew.seats.levels == ("node", "chip", "cache", "core")
     assert len(crew.speeds) == 1

@@ -80,7 +80,7 @@ def test_bandwidth_counts_what_a_kernel_reads_and_writes() -> None:
     assert all(1e8 < rate < 1e13 for rate in found.values())
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="binds threads to processors: run it on Linux")
 def test_masks_of_all_ranks_of_a_node_count() -> None:
     """A launcher may have bound each rank to a single processor."""
     allowed = sorted(os.sched_getaffinity(0))

@@ -130,11 +130,9 @@ def test_a_host_that_cannot_be_reached() -> None:
 
 
 def test_a_host_that_is_silent() -> None:
-    started = time.monotonic()
     with pytest.raises(LaunchError, match="did not answer within"):  # noqa: SIM117
-        with agents(PAIR, lambda host, command: ["sleep", "60"], patience=0.2):
+        with agents(PAIR, lambda host, command: ["sleep", "1000"], patience=0.2):
             pass
-    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize(
@@ -166,10 +164,8 @@ def test_an_agent_killed_in_the_middle() -> None:
     with agents(PAIR, here) as team:
         victim = team.members[1].process.pid
         threading.Timer(0.3, os.kill, (victim, signal.SIGKILL)).start()
-        started = time.monotonic()
-        with pytest.raises(RunError) as caught:
-            ladder_of(team, Ends(0, 1, LOOPBACK), "tcp", list(range(1, 4000)), 20.0, 0)
-        assert time.monotonic() - started < 15
+        with pytest.raises(RunError) as caught:  # long before it has measured all that is asked for
+            ladder_of(team, Ends(0, 1, LOOPBACK), "tcp", list(range(1, 4000)), 1000.0, 0)
     assert "host two" in str(caught.value) or "closed the connection" in str(caught.value)
     nothing_left(team)
 
@@ -188,9 +184,9 @@ with agents([Host("one"), Host("two")], lambda host, command: list(command)) as 
     pids = [int(word) for word in whoever.stdout.readline().split()]
     assert len(pids) == 2
     whoever.send_signal(signal.SIGKILL)
-    whoever.wait(5)
+    whoever.wait(60)
     whoever.stdout.close()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while any(_runs(pid) for pid in pids):
         assert time.monotonic() < deadline, "an agent outlived whoever started it"
         time.sleep(0.05)
