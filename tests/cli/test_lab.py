@@ -57,6 +57,27 @@ def test_a_lab_is_built_shown_and_removed(lab: Path) -> None:
     assert remains(lab) == []
 
 
+def test_a_lab_that_cannot_be_read_does_not_hide_the_others(lab: Path, tmp_path: Path) -> None:
+    assert in_process("lab", "up", lab, *QUOTA).status == 0
+    broken = tmp_path / "labs" / "bad" / "state.json"
+    broken.parent.mkdir()
+    broken.write_text('{"version": 1, "instance"')
+    listed = in_process("lab", "list")
+    assert listed.status == 0, listed
+    assert re.search(rf"{lab.stem} +2 nodes  up", listed.out)
+    assert re.search(r"bad +\? nodes  unreadable; see `minga lab status bad`", listed.out)
+    shown = in_process("lab", "status", "--json")
+    assert [one["name"] for one in json.loads(shown.out)] == [lab.stem]
+    assert str(broken) in shown.err
+    named = in_process("lab", "status", "bad")
+    assert (named.status, named.out) == (1, "")
+    assert f"rm -r {broken.parent}" in named.err
+    gone = in_process("lab", "down", "--all")
+    assert (gone.status, str(broken) in gone.err) == (1, True)
+    assert remains(lab) == []
+    assert broken.exists()
+
+
 def test_the_shipped_labs_are_listed(lab: Path) -> None:
     assert "three-ages" in in_process("lab", "list").out
 

@@ -69,7 +69,7 @@ def test_what_a_run_leaves_is_right() -> None:
     run = Path("runs/small")
     names = {path.name for path in run.iterdir()}
     files = {"case.toml", "ledger.json", "plan.json", "progress.json", "result.json", "series.json"}
-    assert names == files | {"fields.zarr", "pictures"}
+    assert names == files | {"fields.zarr", "fields.manifest.jsonl", "pictures"}
     with xarray.open_zarr(run / "fields.zarr") as dataset:
         frames = dataset.cell.values
         assert dataset.time.values.tolist() == [0, 5, 10]
@@ -100,9 +100,10 @@ def test_the_resolved_case_repeats_the_run(tmp_path: Path) -> None:
     assert table["grid"]["shape"] == [30, 31]
     assert table["run"] == {
         "steps": 7, "ranks": 1, "threads": 1, "overlap": "auto", "halo_depth": "auto", "layout": "auto",
-        "mapping": "auto", "balance": "auto", "poll": "auto",
+        "mapping": "auto", "balance": "auto", "device": "cpu", "poll": "auto",
     }  # fmt: skip
-    assert table["output"] == {"every": 5, "fields": ["cell"], "pictures": 0, "report": False, "trace": False}
+    said = {"every": 5, "fields": ["cell"], "pictures": 0, "report": False, "trace": False}
+    assert table["output"].items() >= (said | {"codec": "none", "buffers": 3, "policy": "block"}).items()
     for target in ("runs/small/case.toml", "runs/small"):
         again = result_of(target)
         assert again["digest"] == first["digest"]
@@ -288,20 +289,17 @@ def test_a_directory_that_cannot_be_written(in_tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_one_error_and_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    from minga.record.store import FrameStore
+    from minga.record.snapshots.files import Disk
 
-    append = FrameStore.append
+    write = Disk.write
 
-    def full(*arguments: object, **options: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    def fails_later(self: FrameStore, step: int, arrays: dict[str, np.ndarray]) -> None:
-        if step == 10:
-            patch.setattr("zarr.storage._local._put", full)
-        append(self, step, arrays)
+    def full_later(self: Disk, path: Path, *arguments: object) -> None:
+        if path.name.startswith("c.2."):
+            raise OSError(28, "No space left on device")
+        write(self, path, *arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(FrameStore, "append", fails_later)
+        patch.setattr(Disk, "write", full_later)
         said = in_process("run", "small.toml", "--json")
     assert said.status == 1
     assert said.out == ""
@@ -364,7 +362,7 @@ def test_an_interrupted_run_leaves_what_was_computed(ranks: int) -> None:
     process = subprocess.Popen(
         command("run", "slow.py", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    frames = Path("runs/slow/fields.zarr/u/c/3")
+    frames = Path("runs/slow/fields.zarr/u/c.3.0.0")
     while not frames.exists() and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)

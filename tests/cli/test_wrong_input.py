@@ -48,6 +48,7 @@ OVERRIDES = [
     ("run.balance=0", "run.balance", "at least 1"),
     ("run.balance=often", "run.balance: expected a whole number or one of 'auto' or 'off'", "found 'often'"),
     ("run.poll=-1", "run.poll", "at least 0"),
+    ("run.device=tpu", "run.device: expected one of 'cpu', 'gpu' or 'gpu-shared'", "found 'tpu'"),
     ("run.layout=cartesian:3x5", "run.layout", "15 parts"),
     ("run.layout=3", "run.layout", "a word in quotes"),
     ("run.layout=slabs:2", "run.layout", "fix: write "),
@@ -86,6 +87,11 @@ OVERRIDES = [
     ("output.pictures=many", "output.pictures", "a whole number"),
     ("output.report=1", "output.report", "true or false"),
     ("output.trace=yes", "output.trace", "true or false"),
+    ("output.writers=1", "output.writers", "none would compute"),
+    ("output.region.q=[0,2]", "output.region", "no axis 'q'"),
+    ("output.decimate=0", "output.decimate", "1"),
+    ("output.codec=zip", "output.codec", "'blosc'"),
+    ("output.buffers=1", "output.buffers", "2"),
     ("nonsense", "--set", "KEY=VALUE"),
     ("=3", "--set", "KEY=VALUE"),
     ("run.steps.more=3", "run.steps", "no table"),
@@ -226,8 +232,8 @@ def test_as_a_person_sees_it(in_tmp_path: Path) -> None:
         "minga: unknown key 'run.stepz'",
         "  at: --set run.stepz=3",
         (
-            "  fix: remove or rename it; [run] has balance, halo_depth, layout, machine, mapping, overlap, "
-            "poll, ranks, steps, threads, topology"
+            "  fix: remove or rename it; [run] has balance, device, halo_depth, layout, machine, mapping, overlap, "
+            "poll, ranks, steps, threads, topology, wall_time"
         ),
         "  hint: did you mean 'steps'?",
     ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from command_line import in_process
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -48,11 +49,10 @@ def slow_in_a_gallery(block: Block) -> object:
 
 
 @pytest.mark.parametrize("block", [slow_in_a_gallery(block) for block in blocks("python")])
-def test_python_blocks_run(block: Block, tmp_path: Path) -> None:
-    script = tmp_path / "block.py"
+def test_python_blocks_run(block: Block, in_tmp_path: Path) -> None:
+    script = in_tmp_path / "block.py"
     script.write_text(block.text)
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, f"{block}\n{done.stderr}"
+    runpy.run_path(str(script), run_name="__main__")
 
 
 WITH_COMMANDS = [page for page in PAGES if any(block.page == page for block in blocks("console"))]
@@ -60,11 +60,11 @@ WITH_COMMANDS = [page for page in PAGES if any(block.page == page for block in b
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
-def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
+def test_commands_of_a_page_run(page: Path, in_tmp_path: Path) -> None:
     for block in blocks("toml"):
         saved = re.search(r"Saved as `([\w.-]+)`", page.read_text())
         if block.page == page and saved:
-            (tmp_path / saved[1]).write_text(block.text)
+            Path(saved[1]).write_text(block.text)
     makefile = (ROOT / "Makefile").read_text()
     for block in blocks("console"):
         if block.page != page:
@@ -75,9 +75,8 @@ def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
                 assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), f"{block}: no target {words[1]}"
                 continue
             assert words[:1] == ["minga"], f"{block}: {line!r} is not a command of ours"
-            command = [str(Path(sys.executable).parent / "minga"), *words[1:]]
-            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
-            assert done.returncode == 0, f"{block}: {line}\n{done.stdout}\n{done.stderr}"
+            said = in_process(*words[1:])
+            assert said.status == 0, f"{block}: {line}\n{said.out}\n{said.err}"
 
 
 def test_links_lead_somewhere() -> None:

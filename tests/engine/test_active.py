@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import minga as mg
 from minga.space.cuts import bisection
 from minga.space.layout import Layout
+from thinned import thinned
 
 from .active_runs import (
     BLINKER,
@@ -57,7 +58,9 @@ def test_a_glider_comes_back_through_tiles_blocks_and_ends() -> None:
 
 
 @pytest.mark.usefixtures("patience")
-@pytest.mark.parametrize("ends", ["zero", "one", "edge", "cell", "gradient", "custom", "mixed"])
+@pytest.mark.parametrize(
+    "ends", thinned(["zero", "one", "edge", "cell", "gradient", "custom", "mixed"], "one", "cell", "custom", "mixed")
+)
 def test_ends(ends: str) -> None:
     condition: Any = {
         "zero": mg.fixed(0),
@@ -147,7 +150,7 @@ def test_a_deep_halo_computes_all_tiles() -> None:
 KERNELS: list[tuple[Callable[..., Any], int]] = [(life, 2), (aside, 2), (line, 1), (cube, 3)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.data())
 def test_random_runs(data: st.DataObject) -> None:
     kernel, ndim = data.draw(st.sampled_from(KERNELS))

@@ -15,6 +15,7 @@ from minga.errors import LayoutError, ProgramError
 from minga.space.cuts import blocks, cartesian, slabs
 from minga.space.layout import Layout
 from minga.space.region import Region
+from thinned import thinned
 
 from .eager import fixed_number
 from .running import check, eagerly, on_layouts, random_array, some_layouts
@@ -206,7 +207,7 @@ def until(u: mg.Field, goal: float, limit: Any) -> tuple[Program, mg.Register, m
     return program, rounds, residual
 
 
-@pytest.mark.parametrize("depth", [1, 3, 4])
+@pytest.mark.parametrize("depth", thinned([1, 3, 4], 1, 4))
 @pytest.mark.parametrize(
     ("goal", "limit", "reason"), [(0.3, 50, "converged"), (1e-30, 7, "limit"), (1e10, 5, "converged")]
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,15 +117,13 @@ print("never")
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("way", ["native", "interpreted"])
+@pytest.mark.parametrize("way", ["native", pytest.param("interpreted", marks=pytest.mark.slow)])
 def test_an_error_on_one_mpi_rank_ends_the_job(tmp_path: Path, way: str) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(tests=str(Path(__file__).parent.parent)))
-    began = time.monotonic()
     job = run_ranks(3, script, way, timeout=100)
     assert job.started == [(rank, 3) for rank in range(3)], job.report()
     assert job.status not in (0, None), job.report()
-    assert time.monotonic() - began < 100
     assert "rank 1 of 3 failed" in job.err[1], job.report()
     assert "ZeroDivisionError: the call of rank 1" in job.err[1]
     assert "in fail" in job.err[1]

@@ -81,7 +81,7 @@ def check(world: World, way: Way) -> None:
 
 
 @given(st.data())
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_random_programs(data: st.DataObject) -> None:
     world = data.draw(worlds())
     for _ in range(2):
@@ -89,7 +89,7 @@ def test_random_programs(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=6)
+@settings(max_examples=3)
 def test_random_programs_with_float_sums(data: st.DataObject) -> None:
     world = data.draw(worlds(float_sums=True))
     check(world, data.draw(ways(world.grid, granule=64)))

@@ -73,7 +73,7 @@ def routes(draw: Draw, world: World, ranks: int, count: int) -> list[Layout]:
 
 
 @given(st.data())
-@settings(max_examples=3)
+@settings(max_examples=2)
 def test_random_programs_on_the_move(data: st.DataObject) -> None:
     check_on_the_move(data, data.draw(worlds()))
 

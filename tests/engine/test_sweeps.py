@@ -13,6 +13,7 @@ from minga.engine import sweep
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.space.cuts import blocks, cartesian, slabs
+from thinned import thinned
 
 from .eager import fixed_number, reflect_edge
 from .running import check, on_layouts, random_array, some_layouts
@@ -96,7 +97,7 @@ def test_against_loops(kernel: Any) -> None:
 
 
 @pytest.mark.parametrize("kernel", [lexicographic, checkered, downwards, diagonal])
-@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize("overlap", thinned([True, False], True))
 def test_every_layout(kernel: Any, overlap: bool) -> None:
     grid, wall = mg.Grid(SHAPE), fixed_number(0.5)
     u, f = fields(grid, wall.condition)

@@ -44,7 +44,7 @@ def changed(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
 def test_broken_input_is_answered_in_words(name: str) -> None:
     target, seeds = TARGETS[name]
 
-    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
     @given(changed(seeds))
     def check(data: bytes) -> None:
         target(data)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_kernels import bind, cases, check
-from minga.compile.ptx import ENTRY, launch, print_ptx
+from gpu_kernels import Case, bind, cases, check
+from minga.compile.ptx import ENTRY, Schedule, launch, print_ptx
 
 SUITE = {case.name: case for case in cases()}
 
@@ -23,7 +23,7 @@ def cupy():
 
         cupy.cuda.runtime.getDeviceCount()
     except Exception:  # CuPy raises errors of its own where the driver is missing
-        pytest.skip("needs an NVIDIA GPU and cupy")
+        pytest.skip("needs an NVIDIA GPU and CuPy: pip install cupy-cuda12x on a machine that has one")
     return cupy
 
 
@@ -46,14 +46,25 @@ class Device:
 @pytest.mark.parametrize("shape", ["suggested", "small"])
 @pytest.mark.parametrize("name", SUITE)
 def test_the_gpu_has_the_oracles_bits(cupy, tmp_path: Path, name: str, shape: str):
-    case, device = SUITE[name], Device(cupy)
+    run_case(cupy, tmp_path, SUITE[name], shape, "auto")
+
+
+@pytest.mark.parametrize("shape", ["suggested", "small"])
+@pytest.mark.parametrize("schedule", ["straight", "tile", "march"])
+@pytest.mark.parametrize("name", ["heat", "jacobi f8", "life", "tti", "diffusion", "prolong coarse", "tables"])
+def test_every_schedule_has_the_same_bits(cupy, tmp_path: Path, name: str, schedule: Schedule, shape: str):
+    run_case(cupy, tmp_path, SUITE[name], shape, schedule)
+
+
+def run_case(cupy, tmp_path: Path, case: Case, shape: str, schedule: Schedule) -> None:
+    device = Device(cupy)
     arrays = case.arrays()
     bound = bind(case, arrays, case.graph, device.put)
     capability = cupy.cuda.Device().compute_capability
     path = tmp_path / "kernel.ptx"
-    path.write_text(print_ptx(case.graph, "sm_90" if int(capability) >= 90 else "sm_80"))
+    path.write_text(print_ptx(case.graph, "sm_90" if int(capability) >= 90 else "sm_80", schedule))
     function = cupy.RawModule(path=str(path)).get_function(ENTRY)
-    suggested = launch(case.graph, case.lo, case.hi)
+    suggested = launch(case.graph, case.lo, case.hi, schedule=schedule)
     grid, block = ((2, 2, 1), (64, 4, 1)) if shape == "small" else (suggested.grid, suggested.block)
     function(grid, block, (np.uint64(bound.args), np.uint64(bound.worker)))
     cupy.cuda.Device().synchronize()

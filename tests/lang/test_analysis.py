@@ -297,7 +297,7 @@ step_of_program = st.tuples(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(("bool", "bool", "u1", "u1", *INTEGERS)), min_size=2, max_size=3),
     st.sampled_from(("i4", "i8", "u4", "i2")),

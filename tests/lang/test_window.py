@@ -56,7 +56,7 @@ def test_sums_are_those_of_the_cells(neighbourhood: Neighbourhood, ndim: int) ->
     assert np.array_equal(of_ones, brute(cells == 1, neighbourhood))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.sets(st.tuples(st.integers(-4, 5), st.integers(-6, 3)).filter(any), min_size=20, max_size=70))
 def test_any_large_set_of_cells(offsets: set[tuple[int, int]]) -> None:
     neighbourhood = mg.offsets(sorted(offsets))

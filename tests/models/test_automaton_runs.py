@@ -15,6 +15,7 @@ from minga.models.automaton.rules import life_like
 from minga.models.case import examples
 from model_runs import assert_same, run_model
 from rule_oracle import crc, evolve, seed_cells
+from thinned import thinned
 
 RULES, PATTERNS = (examples()["life"].parent / name for name in ("rules", "patterns"))
 
@@ -172,13 +173,18 @@ def serial(name: str) -> Any:
     return run_model(MODELS[name](), 12)
 
 
+QUICK_WAYS: list[dict[str, Any]] = [
+    {"ranks": 4, "halo_depth": 3}, {"ranks": 2, "layout": "blocks:3", "halo_depth": 5}, {"ranks": 3, "native": False},
+    {"threads": 2},
+]  # fmt: skip
+WAYS: list[dict[str, Any]] = [
+    *QUICK_WAYS, {"ranks": 2, "layout": "slabs"}, {"ranks": 3, "overlap": False}, {"ranks": 7, "layout": "bisection"},
+    {"ranks": 16, "layout": "cartesian"}, {"ranks": 2, "halo_depth": 2}, {"ranks": 3, "halo_depth": 4, "threads": 2},
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("options", [
-    {"ranks": 2, "layout": "slabs"}, {"ranks": 4, "halo_depth": 3}, {"ranks": 3, "overlap": False},
-    {"ranks": 7, "layout": "bisection"}, {"ranks": 2, "layout": "blocks:3", "halo_depth": 5}, {"threads": 2},
-    {"ranks": 3, "native": False}, {"ranks": 16, "layout": "cartesian"}, {"ranks": 2, "halo_depth": 2},
-    {"ranks": 3, "halo_depth": 4, "threads": 2},
-])  # fmt: skip
+@pytest.mark.parametrize("options", thinned(WAYS, *QUICK_WAYS), ids=str)
 def test_the_same_bits(name: str, options: dict[str, Any]) -> None:
     assert_same(serial(name), run_model(MODELS[name](), 12, **options))
 

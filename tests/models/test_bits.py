@@ -18,6 +18,7 @@ from minga.record.session import Settings, execute
 from minga.space.box import Box
 from model_runs import assert_same, run_model
 from rule_oracle import evolve
+from thinned import thinned
 
 
 @mg.rule(states=3)
@@ -155,11 +156,17 @@ def test_more_dimensions() -> None:
     check("B2/S1,2,3V", (3, 4, 5, 64))
 
 
-@pytest.mark.parametrize("options", [
-    {"ranks": 4, "layout": "cartesian:2x2"}, {"ranks": 3, "layout": "slabs:1"}, {"ranks": 4, "halo_depth": 3},
-    {"ranks": 4, "halo_depth": 2, "layout": "cartesian:1x4"}, {"ranks": 2, "overlap": False}, {"threads": 2},
-    {"ranks": 3, "layout": "blocks:3"}, {"native": False},
-])  # fmt: skip
+QUICK_WAYS: list[dict[str, Any]] = [
+    {"ranks": 4, "layout": "cartesian:2x2"}, {"ranks": 4, "halo_depth": 2, "layout": "cartesian:1x4"}, {"threads": 2},
+    {"native": False},
+]  # fmt: skip
+WAYS: list[dict[str, Any]] = [
+    *QUICK_WAYS, {"ranks": 3, "layout": "slabs:1"}, {"ranks": 4, "halo_depth": 3}, {"ranks": 2, "overlap": False},
+    {"ranks": 3, "layout": "blocks:3"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", thinned(WAYS, *QUICK_WAYS), ids=str)
 def test_any_layout(options: dict[str, Any]) -> None:
     for rule, length, boundary in (("B3/S23", 512, "periodic"), (brain, 300, "reflect")):
         bits = stored(rule, (21, length), boundary)

@@ -150,8 +150,9 @@ def check_functions_are_found(comm: MPIComm) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     comm = MPIComm()
-    globals()[f"check_{arguments[0]}"](comm)
-    print("ok")
+    for check in arguments:
+        globals()[f"check_{check}"](comm)
+        print("ok")
 
 
 if __name__ == "__main__":

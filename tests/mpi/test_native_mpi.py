@@ -8,6 +8,7 @@ import pytest
 
 from minga.engine.loop_code import is_supported
 from mpi_launch import run_ranks
+from thinned import thinned
 
 SCRIPT = Path(__file__).parent / "native_ranks.py"
 pytestmark = [
@@ -16,15 +17,17 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", thinned([1, 2, 3, 4], 3))
 def test_the_native_loop_equals_the_interpreter(ranks: int) -> None:
     job = run_ranks(ranks, SCRIPT, "same_as_interpreted").check()
     assert job.out == ["ok\n"] * ranks
 
 
-@pytest.mark.parametrize(
-    "check",
-    ["runs_again_and_frees", "without_persistent_collectives", "mpi_errors_are_run_errors", "functions_are_found"],
-)
-def test_two_ranks(check: str) -> None:
-    assert run_ranks(2, SCRIPT, check).check().out == ["ok\n"] * 2
+def test_two_ranks() -> None:
+    checks = (
+        "functions_are_found",
+        "runs_again_and_frees",
+        "without_persistent_collectives",
+        "mpi_errors_are_run_errors",  # the last one: what MPI does after an error is not promised
+    )
+    assert run_ranks(2, SCRIPT, *checks).check().out == ["ok\n" * len(checks)] * 2

@@ -183,6 +183,7 @@ def test_messages_on_a_torus(torus: Measured) -> None:
     assert torus.between_nodes(TILES) == [8] * 16
 
 
+@pytest.mark.slow
 def test_messages_on_an_open_mesh(open_mesh: Measured) -> None:
     expected = {
         SEQUENTIAL: ((128, 32, 64), (5, 9)),
@@ -258,8 +259,8 @@ def test_four_processes() -> None:
     [
         (16, True, (8, 8, 16), (32, 0, 0)),
         (16, False, (6, 8, 16), (30, 0, 0)),
-        (64, True, (32, 32, 64), (128, 0, 0)),
-        (64, False, (30, 32, 64), (126, 0, 0)),
+        pytest.param(64, True, (32, 32, 64), (128, 0, 0), marks=pytest.mark.slow),
+        pytest.param(64, False, (30, 32, 64), (126, 0, 0), marks=pytest.mark.slow),
     ],
 )
 def test_one_dimension(ranks: int, periodic: bool, sequential: tuple[int, ...], round_robin: tuple[int, ...]) -> None:
@@ -268,6 +269,7 @@ def test_one_dimension(ranks: int, periodic: bool, sequential: tuple[int, ...], 
     assert [line.messages(way) for way in ways] == [sequential, round_robin, sequential]
 
 
+@pytest.mark.slow
 def test_three_dimensions() -> None:
     """4 x 4 x 4 processes on 8 nodes of 2 chips of 4 cores."""
     ways = three((4, 4, 4), "8x2x4")
@@ -296,6 +298,7 @@ def test_diagonal_neighbours() -> None:
     assert mesh.bytes(TILES) == (9732, 6464, 6400)
 
 
+@pytest.mark.slow
 def test_long_and_short_faces() -> None:
     """4096 x 4096 cells on 4 x 16 processes, whose faces are 256 and 1024 cells: nothing beats the plain order."""
     ways = [Way((4, 16), "16x2x2", mapping) for mapping in ("sequential", "tiles")]

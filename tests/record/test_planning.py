@@ -212,6 +212,13 @@ def test_what_imbalance_and_network_cost() -> None:
     assert idle["imbalance"] == pytest.approx(0)
 
 
+def test_cells_that_were_moved_count_for_as_long_as_they_were_held() -> None:
+    """Ranks of speeds 4 and 1: half the steps with equal shares, half with those that fit."""
+    ranks = [line(800, 10 * 65 / 4), line(200, 10 * 35)]
+    found = account_entry(ranks, 100, 400.0, None, [650, 350])
+    assert found["ideal"] == pytest.approx(1000 / 5)
+
+
 def test_a_plan_entry_without_a_plan(tmp_path: Path) -> None:
     def entry(comm: Comm) -> dict[str, Any]:
         case = model()

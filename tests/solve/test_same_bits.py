@@ -14,6 +14,7 @@ from minga.engine.loop_code import is_supported
 from minga.space.cuts import best_cartesian, bisection, blocks, slabs
 from minga.space.layout import Layout
 from mpi_launch import run_ranks
+from thinned import thinned
 
 from .problems import noise, solve
 
@@ -46,18 +47,17 @@ def same_as_serial(name: str, ranks: int, layout: Callable[[mg.Box, int], Layout
 
 @pytest.mark.parametrize(
     ("grid", "ranks", "layout"),
-    [
-        *(("box", ranks, "slabs") for ranks in (2, 3, 4, 7)),
-        *(("uneven", ranks, layout) for ranks in (2, 3) for layout in LAYOUTS),
-        ("uneven", 7, "cartesian"),
-        ("uneven", 16, "slabs"),
-        ("periodic", 3, "bisection"),
-        ("periodic", 4, "cartesian"),
-        ("periodic", 2, "blocks"),
-        ("line", 2, "slabs"),
-        ("line", 3, "blocks"),
-        ("line", 7, "bisection"),
-    ],
+    thinned(
+        [
+            *(("box", ranks, "slabs") for ranks in (2, 3, 4, 7)),
+            *(("uneven", ranks, layout) for ranks in (2, 3) for layout in LAYOUTS),
+            *(("uneven", 7, "cartesian"), ("uneven", 16, "slabs")),
+            *(("periodic", 3, "bisection"), ("periodic", 4, "cartesian"), ("periodic", 2, "blocks")),
+            *(("line", 2, "slabs"), ("line", 3, "blocks"), ("line", 7, "bisection")),
+        ],
+        *(("uneven", 3, layout) for layout in LAYOUTS),
+        *(("box", 3, "slabs"), ("uneven", 7, "cartesian"), ("periodic", 4, "cartesian"), ("line", 3, "blocks")),
+    ),
 )
 def test_layouts(grid: str, ranks: int, layout: str) -> None:
     same_as_serial(grid, ranks, LAYOUTS[layout])
@@ -65,7 +65,10 @@ def test_layouts(grid: str, ranks: int, layout: str) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"threads": 2}, {"overlap": False}, *({"halo_depth": k} for k in (2, 3, 4, 5)), {"native": False}],
+    thinned(
+        [{"threads": 2}, {"overlap": False}, *({"halo_depth": k} for k in (2, 3, 4, 5)), {"native": False}],
+        *({"threads": 2}, {"halo_depth": 4}, {"native": False}),
+    ),
     ids=str,
 )
 def test_engine_options(options: dict[str, object]) -> None:
@@ -80,7 +83,7 @@ def test_levels_that_stay_and_levels_that_move() -> None:
 
 @pytest.mark.mpi
 @pytest.mark.skipif(not is_supported(), reason="the native loop exists on Linux only")
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", thinned([2, 3, 4], 3))
 def test_real_ranks(ranks: int, tmp_path: Path) -> None:
     job = run_ranks(ranks, Path(__file__).parent / "solve_ranks.py", tmp_path / "x.npy").check()
     iterations, bits = serial("box")

@@ -172,7 +172,7 @@ def filled(case: Case, layout: Layout, boxes: dict[int, Box]) -> dict[int, np.nd
 
 
 @given(cases(), st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_every_halo_cell_arrives_once(case, data):
     low, high = data.draw(widths(case)), data.draw(widths(case))
     ndim = len(case.axes)
@@ -214,7 +214,7 @@ def test_every_halo_cell_arrives_once(case, data):
 
 
 @given(cases())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_projected_points_come_from_the_nearest_holder(case):
     points = case.points
     for part in (halo_transfer(case.grid, case.layout, r, 2, 1, **case.kind) for r in range(case.layout.ranks)):
@@ -231,7 +231,7 @@ def test_projected_points_come_from_the_nearest_holder(case):
 
 
 @given(cases(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_moving_there_and_back_brings_every_point(case, data):
     there = data.draw(layouts(case.grid.box, case.layout.ranks))
     both = (case.layout, there)

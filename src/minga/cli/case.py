@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minga.cli.inputs import absolute, keep, named
-from minga.cli.layouts import check_layout, check_mapping
+from minga.cli.layouts import check_layout, check_mapping, computing_ranks
 from minga.cli.memory import check_fields, check_shape
-from minga.cli.settings import OutputSettings, RunSettings, StopSettings
+from minga.cli.settings import CheckpointSettings, OutputSettings, RunSettings, StopSettings
 from minga.cli.toml import dump, line_of, parse_value
 from minga.errors import CaseError, MingaError, Where, suggest
 from minga.schema import validate
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Case", "Source", "find_source", "read_case"]
 
-_TABLES = ("grid", "run", "stop", "output")
+_TABLES = ("grid", "run", "stop", "checkpoint", "output")
 _WORDS = ("name", "model")
 
 
@@ -59,6 +59,7 @@ class Case:
     model: Model
     run: RunSettings
     stop: StopSettings
+    checkpoint: CheckpointSettings
     output: OutputSettings
 
     @property
@@ -73,6 +74,7 @@ class Case:
         table["run"] = self.run.model_dump() | {"ranks": ranks}
         if self.stop.stop is not None:
             table["stop"] = self.stop.model_dump(exclude_none=True)
+        table["checkpoint"] = self.checkpoint.model_dump(exclude_none=True)
         table["output"] = self.output.model_dump() | {"fields": [field.name for field in self.fields]}
         return table
 
@@ -196,8 +198,9 @@ def section_name(model: str) -> str:
 
 def _check(source: Source, table: dict[str, Any], here: bool) -> Case:
     from minga.engine.stop import Watch
-    from minga.models.case import MODELS, load_model, python_case
+    from minga.models.case import LEAST_BYTES, MODELS, load_model, python_case
     from minga.models.settings import GridSettings
+    from minga.record.snapshots.codec import check_snapshots
     from minga.record.variables import variables_of
 
     name = table.get("model")
@@ -214,27 +217,51 @@ def _check(source: Source, table: dict[str, Any], here: bool) -> Case:
     _check_top_level(table, section)
     for key, defaults in (python.defaults if python else {}).items():
         table[key] = {**defaults, **table.get(key, {})}
-    run = validate(RunSettings, table.get("run", {}), "run")
+    steps_said = "steps" in table.get("run", {})
+    run = validate(RunSettings, table.get("run", {}) if steps_said else {"steps": 0} | table.get("run", {}), "run")
     stop = validate(StopSettings, table.get("stop", {}), "stop")
+    checkpoint = validate(CheckpointSettings, table.get("checkpoint", {}), "checkpoint")
+    checkpoint.schedule(run.wall_time)  # says what of it cannot be meant
     output = validate(OutputSettings, table.get("output", {}), "output")
     grid = validate(GridSettings, table.get("grid", {}), "grid")
-    check_shape(grid.shape, here)
+    check_shape(grid.shape, here, LEAST_BYTES.get(name, 1))
     if python is not None:
         model = python.model(grid, table.get(section, {}))
     else:
         model = load_model(name, table, grid, source.path.parent)
+    if not steps_said:
+        run = validate(RunSettings, _steps_of(model) | table.get("run", {}), "run")
+    output = output.model_copy(update=_output_of(model, output))
     if stop.stop is not None:
         Watch(model, stop.stop)  # says what of it the model cannot tell
     check_fields(model, here)
     variables_of(output_fields(model, output), f"model {model.name!r}")
-    if run.ranks is not None or ":" not in run.layout:  # else it depends on the ranks there will be, checked then
-        check_layout(run.layout, model, run.ranks or 1)
-    check_mapping(run, model, run.ranks)
+    check_snapshots(output_fields(model, output), output.snapshots)
+    computing = None if run.ranks is None else computing_ranks(run.ranks, output.writers)
+    if computing is not None or ":" not in run.layout:  # else it depends on the ranks there will be, checked then
+        check_layout(run.layout, model, computing or 1)
+    check_mapping(run, model, computing)
     if run.machine is not None:
         from minga.fit.machine.machine import read_machine
 
         read_machine(_machine_path(run.machine, source))
-    return Case(str(table.get("name", source.name)), source, table, model, run, stop, output)
+    return Case(str(table.get("name", source.name)), source, table, model, run, stop, checkpoint, output)
+
+
+def _steps_of(model: Model) -> dict[str, int]:
+    """What a model says of how many steps there are to be, as entries of [run]."""
+    return {} if model.steps is None else {"steps": model.steps}
+
+
+def _output_of(model: Model, output: OutputSettings) -> dict[str, object]:
+    """What a model says of entries of [output] that the case leaves out."""
+    found: dict[str, object] = {}
+    if output.observe is None and model.traces is not None:
+        found["observe"] = model.traces.every
+    if output.region is None and model.window is not None:
+        window = zip(model.grid.axes, model.window.lo, model.window.hi)
+        found["region"] = {axis: (low, high) for axis, low, high in window}
+    return found
 
 
 def _machine_path(name: str, source: Source) -> Path:
@@ -263,7 +290,12 @@ def _check_top_level(table: Mapping[str, Any], section: str) -> None:
 
 def _in_a_table(key: str) -> str | None:
     """The full name of an entry whose table was left out."""
-    tables: dict[str, type[BaseModel]] = {"run": RunSettings, "output": OutputSettings, "stop": StopSettings}
+    tables: dict[str, type[BaseModel]] = {
+        "run": RunSettings,
+        "output": OutputSettings,
+        "stop": StopSettings,
+        "checkpoint": CheckpointSettings,
+    }
     return next((f"{table}.{key}" for table, kind in tables.items() if key in kind.model_fields), None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from minga.cli.launcher import Library, find_launcher, launcher_vendor, library, surrounding_job
+from minga.engine.cupy_device import device_count
+from minga.engine.device import mpi_takes_device_memory
 from minga.engine.pin import available_cores
 from minga.errors import LaunchError, MingaError
 from minga.lab.cluster import lab_rights
@@ -212,6 +215,7 @@ def _cache() -> Finding:
 
 
 def _gpu() -> Finding:
+    """The GPUs, what is needed to compute on them, and how messages leave them."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return Finding("GPU", "ok", "none found; runs use the processor", {"devices": []})
@@ -220,4 +224,12 @@ def _gpu() -> Finding:
     devices = [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
     if not devices:
         return Finding("GPU", "note", f"{program} is there but reports no device", {"devices": []})
-    return Finding("GPU", "ok", "; ".join(devices), {"devices": devices})
+    data: dict[str, Any] = {"devices": devices}
+    try:
+        usable = device_count()
+    except MingaError as error:
+        return Finding("GPU", "note", f"{'; '.join(devices)}; not usable: {error.message} ({error.remedy})", data)
+    importlib.import_module("mpi4py.MPI")
+    data |= {"usable": usable, "aware": mpi_takes_device_memory()}
+    route = "MPI sends from their memory" if data["aware"] else "messages go through pinned memory"
+    return Finding("GPU", "ok", f'{"; ".join(devices)}; {usable} usable with run.device = "gpu", {route}', data)

@@ -1,4 +1,7 @@
-"""``minga export``: frames of a field as NumPy files, pictures, run-length encoded patterns, or VTK images."""
+"""``minga export``: frames of a field in the formats of other programs.
+
+Most formats hold one frame a file. NetCDF holds all that are asked for, and XDMF describes them where they lie.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.cli.export_receivers import RECEIVERS, export_receivers
+from minga.cli.export_whole import WHOLE
 from minga.errors import CaseError, suggest
 from minga.record.directory import RunDirectory, write_whole
 from minga.record.store import FrameReader
@@ -43,15 +48,21 @@ def export(run: Path, field: str | None, kind: str | None, out: Path, frame: str
     the side of a cell is so many pixels of a picture, with nothing around. Nothing is written when something is wrong.
     """
     directory = RunDirectory.open(run)
+    if field == RECEIVERS:
+        return export_receivers(directory, kind or out.suffix.lstrip("."), out)
     task = _Task(directory, reader := FrameReader.open(directory.fields), field or only_field(reader), scale)
-    write = _writer(kind or out.suffix.lstrip("."))
+    kind = kind or out.suffix.lstrip(".")
+    _check_format(kind)
     if scale is not None:
-        _check_scale(task, write)
+        _check_scale(task, kind)
     indices = list(range(len(reader.steps))) if frame == ALL else [frame_number(frame)]
     if not indices:
         raise CaseError("the run has no frames", key="--frame")
     if not out.parent.is_dir():
         raise CaseError(f"the directory {str(out.parent)!r} does not exist", key="--out")
+    if kind in WHOLE:
+        return WHOLE[kind](task.reader, task.field, indices, out)
+    write = _WRITERS[kind]
     values = task.values(indices[0])
     files = [out] if frame != ALL else [numbered(out, reader.steps[index], reader.steps[-1]) for index in indices]
     for path, index in zip(files, indices, strict=True):
@@ -60,7 +71,7 @@ def export(run: Path, field: str | None, kind: str | None, out: Path, frame: str
     if frame != ALL:
         return f"{out}: {task.field} at step {reader.steps[indices[0]]}, {shape}"
     said = f"{files[0]} .. {files[-1].name}: {task.field} at {len(files)} steps, {shape}"
-    if write is _write_vti:
+    if kind == "vti":
         from minga.record.vtk import pvd
 
         collection = out.with_suffix(".pvd")
@@ -94,8 +105,9 @@ def numbered(out: Path, step: int, last: int) -> Path:
     return out.with_name(f"{out.stem}-{step:0{len(str(last))}d}{out.suffix}")
 
 
-def _writer(kind: str) -> Callable[[_Task, int, Path], None]:
-    if kind not in _WRITERS:
+def _check_format(kind: str) -> None:
+    """CaseError where there is no such format."""
+    if kind not in FORMATS:
         raise CaseError(
             f"there is no format {kind!r}; there are {', '.join(FORMATS)}"
             if kind
@@ -103,7 +115,6 @@ def _writer(kind: str) -> Callable[[_Task, int, Path], None]:
             key="--format",
             suggestion=suggest(kind, FORMATS),
         )
-    return _WRITERS[kind]
 
 
 def _write_npy(task: _Task, index: int, path: Path) -> None:
@@ -123,8 +134,8 @@ def _write_png(task: _Task, index: int, path: Path) -> None:
     draw(path, task.values(index), task.field, coordinates, attributes, title=title)
 
 
-def _check_scale(task: _Task, write: Callable[[_Task, int, Path], None]) -> None:
-    if write is not _write_png:
+def _check_scale(task: _Task, kind: str) -> None:
+    if kind != "png":
         raise CaseError("only pictures have a scale", key="--scale", remedy="leave it out, or write png")
     axes = [len(axis.values) for axis in task.reader.coordinates(task.field)]
     if len(axes) > 2:
@@ -154,6 +165,28 @@ def _write_vti(task: _Task, index: int, path: Path) -> None:
     write_whole(path, vti(task.field, task.values(index), task.reader.coordinates(task.field)))
 
 
+def _write_vtkhdf(task: _Task, index: int, path: Path) -> None:
+    from minga.record.vtkhdf import write_vtkhdf
+
+    write_vtkhdf(path, task.field, task.values(index), task.reader.coordinates(task.field))
+
+
+def _write_segy(task: _Task, index: int, path: Path) -> None:
+    from minga.cli.export_segy import write_frame
+
+    write_frame(task.reader, task.field, index, path)
+
+
+def _write_rsf(task: _Task, index: int, path: Path) -> None:
+    from minga.record.rsf import rsf
+
+    reader = task.reader
+    raw = reader.raw(task.field, index)
+    title = f"{task.field} at step {reader.steps[index]}"
+    data = task.values(index) if raw is None else raw
+    write_whole(path, rsf(task.field, reader.dtype(task.field), reader.coordinates(task.field), data, title))
+
+
 def _write_rle(task: _Task, index: int, path: Path) -> None:
     from minga.cli.golly import golly_rule
     from minga.models.automaton.patterns import write_rle
@@ -175,6 +208,9 @@ _WRITERS: Mapping[str, Callable[[_Task, int, Path], None]] = {
     "npy": _write_npy,
     "png": _write_png,
     "rle": _write_rle,
+    "rsf": _write_rsf,
+    "sgy": _write_segy,
     "vti": _write_vti,
+    "vtkhdf": _write_vtkhdf,
 }
-FORMATS = tuple(_WRITERS)
+FORMATS = tuple(sorted({**_WRITERS, **WHOLE}))

@@ -18,18 +18,17 @@ from minga.view.progress import ranks_text, rate_text, time_text
 __all__ = ["finish", "keep_or_drop", "summary"]
 
 
-def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> bool:
-    """Illustrate a run that has a result; whether it did all it was to do, and was not stopped by a person."""
-    stopped = result["ended"]["reason"] == "asked"
+def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> None:
+    """Illustrate a run that has a result."""
+    reason = {"asked": "a person asked it to stop", "time limit": "its time was up"}.get(result["ended"]["reason"], "")
     note_state(directory, "finishing")
     _illustrate(case, directory, "the result is complete")
-    note_state(directory, "stopped" if stopped else "finished", "a person asked it to stop" if stopped else "")
-    return not stopped
+    note_state(directory, "stopped" if reason else "finished", reason)
 
 
 def keep_or_drop(case: Case, directory: RunDirectory, reason: str) -> bool:
     """Illustrate what a run that failed has left, or remove it where there is no first frame; whether it is kept."""
-    if not _has_frames(directory):
+    if not _has_frames(directory) and not directory.checkpoints.exists():
         directory.discard()
         return False
     directory.settle()

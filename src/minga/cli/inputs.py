@@ -1,7 +1,8 @@
 """The files that a case names: found on the command line, and copied into a run's directory.
 
 A file is any word with an ending, wherever it stands in the model's settings, that names one: ``"glider.rle"``, or
-``"rules.py:fire"`` for something that is defined in one.
+``"rules.py:fire"`` for something that is defined in one. Large data, Zarr stores and headers that name other files stay
+where they are: the run keeps their full names instead.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from minga.models.files import locate
 __all__ = ["absolute", "keep", "named"]
 
 _LONGEST = 1000
+_LARGEST = 64 << 20
+"""Bytes of a file up to which it is copied."""
+_STORES, _HEADERS = (".zarr",), (".rsf",)
 
 
 def absolute(value: object) -> object:
     """A value from the command line, in which files are relative to where the person is."""
 
     def resolve(file: str) -> str | None:
-        return str(Path(file).resolve()) if Path(file).is_file() else None
+        return str(Path(file).resolve()) if _is_there(Path(file)) else None
 
     return _each_file(value, resolve)
 
@@ -33,7 +37,11 @@ def keep(value: object, base: Path, folder: Path) -> object:
 
     def copy(file: str) -> str | None:
         source = locate(file, base)
-        return _copy(source, folder).relative_to(folder.parent).as_posix() if source.is_file() else None
+        if not _is_there(source):
+            return None
+        if source.suffix in (*_STORES, *_HEADERS) or source.stat().st_size > _LARGEST:
+            return str(source.resolve())
+        return _copy(source, folder).relative_to(folder.parent).as_posix()
 
     return _each_file(value, copy)
 
@@ -44,11 +52,15 @@ def named(value: object, base: Path) -> list[Path]:
 
     def note(file: str) -> None:
         source = locate(file, base)
-        if source.is_file():
+        if _is_there(source):
             found.append(source)
 
     _each_file(value, note)
     return found
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_file() or (path.suffix in _STORES and path.is_dir())
 
 
 def _each_file(value: object, change: Callable[[str], str | None]) -> object:

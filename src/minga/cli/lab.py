@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minga.errors import CaseError, LaunchError, suggest
-from minga.lab.cluster import Cluster, existing, find, laboratory, remove_stale, up
+from minga.lab.cluster import Cluster, existing, find, laboratory, remove_stale, unreadable, up
 from minga.lab.commands import interruptible
 from minga.lab.config import Lab, labs, read_lab
 from minga.lab.launch import check_memory
@@ -51,11 +51,15 @@ def down(targets: Sequence[str], everything: bool) -> str:
         raise CaseError("no lab was named", remedy="name one of `minga lab list`, or remove all of them: --all")
     for cluster in chosen:
         cluster.down()
+    for error in unreadable().values() if everything else ():
+        raise error
     return "\n".join(f"{cluster.name} is removed" for cluster in chosen) or "there is no lab"
 
 
 def status(target: str | None) -> list[dict[str, Any]]:
-    """How labs are: the one named, or all."""
+    """How labs are: the one named, or all; of those that cannot be read, why is told on standard error."""
+    for error in () if target else unreadable().values():
+        sys.stderr.write(f"minga lab: {error}\n")
     return [cluster.status() for cluster in ([_existing(target)] if target else existing())]
 
 
@@ -63,6 +67,7 @@ def listing() -> str:
     """The labs that are up, and those that ship with minga. Removes stale ones first."""
     removed = [f"{name} was left behind and is removed" for name in remove_stale()]
     rows = [(c.name, c.fault() or "up", f"{len(c.names)} nodes") for c in existing()]
+    rows += [(name, f"unreadable; see `minga lab status {name}`", "? nodes") for name in unreadable()]
     width = max((len(row[0]) for row in rows), default=0)
     here = [f"{name:{width}}  {count:>9}  {state}" for name, state, count in rows] or ["no lab is up"]
     return "\n".join([*removed, *here, f"shipped: {', '.join(labs())}"])

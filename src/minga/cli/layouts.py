@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from minga.cli.settings import RunSettings
     from minga.engine.model import Model
 
-__all__ = ["check_layout", "check_mapping", "check_ranks"]
+__all__ = ["check_layout", "check_mapping", "check_ranks", "computing_ranks"]
 
 _FORMS = (
     'write "auto" (planned), "cartesian", "cartesian:2x3" (parts along each axis), "slabs", '
@@ -33,6 +33,18 @@ def check_layout(layout: str, model: Model, ranks: int) -> None:
         close = suggest(layout, (AUTO,))
         remedy = f"did you mean {close!r}? {_FORMS}" if close else error.remedy or _FORMS
         raise CaseError(error.message, key="run.layout", remedy=remedy[0].lower() + remedy[1:]) from error
+
+
+def computing_ranks(ranks: int, writers: int) -> int:
+    """The ranks that own cells, out of so many of which some only write frames; CaseError where none is left."""
+    if writers >= ranks:
+        raise CaseError(
+            f"{writers} of {ranks} ranks would only write, and none would compute",
+            key="output.writers",
+            remedy=f"start more ranks, such as -n {writers + 1}, or leave output.writers out: then ranks that compute "
+            "write as well",
+        )
+    return ranks - writers
 
 
 def check_mapping(run: RunSettings, model: Model, ranks: int | None) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from minga.cli import completion, lab_app
+from minga.cli import completion, lab_app, medium_app
 from minga.cli.stopping import INTERRUPTED
 from minga.errors import MingaError
 
@@ -25,8 +25,21 @@ app = typer.Typer(
 )
 
 app.add_typer(lab_app.app, name="lab")
+app.add_typer(medium_app.app, name="medium")
 
 Run = typer.Argument(metavar="RUN", help="A run's directory.", autocompletion=completion.runs)
+Case = typer.Argument(
+    metavar="CASE",
+    help="A TOML file, a Python file that defines a model, or an example's name.",
+    autocompletion=completion.cases,
+)
+Threads = typer.Option("--threads", help="Threads of each rank; 1 by default.")
+Overrides = typer.Option(
+    "--set",
+    metavar="KEY=VALUE",
+    help="Change an entry of the case: run.steps=10.",
+    autocompletion=completion.keys,
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -41,30 +54,15 @@ def root(version: Annotated[bool, typer.Option("--version", help="Show the versi
 
 @app.command()
 def run(
-    case: Annotated[
-        str,
-        typer.Argument(
-            metavar="CASE",
-            help="A TOML file, a Python file that defines a model, or an example's name.",
-            autocompletion=completion.cases,
-        ),
-    ],
+    case: Annotated[str, Case],
     ranks: Annotated[
         int | None,
         typer.Option(
             "-n", "--ranks", help="MPI ranks; by default one for each physical core, but at most one per 4096 cells."
         ),
     ] = None,
-    threads: Annotated[int | None, typer.Option("--threads", help="Threads of each rank; 1 by default.")] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Change an entry of the case: run.steps=10.",
-            autocompletion=completion.keys,
-        ),
-    ] = None,
+    threads: Annotated[int | None, Threads] = None,
+    overrides: Annotated[list[str] | None, Overrides] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The run's directory; by default runs/NAME.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the run that --out holds.")] = False,
     mapping: Annotated[
@@ -87,7 +85,13 @@ def run(
         str | None,
         typer.Option("--machine", metavar="FILE", help="A machine file to plan by; by default the ranks are timed."),
     ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="gpu", help="What computes: cpu, or gpu (one for each rank).")
+    ] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Show the running case in a browser on this machine.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was interrupted: CASE is its directory.")
+    ] = False,
     trace: Annotated[
         bool, typer.Option("--trace", help="Keep what each rank did when, for ui.perfetto.dev (trace.json.gz).")
     ] = False,
@@ -96,10 +100,11 @@ def run(
     """Run a case, such as `minga run life -n 2`. Everything it leaves goes to one directory."""
     from minga.cli import run as command
     from minga.cli.finish import summary
+    from minga.cli.resume import resume_hint
     from minga.record.directory import RunDirectory
 
     request = command.Request(
-        case, ranks, threads, tuple(overrides or ()), out, force, mapping, topology, machine, trace, serve
+        case, ranks, threads, tuple(overrides or ()), out, force, mapping, topology, machine, trace, serve, resume, device
     )
     with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
         result, status = command.run(request)
@@ -108,21 +113,16 @@ def run(
             _print(json.dumps(result, allow_nan=False))
         else:
             _print(summary(result, RunDirectory(Path(result["run"]))))
-        if status == INTERRUPTED:
-            sys.stderr.write(f"minga: stopped after step {result['steps']}; everything up to there is kept\n")
+        if status:
+            hint = resume_hint(RunDirectory(Path(result["run"])))
+            kept = f"everything up to there is kept{hint and f'; {hint}' or ''}"
+            sys.stderr.write(f"minga: stopped after step {result['steps']}; {kept}\n")
     raise typer.Exit(status)
 
 
 @app.command()
 def plan(
-    case: Annotated[
-        str,
-        typer.Argument(
-            metavar="CASE",
-            help="A TOML file, a Python file that defines a model, or an example's name.",
-            autocompletion=completion.cases,
-        ),
-    ],
+    case: Annotated[str, Case],
     ranks: Annotated[
         int | None, typer.Option("-n", "--ranks", help="Ranks; by default all that the machine has cores for.")
     ] = None,
@@ -130,16 +130,8 @@ def plan(
         Path | None,
         typer.Option("--machine", metavar="FILE", help="A machine described in JSON; by default this one, timed."),
     ] = None,
-    threads: Annotated[int | None, typer.Option("--threads", help="Threads of each rank; 1 by default.")] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Change an entry of the case: grid.shape=[4096,4096].",
-            autocompletion=completion.keys,
-        ),
-    ] = None,
+    threads: Annotated[int | None, Threads] = None,
+    overrides: Annotated[list[str] | None, Overrides] = None,
     scaling: Annotated[
         bool, typer.Option("--scaling", help="Also predict fewer ranks, and a grid that grows with them.")
     ] = False,
@@ -172,7 +164,7 @@ def export(
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", help="npy, png, rle or vti; by default the ending of --out.", autocompletion=completion.formats
+            "--format", help="npy, png, vti, nc, ...; by default the ending of --out.", autocompletion=completion.formats
         ),
     ] = None,
     frame: Annotated[

@@ -27,10 +27,10 @@ def machine_memory() -> int | None:
         return None
 
 
-def check_shape(shape: Sequence[int] | None, here: bool = True) -> None:
-    """CaseError where a grid of this shape cannot fit, with one byte for each cell; on any machine unless ``here``."""
+def check_shape(shape: Sequence[int] | None, here: bool = True, least: int = 1) -> None:
+    """CaseError where a grid of this shape cannot fit, with ``least`` bytes a cell; on any machine unless ``here``."""
     if shape is not None:
-        _check(math.prod(shape), math.prod(shape), shape, here)
+        _check(math.prod(shape), least * math.prod(shape), shape, here)
 
 
 def check_fields(model: Model, here: bool = True) -> None:

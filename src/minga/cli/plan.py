@@ -15,6 +15,7 @@ import numpy as np
 from minga.cli.case import Case, find_source, read_case
 from minga.cli.launcher import surrounding_job, world
 from minga.cli.layouts import check_ranks
+from minga.cli.preflight import notes_before, text_of
 from minga.engine.pin import available_cores, local_place, pin
 from minga.errors import CaseError, LayoutError
 from minga.fit.crew import Crew
@@ -68,6 +69,7 @@ class Answer:
     plan: Plan
     curves: Scaling | None = None
     files: tuple[Path, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 def plan(request: Request) -> Answer | None:
@@ -77,8 +79,7 @@ def plan(request: Request) -> Answer | None:
     """
     _check_plot(request)
     options = {"run.ranks": request.ranks, "run.threads": request.threads}
-    overrides = ("run.steps=1", *request.overrides)  # how many there will be changes nothing
-    case = read_case(find_source(request.target), overrides, options, here=request.machine is None)
+    case = _case(request, options)
     work = work_of(case.model)
     crew, source = _crew(request, case, work)
     if crew is None:
@@ -97,7 +98,19 @@ def plan(request: Request) -> Answer | None:
     if request.scaling or request.plot is not None:
         curves = scaling(work, crew)
         files.append(_drawn(curves, request.plot or Path("scaling.png"), f"{case.name}, predicted: {source}"))
-    return Answer(case.name, work, crew, made, curves, tuple(files))
+    notes = notes_before(case, crew.ranks, None, made.prediction.seconds)
+    return Answer(case.name, work, crew, made, curves, tuple(files), tuple(notes))
+
+
+def _case(request: Request, options: Mapping[str, object]) -> Case:
+    """The case; how many steps it does may be left out, as that changes nothing."""
+    source, here = find_source(request.target), request.machine is None
+    try:
+        return read_case(source, request.overrides, options, here=here)
+    except CaseError as error:
+        if error.key != "run.steps" or any(text.startswith("run.steps") for text in request.overrides):
+            raise
+    return read_case(source, ("run.steps=1", *request.overrides), options, here=here)
 
 
 def _said(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,6 +183,8 @@ def as_json(answer: Answer) -> dict[str, Any]:
     data["cells"] = {"shape": list(answer.work.domain.shape), "each": answer.work.points}
     if answer.curves is not None:
         data["scaling"] = answer.curves.as_dict()
+    if answer.notes:
+        data["preflight"] = dict(answer.notes)
     data["files"] = [str(file) for file in answer.files]
     return data
 
@@ -193,6 +208,8 @@ def text(answer: Answer, width: int | None = None) -> str:
     if answer.curves is not None:
         console.print(_curve("Strong scaling: the grid as it is", answer.curves.strong))
         console.print(_curve("Weak scaling: cells in proportion to ranks", answer.curves.weak))
+    if answer.notes:
+        console.print(f"Before it starts\n{text_of(answer.notes)}", markup=False, soft_wrap=True)
     for file in answer.files:
         console.print(f"wrote {file}", markup=False, soft_wrap=True)
     return stream.getvalue().rstrip("\n")

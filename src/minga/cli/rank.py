@@ -1,7 +1,7 @@
 """One rank of a run that ``minga run`` has launched: ``python -m minga.cli.rank ORDER``, under a launcher.
 
 ORDER is JSON: ``target``, ``overrides`` and ``options`` say which case, as the command line did; ``run`` is the run's
-directory; ``ranks`` and ``launcher`` say what was started.
+directory; ``ranks`` and ``launcher`` say what was started, ``resume`` whether the run goes on.
 """
 
 from __future__ import annotations
@@ -90,7 +90,14 @@ def _run(order: dict[str, object], stop: StopRequest) -> None:
         writer, listener = None, LogLines("", sys.stderr)
     case = read_case(find_source(str(order["target"])), list(order["overrides"]), dict(order["options"]))  # type: ignore[call-overload]
     directory = RunDirectory(Path(str(order["run"])))
-    perform(case, comm, directory, listener, lambda: stop.asked or (writer is not None and writer.broken))
+    perform(
+        case,
+        comm,
+        directory,
+        listener,
+        lambda: stop.asked or (writer is not None and writer.broken),
+        bool(order.get("resume")),
+    )
 
 
 if __name__ == "__main__":

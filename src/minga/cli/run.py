@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from minga.cli.case import Case, find_source, read_case
+from minga.cli.case import Case, Source, find_source, read_case
+from minga.cli.devices import check_device, ranks_by_device
 from minga.cli.finish import finish, keep_or_drop
 from minga.cli.inputs import absolute
 from minga.cli.job import agreed_case, crowded
 from minga.cli.launcher import Job, find_launcher, surrounding_job, world
-from minga.cli.layouts import check_layout, check_mapping, check_ranks
-from minga.cli.stopping import INTERRUPTED
+from minga.cli.layouts import check_layout, check_mapping, check_ranks, computing_ranks
+from minga.cli.preflight import announce
+from minga.cli.resume import check_resumed, open_resumed, resume_hint, say, write_case
+from minga.cli.stopping import status_of
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, MingaError, RunError
 from minga.record.directory import RunDirectory
@@ -42,6 +45,8 @@ class Request:
     machine: str | None = None
     trace: bool = False
     serve: bool = False
+    resume: bool = False
+    device: str | None = None
 
     @property
     def options(self) -> dict[str, int | str | bool | None]:
@@ -50,6 +55,7 @@ class Request:
             "run.ranks": self.ranks,
             "run.threads": self.threads,
             "run.mapping": self.mapping,
+            "run.device": self.device,
             "run.topology": self.topology and str(absolute(self.topology)),
             "run.machine": self.machine and str(absolute(self.machine)),
             "output.trace": self.trace or None,
@@ -61,36 +67,56 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
     job = surrounding_job()
     if job is not None and job.size > 1:
         return _run_in_job(request, job)
-    case = read_case(find_source(request.target), request.overrides, request.options)
+    case = read_case(_source(request), request.overrides, request.options)
     ranks = case.run.ranks or (1 if job else _default_ranks(case))
-    check_layout(case.run.layout, case.model, ranks)
-    check_mapping(case.run, case.model, ranks)
+    computing = computing_ranks(ranks, case.output.writers)
+    check_layout(case.run.layout, case.model, computing)
+    check_mapping(case.run, case.model, computing)
     check_ranks(ranks)
+    check_device(case.run.device, ranks)
     launcher = find_launcher() if ranks > 1 else None
     directory = _make_directory(request, case, ranks)
     with progress_display(case.name, case.run.steps) as listener:
         _serve(request, directory, listener)
         _warn_of_oversubscription(ranks * case.run.threads, listener)
         if launcher is None:
-            result = _run_alone(case, directory, listener)
+            result = _run_alone(case, directory, listener, request.resume)
         else:
             order = {
                 "target": str(case.source.path),
                 "overrides": list(request.overrides),
                 "options": request.options | {"run.ranks": ranks, "run.threads": case.run.threads},
                 "run": str(directory.path),
+                "resume": request.resume,
             }
             result = _launched(launcher, ranks, order, case, directory, listener)
-    return result, 0 if finish(case, directory, result) else INTERRUPTED
+    finish(case, directory, result)
+    return result, status_of(result["ended"]["reason"])
+
+
+def _source(request: Request) -> Source:
+    """The file of the case; of a run that is resumed its own."""
+    if request.resume:
+        return find_source(str(open_resumed(request.target, request.out, request.force).case))
+    return find_source(request.target)
 
 
 def _make_directory(request: Request, case: Case, ranks: int) -> RunDirectory:
     """The run's directory with the resolved case in it, or nothing at all."""
+    if request.resume:
+        directory = open_resumed(request.target, request.out, request.force)
+        notes = check_resumed(case, directory, ranks)
+        write_case(case, directory, ranks)
+        announce(case, ranks, directory)
+        note_state(directory, "starting")
+        say(notes)
+        return directory
     if request.force and request.out is not None:
         _check_replaced(case, request.out)
     directory = RunDirectory.create(request.out, case.name, request.force)
     try:
         case.save(directory, ranks)
+        announce(case, ranks, directory)
         note_state(directory, "starting")
     except BaseException:
         directory.discard()
@@ -124,14 +150,14 @@ def _serve(request: Request, directory: RunDirectory, listener: Listener) -> Non
         listener.note(start_server(directory))
 
 
-def _run_alone(case: Case, directory: RunDirectory, listener: Listener) -> dict[str, Any]:
+def _run_alone(case: Case, directory: RunDirectory, listener: Listener, resume: bool) -> dict[str, Any]:
     from minga.cli.perform import perform
     from minga.cli.stopping import StopRequest
     from minga.engine.comm import SerialComm
 
     try:
         with StopRequest().listening() as stop:
-            result = perform(case, SerialComm(), directory, listener, stop)
+            result = perform(case, SerialComm(), directory, listener, stop, resume)
     except BaseException as error:
         keep_or_drop(case, directory, _reason(error))
         raise
@@ -154,7 +180,10 @@ def _launched(
     if status != 0 or not directory.result.exists():
         said = f"the run on {ranks_text(ranks)} ended with status {status}"
         kept = keep_or_drop(case, directory, said)
-        raise RunError(f"{said}; what was computed before is in {directory.path}" if kept else said)
+        raise RunError(
+            f"{said}; what was computed before is in {directory.path}" if kept else said,
+            remedy=resume_hint(directory) if kept else None,
+        )
     result: dict[str, Any] = json.loads(directory.result.read_text())
     return result
 
@@ -176,28 +205,30 @@ def _run_in_job(request: Request, job: Job) -> tuple[dict[str, Any] | None, int]
     try:
         with StopRequest().listening() as stop:
             if comm.rank != 0:
-                perform(case, comm, directory, LogLines(case.name, sys.stderr), stop)
+                perform(case, comm, directory, LogLines(case.name, sys.stderr), stop, request.resume)
                 return None, 0
             with progress_display(case.name, case.run.steps) as listener:
                 _serve(request, directory, listener)
                 for note in notes:
                     listener.note(note)
-                result = perform(case, comm, directory, listener, stop)
+                result = perform(case, comm, directory, listener, stop, request.resume)
     except BaseException as error:
         reason = _reason(error)
         leave = (lambda: keep_or_drop(case, directory, reason)) if comm.rank == 0 else None
         end_in_error(error, everyone, leave)
     assert result is not None  # on rank 0
-    return result, 0 if finish(case, directory, result) else INTERRUPTED
+    finish(case, directory, result)
+    return result, status_of(result["ended"]["reason"])
 
 
 def _case_of_job(request: Request, job: Job) -> Case:
     """The case, as this rank reads it."""
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
-    case = read_case(find_source(request.target), request.overrides, request.options)
-    check_layout(case.run.layout, case.model, job.size)
-    check_mapping(case.run, case.model, job.size)
+    case = read_case(_source(request), request.overrides, request.options)
+    computing = computing_ranks(job.size, case.output.writers)
+    check_layout(case.run.layout, case.model, computing)
+    check_mapping(case.run, case.model, computing)
     return case
 
 
@@ -223,7 +254,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _default_ranks(case: Case) -> int:
-    """One rank for each free physical core, but none that would have next to nothing to do."""
+    """One rank for each GPU or free physical core, but none that would have next to nothing to do."""
+    if (devices := ranks_by_device(case.run.device)) is not None:
+        return devices
     cores = len(available_cores()) // case.run.threads
     cells: int = case.model.grid.size
     return max(1, min(cores, cells // _CELLS_A_RANK))

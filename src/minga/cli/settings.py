@@ -1,14 +1,18 @@
-"""Schema of the tables [run], [stop] and [output] of a case, which are the same for all models."""
+"""Schema of the tables [run], [stop], [checkpoint] and [output] of a case, which are the same for all models."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from minga.engine.stop import Stop
+from minga.engine.stop import Stop, duration
+from minga.errors import CaseError
+from minga.record.checkpoint.keeper import Schedule
+from minga.record.snapshots.settings import SnapshotSettings
 
-__all__ = ["OutputSettings", "RunSettings", "StopSettings"]
+__all__ = ["CheckpointSettings", "OutputSettings", "RunSettings", "StopSettings"]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
@@ -55,10 +59,21 @@ class RunSettings(BaseModel):
         Annotated[int, Field(ge=1)] | Literal["auto", "off"],
         Field(description='steps from one look at the balance of the ranks to the next, "auto" or "off"'),
     ] = "auto"
+    device: Annotated[
+        Literal["cpu", "gpu", "gpu-shared"],
+        Field(description='"cpu", "gpu" (a GPU for each rank), or "gpu-shared" (ranks may share one)'),
+    ] = "cpu"
     poll: Annotated[
         Annotated[float, Field(ge=0, le=3600)] | Literal["auto", "off"],
         Field(description='seconds from one poll of MPI to the next behind computation, "auto" or "off"'),
     ] = "auto"
+    wall_time: Annotated[
+        float | str | None,
+        Field(
+            description='seconds that the run may take, or "90 s", "10 min", "2 h": in time before that it writes a '
+            "last checkpoint and ends"
+        ),
+    ] = None
 
 
 class StopSettings(BaseModel):
@@ -85,6 +100,35 @@ class StopSettings(BaseModel):
         return Stop(**self.model_dump()) if asked else None
 
 
+class CheckpointSettings(BaseModel):
+    """Table [checkpoint]: how often the state of a run is kept, so that it can go on after whatever ends it."""
+
+    model_config = _STRICT
+
+    every: Annotated[
+        Annotated[int, Field(ge=1)] | Literal["off"] | None,
+        Field(description='steps from one checkpoint to the next, or "off"; left out, it goes by seconds'),
+    ] = None
+    seconds: Annotated[
+        float, Field(gt=0, description="seconds from one to the next; more, if writing one takes over 2 % of that")
+    ] = 300.0
+    at_end: Annotated[bool, Field(description="keep one of the last step, so that the run can be made longer")] = False
+
+    def schedule(self, wall_time: float | str | None) -> Schedule:
+        """When checkpoints are written in a run that may take so long; CaseError for what cannot be meant."""
+        limit = None if wall_time is None else duration(wall_time, "run.wall_time")
+        if self.every == "off":
+            if limit is not None:
+                raise CaseError(
+                    'a run that ends when its time is up has to write a checkpoint, but checkpoint.every is "off"',
+                    key="run.wall_time",
+                    remedy="leave one of them out; stop.wall_time ends a run for good",
+                )
+            return Schedule(off=True)
+        seconds = self.seconds if self.every is None else None
+        return Schedule(steps=self.every, seconds=seconds, time_limit=limit, at_end=self.at_end)
+
+
 class OutputSettings(BaseModel):
     """Table [output]: what is kept, and how often."""
 
@@ -103,3 +147,45 @@ class OutputSettings(BaseModel):
     pictures: Annotated[int, Field(ge=0, description="pictures of each field at most; 0 draws none")] = 16
     report: Annotated[bool, Field(description="write report.html at the end")] = True
     trace: Annotated[bool, Field(description="keep when each rank did what, in trace.json.gz")] = False
+    region: Annotated[
+        dict[str, tuple[int, int]] | None,
+        Field(description="cells to keep, by axis, the first and the one after the last: region = { x = [10, 50] }"),
+    ] = None
+    decimate: Annotated[
+        Annotated[int, Field(ge=1)] | dict[str, Annotated[int, Field(ge=1)]],
+        Field(description="keep every n-th cell along all axes, or by axis: decimate = { x = 2 }"),
+    ] = 1
+    codec: Annotated[
+        Literal["none", "blosc", "zfp"], Field(description='"none", "blosc" (lossless) or "zfp" (to an accuracy)')
+    ] = "none"
+    accuracy: Annotated[
+        float, Field(gt=0, lt=1, description="largest error of zfp, as a part of a frame's largest magnitude")
+    ] = 1e-4
+    buffers: Annotated[
+        int, Field(ge=2, le=1024, description="frames in memory at most, on their way to the disk; 2 or more")
+    ] = 3
+    policy: Annotated[
+        Literal["block", "drop", "raise"],
+        Field(description='when all buffers are full: "block" the steps, "drop" the frame, or "raise" an error'),
+    ] = "block"
+    durable: Annotated[
+        bool | Literal["auto"],
+        Field(description='see that every frame is on the disk before it counts; "auto": frames of 4 MiB and more'),
+    ] = "auto"
+    direct: Annotated[
+        bool | Literal["auto"],
+        Field(description='write past the page cache where possible; "auto": as it is with durable'),
+    ] = "auto"
+    writers: Annotated[
+        int, Field(ge=0, description="so many of the ranks only write frames, and own no cells; 0: no rank only writes")
+    ] = 0
+    chunk: Annotated[
+        int | None,
+        Field(ge=4096, description="largest chunk of a frame in bytes; left out, 1 GiB, or 32 MiB where compressed"),
+    ] = None
+
+    @property
+    def snapshots(self) -> SnapshotSettings:
+        """What is asked of frames."""
+        names = {field.name for field in dataclasses.fields(SnapshotSettings)}
+        return SnapshotSettings(**self.model_dump(include=names))

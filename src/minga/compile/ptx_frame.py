@@ -16,22 +16,25 @@ from minga.lang.types import DType, itemsize
 Offsets = tuple[int, ...]
 
 WARP: Final = 32
+BLOCK: Final = 256
+"""Most threads of a block; the kernel is compiled for it."""
 _REGISTER: Final = {"i32": "r", "i64": "l"}
 """Letters of PTX registers in inline assembly."""
 DIMENSIONS: Final = ("x", "y", "z")
 
 
 class Frame:
-    """Registers loaded once at the kernel's entry from `%args` and the launch.
+    """Registers loaded once from the launch and `args`, mostly at the kernel's entry.
 
     block, blocks   the block's number along x, y and z of the launch, and how many there are
     place, places   the thread's number along x, y and z of the launch, and how many there are
     thread, threads the thread's number within its block, and how many the block has
     """
 
-    def __init__(self, text: Text, graph: KernelGraph) -> None:
+    def __init__(self, text: Text, graph: KernelGraph, args: str = "%args") -> None:
         self.text = text
         self.graph = graph
+        self.args = args
         self.words = abi.offsets(graph)
         axes = range(graph.ndim)
         self.lo = [self.argument(self.words.lo + axis) for axis in axes]
@@ -64,25 +67,29 @@ class Frame:
 
     # Arguments -----------------------------------------------------------------------------------------------------
     def argument(self, word: int) -> str:
-        return self.text.load_word("%args", word)
+        return self.text.load_word(self.args, word)
 
     def pointer(self, base: str, word: int) -> str:
         """The address held by a word, known to LLVM as one of the device's memory (not shared or local memory)."""
-        address = self.text.let(f"inttoptr i64 {self.text.load_word(base, word)} to ptr addrspace(1)", "p")
+        return self.global_address(self.text.load_word(base, word))
+
+    def global_address(self, word: str) -> str:
+        """An i64 as an address in the device's memory."""
+        address = self.text.let(f"inttoptr i64 {word} to ptr addrspace(1)", "p")
         return self.text.let(f"addrspacecast ptr addrspace(1) {address} to ptr", "p")
 
     def _field(self, number: int) -> str:
         """Address of the field's element with index (0, ..., 0), which may lie outside its memory."""
         word = self.words.fields[number]
-        array = self.pointer(self.pointer("%args", word), 0)
+        array = self.pointer(self.pointer(self.args, word), 0)
         return self.element(array, self.graph.params[number].dtype, self.argument(word + 1))
 
     def _scalar(self, number: int, dtype: DType) -> str:
-        return self.load(self.pointer("%args", self.words.scalars[number]), dtype)
+        return self.load(self.pointer(self.args, self.words.scalars[number]), dtype)
 
     def accumulators(self, reduction: int) -> str:
         """Address of the words that this launch adds its cells to; worker[0] counts blocks of them."""
-        first = self.pointer("%args", self.words.reductions[reduction])
+        first = self.pointer(self.args, self.words.reductions[reduction])
         worker = self.text.load_word("%worker", 0)
         return self.text.word(first, self.text.mul(worker, abi.ACCUMULATOR_WORDS))
 
@@ -171,7 +178,7 @@ def _product(text: Text, register: str, number: int) -> str:
 # Code that several parts print ----------------------------------------------------------------------------------------
 def variable(text: Text, kind: str, value: str) -> str:
     """A variable of the thread (LLVM keeps it in a register) with its first value."""
-    pointer = text.let(f"alloca {kind}", "p")
+    pointer = text.slot(kind)
     text.emit(f"store {kind} {value}, ptr {pointer}")
     return pointer
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Final, Literal, cast
 
-from minga.compile.ptx_frame import WARP, Offsets
-from minga.compile.ptx_tile import tile_of
+from minga.compile.ptx_choose import Schedule, choose
+from minga.compile.ptx_frame import BLOCK, WARP, Offsets
+from minga.compile.ptx_march import March
 from minga.compile.schedule import schedule
 from minga.errors import KernelError
 from minga.lang.graph import RUN, KernelGraph
 from minga.lang.types import is_float
 
-BLOCK: Final = 256
-"""Most threads of a block; the kernel is compiled for it."""
 LANES: Final = 8
 """Partial sums of a run of 64 cells: lane j adds the cells j, j + 8, ..., j + 56."""
 _MOST_BLOCKS: Final = (2**31 - 1, 65535, 65535)
 _REDUCING_BLOCKS: Final = 4096
+_BUSY: Final = 2112
+"""Blocks of marches that suffice: eight times as many as 132 multiprocessors do at once, two each."""
+_LONG: Final = 4
+"""A slab has at least so many times as many planes as are done before its first one is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +108,17 @@ def _runs(graph: KernelGraph, inner: tuple[int, ...]) -> Literal["none", "lanes"
     return "line"
 
 
-def launch(graph: KernelGraph, lo: Sequence[int], hi: Sequence[int], *, reductions: bool = True) -> Launch:
-    """A launch that covers the box lo..hi once. `reductions` as given to `print_ptx`."""
-    if not reductions:
-        graph = replace(graph, reductions=())
-    plan, tile = mapping(graph), tile_of(graph)
+def launch(
+    graph: KernelGraph, lo: Sequence[int], hi: Sequence[int], *, reductions: bool = True, schedule: Schedule = "auto"
+) -> Launch:
+    """A launch that covers the box lo..hi once. `reductions` and `schedule` as given to `print_ptx`."""
+    graph = gpu_kernel(graph, reductions)
+    plan, kept = mapping(graph), choose(graph, schedule)
     cells = [max(1, hi[axis] - lo[axis]) for axis in plan.threads] + [1] * (3 - len(plan.threads))
-    if tile is not None:
-        counts = [-(-n // length) for n, length in zip(cells, (*reversed(tile.shape), 1, 1))]
+    if isinstance(kept, March):
+        return _within_limits(graph, _slabs(kept, hi[0] - lo[0], cells), (WARP, BLOCK // WARP, 1))
+    if kept is not None:
+        counts = [-(-n // length) for n, length in zip(cells, (*reversed(kept.shape), 1, 1))]
         return _within_limits(graph, counts, (WARP, BLOCK // WARP, 1))
     if plan.runs == "lanes":
         cells[0] = ((cells[0] - 1) // RUN + 2) * LANES
@@ -121,6 +129,20 @@ def launch(graph: KernelGraph, lo: Sequence[int], hi: Sequence[int], *, reductio
         width = min(width, 2 * WARP)
     height = min(BLOCK // width, cells[1])
     return _within_limits(graph, [-(-cells[0] // width), -(-cells[1] // height), cells[2]], (width, height, 1))
+
+
+def _slabs(march: March, planes: int, cells: Sequence[int]) -> list[int]:
+    """Blocks along x, y and z: enough slabs to keep a GPU busy, not so many that their first planes cost too much."""
+    counts = [-(-n // length) for n, length in zip(cells, reversed(march.tile))]
+    tiles = prod(counts)
+    most = max(1, planes // max(1, _LONG * march.span))
+    return [*counts, *[1] * (2 - len(counts)), max(1, min(most, -(-_BUSY // tiles)))]
+
+
+@functools.lru_cache(maxsize=1024)
+def gpu_kernel(graph: KernelGraph, reductions: bool) -> KernelGraph:
+    """`graph`, without its reductions unless they are wanted: always the same object for the same one."""
+    return graph if reductions or not graph.reductions else replace(graph, reductions=())
 
 
 def _within_limits(graph: KernelGraph, counts: Sequence[int], block: tuple[int, int, int]) -> Launch:

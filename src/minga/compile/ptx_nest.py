@@ -10,8 +10,10 @@ from typing import Final
 from minga.compile.ir import Body
 from minga.compile.ptx_frame import WARP, Cell, Frame, in_turn, variable
 from minga.compile.ptx_map import LANES, Mapping
+from minga.compile.ptx_march import March
 from minga.compile.ptx_reduce import Reducer, shuffle_down
-from minga.compile.ptx_tile import Tile, TileCell, Tiles
+from minga.compile.ptx_tile import Tile, Tiles
+from minga.compile.ptx_walk import Walk
 from minga.compile.text import Text
 from minga.lang.graph import RUN, KernelGraph
 
@@ -24,7 +26,7 @@ _TREE: Final = (4, 2, 1)
 class Nest:
     """Prints one kernel function; `shared_words` of shared memory are needed then."""
 
-    def __init__(self, text: Text, graph: KernelGraph, plan: Mapping, tile: Tile | None) -> None:
+    def __init__(self, text: Text, graph: KernelGraph, plan: Mapping, kept: Tile | March | None) -> None:
         self.text = text
         self.graph = graph
         self.plan = plan
@@ -33,11 +35,15 @@ class Nest:
         self.last = graph.ndim - 1
         self._roots = [store.value for store in graph.stores] + self.reducer.roots
         self.shared_words = self.reducer.shared_words
-        if tile is None:
+        start = 8 * self.shared_words
+        if kept is None:
             self._loops()
         else:
-            self.shared_words += tile.words
-            Tiles(self.frame, tile, 8 * self.reducer.shared_words, self._compute).print()
+            self.shared_words += kept.words
+            if isinstance(kept, March):
+                Walk(self.frame, kept, start, self._values, self._finish).print()
+            else:
+                Tiles(self.frame, kept, start, self._compute).print()
         self.reducer.finish()
         text.emit("ret void")
 
@@ -178,9 +184,16 @@ class Nest:
     def _cell(self, index: Index) -> list[str]:
         return self._compute(Cell(self.frame, index))
 
-    def _compute(self, cell: Cell | TileCell) -> list[str]:
+    def _compute(self, cell: Cell) -> list[str]:
         """Values first, then stores; returns the cell's terms of the float sums."""
-        values = Body(self.text, cell.leaf).all(self._roots)
+        return self._finish(cell, self._values(cell))
+
+    def _values(self, cell: Cell) -> list[str]:
+        """What is stored, and the terms of the reductions."""
+        return Body(self.text, cell.leaf).all(self._roots)
+
+    def _finish(self, cell: Cell, values: list[str]) -> list[str]:
+        """Stores and reductions; returns the cell's terms of the float sums."""
         count = len(self.graph.stores)
         for store, value in zip(self.graph.stores, values[:count], strict=True):
             self.frame.store(value, cell.address(store.param, store.strides, store.offsets), store.value.dtype)

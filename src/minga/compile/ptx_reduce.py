@@ -20,8 +20,7 @@ from minga.compile.abi import (
     SUM_POSITIVE_INFINITY,
 )
 from minga.compile.ir import Body
-from minga.compile.ptx_frame import WARP, Cell, Frame, barrier, variable
-from minga.compile.ptx_map import BLOCK
+from minga.compile.ptx_frame import BLOCK, WARP, Cell, Frame, barrier, variable
 from minga.compile.text import Text
 from minga.lang.expr import Node, bitcast, cast, compare, const, where
 from minga.lang.graph import Reduction

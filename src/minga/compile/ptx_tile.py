@@ -80,6 +80,8 @@ def tile_of(graph: KernelGraph) -> Tile | None:
     graph = with_shared_locals(graph)
     cells = [store.value for store in graph.stores] + [item.value for item in graph.reductions]
     found = rings(graph.ndim, graph.locals, cells)
+    if not found:
+        return None
     shapes = itertools.product(*[_OTHER] * (graph.ndim - 1), _ROWS)
     tiles = [_tile(graph, found, cells, shape) for shape in shapes if _CELLS[0] <= prod(shape) <= _CELLS[1]]
     return min((tile for tile in tiles if tile.words * 8 <= MOST_BYTES), key=lambda tile: tile.work, default=None)
@@ -186,8 +188,8 @@ class Tiles:
         """Compute a local where the tile's cells, as far as they lie in the box, need it."""
         stop = [self.text.add(hi, high) for hi, high in zip(self.frame.hi, room.high, strict=True)]
         with self._cells(room.low, room.shape, origin, stop) as (number, cell):
-            value = Body(self.text, cell.leaf)(room.definition)
-            dtype = room.definition.dtype
+            definition = self.frame.graph.locals[room.number]  # of the graph that is printed
+            value, dtype = Body(self.text, cell.leaf)(definition), definition.dtype
             self.frame.store(value, self.frame.element(self._bases[room.number][1], dtype, number), dtype)
 
     @contextmanager

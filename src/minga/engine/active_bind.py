@@ -13,8 +13,9 @@ from minga.engine import active_kernels as words
 from minga.engine import command as cmd
 from minga.engine.active import Activity, TileCut
 from minga.engine.active_kernels import TILES_HEADER
+from minga.engine.backend import Backend, Host
 from minga.engine.helper_kernels import COPY_WORDS, HEADER_WORDS
-from minga.engine.helpers import Copy, HelperKernels, Place, active_tiles, copy_args
+from minga.engine.helpers import Copy, Place, active_tiles, copy_args
 from minga.engine.program import Apply
 from minga.engine.regions import Part
 from minga.engine.tiles import PER_WORKER, TILE_BYTES
@@ -34,12 +35,18 @@ _LINE: Final = 8
 def bind_begin(binder: Binder, apply: Apply, activity: Activity) -> None:
     """Forget what was known of the slot that is about to be stored."""
     stored = apply.slot(min(apply.graph.written)).index
-    args = [binder.address(activity.state), binder.address(activity.counters), binder.workers, len(activity.blocks)]
+    args = [
+        binder.address(activity.state),
+        binder.address(activity.counters),
+        binder.backend.workers,
+        len(activity.blocks),
+    ]
     for flags in activity.blocks.values():
         table = binder.address(flags.table)
         args += [table + 8 * stored, flags.arrays[0].nbytes // 8]
     place = binder.address(np.array(args, np.int64))
-    binder.emit(cmd.Kernel(binder.helpers.begin_step, place, 1, cmd.Category.OTHER, "begin step"))
+    host = _host(binder.backend)
+    binder.emit(cmd.Kernel(host.helpers.begin_step, place, 1, cmd.Category.OTHER, "begin step"))
 
 
 def bind_active(
@@ -52,14 +59,14 @@ def bind_active(
     scalars: Mapping[str, int],
 ) -> None:
     """A kernel call that looks at the flags of one box's tiles and computes the active ones."""
-    graph, flags = apply.graph, activity.blocks[block]
+    graph, flags, host = apply.graph, activity.blocks[block], _host(binder.backend)
     shape = tuple(b - a for a, b in zip(part.lo, part.hi, strict=True))
     if min(shape) <= 0:
         return
     first = [flags.cut.tile(axis, low) for axis, low in enumerate(part.lo)]
     tiles = [flags.cut.tile(axis, high - 1) - first[axis] + 1 for axis, high in enumerate(part.hi)]
     segments = -(-tiles[-1] // SEGMENT_TILES)
-    rows = _rows(graph, flags.cut, tiles, binder.workers)
+    rows = _rows(graph, flags.cut, tiles, host.workers)
     # What is computed in one call at most.
     run = min(shape[-1], SEGMENT_TILES * flags.cut.size[-1] + flags.cut.largest[-1])
     largest = [*map(min, flags.cut.largest[:-1], shape[:-1]), run]
@@ -67,17 +74,17 @@ def bind_active(
     if rows > 1:
         largest[-2] = min(shape[-2], rows * flags.cut.size[-2] + flags.cut.largest[-2])
     call = binder.arguments(graph, part, largest, operands, scalars, apply.extent)
-    calls = np.zeros((binder.workers, -(-len(call) // _LINE) * _LINE), np.int64)
+    calls = np.zeros((host.workers, -(-len(call) // _LINE) * _LINE), np.int64)
     calls[:, : len(call)] = call
     stored = [(number, apply.slot(number)) for number in sorted(graph.written)]
     kept *= sum(itemsize(slot.field.dtype) for _, slot in stored)
-    saved = np.zeros((binder.workers, -(-kept // (8 * _LINE)) * _LINE), np.int64)
+    saved = np.zeros((host.workers, -(-kept // (8 * _LINE)) * _LINE), np.int64)
 
     now = binder.address(flags.table)
     after = now + 8 * stored[0][1].index
     header = np.zeros(TILES_HEADER, np.int64)
     header[: words.ROWS + 1] = (
-        binder.compiled(graph, False).address, binder.address(calls), calls[0].nbytes, now, after,
+        host.compiled(graph, False).address, binder.address(calls), calls[0].nbytes, now, after,
         binder.address(activity.counters), binder.address(saved), saved[0].nbytes, len(stored), segments,
         SEGMENT_TILES, binder.address(activity.state), flags.wake, rows,
     )  # fmt: skip
@@ -97,7 +104,7 @@ def bind_active(
     args = np.concatenate([header, np.ravel(axes), np.ravel(arrays)]).astype(np.int64)
     units = segments * int(np.prod(tiles[:-2])) * (-(-tiles[-2] // rows) if len(tiles) > 1 else 1)
     function = active_tiles(graph.ndim)
-    binder.scratch = max(binder.scratch, binder.compiled(graph, False).scratch_bytes(largest))
+    host.scratch = max(host.scratch, host.compiled(graph, False).scratch_bytes(largest))
     binder.emit(
         cmd.Kernel(
             function, binder.address(args), units, cmd.Category.COMPUTE, apply.label, binder.polls, block=binder.timed
@@ -154,9 +161,7 @@ def noted_copies(
         yield NotedCopy(part, known, (int(into.table.ctypes.data) + 8 * slot.index, woken))
 
 
-def noted_commands(
-    copies: Sequence[NotedCopy], helpers: HelperKernels, keep: list[object], label: str
-) -> list[cmd.Command]:
+def noted_commands(copies: Sequence[NotedCopy], backend: Backend, label: str) -> list[cmd.Command]:
     """One command for all copies of a phase."""
     if not copies:
         return []
@@ -167,8 +172,15 @@ def noted_commands(
     for record, noted in zip(records, copies, strict=True):
         record[16:20] = (*noted.source, noted.target[0], start)
         start += 8 * (1 + len(noted.target[1]))
-    keep += [args, lists]
-    return [cmd.Kernel(helpers.copy_noted, args.ctypes.data, len(copies), cmd.Category.PACK, label)]
+    host = _host(backend)
+    host.keep.append(lists)
+    return [cmd.Kernel(host.helpers.copy_noted, host.address(args), len(copies), cmd.Category.PACK, label)]
+
+
+def _host(backend: Backend) -> Host:
+    """The only backend that leaves tiles out."""
+    assert isinstance(backend, Host)
+    return backend
 
 
 def _moved(place: Place, cells: Sequence[int]) -> Place:

@@ -12,19 +12,29 @@ from typing import Final
 import numpy as np
 
 from minga.compile.abi import offsets
-from minga.compile.llvm import Compiled, compile_kernel
 from minga.engine import command as cmd
 from minga.engine.active import ActiveTiles, Activity
 from minga.engine.active_bind import bind_active, bind_begin
+from minga.engine.backend import Backend, KernelCall
 from minga.engine.comm import Channel, Comm
 from minga.engine.exchange import BoundExchange, bind_exchange, bind_move, continuation
-from minga.engine.helpers import HelperKernels, helper_addresses
 from minga.engine.matching import check_layouts
 from minga.engine.program import REASONS, Apply, Call, Let, Move, Rotate, ScalarValue
 from minga.engine.reach import Reach
 from minga.engine.reduction import BoundReductions, bind_reductions
-from minga.engine.regions import Part, every_nth, ghost_parts, inner_box, select, stage_parts
-from minga.engine.schedule import Begin, Boundaries, Branch, Exchange, Finish, Item, Loop, Schedule, Stage
+from minga.engine.regions import Part, every_nth, ghost_parts, inner_box, merged, select, stage_parts
+from minga.engine.schedule import (
+    Begin,
+    Boundaries,
+    Branch,
+    Exchange,
+    Finish,
+    Item,
+    Loop,
+    Schedule,
+    Stage,
+    sets_register,
+)
 from minga.engine.storage import Storage
 from minga.engine.sweep import bind_sweep
 from minga.engine.tiles import tile_shape
@@ -65,6 +75,7 @@ class Binding:
 class Binder:
     """Turns one schedule into commands.
 
+    backend where they work
     call    runs Python operations
     polled  whether kernels look at messages in flight
     clocks  the grid whose blocks are timed one by one; None for none
@@ -72,8 +83,7 @@ class Binder:
 
     storage: Storage
     comm: Comm
-    workers: int
-    kernels: dict[tuple[str, bool], Compiled]
+    backend: Backend
     call: Callable[[Call], Callable[[], None]]
     next_tag: Callable[[], int]
     active: ActiveTiles
@@ -91,10 +101,8 @@ class Binder:
     place: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     reductions: dict[int, BoundReductions] = field(default_factory=dict)
     begun: list[BoundReductions] = field(default_factory=list)
-    scratch: int = 0
     converges: bool = False
     timed: int = -1
-    helpers: HelperKernels = field(default_factory=helper_addresses)
 
     def bind(self, schedule: Schedule) -> Binding:
         """Allocate what the schedule needs and emit all commands."""
@@ -105,17 +113,17 @@ class Binder:
         for apply in schedule.active:
             activity = self.active.of(apply, self.storage)
             self.noting |= dict.fromkeys(activity.fields, activity)
-        self.emit(cmd.Set(self.address(self.reason), 0))
+        self.emit(cmd.Set(self.control(self.reason), 0))
         self.items(schedule.items)
-        self.emit(cmd.End(0))
+        self.emit(*self.backend.settled(), cmd.End(0))
         for label, number, channels, begun in self.stubs:
             self.mark(label)
-            self.emit(cmd.Set(self.address(self.place), number))
+            self.emit(cmd.Set(self.control(self.place), number))
             for channel in channels:
                 self.emit(cmd.Wait(channel))
             for reductions in begun:
                 self.emit(reductions.combine)
-            self.emit(cmd.End(NOT_FINITE))
+            self.emit(*self.backend.settled(), cmd.End(NOT_FINITE))
         commands = [make() for make in self.pending]
         return Binding(
             commands,
@@ -123,8 +131,8 @@ class Binder:
             self.reason,
             self.place,
             self.places,
-            self.scratch,
-            self.keep,
+            self.backend.scratch,
+            [self.keep, self.backend],
             self.converges,
         )
 
@@ -134,8 +142,8 @@ class Binder:
         return tuple(self.open) if self.polled else ()
 
     # Emitting ------------------------------------------------------------------------------------------------------
-    def emit(self, command: cmd.Command) -> None:
-        self.pending.append(lambda: command)
+    def emit(self, *commands: cmd.Command) -> None:
+        self.pending += [lambda command=command: command for command in commands]  # type: ignore[misc]
 
     def mark(self, label: Label) -> None:
         label.position = len(self.pending)
@@ -144,20 +152,18 @@ class Binder:
         self.pending.append(lambda: cmd.Jump(label.position))
 
     def jump_if(self, memory: np.ndarray, when: bool, label: Label) -> None:
-        address = self.address(memory)
+        commands, address = self.backend.on_host(memory)
+        self.emit(*commands)
         self.pending.append(lambda: cmd.JumpIf(address, when, label.position))
 
     def address(self, array: np.ndarray) -> int:
-        """The address of an array's first element; the array lives as long as the binding."""
+        """The address at which kernels find an array's first element; it is valid as long as the binding."""
+        return self.backend.address(array)
+
+    def control(self, array: np.ndarray) -> int:
+        """The address of words that only commands use, not kernels."""
         self.keep.append(array)
         return int(array.__array_interface__["data"][0])
-
-    def compiled(self, graph: KernelGraph, reductions: bool = True) -> Compiled:
-        reductions = reductions and bool(graph.reductions)
-        key = (graph.digest(), reductions)
-        if key not in self.kernels:
-            self.kernels[key] = compile_kernel(graph, reductions=reductions)
-        return self.kernels[key]
 
     # Items ---------------------------------------------------------------------------------------------------------
     def items(self, items: Sequence[Item]) -> None:
@@ -178,7 +184,7 @@ class Binder:
                 case Move():
                     self.move(item)
                 case Call():
-                    self.emit(cmd.Call(self.call(item), item.label))
+                    self.emit(*self.backend.settled(), cmd.Call(self.call(item), item.label))
                     self.continued(slot for slot in item.writes if slot.field.replicated)
                 case Loop():
                     self.loop(item)
@@ -188,9 +194,7 @@ class Binder:
     def exchange(self, exchange: Exchange) -> BoundExchange:
         bound = self.exchanges.get(id(exchange))
         if bound is None:
-            bound = bind_exchange(
-                exchange, self.storage, self.comm, self.next_tag(), self.helpers, self.keep, self.noting
-            )
+            bound = bind_exchange(exchange, self.storage, self.comm, self.next_tag(), self.backend, self.noting)
             self.exchanges[id(exchange)] = bound
             self.keep.append(exchange)
             self.channels.append(bound.channel)
@@ -198,35 +202,29 @@ class Binder:
 
     def begin(self, exchange: Exchange) -> None:
         bound = self.exchange(exchange)
-        for command in bound.pack:
-            self.emit(command)
+        self.emit(*bound.pack)
         if bound.remote:
-            self.emit(cmd.Start(bound.channel))
+            self.emit(*self.backend.settled(), cmd.Start(bound.channel))
             self.open.append(bound.channel)
 
     def finish(self, exchange: Exchange) -> None:
         bound = self.exchange(exchange)
-        for command in bound.local:
-            self.emit(command)
+        self.emit(*bound.local)
         if bound.remote:
             self.emit(cmd.Wait(bound.channel))
             self.open.remove(bound.channel)
-        for command in bound.unpack:
-            self.emit(command)
+        self.emit(*bound.unpack)
 
     def move(self, move: Move) -> None:
-        bound = bind_move(move, self.storage, self.comm, self.next_tag(), self.helpers, self.keep)
+        bound = bind_move(move, self.storage, self.comm, self.next_tag(), self.backend)
         self.channels.append(bound.channel)
-        for command in bound.pack:
-            self.emit(command)
+        self.emit(*bound.pack)
         if bound.remote:
-            self.emit(cmd.Start(bound.channel))
-        for command in bound.local:
-            self.emit(command)
+            self.emit(*self.backend.settled(), cmd.Start(bound.channel))
+        self.emit(*bound.local)
         if bound.remote:
             self.emit(cmd.Wait(bound.channel))
-        for command in bound.unpack:
-            self.emit(command)
+        self.emit(*bound.unpack)
 
     def rotate(self, rotation: Rotate) -> None:
         for item in rotation.fields:
@@ -234,7 +232,7 @@ class Binder:
             if item in self.noting and self.noting[item].rotated is item:
                 tables += tuple(self.address(flags.table) for flags in self.noting[item].blocks.values())
             if tables:
-                self.emit(cmd.Rotate(tables, item.slots))
+                self.emit(self.backend.rotate(tables, item.slots))
 
     def let(self, let: Let) -> None:
         memory = self.storage.of(let.register)
@@ -244,12 +242,12 @@ class Binder:
         )
 
     def loop(self, loop: Loop) -> None:
-        counter = self.address(np.zeros(1, np.int64))
-        limit = self.limit(loop)
+        counter = self.control(np.zeros(1, np.int64))
+        fetched, limit = self.limit(loop)
         heads = [Label() for _ in loop.rounds]
         after = Label()
         restore = Label() if loop.restore else after
-        self.emit(cmd.Set(counter, -1))
+        self.emit(*fetched, cmd.Set(counter, -1))
         leaves = []
         for number, items in enumerate(loop.rounds):
             body, out = Label(), Label()
@@ -259,6 +257,8 @@ class Binder:
                 self.let(loop.until)
                 self.jump_if(self.storage.of(loop.until.register).view(np.uint8), True, target)
                 self.converges = True
+            if isinstance(loop.limit, Register) and sets_register(loop, loop.limit):
+                self.emit(*fetched)
             self.pending.append(lambda label=body: cmd.Count(counter, limit, label.position))  # type: ignore[misc]
             if loop.until is not None:
                 leaves.append((out, target))
@@ -270,18 +270,18 @@ class Binder:
         self.jump(heads[0])
         for out, target in leaves:
             self.mark(out)
-            self.emit(cmd.Set(self.address(self.reason), LIMIT))
+            self.emit(cmd.Set(self.control(self.reason), LIMIT))
             self.jump(target)
         if loop.restore:
             self.mark(restore)
             self.items(loop.restore)
         self.mark(after)
 
-    def limit(self, loop: Loop) -> int:
-        """Address of the word a loop's counter is compared with."""
+    def limit(self, loop: Loop) -> tuple[Sequence[cmd.Command], int]:
+        """Address of the word a loop's counter is compared with, and what brings a register there."""
         if isinstance(loop.limit, Register):
-            return self.address(self.storage.of(loop.limit))
-        return self.address(np.array([UNBOUNDED if loop.limit is None else loop.limit], np.int64))
+            return self.backend.on_host(self.storage.of(loop.limit))
+        return (), self.control(np.array([UNBOUNDED if loop.limit is None else loop.limit], np.int64))
 
     def branch(self, branch: Branch) -> None:
         after = Label()
@@ -321,13 +321,11 @@ class Binder:
     def continued(self, slots: Iterable[Slot]) -> None:
         """Continue fields that every rank holds whole beyond their ends, after they were stored."""
         for slot in slots:
-            for command in continuation(slot, self.storage, self.helpers, self.keep):
-                self.emit(command)
+            self.emit(*continuation(slot, self.storage, self.backend))
 
     def finish_reductions(self, apply: Apply, reductions: BoundReductions) -> None:
         """Totals over workers and ranks, registers, and the way out if one is not finite."""
-        for command in reductions.commands:
-            self.emit(command)
+        self.emit(*reductions.commands)
         self.begun = [other for other in self.begun if other is not reductions]
         label = Label()
         self.stubs.append((label, len(self.places), list(self.open), self.begun))
@@ -409,19 +407,15 @@ class Binder:
         if min(shape) <= 0:
             return
         reductions = part.reductions and bool(graph.reductions)
-        code = self.compiled(graph, reductions)
-        tile = tile_shape(graph, shape, self.workers)
-        tiles = tuple(-(-n // t) for n, t in zip(shape, tile, strict=True))
+        tile = tile_shape(graph, shape, self.backend.workers)
         args = self.arguments(graph, part, tile, operands, scalars, extent, colour)
         words = offsets(graph)
         if reductions:
             for word, address in zip(words.reductions, accumulators, strict=True):
                 args[word] = address
-        self.scratch = max(self.scratch, code.scratch_bytes(tile))
-        count = int(np.prod(tiles))
-        cells = int(np.prod(shape))
         block = self.timed if category is cmd.Category.COMPUTE else -1
-        self.emit(cmd.Kernel(code.address, self.address(args), count, category, label, self.polls, cells, block))
+        call = KernelCall(graph, reductions, part.lo, part.hi, tile, args, category, label, self.polls, block)
+        self.emit(*self.backend.kernel(call))
 
     def arguments(
         self,
@@ -465,7 +459,8 @@ class Binder:
         stored = self.storage.stored(target)
         assert stored.ownership is not None
         for number in stored.blocks:
-            for fill, part, nearest in ghost_parts(target, stored.ownership.position(number), item.ghosts):
+            parts = ghost_parts(target, stored.ownership.position(number), item.ghosts)
+            for fill, part, nearest in merged(parts):
                 operands = []
                 for operand in fill.operands:
                     if operand is target:

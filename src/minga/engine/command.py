@@ -53,6 +53,50 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Launch:
+    """Launch `function(args, worker)` on a GPU, after all that was launched before, and go on at once.
+
+    `grid` and `threads`: blocks, and threads of a block, along x, y and z. Others are as those of `Kernel`; what is
+    booked is the time of launching.
+    """
+
+    function: int
+    args: int
+    grid: tuple[int, int, int]
+    threads: tuple[int, int, int]
+    category: Category
+    label: str
+    cells: int = 0
+    block: int = -1
+
+    @property
+    def column(self) -> int:
+        """Where its time is booked."""
+        return self.category if self.block < 0 else len(Category) + self.block
+
+
+@dataclass(frozen=True, slots=True)
+class Synchronise:
+    """Wait until all that was launched is done. `block`: whose computing the time is, as for `Kernel`."""
+
+    block: int = -1
+
+    @property
+    def column(self) -> int:
+        """Where its time is booked: the device computes meanwhile."""
+        return Category.COMPUTE if self.block < 0 else len(Category) + self.block
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Copy `size` bytes that kernels stored at `source` to `target` on the host, when all that was launched is done."""
+
+    source: int
+    target: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Begin the messages of a channel (its buffers are packed), and count that in its `started`."""
 
@@ -130,4 +174,6 @@ class End:
     reason: int
 
 
-Command = Kernel | Start | Wait | Allreduce | Rotate | Jump | JumpIf | Set | Count | Call | End
+Command = (
+    Kernel | Launch | Synchronise | Fetch | Start | Wait | Allreduce | Rotate | Jump | JumpIf | Set | Count | Call | End
+)

@@ -10,8 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from minga.engine.engine import Engine, FieldValue, Outcome
+from minga.engine.finite import all_finite
 from minga.engine.model import Model
-from minga.engine.stop import Ended, Stop, Watch
+from minga.engine.state import BEGINNING, Position, State, state_of
+from minga.engine.stop import Ended, Reason, Stop, Watch
 from minga.errors import RunError
 from minga.space.field import SEED, STEP, Slot
 
@@ -30,12 +32,33 @@ class Balance(Protocol):
         """Called on all ranks before the first step."""
 
     def look(self, engine: Engine, step: int, remaining: int) -> bool:
-        """Called on all ranks after steps; it may change the engine's layouts, and says whether it did."""
+        """Called on all ranks after `step` steps since `start`; it may change the engine's layouts, and says whether it
+        did."""
+
+
+class Keeper(Protocol):
+    """Who keeps the state of a run on the disk, such as :class:`minga.record.checkpoint.keeper.Keeper`."""
+
+    @property
+    def interval(self) -> int | None:
+        """Steps from one checkpoint to the next; None for those that `wishes` asks for."""
+
+    def resume(self, model: Model, engine: Engine, state: State) -> Position | None:
+        """Called on all ranks before the first step, with initial values in the engine: it may put back a state that
+        was kept, and says which; None to begin at the beginning."""
+
+    def wishes(self, elapsed: float) -> tuple[bool, bool]:
+        """Asked on all ranks after steps that took `elapsed` seconds: whether a checkpoint is due, and whether the run
+        must end for want of time. One rank's wish is enough."""
+
+    def keep(self, engine: Engine, position: Position, ended: Ended | None) -> None:
+        """Called on all ranks when a checkpoint is due, and when there are no more steps, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to. `seconds` is the time in steps and observation, without output."""
+    """What a run came to. `seconds` is the time in steps and observation, without output; `resumed` says with how many
+    steps and seconds it began, which are counted in."""
 
     steps: int
     seconds: float
@@ -43,6 +66,7 @@ class Result:
     observables: Mapping[str, Any]
     cells_per_second: float
     ended: Ended
+    resumed: Position = BEGINNING
 
 
 def start(model: Model, engine: Engine, values: Iterable[tuple[Slot, FieldValue]] | None = None) -> None:
@@ -70,6 +94,8 @@ def drive(
     observe_every: int | None = None,
     on_observe: Callable[[int, Mapping[str, Any]], None] | None = None,
     balance: Balance | None = None,
+    keeper: Keeper | None = None,
+    on_resume: Callable[[Position], None] | None = None,
 ) -> Result:
     """Run `steps` steps from the model's initial values, fewer where `until` says so.
 
@@ -78,7 +104,8 @@ def drive(
     second. `stop()` on any rank ends the run after the same step on all. As often, `look()` is asked on rank 0 whether
     somebody wants to see the state; then on_look(step, engine) is called on every rank. All ranks give `on_look` or
     none, and `on_observe` or none; `look` counts on rank 0 only. `balance` may move work to other ranks after
-    steps; what that takes counts as time of the steps.
+    steps; what that takes counts as time of the steps. `keeper` writes checkpoints, after the output of their step, and
+    may begin with one: then on_resume(position) is called, and steps and output up to there are not repeated.
     RunError if a reduction is not finite, or at a snapshot or the end a value of an output field: the snapshot is taken
     before, and the fields still hold what was computed. CaseError if the model cannot be watched as `until` asks.
     """
@@ -93,17 +120,26 @@ def drive(
         engine.prepare(model.step, looped=False)
     if model.observe is not None:
         engine.prepare(model.observe, looped=False)
-    spent, done, chunk = 0.0, 0, 1
-    outcome, ended = Outcome(True, "finished"), Ended("steps", 0)
+    state = state_of(model, None if watch is None else watch.program)
+    kept = None if keeper is None else keeper.resume(model, engine, state)
+    resumed = kept or BEGINNING
+    spent, done, chunk = resumed.seconds, resumed.step, 1
+    outcome, ended = Outcome(True, "finished"), Ended("steps", done)
     interval = None if balance is None else balance.interval
-    if on_snapshot is not None:
-        on_snapshot(0, engine)
-    if on_observe is not None:
-        on_observe(0, observe(model, engine))
+    keeping = None if keeper is None else keeper.interval
+    if kept is not None and on_resume is not None:
+        on_resume(kept)
+    # Beyond those that come at regular steps, output is made of the last step, which is no step of this run any more.
+    again = kept is not None and done >= steps
+    if on_snapshot is not None and (kept is None or (again and not (every and done % every == 0))):
+        on_snapshot(done, engine)
+    if on_observe is not None and (kept is None or (again and not _regular(done, every, observe_every))):
+        on_observe(done, observe(model, engine))
     while done < steps and outcome.ok:
-        goals = [done - done % interval + interval for interval in (every, observe_every) if interval]
-        looks = done - done % interval + interval if interval else steps
-        count = min(chunk, steps - done, *(goal - done for goal in (*goals, looks)))
+        goals = [_next_multiple(done, interval) for interval in (every, observe_every) if interval]
+        looks = _next_multiple(done, interval) if interval else steps
+        keeps = _next_multiple(done, keeping) if keeping else steps
+        count = min(chunk, steps - done, *(goal - done for goal in (*goals, looks, keeps)))
         began = time.perf_counter()
         if watch is not None:
             count, outcome = watch.run(engine, count)
@@ -117,10 +153,11 @@ def drive(
         over = watch.ended(engine, done) if watch is not None else None
         late = until is not None and until.seconds is not None and spent >= until.seconds
         wanted = on_look is not None and look is not None and engine.comm.rank == 0 and look()
-        chunk, (asked, late, looked) = _agree(
-            engine, _next_chunk(count, elapsed), stop is not None and stop(), late, wanted
+        due, time_up = (False, False) if keeper is None else keeper.wishes(elapsed)
+        chunk, (asked, late, looked, due, time_up) = _agree(
+            engine, _next_chunk(count, elapsed), stop is not None and stop(), late, wanted, due, time_up
         )
-        ended = over or Ended("asked" if asked else "wall time" if late else "steps", done)
+        ended = over or Ended(_reason(done == steps, asked=asked, late=late, time_up=time_up), done)
         last = done == steps or ended.reason != "steps"
         if last or (every and done % every == 0):
             if on_snapshot is not None:
@@ -134,12 +171,14 @@ def drive(
             on_look(done, engine)
         if on_progress is not None:
             on_progress(done, steps, engine)
+        if keeper is not None and (last or due or (keeping and done == keeps)):
+            keeper.keep(engine, Position(done, spent), ended if last else None)
         if last:
             outcome = outcome if ended.reason == "steps" else Outcome(True, "stop")
             break
         if balance is not None and (interval is None or done == looks):
             began = time.perf_counter()
-            balance.look(engine, done, steps - done)
+            balance.look(engine, done - resumed.step, steps - done)
             spent += time.perf_counter() - began
     observables = observe(model, engine) if outcome.reason != "not finite" else {}
     if not outcome.ok:
@@ -149,12 +188,14 @@ def drive(
             remedy="use a smaller time step, or look at the last snapshot for where it began",
         )
     rate = model.grid.size * done / spent if spent > 0 else 0.0
-    return Result(done, spent, outcome, observables, rate, ended)
+    return Result(done, spent, outcome, observables, rate, ended, resumed)
 
 
 def check_finite(model: Model, engine: Engine, step: int) -> None:
     """RunError on every rank that names the first cell of an output field that is NaN or infinite, if there is one."""
     fields = [item for item in map(model.field, model.output) if item.dtype in ("f4", "f8") and not item.replicated]
+    if engine.device is not None and all_finite(engine, fields):
+        return  # without bringing the fields to the host
     nowhere = np.iinfo(np.int64).max
     first = np.full(max(1, len(fields)), nowhere, np.int64)
     for number, item in enumerate(fields):
@@ -183,6 +224,23 @@ def observe(model: Model, engine: Engine) -> dict[str, Any]:
         name: [engine.read(register) for register in item] if isinstance(item, tuple) else engine.read(item)
         for name, item in model.observables.items()
     }
+
+
+def _reason(complete: bool, *, asked: bool, late: bool, time_up: bool) -> Reason:
+    """Why no more steps are done, where no check says so; "steps" also while there are more."""
+    if asked:
+        return "asked"
+    if late:
+        return "wall time"
+    return "time limit" if time_up and not complete else "steps"
+
+
+def _regular(done: int, *intervals: int | None) -> bool:
+    return any(interval and done % interval == 0 for interval in intervals)
+
+
+def _next_multiple(done: int, interval: int) -> int:
+    return done - done % interval + interval
 
 
 def _next_chunk(count: int, elapsed: float) -> int:

@@ -10,23 +10,30 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from minga.compile.llvm import Compiled
 from minga.engine import command as cmd
 from minga.engine.active import ActiveTiles, Touched, on_all_cells, touched
+from minga.engine.backend import Backend, Host, Kernels
 from minga.engine.bind import LIMIT, NOT_FINITE, Binder, Binding
 from minga.engine.comm import Comm, SerialComm
+from minga.engine.copy_out import Pending, check_target, copy_on_host, page_aligned
+from minga.engine.device import Device, open_device
+from minga.engine.device_fields import DeviceFields
 from minga.engine.events import EventLog, Timeline
+from minga.engine.gpu import Gpu
 from minga.engine.infer import infer
 from minga.engine.interpret import INTERRUPTED, interpret, new_ledger
 from minga.engine.native import POLL_NANOSECONDS, NativeLoop, unsupported
+from minga.engine.options import check_counts, checked_layouts, poll_nanoseconds
 from minga.engine.program import REASONS, Call, Operation, Program, Repeat
+from minga.engine.reach import Reach
 from minga.engine.relayout import PIECE_BYTES, Moved, move_fields
 from minga.engine.schedule import Valid
 from minga.engine.storage import Storage
 from minga.engine.traffic import Traffic, count_sent
-from minga.engine.values import continue_beyond, fitting
+from minga.engine.values import FieldValue as FieldValue
+from minga.engine.values import continue_beyond, gathered, set_values
 from minga.engine.workers import Workers
-from minga.errors import LayoutError, ProgramError
+from minga.errors import ProgramError
 from minga.lang.types import is_float
 from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
@@ -35,11 +42,6 @@ from minga.space.layout import Layout
 
 TIMES = Register("@times", "i8")
 """How often a Program is repeated by `Engine.run`."""
-
-MOST_DEEP = 32
-"""Deepest halo, in steps: a loop's body is bound that many times over."""
-
-FieldValue = np.ndarray | bool | int | float | Callable[[Box], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Engine:
     native      run bound Programs in native code where possible (else Python interprets the same commands)
     trace       keep so many of the last commands with their times: `events`
     poll        how often computing looks at messages in flight, so that they move on: "auto", seconds, or "off"
+    device      "cpu", "gpu" (one for each rank of a machine), or "gpu-shared" (ranks may share one)
     """
 
     def __init__(
@@ -105,38 +108,26 @@ class Engine:
         cpus: Sequence[int] | None = None,
         trace: int = 0,
         poll: Literal["auto", "off"] | float = "auto",
+        device: Literal["cpu", "gpu", "gpu-shared"] | Device = "cpu",
     ) -> None:
         self.comm: Comm = comm or SerialComm()
-        if threads < 1:
-            raise LayoutError(f"threads is {threads}", remedy="give 1 or more")
-        if not 1 <= halo_depth <= MOST_DEEP:
-            raise LayoutError(
-                f"halo_depth is {halo_depth}",
-                remedy=f"give 1 (an exchange a step) to {MOST_DEEP}; deeper ones compute too many cells twice",
-            )
-        if isinstance(layouts, Layout):
-            if grid is None:
-                raise LayoutError(
-                    "one layout without its grid", remedy="pass Engine({grid: layout}) or Engine(layout, grid=grid)"
-                )
-            layouts = {grid: layouts}
-        for layout in layouts.values():
-            if layout.ranks != self.comm.size:
-                raise LayoutError(
-                    f"a layout for {layout.ranks} ranks, but {self.comm.size} run",
-                    remedy="make the layout for the number of ranks that were started",
-                )
+        check_counts(threads, halo_depth)
         self.threads, self.halo_depth, self.overlap = threads, halo_depth, overlap
-        self._poll = _poll_nanoseconds(poll)
+        self._poll = poll_nanoseconds(poll)
         self.workers = Workers(threads, cpus=cpus)
         self.native = native and unsupported(self.comm, self.workers) is None
-        self.storage = Storage(dict(layouts), self.comm.rank)
+        self.storage = Storage(checked_layouts(layouts, grid, self.comm), self.comm.rank)
+        self.device = open_device(device, self.comm) if isinstance(device, str) else device
+        self._on_device: DeviceFields | None = None
+        if self.device is not None:
+            self.storage.room, self.storage.settle = self.device.shared, self.device.synchronise
+            self._on_device = DeviceFields(self.device, self.storage)
         self.booked = new_ledger()
         self._active = ActiveTiles(threads)
         self._sent: dict[int, Traffic] = {}
         self._events = EventLog(trace, self.workers, native=self.native) if trace else None
         self.stop = np.zeros(1, np.int64)
-        self._kernels: dict[tuple[str, bool], Compiled] = {}
+        self._kernels: Kernels = {}
         self._programs: dict[str, Program] = {}
         self._prepared: dict[tuple[object, ...], _Prepared] = {}
         self._valid: Valid = {}
@@ -151,27 +142,9 @@ class Engine:
     def set(self, item: Field | Slot, value: FieldValue) -> None:
         """Give a field values: a number, a global array, or a function of a box that returns that box's values."""
         slot = item if isinstance(item, Slot) else item.now
-        target = slot.field
-        stored = self.storage.stored(target)
-        if isinstance(value, np.ndarray) and value.ndim and value.shape != target.bounds.shape:
-            raise LayoutError(
-                f"field {target.name!r} has shape {target.bounds.shape}, the array {value.shape}",
-                remedy="give an array of the field's global shape",
-            )
-        for arrays in stored.blocks.values():
-            owned = arrays.owned
-            if owned.empty:
-                continue
-            view = arrays.view(slot.index, owned)
-            if callable(value):
-                given: Any = value(owned)
-            elif isinstance(value, np.ndarray) and value.ndim:
-                given = value[owned.slices(target.bounds.lo)]
-            else:
-                given = value
-            view[...] = fitting(target, given)
-            if target.replicated:
-                continue_beyond(arrays, slot)
+        if self._on_device is not None:
+            self._on_device.check_room({slot: Reach.none(slot.field.grid.ndim)})
+        set_values(self.storage, slot, value)
         self._valid.pop(slot, None)
         self._active.forget()
 
@@ -209,18 +182,24 @@ class Engine:
     def gather(self, item: Field | Slot) -> np.ndarray | None:
         """The whole field as one array on rank 0, None elsewhere."""
         slot = item if isinstance(item, Slot) else item.now
-        target = slot.field
-        mine = [(box, np.ascontiguousarray(view)) for box, view in self.storage.pieces(slot)]
-        if target.replicated:
-            return mine[0][1] if self.comm.rank == 0 else None
-        everything = self.comm.gather(mine)
-        if everything is None:
-            return None
-        whole = np.zeros(target.bounds.shape, target.dtype)
-        for pieces in everything:
-            for box, values in pieces:
-                whole[box.slices(target.bounds.lo)] = values
-        return whole
+        return gathered(self.storage, self.comm, slot)
+
+    def copy_out(self, item: Field | Slot, box: Box, target: np.ndarray) -> Pending:
+        """Begin to copy the cells of a box that this rank owns into `target`; `.wait()` returns when they are there.
+
+        `target` is contiguous, of the box's shape and the field's dtype; of cells that other ranks own it keeps what it
+        held. Programs may run meanwhile. On a CPU the copy is complete at once; on a GPU it leaves behind the computing
+        if `target` is an array of `buffer`. LayoutError for an array that does not fit.
+        """
+        slot = item if isinstance(item, Slot) else item.now
+        check_target(slot, box, target)
+        if self._on_device is not None:
+            return self._on_device.copy_out(slot, box, target)
+        return copy_on_host(self.storage, slot, box, target)
+
+    def buffer(self, size: int) -> np.ndarray:
+        """Bytes for `copy_out`: page-aligned, and pinned where a GPU copies to them."""
+        return self.device.pinned(size) if self.device is not None else page_aligned(size)
 
     @property
     def ledger(self) -> Ledger:
@@ -276,9 +255,13 @@ class Engine:
         self._active.enter(prepared.touched)
         ended = False
         try:
+            if self._on_device is not None:
+                self._on_device.send_back()
             code = self._do(prepared)
             ended = code not in (INTERRUPTED, NOT_FINITE)
         finally:
+            if self.device is not None:
+                self.device.synchronise()
             if not ended:
                 self._active.forget()  # in the middle of a step nobody knows which tiles changed
         if code == INTERRUPTED:
@@ -303,6 +286,7 @@ class Engine:
             self.stop,
             self._events,
             prepared.first_event,
+            self.device,
         )
 
     def prepare(self, program: Program, *, looped: bool = True) -> _Prepared:
@@ -329,12 +313,15 @@ class Engine:
         if prepared is not None:
             return prepared
         began = time.perf_counter()
-        if self.halo_depth > 1:
-            # Cells of a deep halo are computed on every rank that holds them: nobody says which of them changed.
+        if self.halo_depth > 1 or self.device is not None:
+            # Cells of a deep halo are computed on every rank that holds them: nobody says which of them changed. On a
+            # GPU it costs more to find out than to compute them.
             operations = on_all_cells(operations)
         schedule = infer(
             operations, depth=self.halo_depth, overlap=self.overlap and self.comm.size > 1, valid=self._valid
         )
+        if self._on_device is not None:
+            self._on_device.check_room(schedule.widest)
         before = {item: stored.halo for item, stored in self.storage.fields.items()}
         for slot, reach in schedule.widest.items():
             self.storage.stored(slot.field, reach)
@@ -345,7 +332,7 @@ class Engine:
         if not self.comm.leads_node:
             self.comm.barrier()
         binder = Binder(
-            self.storage, self.comm, self.threads, self._kernels, self._python, self._next_tag, self._active,
+            self.storage, self.comm, self._backend(), self._python, self._next_tag, self._active,
             polled=self._poll is not None, clocks=self._clocks,
         )  # fmt: skip
         binding = binder.bind(schedule)
@@ -356,7 +343,7 @@ class Engine:
             self.workers.reserve(binding.scratch_bytes)
             native = NativeLoop(
                 binding.commands, self.comm, self.workers, self.booked, self.stop, self._events,
-                self._poll or POLL_NANOSECONDS,
+                self._poll or POLL_NANOSECONDS, self.device,
             )  # fmt: skip
         interpreted = self._events if native is None else None
         first_event = interpreted.register(binding.commands) if interpreted is not None else 0
@@ -365,6 +352,11 @@ class Engine:
         prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native, changes, first_event)
         self.binding_seconds += time.perf_counter() - began
         return prepared
+
+    def _backend(self) -> Backend:
+        if self.device is None:
+            return Host(self.threads, self._kernels)
+        return Gpu(self.device, timed=self._clocks is not None)
 
     def _prepare_again(self, program: Program, operations: Sequence[Operation], looped: bool) -> _Prepared:
         self._generation += 1
@@ -408,6 +400,8 @@ class Engine:
             )
         began = time.perf_counter_ns()
         self.close_bindings()
+        if self.storage.settle is not None:
+            self.storage.settle()
         moved, traffic, self._tag = move_fields(self.storage, self.comm, layouts, self._tag, dead, piece_bytes)
         for peer, sent in traffic.items():
             self._sent[peer] = self._sent.get(peer, Traffic()) + sent
@@ -431,6 +425,8 @@ class Engine:
             self._calling = call.label
             try:
                 call.function(self)
+                if self._on_device is not None:
+                    self._on_device.send_back()
             finally:
                 self._calling = None
 
@@ -455,6 +451,8 @@ class Engine:
         """Release messages and threads; the fields stay readable."""
         self.close_bindings()
         self.workers.close()
+        if self.device is not None:
+            self.device.close()
 
     def __enter__(self) -> Self:
         return self
@@ -466,16 +464,5 @@ class Engine:
 
     def __repr__(self) -> str:
         layouts = "; ".join(f"{grid!r}: {layout!r}" for grid, layout in self.storage.layouts.items())
-        return f"Engine(rank {self.comm.rank} of {self.comm.size}, {self.threads} threads, {layouts})"
-
-
-def _poll_nanoseconds(poll: object) -> tuple[int, int] | None:
-    """Least and most time between two looks at messages in flight; None for none."""
-    if poll == "auto":
-        return POLL_NANOSECONDS
-    if poll == "off":
-        return None
-    if isinstance(poll, bool) or not isinstance(poll, int | float) or not 0 <= poll <= 3600:
-        raise LayoutError(f"poll is {poll!r}", remedy='give seconds such as 20e-6, "auto", or "off"')
-    every = max(1, round(poll * 1e9))
-    return every, every
+        where = f"{self.threads} threads" if self.device is None else repr(self.device)
+        return f"Engine(rank {self.comm.rank} of {self.comm.size}, {where}, {layouts})"

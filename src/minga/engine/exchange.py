@@ -10,9 +10,10 @@ import numpy as np
 from minga.engine import command as cmd
 from minga.engine.active import Activity
 from minga.engine.active_bind import NotedCopy, noted_commands, noted_copies
+from minga.engine.backend import Backend
 from minga.engine.comm import Channel, Comm, Envelope
 from minga.engine.helpers import Copy as BoxCopy
-from minga.engine.helpers import HelperKernels, Place, copy_args
+from minga.engine.helpers import Place, copy_args
 from minga.engine.program import Move
 from minga.engine.reach import Reach
 from minga.engine.schedule import Exchange
@@ -59,8 +60,7 @@ def bind_exchange(
     storage: Storage,
     comm: Comm,
     tag: int,
-    helpers: HelperKernels,
-    keep: list[object],
+    backend: Backend,
     active: Mapping[Field, Activity],
 ) -> BoundExchange:
     """A halo exchange of several slots. `active`: what keeps account of the ghost cells that change."""
@@ -72,19 +72,17 @@ def bind_exchange(
             centre=item.centre, on=item.on, faces_only=reach.star,
         )  # fmt: skip
         legs.append(Leg(start, finish, finish, transfer, reach))
-    return _bind(legs, storage, comm, tag, helpers, keep, active)
+    return _bind(legs, storage, comm, tag, backend, active)
 
 
-def bind_move(
-    move: Move, storage: Storage, comm: Comm, tag: int, helpers: HelperKernels, keep: list[object]
-) -> BoundExchange:
+def bind_move(move: Move, storage: Storage, comm: Comm, tag: int, backend: Backend) -> BoundExchange:
     """A field brought to another layout."""
     a, b = move.source.field, move.target.field
     transfer = move_transfer(
         storage.layout(a.grid), storage.layout(b.grid), a.grid, comm.rank, centre=a.centre, on=a.on
     )
     leg = Leg(move.source, move.source, move.target, transfer, Reach.none(a.grid.ndim))
-    return _bind([leg], storage, comm, tag, helpers, keep, {})
+    return _bind([leg], storage, comm, tag, backend, {})
 
 
 def _bind(
@@ -92,8 +90,7 @@ def _bind(
     storage: Storage,
     comm: Comm,
     tag: int,
-    helpers: HelperKernels,
-    keep: list[object],
+    backend: Backend,
     active: Mapping[Field, Activity],
 ) -> BoundExchange:
     pack: list[BoxCopy] = []
@@ -102,10 +99,10 @@ def _bind(
     noted_local: list[NotedCopy] = []
     noted_unpack: list[NotedCopy] = []
     sent: dict[int, list[Box]] = {}
-    sends = _buffers(legs, [leg.transfer.sends for leg in legs])
-    receives = _buffers(legs, [leg.transfer.receives for leg in legs])
-    out = {peer: word_holding(buffer, keep) for peer, buffer in sends.items()}
-    into = {peer: word_holding(buffer, keep) for peer, buffer in receives.items()}
+    sends = _buffers(legs, [leg.transfer.sends for leg in legs], backend)
+    receives = _buffers(legs, [leg.transfer.receives for leg in legs], backend)
+    out = {peer: word_holding(buffer, backend) for peer, buffer in sends.items()}
+    into = {peer: word_holding(buffer, backend) for peer, buffer in receives.items()}
     used_out, used_in, carried = dict.fromkeys(sends, 0), dict.fromkeys(receives, 0), dict.fromkeys(sends, 0)
     for leg in legs:
         size = np.dtype(leg.source.field.dtype).itemsize
@@ -159,15 +156,15 @@ def _bind(
         boxes.sort(key=lambda box: (-box.size, box.lo))
     return BoundExchange(
         channel,
-        copy_commands(pack, helpers, keep, "pack"),
-        copy_commands(local, helpers, keep, "copy") + noted_commands(noted_local, helpers, keep, "copy"),
-        copy_commands(unpack, helpers, keep, "unpack") + noted_commands(noted_unpack, helpers, keep, "unpack"),
+        copy_commands(pack, backend, "pack"),
+        copy_commands(local, backend, "copy") + noted_commands(noted_local, backend, "copy"),
+        copy_commands(unpack, backend, "unpack") + noted_commands(noted_unpack, backend, "unpack"),
         bool(sends or receives),
         sent,
     )
 
 
-def continuation(slot: Slot, storage: Storage, helpers: HelperKernels, keep: list[object]) -> list[cmd.Command]:
+def continuation(slot: Slot, storage: Storage, backend: Backend) -> list[cmd.Command]:
     """Continue a field that every rank holds whole beyond its ends, after it was stored: periodically or evenly."""
     arrays, commands = storage.stored(slot.field).blocks[0], []
     box = arrays.owned
@@ -179,7 +176,7 @@ def continuation(slot: Slot, storage: Storage, helpers: HelperKernels, keep: lis
             size = np.dtype(slot.field.dtype).itemsize
             source, target = _layer(box, number, inside), _layer(box, number, index)
             copies.append(BoxCopy(box_place(arrays, slot, source), box_place(arrays, slot, target), source.shape, size))
-        commands += copy_commands(copies, helpers, keep, "continue")
+        commands += copy_commands(copies, backend, "continue")
         box = _layer(box, number, low - MARGIN, high + MARGIN)
     return commands
 
@@ -190,31 +187,25 @@ def _layer(box: Box, axis: int, low: int, high: int | None = None) -> Box:
     return Box((*box.lo[:axis], low, *box.lo[axis + 1 :]), (*box.hi[:axis], high, *box.hi[axis + 1 :]))
 
 
-def copy_commands(
-    copies: Sequence[BoxCopy], helpers: HelperKernels, keep: list[object], label: str
-) -> list[cmd.Command]:
+def copy_commands(copies: Sequence[BoxCopy], backend: Backend, label: str) -> list[cmd.Command]:
     """One command for all copies of a phase."""
     if not copies:
         return []
-    args = copy_args(copies)
-    keep.append(args)
-    return [cmd.Kernel(helpers.copy_boxes, args.ctypes.data, len(copies), cmd.Category.PACK, label)]
+    return [backend.helper("copy_boxes", copy_args(copies), len(copies), cmd.Category.PACK, label)]
 
 
-def _buffers(legs: Sequence[Leg], messages: Sequence[Sequence[object]]) -> dict[int, np.ndarray]:
+def _buffers(legs: Sequence[Leg], messages: Sequence[Sequence[object]], backend: Backend) -> dict[int, np.ndarray]:
     """One buffer of bytes for each peer, in order of peers."""
     size: dict[int, int] = {}
     for leg, group in zip(legs, messages, strict=True):
         for message in group:
             size[message.peer] = size.get(message.peer, 0) + message.cells * np.dtype(leg.source.field.dtype).itemsize  # type: ignore[attr-defined]
-    return {peer: np.zeros(size[peer], np.uint8) for peer in sorted(size)}
+    return {peer: backend.message(size[peer]) for peer in sorted(size)}
 
 
-def word_holding(buffer: np.ndarray, keep: list[object]) -> int:
+def word_holding(buffer: np.ndarray, backend: Backend) -> int:
     """Address of a word that holds the buffer's address."""
-    word = np.array([buffer.ctypes.data], np.int64)
-    keep += [word, buffer]
-    return int(word.ctypes.data)
+    return backend.address(np.array([backend.address(buffer)], np.int64))
 
 
 def box_place(arrays: BlockArrays, slot: Slot, box: Box) -> Place:

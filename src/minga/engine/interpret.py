@@ -18,14 +18,18 @@ from minga.engine.command import (
     Command,
     Count,
     End,
+    Fetch,
     Jump,
     JumpIf,
     Kernel,
+    Launch,
     Rotate,
     Set,
     Start,
+    Synchronise,
     Wait,
 )
+from minga.engine.device import Device
 from minga.engine.events import EventLog
 from minga.engine.workers import Workers
 from minga.errors import RunError
@@ -49,16 +53,17 @@ def interpret(
     stop: NDArray[np.int64] | None = None,
     events: EventLog | None = None,
     first_event: int = 0,
+    device: Device | None = None,
 ) -> int:
     """Run the commands from the first one on; the reason of the End that was reached.
 
     `stop` is one word: when it is not 0, the list is left at the next Count with the reason INTERRUPTED. `events`, made
-    for Python's clock, knows the commands as entries from `first_event` on.
+    for Python's clock, knows the commands as entries from `first_event` on. `device`: the GPU that a list launches on.
     RunError for a list that runs past its last command.
     """
     if workers is None:
         with Workers() as own:
-            return interpret(commands, comm, own, ledger, stop, events, first_event)
+            return interpret(commands, comm, own, ledger, stop, events, first_event, device)
     ledger = new_ledger() if ledger is None else ledger
     at, last = 0, time.perf_counter_ns()
     while at < len(commands):
@@ -71,6 +76,10 @@ def interpret(
                 for channel in command.polls:
                     channel.test()
                 column = command.column
+            case Launch() | Synchronise() | Fetch():
+                assert device is not None
+                _on_device(command, device)
+                column = Category.COMPUTE if isinstance(command, Fetch) else command.column
             case Start():
                 command.channel.start()
                 column = Category.SEND
@@ -114,6 +123,16 @@ def interpret(
 def past_the_end(length: int) -> RunError:
     """The error of a list without an End on its way."""
     return RunError(f"the program went on past its last command, number {length - 1}", remedy="end it with End")
+
+
+def _on_device(command: Launch | Synchronise | Fetch, device: Device) -> None:
+    match command:
+        case Launch():
+            device.launch(command.function, command.grid, command.threads, command.args)
+        case Synchronise():
+            device.synchronise()
+        case Fetch():
+            device.fetch(command.source, command.target, command.size)
 
 
 def _word(address: int) -> ctypes.c_int64:

@@ -18,13 +18,14 @@ import functools
 import platform
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
 
 from minga.engine.command import Category
-from minga.engine.emit import Code, Word, load
+from minga.engine.emit import Code, Variable, Word, load
 
 # Words of the control block; groups that different threads write lie on cache lines of their own.
 GATE: Final = 0
@@ -73,6 +74,7 @@ EVENT_WORDS: Final = 4
 RECORD_WORDS: Final = 8
 OP_KERNEL, OP_START, OP_WAIT, OP_COLLECTIVE, OP_ALLREDUCE, OP_ROTATE = range(6)
 OP_JUMP, OP_JUMP_IF, OP_SET, OP_COUNT, OP_CALL, OP_END = range(6, 12)
+OP_LAUNCH, OP_SYNCHRONISE, OP_FETCH = range(12, 15)
 
 RUNNING, ENDED, CALLED, FAILED, STOPPED = -1, 0, 1, 2, 3
 
@@ -370,6 +372,16 @@ def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code, note: Co
                 with code.when(polled):
                     _add(code, ticks + 8 * Category.SEND, polled)
                 stamp(event, word(4), polled)
+            with case(OP_LAUNCH):
+                arguments = [code.load(word(2) + 8 * k) for k in range(11)]
+                checked(code.call(word(1), *arguments, returns=32))
+                stamp(event, word(3))
+            with case(OP_SYNCHRONISE):
+                checked(code.call(word(1), word(2), returns=32))
+                stamp(event, word(3))
+            with case(OP_FETCH):
+                _fetch(code, word(1), checked, status)
+                stamp(event, word(2))
             with case(OP_START):
                 checked(code.call(code.load(context + 8 * STARTALL), word(1), word(2), returns=32))
                 _add(code, word(3), 1)
@@ -434,6 +446,14 @@ def _kernel(
             with code.when(polls):
                 polled.set(code.call(poll, polls, returns=64))
     return polled.get()
+
+
+def _fetch(code: Code, record: Word, checked: Callable[[Word], None], status: Variable) -> None:
+    """Copy words from a GPU, and wait for them."""
+    copy, target, source, size, stream, synchronise = (code.load(record + 8 * k) for k in range(6))
+    checked(code.call(copy, target, source, size, stream, returns=32))
+    with code.when(status.get().equals(RUNNING)):
+        checked(code.call(synchronise, stream, returns=32))
 
 
 def _rotate(code: Code, tables: Word, addresses: Word, slots: Word) -> None:

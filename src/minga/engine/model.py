@@ -35,6 +35,24 @@ class Recurrence:
     cycle: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """An observable that is one sample for each of some points: what its numbers are of, and where.
+
+    observable  its name
+    positions   where the points lie along the axes of the grid, in its units
+    every       steps from one sample to the next
+    dt          seconds of a step
+    sources     positions of what made the waves, likewise
+    """
+
+    observable: str
+    positions: tuple[tuple[float, ...], ...]
+    every: int
+    dt: float
+    sources: tuple[tuple[float, ...], ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A simulation ready to run anywhere.
@@ -51,6 +69,10 @@ class Model:
     cost         what cells cost relative to each other, where that differs: a global array, a function of a Box that
                  returns that box's values, or the name of a field whose initial values say it. Cells behind a mask cost
                  0; it decides who does which cells, and nothing else
+    notes        what people should know before it starts, as pairs of what and how much: ("points a wavelength", "8.2")
+    steps        how many steps a case does that does not say
+    traces       an observable that is samples at points, such as receivers; a case that does not say observes as often
+    window       the cells of the grid that frames of a case keep that does not say
     """
 
     name: str
@@ -67,6 +89,10 @@ class Model:
     packed: Mapping[str, Packed] = field(default_factory=dict)
     recurrence: Recurrence | None = None
     cost: np.ndarray | Callable[[Box], np.ndarray] | str | None = None
+    notes: tuple[tuple[str, str], ...] = ()
+    steps: int | None = None
+    traces: Traces | None = None
+    window: Box | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.fields, Field):

@@ -24,16 +24,21 @@ from minga.engine.command import (
     Command,
     Count,
     End,
+    Fetch,
     Jump,
     JumpIf,
     Kernel,
+    Launch,
     Rotate,
     Set,
     Start,
+    Synchronise,
     Wait,
 )
+from minga.engine.device import Device
 from minga.engine.events import EventLog
 from minga.engine.interpret import INTERRUPTED, Ledger, new_ledger, past_the_end
+from minga.engine.launching import Launcher
 from minga.engine.mpi_handles import Handles, mpi_functions
 from minga.engine.waiting import BEFORE_OTHERS, NAP_SHARE, SHORTEST_NAP, longest_nap
 from minga.engine.workers import Workers, nanoseconds_per_tick
@@ -83,6 +88,7 @@ class NativeLoop:
         stop: NDArray[np.int64] | None = None,
         events: EventLog | None = None,
         poll: tuple[int, int] = POLL_NANOSECONDS,
+        device: Device | None = None,
     ) -> None:
         reason = unsupported(comm, workers)
         if reason is not None:
@@ -95,6 +101,7 @@ class NativeLoop:
         self._events = events
         self._first_event = 0 if events is None else events.register(self._commands)
         self._kept: list[object] = [workers]
+        self._launcher = None if device is None else Launcher(device)
         self._handles = Handles(comm) if isinstance(comm, MPIComm) else None
         self._polls: dict[tuple[int, ...], int] = {}
         self._records = np.zeros((len(self._commands) + 1, words.RECORD_WORDS), np.int64)
@@ -153,6 +160,9 @@ class NativeLoop:
             self._events.add_ended(self._first_event + number, spent)
 
     def _failure(self, number: int, code: int) -> RunError:
+        if isinstance(self._commands[number], Launch | Synchronise | Fetch):
+            assert self._launcher is not None
+            return self._launcher.failure(self._commands[number], code)
         assert self._handles is not None
         return RunError(
             f"MPI reports an error: {self._handles.error(code)}",
@@ -168,6 +178,9 @@ class NativeLoop:
             case Kernel():
                 polls = self._poll_list(command.polls)
                 return words.OP_KERNEL, command.function, command.args, command.tiles, command.column, polls
+            case Launch() | Synchronise() | Fetch():
+                assert self._launcher is not None
+                return self._launcher.encode(command)
             case Start():
                 record = self._on_channel(words.OP_START, command.channel)
                 return nothing if record is None else (*record, int(command.channel.started.ctypes.data))

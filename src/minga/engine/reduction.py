@@ -10,6 +10,7 @@ import numpy as np
 from minga.compile.abi import ACCUMULATOR_WORDS
 from minga.compile.exact import empty_accumulator
 from minga.engine import command as cmd
+from minga.engine.device import Helper
 from minga.engine.exchange import copy_commands
 from minga.engine.helpers import (
     Combine,
@@ -57,10 +58,10 @@ def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
     extremes: list[int] = []
     places: list[tuple[int, int]] = []
     widths = [reduction_words(r.kind, r.dtype) for r in graph.reductions]
-    totals = np.zeros(sum(widths), np.int64)
+    totals = binder.backend.words(sum(widths), ranks=not alone)
     start = 0
     for reduction, width in zip(graph.reductions, widths, strict=True):
-        memory = np.tile(empty_accumulator(reduction.kind)[:ACCUMULATOR_WORDS], (binder.workers, 1))
+        memory = np.tile(empty_accumulator(reduction.kind)[:ACCUMULATOR_WORDS], (binder.backend.workers, 1))
         accumulators.append(binder.address(memory))
         target = binder.address(totals) + 8 * start
         combines.append(Combine(reduction.kind, reduction.dtype, accumulators[-1], target))
@@ -72,13 +73,13 @@ def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
         else:
             (extremes if reduction.kind in ("max", "min") else sums).extend(words)
         start += width
-    flag = np.zeros(8, np.uint8)
-    combine = _call(binder, binder.helpers.combine_workers, combine_args(combines, binder.workers))
+    flag = binder.backend.words(1).view(np.uint8)
+    combine = _call(binder, "combine", combine_args(combines, binder.backend.workers))
     commands = [combine]
     if not alone:
         commands += _over_ranks(binder, totals, sums, extremes, places)
-    commands.append(cmd.Set(binder.address(flag), 0))
-    commands.append(_call(binder, binder.helpers.finish_reductions, finish_args(finishes, binder.address(flag))))
+    commands += binder.backend.clear(flag)
+    commands.append(_call(binder, "finish_reductions", finish_args(finishes, binder.address(flag))))
     bound = binder.reductions[id(apply.results)] = BoundReductions(tuple(accumulators), combine, commands, flag)
     binder.keep.append(apply)
     return bound
@@ -100,8 +101,8 @@ def _check_runs(binder: Binder, apply: Apply) -> None:
         )
 
 
-def _call(binder: Binder, function: int, args: np.ndarray) -> cmd.Command:
-    return cmd.Kernel(function, binder.address(args), 1, cmd.Category.REDUCE, "reduce")
+def _call(binder: Binder, name: Helper, args: np.ndarray) -> cmd.Command:
+    return binder.backend.helper(name, args, 1, cmd.Category.REDUCE, "reduce")
 
 
 def _over_ranks(
@@ -113,14 +114,14 @@ def _over_ranks(
         commands += _gathered(binder, totals, sums, "sum")
     keys = [key for key, _ in places]
     if extremes or keys:
-        winners = np.zeros(len(extremes) + len(keys), np.int64)
+        winners = binder.backend.words(len(extremes) + len(keys), ranks=True)
         commands += _copy(binder, totals, extremes + keys, winners, range(len(winners)))
-        commands.append(cmd.Allreduce(winners, "max"))
+        commands += [*binder.backend.settled(), cmd.Allreduce(winners, "max")]
         commands += _copy(binder, winners, range(len(extremes)), totals, extremes)
         if keys:
             own, won = binder.address(totals), binder.address(winners) + 8 * len(extremes)
             items = [(own + 8 * k, won + 8 * n, own + 8 * i) for n, (k, i) in enumerate(places)]
-            commands.append(_call(binder, binder.helpers.arg_candidates, candidate_args(items)))
+            commands.append(_call(binder, "arg_candidates", candidate_args(items)))
             commands += _copy(binder, winners, range(len(extremes), len(winners)), totals, keys)
             commands += _gathered(binder, totals, [i for _, i in places], "min")
     return commands
@@ -129,10 +130,12 @@ def _over_ranks(
 def _gathered(binder: Binder, totals: np.ndarray, words: list[int], operation: str) -> list[cmd.Command]:
     """An allreduce of some words of the totals."""
     if words == list(range(words[0], words[0] + len(words))):
-        return [cmd.Allreduce(totals[words[0] : words[0] + len(words)], operation)]  # type: ignore[arg-type]
-    buffer = np.zeros(len(words), np.int64)
+        part = totals[words[0] : words[0] + len(words)]
+        return [*binder.backend.settled(), cmd.Allreduce(part, operation)]  # type: ignore[arg-type]
+    buffer = binder.backend.words(len(words), ranks=True)
     return [
         *_copy(binder, totals, words, buffer, range(len(words))),
+        *binder.backend.settled(),
         cmd.Allreduce(buffer, operation),  # type: ignore[arg-type]
         *_copy(binder, buffer, range(len(words)), totals, words),
     ]
@@ -147,4 +150,4 @@ def _copy(
         Copy(Place(whence, 8 * a, (8,)), Place(whither, 8 * b, (8,)), (1,), 8)
         for a, b in zip(sources, targets, strict=True)
     ]
-    return copy_commands(copies, binder.helpers, binder.keep, "reduce")
+    return copy_commands(copies, binder.backend, "reduce")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -197,7 +198,7 @@ def _indexes_truly(apply: Apply) -> bool:
     )
 
 
-def ghost_parts(target: Field, position: Box, ghosts: Ghosts) -> Iterator[tuple[Fill, Part, Mapping[int, int]]]:
+def ghost_parts(target: Field, position: Box, ghosts: Ghosts) -> Iterator[GhostPart]:
     """The fills of a block's ghost cells beyond the domain, in order: axis after axis, nearest layer first.
 
     `position` has the points that would be the block's if the field existed everywhere. With each fill goes, for parts
@@ -229,6 +230,42 @@ def ghost_parts(target: Field, position: Box, ghosts: Ghosts) -> Iterator[tuple[
                 bound = _with_constants(target, axis, fill, max(MARGIN, *ghosts.layers.lo, *ghosts.layers.hi))
                 for piece, nearest in _beside(target, axis, box, fill):
                     yield from ((bound, part, nearest) for part in _ghost_images(target, axis, piece, fill))
+
+
+GhostPart = tuple[Fill, Part, Mapping[int, int]]
+
+
+def merged(parts: Iterable[GhostPart]) -> list[GhostPart]:
+    """The same fills in fewer parts: layers that are stored without reading anything are one box."""
+    found: list[GhostPart] = []
+    for fill, part, nearest in parts:
+        if found and found[-1][2] == nearest and _alike(found[-1][0], fill):
+            box = _joined(found[-1][1], part)
+            if box is not None:
+                found[-1] = found[-1][0], box, nearest
+                continue
+        found.append((fill, part, nearest))
+    return found
+
+
+def _alike(one: Fill, other: Fill) -> bool:
+    """Whether two fills store the same, wherever they do."""
+    if any(node.op == "read" for node in one.graph.nodes()) or one.graph.digest() != other.graph.digest():
+        return False
+    return len(one.operands) == len(other.operands) and all(map(operator.is_, one.operands, other.operands))
+
+
+def _joined(one: Part, other: Part) -> Part | None:
+    """Two parts as one, if they make up a box."""
+    if one.shift != other.shift or one.stride is not None or other.stride is not None:
+        return None
+    differ = [a for a in range(len(one.lo)) if (one.lo[a], one.hi[a]) != (other.lo[a], other.hi[a])]
+    if len(differ) != 1:
+        return None
+    axis = differ[0]
+    if one.lo[axis] != other.hi[axis] and one.hi[axis] != other.lo[axis]:
+        return None
+    return replace(one, lo=tuple(map(min, one.lo, other.lo)), hi=tuple(map(max, one.hi, other.hi)))
 
 
 def _within(target: Field, box: Box, limits: Box) -> Box:

@@ -79,3 +79,20 @@ class Schedule:
     valid: Valid
     widest: dict[Slot, Reach]
     active: tuple[Apply, ...] = ()
+
+
+def sets_register(item: Item, register: Register) -> bool:
+    """Whether an item may change a register's value."""
+    match item:
+        case Let():
+            return item.register.key == register.key
+        case Stage():
+            return any(result.key == register.key for result in item.apply.results)
+        case Call():
+            return True
+        case Loop():
+            inside = [inner for items in (*item.rounds, item.restore) for inner in items]
+            return any(sets_register(inner, register) for inner in inside)
+        case Branch():
+            return any(sets_register(inner, register) for inner in item.body)
+    return False

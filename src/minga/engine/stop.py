@@ -18,12 +18,24 @@ from minga.lang.expr import as_node, where
 from minga.lang.kernel import Kernel
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["Ended", "Reason", "Stop", "Watch"]
+__all__ = ["WATCHED", "Ended", "Reason", "Stop", "Watch", "duration"]
 
-Reason = Literal["steps", "condition", "fixed point", "period", "wall time", "asked", "not finite"]
+Reason = Literal["steps", "condition", "fixed point", "period", "wall time", "asked", "time limit", "not finite"]
+
+WATCHED: Final = "stop.watched "
+"""Names of Programs that watch begin like this; their registers are of no use to any other Program."""
 
 _SECONDS: Final[Mapping[str, float]] = {"": 1, "s": 1, "sec": 1, "min": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([a-z]{0,3})")
+
+
+def duration(value: float | str, key: str) -> float:
+    """Seconds, from a number of them or words such as "10 min"; CaseError for what entry `key` cannot mean."""
+    found = _DURATION.fullmatch(str(value).strip().lower())
+    unit = None if found is None else _SECONDS.get(found[2])
+    if found is None or unit is None or not float(found[1]) > 0:
+        raise CaseError(f"found {value!r}", key=key, remedy='write seconds, or "90 s", "10 min", "2 h"')
+    return float(found[1]) * unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +68,7 @@ class Stop:
     @property
     def seconds(self) -> float | None:
         """The wall time in seconds; None for any."""
-        if self.wall_time is None:
-            return None
-        found = _DURATION.fullmatch(str(self.wall_time).strip().lower())
-        unit = None if found is None else _SECONDS.get(found[2])
-        if found is None or unit is None or not float(found[1]) > 0:
-            raise CaseError(
-                f"found {self.wall_time!r}", key="stop.wall_time", remedy='write seconds, or "90 s", "10 min", "2 h"'
-            )
-        return float(found[1]) * unit
+        return None if self.wall_time is None else duration(self.wall_time, "stop.wall_time")
 
     @property
     def longest(self) -> int:
@@ -76,7 +80,8 @@ class Stop:
 class Ended:
     """Why a run ended, after `step` steps.
 
-    reason  "steps" (all were done), "condition", "fixed point", "period", "wall time", or "asked"
+    reason  "steps" (all were done), "condition", "fixed point", "period", "wall time"; "asked" by a person, or
+            "time limit", after which the run may go on another time
     period  steps after which the state comes back, where that is the reason
     since   the step of the state that came back. With checks after every step it is the first one for a fixed point
             that is looked for alone; else the cycle may have begun fewer steps before than the longest period
@@ -119,7 +124,7 @@ class Watch:
 
     def __init__(self, model: Model, stop: Stop) -> None:
         self.program = Program()
-        self.program.name = f"watched {id(self.program):x}"  # one engine may be driven several times
+        self.program.name = f"{WATCHED}{id(self.program):x}"  # one engine may be driven several times
         self._chunk, self._done, self._step = (Register(f"stop.{name}", "i8") for name in ("chunk", "done", "step"))
         self._lap, self._quiet = Register("stop.lap", "i8"), Register("stop.quiet", "i8")
         self._again, self._holds = Register("stop.again", "bool"), Register("stop.holds", "bool")

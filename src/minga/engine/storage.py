@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -51,8 +51,17 @@ class Stored:
     blocks: dict[int, BlockArrays]
 
 
-def allocate(box: Box, owned: Box, dtype: DType, number: int) -> np.ndarray:
-    """Zeros over `box`, placed well.
+Room = Callable[[int], np.ndarray]
+"""Memory of so many bytes, all 0."""
+
+
+def ordinary(size: int) -> np.ndarray:
+    """Python's own memory."""
+    return np.zeros(size, np.uint8)
+
+
+def allocate(box: Box, owned: Box, dtype: DType, number: int, room: Room = ordinary) -> np.ndarray:
+    """Zeros over `box`, placed well in memory from `room`.
 
     The first owned cell of a row is line-aligned, no stride is a multiple of a page, and the bases of successive arrays
     (`number`) are staggered within a page: caches and the store buffer alias on equal low address bits.
@@ -68,7 +77,7 @@ def allocate(box: Box, owned: Box, dtype: DType, number: int) -> np.ndarray:
         strides.insert(0, row)
         row *= max(1, box.shape[axis])
     total = row + front + PAGE + LINE
-    buffer = np.zeros(total + LINE, np.uint8)
+    buffer = room(total + LINE)
     stagger = (number * 5 * LINE) % PAGE
     base = -(buffer.ctypes.data + stagger) % LINE + stagger
     return np.ndarray(box.shape, dtype, buffer, base + front, tuple(strides))
@@ -84,6 +93,11 @@ class Storage:
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
     initials: dict[str, bool | int | float] = field(default_factory=dict)
+    room: Room = ordinary
+    settle: Callable[[], None] | None = None
+    """Wait until nobody else uses the fields."""
+    seen: set[Field] = field(default_factory=set)
+    """Fields that Python was given views of, or set."""
     _count: int = 0
 
     def layout(self, grid: Grid) -> Layout:
@@ -129,15 +143,16 @@ class Storage:
         arrays = []
         for _ in range(item.slots):
             self._count += 1
-            arrays.append(allocate(box, owned, item.dtype, self._count))
-        table = np.array([a.__array_interface__["data"][0] for a in arrays], np.int64)
+            arrays.append(allocate(box, owned, item.dtype, self._count, self.room))
+        table = self.room(8 * len(arrays)).view(np.int64)
+        table[:] = [a.__array_interface__["data"][0] for a in arrays]
         return BlockArrays(number, owned, box, arrays, table)
 
     def register(self, name: str, dtype: DType, initial: bool | int | float = 0) -> np.ndarray:
         """The 8 bytes of a register, by its name in graphs, as an array of one value."""
         memory = self.registers.get(name)
         if memory is None:
-            memory = self.registers[name] = np.zeros(1, np.int64)
+            memory = self.registers[name] = self.room(8).view(np.int64)
             self.dtypes[name] = dtype
             memory.view(np.dtype(dtype))[0] = initial
         elif self.dtypes[name] != dtype:
@@ -157,8 +172,15 @@ class Storage:
             )
         return self.register(register.key, register.dtype, register.initial)
 
+    def look(self, item: Field) -> None:
+        """To be called before Python touches a field's values."""
+        self.seen.add(item)
+        if self.settle is not None:
+            self.settle()
+
     def pieces(self, slot: Slot) -> Iterator[tuple[Box, np.ndarray]]:
         """This rank's owned boxes of a slot with views of their values."""
+        self.look(slot.field)
         for block in self.stored(slot.field).blocks.values():
             if not block.owned.empty:
                 yield block.owned, block.view(slot.index, block.owned)

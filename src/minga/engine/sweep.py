@@ -228,8 +228,8 @@ def _copies(source: Unit, target: Unit, upstream: Sequence[Upstream]) -> list[tu
 
 def _send(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upstream], tag: int) -> Channel:
     copies = _copies(source, target, upstream)
-    buffer = _buffer(copies)
-    word = word_holding(buffer, binder.keep)
+    buffer = _buffer(copies, binder)
+    word = word_holding(buffer, binder.backend)
     packed, used = [], 0
     for slot, copy in copies:
         size = np.dtype(slot.field.dtype).itemsize
@@ -245,9 +245,7 @@ def _send(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upstrea
         used += copy.source_box.size * size
     channel = binder.comm.channel([Envelope(target.owner, buffer, len(copies))], [], tag)
     binder.channels.append(channel)
-    for command in copy_commands(packed, binder.helpers, binder.keep, "pack"):
-        binder.emit(command)
-    binder.emit(cmd.Start(channel))
+    binder.emit(*copy_commands(packed, binder.backend, "pack"), *binder.backend.settled(), cmd.Start(channel))
     return channel
 
 
@@ -255,8 +253,8 @@ def _receive(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upst
     copies = _copies(source, target, upstream)
     local = source.owner == target.owner
     unpacked, used = [], 0
-    buffer = _buffer(copies)
-    word = word_holding(buffer, binder.keep)
+    buffer = _buffer(copies, binder)
+    word = word_holding(buffer, binder.backend)
     for slot, copy in copies:
         size = np.dtype(slot.field.dtype).itemsize
         blocks = binder.storage.stored(slot.field).blocks
@@ -272,9 +270,8 @@ def _receive(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upst
         binder.channels.append(channel)
         binder.emit(cmd.Start(channel))
         binder.emit(cmd.Wait(channel))
-    for command in copy_commands(unpacked, binder.helpers, binder.keep, "unpack"):
-        binder.emit(command)
+    binder.emit(*copy_commands(unpacked, binder.backend, "unpack"))
 
 
-def _buffer(copies: Sequence[tuple[Slot, Copy]]) -> np.ndarray:
-    return np.zeros(sum(c.source_box.size * np.dtype(s.field.dtype).itemsize for s, c in copies), np.uint8)
+def _buffer(copies: Sequence[tuple[Slot, Copy]], binder: Binder) -> np.ndarray:
+    return binder.backend.message(sum(c.source_box.size * np.dtype(s.field.dtype).itemsize for s, c in copies))

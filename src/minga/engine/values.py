@@ -2,16 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from minga.engine.storage import BlockArrays
+from minga.engine.comm import Comm
+from minga.engine.storage import BlockArrays, Storage
 from minga.errors import LayoutError
 from minga.lang.types import is_float
+from minga.space.box import Box
 from minga.space.field import MARGIN, Field, Slot
 
-__all__ = ["continue_beyond", "fitting"]
+__all__ = ["FieldValue", "continue_beyond", "fitting", "gathered", "set_values"]
+
+FieldValue = np.ndarray | bool | int | float | Callable[[Box], np.ndarray]
+
+
+def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
+    """Give the owned cells of a slot values. LayoutError for those that do not fit."""
+    target = slot.field
+    stored = storage.stored(target)
+    storage.look(target)
+    if isinstance(value, np.ndarray) and value.ndim and value.shape != target.bounds.shape:
+        raise LayoutError(
+            f"field {target.name!r} has shape {target.bounds.shape}, the array {value.shape}",
+            remedy="give an array of the field's global shape",
+        )
+    for arrays in stored.blocks.values():
+        owned = arrays.owned
+        if owned.empty:
+            continue
+        view = arrays.view(slot.index, owned)
+        if callable(value):
+            given: Any = value(owned)
+        elif isinstance(value, np.ndarray) and value.ndim:
+            given = value[owned.slices(target.bounds.lo)]
+        else:
+            given = value
+        view[...] = fitting(target, given)
+        if target.replicated:
+            continue_beyond(arrays, slot)
+
+
+def gathered(storage: Storage, comm: Comm, slot: Slot) -> np.ndarray | None:
+    """The whole field on rank 0, None elsewhere; collective."""
+    target = slot.field
+    mine = [(box, np.ascontiguousarray(view)) for box, view in storage.pieces(slot)]
+    if target.replicated:
+        return mine[0][1] if comm.rank == 0 else None
+    everything = comm.gather(mine)
+    if everything is None:
+        return None
+    whole = np.zeros(target.bounds.shape, target.dtype)
+    for pieces in everything:
+        for box, values in pieces:
+            whole[box.slices(target.bounds.lo)] = values
+    return whole
 
 
 def fitting(target: Field, given: Any) -> np.ndarray:

@@ -133,6 +133,8 @@ class Balancer:
         self.tolerance, self.part, self.cause = tolerance, part, cause
         self.decisions: list[Decision] = []
         self.looks = 0
+        self._held: list[tuple[int, NDArray[np.int64]]] = []
+        """After which step on, how many cells each rank held."""
         self._model: Model | None = None
         self._dead: frozenset[Slot] = frozenset()
         self._seen = _Seen()
@@ -161,10 +163,17 @@ class Balancer:
                 remedy="make work and crew for this model and these ranks: work_of(model)",
             )
         layout = engine.storage.layout(model.planned_grid)
+        self._held = [(0, layout.cells())]
         several = len(layout) > len(np.unique(layout.owner))
         if several or self.cause == "cells":
             engine.time_blocks(model.planned_grid)
         self._seen = _Seen.now(0, engine)
+
+    def mean_cells(self, steps: int) -> Floats:
+        """Cells that each rank held on average over the first ``steps`` steps, shape (ranks,)."""
+        begins = [begin for begin, _ in self._held]
+        lengths = np.diff([*begins, max(steps, begins[-1] + 1)])
+        return np.average([cells for _, cells in self._held], axis=0, weights=lengths)
 
     def look(self, engine: Engine, step: int, remaining: int) -> bool:
         """See what ranks did, and move work where that pays; collective. Whether layouts changed.
@@ -379,6 +388,7 @@ class Balancer:
         assert self._model is not None
         began = time.perf_counter()
         moved = engine.relayout(self._model.layouts_like(proposal.layout), dead=self._dead)
+        self._held.append((step, proposal.layout.cells()))
         took = np.array([moved.bytes], np.int64)
         engine.comm.allreduce(took, "sum")
         longest = np.array([round((time.perf_counter() - began) * 1e9), moved.peak], np.int64)

@@ -39,7 +39,7 @@ from minga.lab.seats import seats
 from minga.lab.state import State, locked, process_here, read_state, write_state
 from minga.lab.wire import hub_counts, start_hub
 
-__all__ = ["Cluster", "Rights", "existing", "find", "lab_rights", "laboratory", "remove_stale", "up"]
+__all__ = ["Cluster", "Rights", "existing", "find", "lab_rights", "laboratory", "remove_stale", "unreadable", "up"]
 
 _SERIAL = itertools.count()
 
@@ -285,8 +285,26 @@ def find(lab: Lab | str) -> Cluster | None:
 
 
 def existing() -> list[Cluster]:
-    """All labs of this user."""
-    return [cluster for name in states.names() if (cluster := find(name)) is not None]
+    """All labs of this user, without those of :func:`unreadable`."""
+    return _labs_and_errors()[0]
+
+
+def unreadable() -> dict[str, LaunchError]:
+    """The labs whose state cannot be read, by name, and what their user can do about each."""
+    return _labs_and_errors()[1]
+
+
+def _labs_and_errors() -> tuple[list[Cluster], dict[str, LaunchError]]:
+    found, errors = [], {}
+    for name in states.names():
+        try:
+            cluster = find(name)
+        except LaunchError as error:  # one such lab must not hide the others
+            errors[name] = error
+        else:
+            if cluster is not None:  # nobody has removed it meanwhile
+                found.append(cluster)
+    return found, errors
 
 
 def remove_stale() -> list[str]:

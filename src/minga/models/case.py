@@ -15,10 +15,13 @@ from minga.models.files import SHIPPED
 from minga.models.python_file import run_file
 from minga.models.settings import GridSettings
 
-__all__ = ["MODELS", "PythonCase", "example", "examples", "load_model", "python_case"]
+__all__ = ["LEAST_BYTES", "MODELS", "PythonCase", "example", "examples", "load_model", "python_case"]
 
-MODELS: Final = ("automaton",)
+MODELS: Final = ("automaton", "fletcher")
 """Models of minga's own; each is a package of that name here, with a function `load`."""
+
+LEAST_BYTES: Final = {"fletcher": 8}
+"""Bytes that a model stores for a cell at least, where that is more than one: looking at a medium takes a while."""
 
 TABLES: Final = ("run", "stop", "output")
 """Tables of a case that a Python file may give defaults for, as dicts of these names."""

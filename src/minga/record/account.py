@@ -4,7 +4,7 @@ Wall time in steps is split in parts. With ``n[r]`` cells and ``b[r]`` seconds o
 would end together after ``ideal = sum(n) / sum(n[r] / b[r])``: the time that is computed with the sum of their speeds
 (Milano et al., section 2.2). ``imbalance = max(b) - ideal`` is what the cut cost beyond, ``network`` what the rank that
 computed longest spent on messages and agreements, ``balance`` moving blocks, ``other`` the rest: starting loops, and
-clocks read a moment apart. Cells are those of the end, also where blocks were moved before.
+clocks read a moment apart. Where blocks were moved, ``n[r]`` is the mean over the steps.
 """
 
 from __future__ import annotations
@@ -56,17 +56,22 @@ def plan_entry(settled: Settled, hosts: Sequence[str], cells: Layout) -> dict[st
 
 
 def account_entry(
-    ranks: Sequence[Mapping[str, Any]], steps: int, seconds: float, prediction: Prediction | None
+    ranks: Sequence[Mapping[str, Any]],
+    steps: int,
+    seconds: float,
+    prediction: Prediction | None,
+    cells: Sequence[float] | None = None,
 ) -> dict[str, Any]:
     """Where the wall time of so many steps went: seconds, and for each rank seconds a step next to those predicted.
 
-    ``ranks`` are the lines of the ledger in order.
+    ``ranks`` are the lines of the ledger in order, ``cells`` what each held on average; by default those of its line.
     """
+    held = [line["cells"] for line in ranks] if cells is None else cells
     computing = [sum(line["seconds"].get(name, 0.0) for name in _COMPUTING) for line in ranks]
     talking = [sum(line["seconds"].get(name, 0.0) for name in _TALKING) for line in ranks]
     longest = max(range(len(ranks)), key=computing.__getitem__)
-    speeds = sum(line["cells"] / busy for line, busy in zip(ranks, computing, strict=True) if busy > 0)
-    everything = sum(line["cells"] for line, busy in zip(ranks, computing, strict=True) if busy > 0)
+    speeds = sum(count / busy for count, busy in zip(held, computing, strict=True) if busy > 0)
+    everything = sum(count for count, busy in zip(held, computing, strict=True) if busy > 0)
     ideal = min(everything / speeds, computing[longest]) if speeds > 0 else 0.0
     moving = max(line["seconds"].get("balance", 0.0) for line in ranks)
     network = max(0.0, min(talking[longest], seconds - computing[longest] - moving))

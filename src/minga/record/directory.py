@@ -1,20 +1,24 @@
 """The directory of a run: where everything a run leaves lies, and how files get there whole or not at all.
 
-==================  =========================================================================
-``case.toml``       the resolved case: ``minga run RUN/case.toml`` repeats the run
-``inputs/``         copies of the files that the case names
-``fields.zarr``     the output fields, Zarr version 3; ``xarray.open_zarr`` opens it
-``plan.json``       who does what and why, as it was settled before the first step
-``result.json``     what ``--json`` prints
-``ledger.json``     where each rank's time went
-``trace.json.gz``   when each rank did what, where that was asked for: :mod:`minga.record.trace`
-``series.json``     the observables over time
-``progress.json``   how far the run is, or how it ended; renewed once a second
-``pictures/``       the output fields as PNG
-``report.html``     all of it for people, in one file
-``watching``        while a live page is open: the field it shows; touched by the page's server
-``preview.npz``     while a live page is open: that field, made smaller
-==================  =========================================================================
+========================  =========================================================================
+``case.toml``             the resolved case: ``minga run RUN/case.toml`` repeats the run
+``inputs/``               copies of the files that the case names
+``fields.zarr``           the output fields, Zarr version 3; ``xarray.open_zarr`` opens it
+``fields.manifest.jsonl`` a line for each complete frame, with checksums: :mod:`minga.record.snapshots.manifest`
+``plan.json``             who does what and why, as it was settled before the first step
+``preflight.json``        what was known before the first step, of models that have something to say then
+``result.json``           what ``--json`` prints
+``ledger.json``           where each rank's time went
+``trace.json.gz``         when each rank did what, where that was asked for: :mod:`minga.record.trace`
+``series.json``           the observables over time
+``receivers.zarr``        samples at points over time, of models that have receivers; ``xarray.open_zarr`` opens it
+``progress.json``         how far the run is, or how it ended; renewed once a second
+``checkpoints/``          the state, so that the run can go on: :mod:`minga.record.checkpoint`
+``pictures/``             the output fields as PNG
+``report.html``           all of it for people, in one file
+``watching``              while a live page is open: the field it shows; touched by the page's server
+``preview.npz``           while a live page is open: that field, made smaller
+========================  =========================================================================
 """
 
 from __future__ import annotations
@@ -65,6 +69,11 @@ class RunDirectory:
         return self.path / "plan.json"
 
     @property
+    def preflight(self) -> Path:
+        """What was known before the first step, in words: what, and how much."""
+        return self.path / "preflight.json"
+
+    @property
     def ledger(self) -> Path:
         """Seconds by category, messages and bytes of every rank."""
         return self.path / "ledger.json"
@@ -85,9 +94,19 @@ class RunDirectory:
         return self.path / "series.json"
 
     @property
+    def traces(self) -> Path:
+        """Samples at points over time: see :mod:`minga.record.traces`."""
+        return self.path / "receivers.zarr"
+
+    @property
     def progress(self) -> Path:
         """How far the run is: see :mod:`minga.record.progress`."""
         return self.path / "progress.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The state of the run, kept while it is not complete."""
+        return self.path / "checkpoints"
 
     @property
     def pictures(self) -> Path:

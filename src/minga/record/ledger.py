@@ -5,13 +5,18 @@
                 ``blocks`` and ``cells`` it owns; ``seconds`` by category (compute, boundary, pack, send, wait, reduce,
                 call, other, output); ``messages`` and ``bytes`` it sent; ``traffic``, the same by receiver: ``to``,
                 ``messages``, ``bytes``, and ``copies``, the boxes of cells that travelled in the messages; ``skipped``,
-                the share of cell updates left out as nothing could change there, ``null`` where none were looked at
+                the share of cell updates left out as nothing could change there, ``null`` where none were looked at;
+                ``snapshots``, what frames took on this rank, most of it beside the steps
+                (:mod:`minga.record.snapshots.counters`), ``null`` where none were written
 ``machine``     how the ranks sit: ``topology``, the words it was given in, or ``null`` where it was found; ``levels``,
                 the outermost first; ``seats``, one row a rank, its group on each level, numbered within the group
                 around it; ``mapping`` of the blocks (:mod:`minga.fit.placement`)
 ``levels``      messages, bytes and copies of all ranks by what lies between sender and receiver: ``name`` is such as
                 inter-node, inter-chip, intra-chip, same core
 ``account``     where the wall time of the steps went and what was predicted: :mod:`minga.record.account`
+``sessions``    in which goes the run was done, a dict each (:class:`minga.record.checkpoint.head.Session`): one, unless
+                it was resumed. ``ranks``, ``levels`` and ``account`` are of the last one; of an earlier one that was
+                killed, ``checkpoints`` does not count the checkpoint that it was resumed from
 ``balance``     what was moved between ranks while the run went on; ``null`` where nobody looked
 ==============  ====================================================================================================
 
@@ -36,11 +41,13 @@ if TYPE_CHECKING:
 __all__ = ["blocks_entry", "ledger_entry", "levels_entry", "machine_entry"]
 
 
-def ledger_entry(engine: Engine, layout: Layout, output: float) -> dict[str, Any]:
+def ledger_entry(
+    engine: Engine, layout: Layout, output: float, snapshots: Mapping[str, int | float] | None = None
+) -> dict[str, Any]:
     """This rank's line of the ledger.
 
-    ``layout`` says who owns which cells, ``output`` is the seconds that frames took, which happen outside of the
-    engine's Programs.
+    ``layout`` says who owns which cells, ``output`` is the seconds for which frames held the steps up, outside of the
+    engine's Programs, ``snapshots`` what writing them took beside it.
     """
     ledger, rank = engine.ledger, engine.comm.rank
     skipped, looked_at = engine.skipped
@@ -56,6 +63,7 @@ def ledger_entry(engine: Engine, layout: Layout, output: float) -> dict[str, Any
         "bytes": ledger.bytes,
         "traffic": [{"to": to, **_plain(traffic)} for to, traffic in ledger.traffic.items()],
         "skipped": skipped / looked_at if looked_at else None,
+        "snapshots": None if snapshots is None else dict(snapshots),
     }
 
 

@@ -84,6 +84,10 @@ class Words(Protocol):
     def until(self) -> Stop | None: ...
     @property
     def balance(self) -> int | Literal["auto", "off"]: ...
+    @property
+    def writers(self) -> int: ...
+    @property
+    def device(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,10 @@ def _unplanned(comm: Comm, words: Words, expected: float) -> str | None:
     """Why there is no plan, in words; None where there is to be one."""
     if comm.size == 1:
         return "one rank"
+    if words.writers:
+        return "equal shares of the ranks that do not only write"
+    if words.device != "cpu":
+        return "equal shares: what is timed and planned is processors"
     if words.machine is not None:
         return None
     if words.layout != AUTO:
@@ -207,8 +215,8 @@ def balancer_of(model: Model, comm: Comm, words: Words, settled: Settled) -> Bal
     ``balance = "auto"`` is for ranks that are unequal, or on several nodes, and for layouts that were planned: a layout
     that a person chose stays.
     """
-    if comm.size == 1 or words.balance == "off":
-        return None
+    if comm.size == 1 or words.balance == "off" or words.writers or (words.balance == AUTO and words.device != "cpu"):
+        return None  # ranks that only write would be given cells
     if words.balance == AUTO and (settled.plan is None or not settled.uneven):
         return None
     from minga.fit.balance import Balancer
@@ -235,8 +243,17 @@ def _as_told(model: Model, ranks: int, words: Words, seats: Tree, source: str) -
     """Words where there are some, and for the others what needs no measurement."""
     layout = "cartesian" if words.layout == AUTO else words.layout
     mapping = words.mapping if words.mapping in MAPPINGS or words.mapping != AUTO else "sequential"
+    computing = ranks - words.writers
+    if computing < 1:
+        raise CaseError(
+            f"{words.writers} of {ranks} ranks would only write, and none would compute", key="output.writers"
+        )
+    near = Tree(seats.levels, seats.paths[:computing])
+    layouts = place_all(model.layouts(layout, computing), near, mapping)
     return Settled(
-        place_all(model.layouts(layout, ranks), seats, mapping),
+        {grid: Layout(one.domain, ranks, one.lo, one.hi, one.owner) for grid, one in layouts.items()}
+        if words.writers
+        else layouts,
         layout,
         mapping,
         1 if isinstance(words.halo_depth, str) else int(words.halo_depth),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minga.record.directory import RunDirectory, write_whole
@@ -39,6 +39,15 @@ class Series:
         for name, value in observables.items():
             self.values.setdefault(name, []).append(value)
 
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Sequence[Any]], wanted: Callable[[int], bool]) -> Series:
+        """What was seen at the steps that are wanted, from what :meth:`as_dict` gave."""
+        series = cls()
+        for number, step in enumerate(content.get(STEP, ())):
+            if wanted(step):
+                series.add(step, {name: values[number] for name, values in content.items() if name != STEP})
+        return series
+
     def as_dict(self) -> dict[str, list[Any]]:
         """For JSON. An observable called "step" gives way to the steps."""
         return {**{name: _finite(values) for name, values in self.values.items()}, STEP: list(self.steps)}
@@ -51,6 +60,20 @@ class SeriesFile:
         self._path = directory.series
         self._series = Series()
         self._next = -math.inf
+
+    @property
+    def series(self) -> Series:
+        """All that was seen."""
+        return self._series
+
+    def go_on(self, step: int, *intervals: int | None) -> None:
+        """Begin with what the file says of the run's first steps, up to ``step``: what is seen at multiples of some
+        intervals, and at the start."""
+        try:
+            found = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return
+        self._series = Series.from_dict(found, lambda at: at <= step and _regular(at, intervals))
 
     def add(self, step: int, observables: Mapping[str, Any]) -> None:
         """Take down what was seen after a step. RunError where the disk refuses."""
@@ -65,6 +88,10 @@ class SeriesFile:
             write_whole(self._path, json.dumps(self._series.as_dict(), allow_nan=False) + "\n", lasting=lasting)
             ended = time.monotonic()
             self._next = ended + max(_SECONDS, (ended - began) / _SHARE)
+
+
+def _regular(step: int, intervals: Sequence[int | None]) -> bool:
+    return step == 0 or any(interval and step % interval == 0 for interval in intervals)
 
 
 def _finite(value: Any) -> Any:

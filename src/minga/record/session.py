@@ -19,14 +19,18 @@ from minga.engine.comm import Comm, SerialComm
 from minga.engine.drive import Result, drive
 from minga.engine.engine import Engine
 from minga.engine.model import Model
+from minga.engine.state import BEGINNING, Position
 from minga.engine.stop import Ended, Stop
 from minga.errors import CaseError, suggest
 from minga.record.account import account_entry, balance_entry, plan_entry
-from minga.record.cells import blocks_of_cells, gather_cells, layout_of_cells
+from minga.record.cells import blocks_of_cells, layout_of_cells
+from minga.record.checkpoint.keeper import Keeper
 from minga.record.digest import digest_of_blocks
 from minga.record.ledger import blocks_entry, ledger_entry, levels_entry, machine_entry
 from minga.record.planning import AUTO, Settled, balancer_of, settle
 from minga.record.series import Series
+from minga.record.snapshots.snapshots import Snapshots
+from minga.record.snapshots.whole import WholeFrames
 from minga.record.trace import RankTrace, Stopwatch, events_a_thread, gather_traces
 from minga.record.variables import CONVENTIONS, TIME, variables_of
 from minga.record.versions import check_versions
@@ -66,12 +70,16 @@ class Settings:
     """Steps from one look at the balance of the ranks to the next; ``"auto"``: where a plan found unequal ranks."""
     poll: float | Literal["auto", "off"] = AUTO
     """Seconds from one poll of MPI to the next while the interior of blocks is computed."""
+    device: Literal["cpu", "gpu", "gpu-shared"] = "cpu"
+    """What computes: see :class:`minga.engine.engine.Engine`."""
     trace: bool = False
     """Whether to keep when each rank did what."""
     until: Stop | None = None
     """When to end before the last step."""
     observe: int | None = None
     """Steps from one observation to the next; observables are also read at every frame."""
+    writers: int = 0
+    """So many of the last ranks own no cells and only write frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,8 @@ def execute(
     on_look: Callable[[int, Engine, dict[str, Any]], None] | None = None,
     on_observe: Callable[[int, Mapping[str, Any]], None] | None = None,
     on_plan: Callable[[Settled, dict[str, Any]], None] | None = None,
+    snapshots: Snapshots | None = None,
+    keeper: Keeper | None = None,
 ) -> Outcome:
     """Run a model on the ranks of ``comm``; collective.
 
@@ -133,17 +143,21 @@ def execute(
         Called on rank 0 with the step and the observables, at every frame and every ``settings.observe`` steps.
     on_plan
         Called on rank 0 before the first step with how the run is done, also as data for ``plan.json``.
+    keeper
+        Writes checkpoints, and may begin with one: output up to there is not repeated, and its steps and seconds count.
+    snapshots
+        Takes frames at the same steps and writes them while the run goes on, in place of ``on_frame``. They are all
+        written when this returns, and what came before when it raises.
     """
-    started = time.perf_counter()
+    started, earlier = time.perf_counter(), BEGINNING
     output = Stopwatch(keep=settings.trace)
+    frames = snapshots or (None if on_frame is None else WholeFrames(model, fields, on_frame))
 
     def snapshot(step: int, engine: Engine) -> None:
         nonlocal started
         with output.span("frame", step):
-            if on_frame is not None:
-                arrays = {field.name: gather_cells(engine, model, field.name) for field in fields}
-                if comm.rank == 0:
-                    on_frame(step, {name: array for name, array in arrays.items() if array is not None})
+            if frames is not None:
+                frames.take(step, engine)
         if step == 0:
             started = time.perf_counter()  # until here kernels were compiled
 
@@ -154,7 +168,11 @@ def execute(
 
     def progress(step: int, steps: int, engine: Engine) -> None:
         if on_progress is not None and comm.rank == 0:
-            on_progress(step, time.perf_counter() - started)
+            on_progress(step, earlier.seconds + time.perf_counter() - started)
+
+    def resumed(position: Position) -> None:
+        nonlocal started, earlier
+        started, earlier = time.perf_counter(), position
 
     def observed(step: int, observables: Mapping[str, Any]) -> None:
         if on_observe is not None and comm.rank == 0:
@@ -169,6 +187,7 @@ def execute(
         halo_depth=settled.halo_depth,
         overlap=settled.overlap,
         poll=settings.poll,
+        device=settings.device,
         cpus=cpus,
         trace=events_a_thread(comm.size * settings.threads) if settings.trace else 0,
     ) as engine:
@@ -189,10 +208,22 @@ def execute(
             observe_every=settings.observe,
             on_observe=observed,
             balance=balancer,
+            keeper=keeper,
+            on_resume=resumed,
         )
+        if snapshots is not None:
+            with output.span("last frames", result.steps):
+                snapshots.close()
+        elif frames is not None:
+            frames.close()
         traces = gather_traces(engine, output.spans) if settings.trace else None
         cells = layout_of_cells(engine, model)
-        entries = comm.gather(ledger_entry(engine, cells, output.seconds))
+        written = None if snapshots is None else snapshots.counters.as_dict()
+        entry = ledger_entry(engine, cells, output.seconds, written)
+        if keeper is not None and keeper.written:
+            entry["seconds"]["checkpoint"] = keeper.seconds
+        entries = comm.gather(entry)
+        sessions = [] if keeper is None else keeper.sessions_of(engine, Position(result.steps, result.seconds))
         return Outcome(
             steps=result.steps,
             seconds=result.seconds,
@@ -200,23 +231,35 @@ def execute(
             digest=state_digest(engine, model, fields),
             observables=dict(result.observables),
             ended=result.ended,
-            ledger=_whole_ledger(entries, settled, balancer, settings, result) if entries else {},
+            ledger=_whole_ledger(entries, settled, balancer, settings, result, sessions) if entries else {},
             layout=blocks_entry(cells),
             traces=traces,
         )
 
 
 def _whole_ledger(
-    entries: list[dict[str, Any]], settled: Settled, balancer: Balancer | None, settings: Settings, result: Result
+    entries: list[dict[str, Any]],
+    settled: Settled,
+    balancer: Balancer | None,
+    settings: Settings,
+    result: Result,
+    sessions: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """``ledger.json`` out of the lines of all ranks, on rank 0."""
     prediction = None if settled.plan is None else settled.plan.prediction
+    first = result.resumed.step
+    steps, seconds = result.steps - first, result.seconds - result.resumed.seconds
+    held = None if balancer is None else balancer.mean_cells(steps).tolist()
+    balance = None if balancer is None else balance_entry(balancer)
+    for decision in balance["decisions"] if balance is not None else ():
+        decision["step"] += first
     return {
         "ranks": entries,
+        "sessions": sessions,
         "machine": machine_entry(settled.seats, settings.topology, settled.mapping),
         "levels": levels_entry(entries, settled.seats),
-        "account": account_entry(entries, result.steps, result.seconds, prediction),
-        "balance": None if balancer is None else balance_entry(balancer),
+        "account": account_entry(entries, steps, seconds, prediction, held),
+        "balance": balance,
     }
 
 
@@ -249,6 +292,7 @@ def run(
     balance: int | Literal["auto", "off"] = AUTO,
     stop: Stop | None = None,
     observe: int | None = None,
+    device: Literal["cpu", "gpu", "gpu-shared"] = "cpu",
 ) -> xarray.Dataset:
     """Run a model and return its frames: dimensions time, y, x; the digest and the last observables are attributes.
 
@@ -271,6 +315,8 @@ def run(
         ``"auto"`` too. ``balance`` may be steps from one look to the next, or ``"off"``.
     machine
         A machine file to plan by, as ``minga measure`` writes it, in place of timing.
+    device
+        ``"gpu"`` for a GPU for each rank of a machine, ``"gpu-shared"`` where ranks may share one.
 
     Raises CaseError for an argument that cannot be meant.
     """
@@ -300,8 +346,9 @@ def run(
     variables = variables_of(chosen, f"model {model.name!r}")
     file = None if machine is None else Path(machine)
     settings = Settings(
-        steps, every, threads, layout, halo_depth, overlap, machine=file, balance=balance, until=stop, observe=observe
-    )
+        steps, every, threads, layout, halo_depth, overlap, machine=file, balance=balance, until=stop, observe=observe,
+        device=device,
+    )  # fmt: skip
     series = Series()
     outcome = execute(model, ranks, settings, chosen, keep, on_observe=series.add)
     attributes = {"Conventions": CONVENTIONS, "model": model.name, "steps": outcome.steps, "digest": outcome.digest}

@@ -1,13 +1,11 @@
-"""Frames of fields in a Zarr store (version 3) that xarray opens: a time axis that grows as the run goes on.
+"""Stores of frames for those who have whole arrays: writing one array after the other, and reading.
 
-A frame becomes visible only when it is complete: its chunks are written first, then the arrays are lengthened, then the
-consolidated metadata that readers begin with is replaced, each by renaming a finished file. Chunk edges depend on the
-shape of a field alone, so a store is the same whatever the ranks.
+What a store is on the disk: :mod:`minga.record.snapshots`.
 """
 
 from __future__ import annotations
 
-import warnings
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,96 +16,54 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError, suggest
 from minga.record.directory import disk_errors
-from minga.record.variables import CONVENTIONS, TIME, Coordinate, Variable
+from minga.record.snapshots.archive import Archive
+from minga.record.snapshots.chunks import chunks_of
+from minga.record.snapshots.counters import Counters
+from minga.record.snapshots.files import Disk
+from minga.record.snapshots.manifest import FrameRecord, Receipt, receipt_of
+from minga.record.snapshots.settings import SnapshotSettings
+from minga.record.variables import TIME, Coordinate, Variable
 
-__all__ = ["FrameReader", "FrameStore", "chunk_shape"]
-
-_CHUNK_BYTES = 4 << 20
-_TIMES_A_CHUNK = 1024
-
-
-def chunk_shape(shape: Sequence[int], itemsize: int, limit: int = _CHUNK_BYTES) -> tuple[int, ...]:
-    """Chunks of at most ``limit`` bytes: the longest axis is halved until they fit, inner axes last."""
-    chunk = [max(1, length) for length in shape]
-    while int(np.prod(chunk)) * itemsize > limit and max(chunk) > 1:
-        axis = int(np.argmax(chunk))
-        chunk[axis] = -(-chunk[axis] // 2)
-    return tuple(chunk)
+__all__ = ["FrameReader", "FrameStore"]
 
 
 class FrameStore:
-    """A store that is being written. One process writes it."""
+    """A store that is being written frame by frame, each whole before the next. One process writes it.
+
+    A run takes its frames with :class:`minga.record.snapshots.snapshots.Snapshots` instead, and goes on meanwhile.
+    """
 
     def __init__(self, path: Path, variables: Sequence[Variable], attributes: Mapping[str, Any]) -> None:
         """Create the store with no frames; ``path`` must not exist. RunError where the disk refuses."""
-        import zarr
-
+        settings = SnapshotSettings(durable=False)
         self.path = path
-        self.frames = 0
-        self._variables = {variable.name: variable for variable in variables}
-        self._arrays: dict[str, Any] = {}
-        with disk_errors(path):
-            group = self._group = zarr.open_group(path, mode="w-", zarr_format=3)
-            group.attrs.update({"Conventions": CONVENTIONS, **attributes})
-            coordinates = {c.name: c for variable in variables for c in variable.coordinates}
-            for coordinate in coordinates.values():
-                _write_coordinate(group, coordinate)
-            self._arrays[TIME] = group.create_array(
-                TIME,
-                shape=(0,),
-                chunks=(_TIMES_A_CHUNK,),
-                dtype="i8",
-                dimension_names=(TIME,),
-                attributes={"units": "1", "long_name": "steps done", "axis": "T"},
-            )
-            for variable in variables:
-                self._arrays[variable.name] = group.create_array(
-                    variable.name,
-                    shape=(0, *variable.shape),
-                    chunks=(1, *chunk_shape(variable.shape, variable.dtype.itemsize)),
-                    dtype=variable.dtype,
-                    dimension_names=variable.dims,
-                    attributes=dict(variable.attributes),
-                )
-            self._publish()
+        self._chunks = [chunks_of(variable, settings.chunk_bytes) for variable in variables]
+        self._disk = Disk(Counters())
+        self._archive = Archive.create(path, self._chunks, settings, self._disk, attributes)
+
+    @property
+    def frames(self) -> int:
+        """How many there are."""
+        return len(self._archive.frames)
 
     def append(self, step: int, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Add a frame: the state after ``step`` steps, one whole array for each variable.
 
         RunError where the disk refuses; frames that were complete stay so.
         """
+        receipts: list[Receipt] = []
         with disk_errors(self.path):
-            for name, variable in self._variables.items():
-                if arrays[name].shape != variable.shape:
-                    raise ValueError(f"{name} has shape {arrays[name].shape}, expected {variable.shape}")
-                self._write_beyond(self._arrays[name], arrays[name])
-            self._write_beyond(self._arrays[TIME], np.asarray(step, np.int64))
-            for array in self._arrays.values():
-                array.resize((self.frames + 1, *array.shape[1:]))
-            self._publish()
-        self.frames += 1
-
-    def describe(self, attributes: Mapping[str, Any]) -> None:
-        """Add attributes of the whole store, such as what a run came to; RunError where the disk refuses."""
-        with disk_errors(self.path):
-            self._group.attrs.update(attributes)
-            self._publish()
-
-    def _write_beyond(self, array: Any, values: NDArray[Any]) -> None:
-        """Write the chunks of the next frame while the array on disk still ends before it."""
-        import zarr
-        from zarr.core.array import AsyncArray
-
-        longer = array.metadata.update_shape((self.frames + 1, *array.shape[1:]))
-        zarr.Array(AsyncArray(metadata=longer, store_path=array.store_path))[self.frames] = values
-
-    def _publish(self) -> None:
-        import zarr
-
-        with warnings.catch_warnings():
-            # Zarr reminds that consolidated metadata is a convention; Zarr and xarray both read it.
-            warnings.filterwarnings("ignore", message="Consolidated metadata")
-            zarr.consolidate_metadata(str(self.path), zarr_format=3)
+            for chunk in (chunk for several in self._chunks for chunk in several):
+                name, values = chunk.variable.name, arrays[chunk.variable.name]
+                if values.shape != chunk.variable.shape:
+                    raise ValueError(f"{name} has shape {values.shape}, expected {chunk.variable.shape}")
+                held = np.zeros(chunk.shape, chunk.variable.dtype)
+                held[: chunk.box.shape[0]] = values[chunk.box.slices((0,) * values.ndim)]
+                content = held.tobytes()
+                receipts.append(receipt_of(name, chunk.number, held[: chunk.box.shape[0]], memoryview(content)))
+                self._disk.write(self._archive.chunk_path(chunk, self.frames), content)
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        self._archive.publish([FrameRecord(self.frames, step, now, tuple(receipts))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +93,27 @@ class FrameReader:
         ``at`` are indices along the first axes: only what lies there is read, and these axes are left out. Raises
         CaseError where there is no such field or frame.
         """
+        number = self._number(field, index)
+        raw = self.raw(field, number) if at else None
+        if raw is not None:
+            shape, dtype = self.group[field].shape[1:], self.group[field].dtype
+            return np.array(np.memmap(raw, dtype, "r", shape=shape)[at])
+        frame: NDArray[Any] = self.group[field][(number, *at)]
+        return frame
+
+    def raw(self, field: str, index: int) -> Path | None:
+        """The file that holds nothing but the values of a frame, little-endian, last axis fastest; None without one."""
+        array = self.group[field]
+        whole = array.chunks == (1, *(max(1, length) for length in array.shape[1:]))
+        if not whole or [codec.to_dict()["name"] for codec in array.metadata.codecs] != ["bytes"]:
+            return None
+        path: Path = (
+            self.path / field / array.metadata.encode_chunk_key((self._number(field, index), *[0] * (array.ndim - 1)))
+        )
+        return path if path.is_file() else None
+
+    def _number(self, field: str, index: int) -> int:
+        """The number of a frame that counts from the first; CaseError where there is no such field or frame."""
         if field not in self.fields:
             raise CaseError(
                 f"the run has no field {field!r}; it has {', '.join(self.fields)}",
@@ -150,8 +127,7 @@ class FrameReader:
                 + (f" (steps {self.steps[0]} to {self.steps[-1]})" if count else ""),
                 key="--frame",
             )
-        frame: NDArray[Any] = self.group[field][(index % count, *at)]
-        return frame
+        return index % count
 
     def dtype(self, field: str) -> np.dtype[Any]:
         """Type of the values of a field."""
@@ -166,16 +142,3 @@ class FrameReader:
         """Positions of the points of a field along its axes."""
         names = self.group[field].metadata.dimension_names[1:]
         return tuple(Coordinate(n, self.group[n][:], dict(self.group[n].attrs)) for n in names)
-
-
-def _write_coordinate(group: Any, coordinate: Coordinate) -> None:
-    values = coordinate.values
-    array = group.create_array(
-        coordinate.name,
-        shape=values.shape,
-        chunks=values.shape,
-        dtype=values.dtype,
-        dimension_names=(coordinate.name,),
-        attributes=dict(coordinate.attributes),
-    )
-    array[:] = values

@@ -62,7 +62,8 @@ def variable_of(field: Field) -> Variable:
             for axis, low, high in zip(field.axes, bounds.lo, bounds.hi, strict=True)
         ),
         attributes={"units": field.unit, "long_name": field.description or field.name}
-        | ({"flag_colors": " ".join(field.colours)} if field.colours else {}),
+        | ({"flag_colors": " ".join(field.colours)} if field.colours else {})
+        | ({"colour_scale": "signed"} if field.signed else {}),
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
+from minga.record.spacing import even_spacing
 from minga.record.variables import Coordinate
 
 __all__ = ["pvd", "vti"]
@@ -23,8 +24,6 @@ _TYPES = {
     "bool": "UInt8", "uint8": "UInt8", "int16": "Int16", "int32": "Int32", "int64": "Int64", "uint32": "UInt32",
     "uint64": "UInt64", "float32": "Float32", "float64": "Float64",
 }  # fmt: skip
-_EVEN = 1e-9
-"""Part of the spacing by which evenly spaced points may be off, for rounding."""
 
 
 def vti(name: str, values: NDArray[Any], axes: Sequence[Coordinate]) -> bytes:
@@ -40,7 +39,7 @@ def vti(name: str, values: NDArray[Any], axes: Sequence[Coordinate]) -> bytes:
             remedy="write it as npy, or open the run's fields.zarr",
         )
     missing = 3 - len(axes)
-    spacing = [*(_spacing(axis, name) for axis in reversed(axes)), *[1.0] * missing]
+    spacing = [*(even_spacing(axis, name, "VTK images") for axis in reversed(axes)), *[1.0] * missing]
     origin = [*(axis.values[0] - 0.5 * step for axis, step in zip(reversed(axes), spacing)), *[0.0] * missing]
     extent = " ".join(f"0 {length}" for length in [*reversed(values.shape), *[0] * missing])
     data = np.ascontiguousarray(values.view(np.uint8) if values.dtype == bool else values)
@@ -68,20 +67,6 @@ def pvd(files: Sequence[tuple[int, Path]]) -> str:
         '<?xml version="1.0"?>\n<VTKFile type="Collection" version="1.0">\n  <Collection>\n'
         f"{entries}  </Collection>\n</VTKFile>\n"
     )
-
-
-def _spacing(axis: Coordinate, name: str) -> float:
-    steps = np.diff(axis.values)
-    if not steps.size:
-        return 1.0
-    mean = float(steps.mean())
-    if np.abs(steps - mean).max() > max(_EVEN * abs(mean), 4 * np.spacing(np.abs(axis.values).max())):
-        raise CaseError(
-            f"VTK images have evenly spaced cells; those of {name} along {axis.name} are not",
-            key="--format",
-            remedy="write it as npy, or open the run's fields.zarr",
-        )
-    return mean
 
 
 def _numbers(values: Sequence[float]) -> str:

@@ -31,6 +31,7 @@ class Field:
     on        the box of the grid the field exists on
     boundary  conditions beyond the ends of the axes that are not periodic
     colours   in which pictures draw whole numbers, the first for 0: ("#f7f5ef", "#1f3b57"); their choice if empty
+    signed    whether values swing around 0, as waves do: pictures then have a colour for each sign
     """
 
     name: str
@@ -44,6 +45,7 @@ class Field:
     unit: str
     description: str
     colours: tuple[str, ...]
+    signed: bool
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class Field:
         unit: str = "1",
         description: str = "",
         colours: Sequence[str] = (),
+        signed: bool = False,
     ) -> None:
         put = object.__setattr__
         faces = set(map(grid.axis, _names(centre)))
@@ -75,6 +78,7 @@ class Field:
         put(self, "boundary", as_boundary(boundary, grid, name))
         put(self, "unit", unit)
         put(self, "description", description)
+        put(self, "signed", bool(signed))
         try:
             put(self, "colours", as_colours(colours))
         except ValueError as error:

@@ -2,7 +2,8 @@
 
 All that draws a field - pictures, movies, reports, terminals - takes its colours from here, so that a run looks the
 same everywhere. A field that says which colours its states have (attribute ``flag_colors``, as land cover maps do:
-hexadecimal colours separated by blanks, the first for state 0) is drawn in them.
+hexadecimal colours separated by blanks, the first for state 0) is drawn in them. One that swings around 0 (attribute
+``colour_scale`` is ``signed``) is blue below and red above, and what is much louder than the rest is clipped.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 __all__ = ["FLAG_COLOURS", "ColourScale", "colour_scale", "is_discrete", "limits_of"]
 
 FLAG_COLOURS = "flag_colors"
+SIGNED = "colour_scale"
+_SIGNED_SHARE = 0.04
+"""Part of the largest magnitude at which a signed scale ends: waves are loudest at their source."""
 FEW_STATES = 16
 _LIGHT, _DARK = "#f7f5ef", "#1f3b57"
 _STATE_COLOURS = (_LIGHT, "#3b7a4b", "#c8381e", _DARK, "#e0a526", "#6a4c93")
@@ -87,6 +91,9 @@ def colour_scale(limits: tuple[float, float], dtype: np.dtype[Any], attributes: 
     own = _own_colours(attributes) if dtype.kind in "bui" and low >= 0 else []
     if len(own) > high:
         return ColourScale(0.0, float(len(own) - 1), _palette(own), states=True)
+    if dtype.kind == "f" and attributes.get(SIGNED) == "signed":
+        most = _SIGNED_SHARE * max(abs(low), abs(high))
+        return ColourScale(-most, most, _palette([*_sampled("RdBu_r", 0.0, 1.0, _SHADES), _NOT_FINITE]), states=False)
     if not is_discrete(limits, dtype):
         return ColourScale(low, high, _palette([*_smooth(_SHADES), _NOT_FINITE]), states=False)
     low = min(low, 0.0) if high < FEW_STATES else low  # so that state 0 has its colour where no cell is in it

@@ -216,7 +216,7 @@ def _colours(scale: ColourScale) -> dict[str, Any]:
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
     if not scale.states:
-        return {"vmin": scale.low, "vmax": scale.high, "cmap": "viridis"}
+        return {"vmin": scale.low, "vmax": scale.high, "cmap": ListedColormap(scale.hexadecimal)}
     count = len(scale.palette)
     return {
         "cmap": ListedColormap(scale.hexadecimal),

@@ -25,8 +25,8 @@ from minga.fit.placement import (
     place,
     portfolio,
 )
-from minga.fit.placement.edges import mesh_of
 from minga.fit.placement.tiles import Faces, cheapest_tilings, group_counts, tiled
+from minga.fit.plan.contacts import mesh_of
 from minga.fit.topology import Tree
 from minga.fit.work.work import Exchange, Work
 from minga.space.cuts import bisection, blocks, cartesian, factorings
@@ -64,7 +64,7 @@ def layouts(draw: st.DrawFn) -> tuple[mg.Grid, Layout]:
     return grid, cartesian(grid.box, parts, granule=1)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(layouts(), st.integers(0, 3), st.integers(0, 3), st.booleans())
 def test_edges_are_the_messages_that_ranks_plan(
     case: tuple[mg.Grid, Layout], low: int, high: int, corners: bool
@@ -117,7 +117,7 @@ def test_a_slow_node_is_left_at_the_rim() -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=3),
     st.lists(st.integers(2, 9), min_size=3, max_size=3),
@@ -173,7 +173,7 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
     return {"layout": layout, "seats": seats, "periodic": grid.periodic, "links": links, "kinds": kinds}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_automatic_placement_is_never_worse_than_sequential(problem: dict[str, Any]) -> None:
     found = portfolio(**problem)

@@ -105,7 +105,7 @@ def works() -> st.SearchStrategy[Work]:
     return st.builds(made, lengths, st.booleans(), st.booleans(), st.sampled_from([1, 64]), st.sampled_from([1, 4]))
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(works(), crews())
 def test_never_worse_than_the_naive_way(work: Work, crew: Crew) -> None:
     plan = make_plan(work, crew)

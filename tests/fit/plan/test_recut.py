@@ -24,7 +24,7 @@ def work(domain: Box, granule: tuple[int, ...], least: tuple[int, ...] | None = 
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_rows_are_divided_best(data: st.DataObject) -> None:
     """No other cut at the same places has a smaller largest part."""
     costs = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=12))
@@ -43,7 +43,7 @@ def test_rows_are_divided_best(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_parts_are_never_too_narrow_and_still_best(data: st.DataObject) -> None:
     costs = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=12))
     least = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minga.fit.plan.contacts import contacts_of
+from minga.fit.plan.contacts import contacts_of, mesh_of
 from minga.fit.work.work import Exchange
 from minga.space.box import Box, Point, directions
 from minga.space.boxes import Ints, volumes
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 
-__all__ = ["Edges", "Mesh", "edges_of", "mesh_of"]
+__all__ = ["Edges", "edges_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,22 +38,6 @@ class Edges:
 
     def __len__(self) -> int:
         return len(self.sender)
-
-
-@dataclass(frozen=True, eq=False)
-class Mesh:
-    """The blocks of a Cartesian layout as points of a mesh: ``blocks[i, j, ...]`` is the block at a place of it.
-
-    ``sizes[a]`` has the cells of each part along axis ``a``.
-    """
-
-    blocks: Ints
-    sizes: tuple[Ints, ...]
-
-    @property
-    def shape(self) -> Point:
-        """Number of parts along each axis."""
-        return self.blocks.shape
 
 
 def edges_of(
@@ -82,18 +66,6 @@ def edges_of(
         columns.append(_messages(layout, exchange.bytes, *copies))
     sender, receiver, size, boxes = (np.concatenate(column) for column in zip(*columns, strict=True))
     return Edges(layout.ranks, sender, receiver, size, boxes)
-
-
-def mesh_of(layout: Layout) -> Mesh | None:
-    """The mesh that a layout's blocks make up; None where it is not Cartesian."""
-    shape = tuple(len(cuts) for cuts in layout.cuts)
-    if math.prod(shape) != len(layout):
-        return None
-    columns = [np.searchsorted(cuts, layout.lo[:, axis]) for axis, cuts in enumerate(layout.cuts)]
-    blocks = np.full(shape, -1, np.int64)
-    blocks[tuple(columns)] = np.arange(len(layout))
-    ends = [np.array((*cuts, high), np.int64) for cuts, high in zip(layout.cuts, layout.domain.hi, strict=True)]
-    return Mesh(blocks, tuple(end[1:] - end[:-1] for end in ends))
 
 
 def _copies_of_contacts(layout: Layout, exchange: Exchange, periodic: tuple[bool, ...]) -> tuple[Ints, Ints, Ints]:

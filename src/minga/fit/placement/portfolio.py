@@ -13,9 +13,10 @@ from minga.errors import LayoutError, suggest
 from minga.fit.links import Links
 from minga.fit.placement.bisection import bisected, coordinates_of, shared_out
 from minga.fit.placement.cost import Cost, Pricing
-from minga.fit.placement.edges import Mesh, edges_of, mesh_of
+from minga.fit.placement.edges import edges_of
 from minga.fit.placement.swaps import MOST_VERTICES, nodes_exchanged, refined
 from minga.fit.placement.tiles import Faces, cheapest_tilings, group_counts, tiled
+from minga.fit.plan.contacts import Mesh, mesh_of
 from minga.fit.topology import Tree
 from minga.fit.work.work import Exchange
 from minga.space.box import Point

@@ -18,7 +18,7 @@ import numpy as np
 
 from minga.fit.links import Links
 from minga.fit.placement.cost import prices
-from minga.fit.placement.edges import Mesh
+from minga.fit.plan.contacts import Mesh
 from minga.fit.topology import Tree
 from minga.fit.work.work import Exchange
 from minga.space.box import Point, directions

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minga.space.box import Point
 from minga.space.boxes import Ints
 from minga.space.layout import Layout
 
-__all__ = ["Contacts", "contacts_of"]
+__all__ = ["Contacts", "Mesh", "contacts_of", "mesh_of"]
 
 _CHUNK = 1 << 22
 """Pairs of blocks that are compared at once."""
@@ -36,6 +37,34 @@ class Contacts:
     shared: Ints
 
 
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """The blocks of a Cartesian layout as points of a mesh: ``blocks[i, j, ...]`` is the block at a place of it.
+
+    ``sizes[a]`` has the cells of each part along axis ``a``.
+    """
+
+    blocks: Ints
+    sizes: tuple[Ints, ...]
+
+    @property
+    def shape(self) -> Point:
+        """Number of parts along each axis."""
+        return self.blocks.shape
+
+
+def mesh_of(layout: Layout) -> Mesh | None:
+    """The mesh that a layout's blocks make up; None where it is not Cartesian."""
+    shape = tuple(len(cuts) for cuts in layout.cuts)
+    if math.prod(shape) != len(layout):
+        return None
+    columns = [np.searchsorted(cuts, layout.lo[:, axis]) for axis, cuts in enumerate(layout.cuts)]
+    blocks = np.full(shape, -1, np.int64)
+    blocks[tuple(columns)] = np.arange(len(layout))
+    ends = [np.array((*cuts, high), np.int64) for cuts, high in zip(layout.cuts, layout.domain.hi, strict=True)]
+    return Mesh(blocks, tuple(end[1:] - end[:-1] for end in ends))
+
+
 def contacts_of(layout: Layout, periodic: Sequence[bool], corners: bool = True) -> list[Contacts]:
     """All contacts of a layout's blocks, each pair in one of two opposite directions only.
 
@@ -46,21 +75,17 @@ def contacts_of(layout: Layout, periodic: Sequence[bool], corners: bool = True) 
         for towards in itertools.product((1, 0, -1), repeat=layout.ndim)
         if next((sign for sign in towards if sign), 0) == 1 and (corners or sum(map(abs, towards)) == 1)
     ]
-    shape = tuple(len(cuts) for cuts in layout.cuts)
-    if math.prod(shape) == len(layout):
-        return list(_mesh_contacts(layout, shape, tuple(periodic), directions))
+    mesh = mesh_of(layout)
+    if mesh is not None:
+        return list(_mesh_contacts(layout, mesh.blocks, tuple(periodic), directions))
     places = _Places.of(layout, tuple(periodic))
     return [contacts for contacts in (_touching(places, towards) for towards in directions) if len(contacts.block)]
 
 
 def _mesh_contacts(
-    layout: Layout, shape: tuple[int, ...], periodic: tuple[bool, ...], directions: Sequence[tuple[int, ...]]
+    layout: Layout, at: Ints, periodic: tuple[bool, ...], directions: Sequence[tuple[int, ...]]
 ) -> Iterator[Contacts]:
-    """The same where blocks are the points of a mesh."""
-    at = np.empty(shape, np.int64)
-    at[tuple(np.searchsorted(cuts, layout.lo[:, axis]) for axis, cuts in enumerate(layout.cuts))] = np.arange(
-        len(layout)
-    )
+    """The same where blocks are the points ``at`` places of a mesh."""
     sizes = layout.hi - layout.lo
     for towards in directions:
         kept = tuple(

@@ -17,7 +17,7 @@ const drawing = (tag, attributes) => {
 
 const LOOK = 1000, HIDDEN = 10000, OVER = 15000, LONGEST_WAIT = 30000;
 const STATES = { starting: "starting", running: "running", finishing: "drawing pictures", finished: "finished", stopped: "stopped", failed: "failed" };
-const CATEGORIES = ["compute", "boundary", "pack", "send", "wait", "reduce", "call", "balance", "output", "other"];
+const CATEGORIES = ["compute", "boundary", "pack", "send", "wait", "reduce", "call", "balance", "output", "checkpoint", "other"];
 const LINES = ["--deep", "--accent", "--wait", "--pack", "--reduce", "--output", "--send", "--call"];
 
 let state = null;

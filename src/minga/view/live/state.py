@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -41,7 +42,9 @@ class RunReader:
             self._frames = frames = Frames.open(self.directory, self._frames)
             names = list(frames.reader.fields) if frames else []
             chosen = field if field in names else _first_output(self._case(), names)
-            if look and not over:
+            if over:
+                self._unsign()
+            elif look:
                 self._sign(chosen)
             steps = frames.reader.steps if frames else ()
             return {
@@ -77,7 +80,9 @@ class RunReader:
     @property
     def over(self) -> bool:
         """Whether nothing more happens in this run."""
-        return self._progress()["state"] in OVER
+        if over := self._progress()["state"] in OVER:
+            self._unsign()
+        return over
 
     def _latest(self, frames: Frames, field: str, live: bool) -> dict[str, Any]:
         key, preview = self._pictures.latest(frames, field, live)
@@ -134,6 +139,13 @@ class RunReader:
             self.directory.watching.write_text(field + "\n", encoding="utf-8")
         except OSError:
             return
+
+    def _unsign(self) -> None:
+        """Take the last sign back: the run removes it at its end, but may have ended while it was written."""
+        if self._signed:
+            self._signed = 0.0
+            with contextlib.suppress(OSError):
+                self.directory.watching.unlink()
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import functools
 import json
@@ -30,10 +31,13 @@ __all__ = ["write_report"]
 
 _MOST_CHARTS = 24
 _STEP = "step"
+_RECEIVERS = "receivers"
+"""The observable that is drawn as a seismogram, where its samples were kept."""
 _ENDED = {
     "condition": "the condition of [stop] holds",
     "wall time": "its time was used up",
     "asked": "a person asked it to stop",
+    "time limit": "its time was up; it can be resumed",
 }
 _UNITS = {1e-6: "\u00b5s", 1e-3: "ms"}
 
@@ -93,6 +97,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
     blocks = blocks_of(result.get("layout"), len(shape)) if shape else []
     waiting = waiting_shares(ranks)
     steps = int(result.get("steps", 0))
+    drawn = _RECEIVERS if directory.traces.is_dir() else None
     return {
         "name": str(table.get("name") or directory.path.resolve().name),
         "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -101,7 +106,9 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "ended": _ended(result, _json(directory.progress)),
         "facts": list(_facts(result, table, plan)),
         "machine": list(_machine(result, ranks)),
-        "observables": {name: _short(value) for name, value in result.get("observables", {}).items()},
+        "observables": {n: _short(value) for n, value in result.get("observables", {}).items() if n != drawn},
+        "before": result.get("preflight") or _json(directory.preflight),
+        "waves": [*_waves(directory)],
         "figures": pictures,
         "block_rows": block_rows(blocks, ranks, waiting),
         "overlays": {
@@ -109,7 +116,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         }
         if len(blocks) > 1
         else {},
-        "charts": _charts(series),
+        "charts": _charts({name: values for name, values in series.items() if name != drawn}),
         "plan": plan_section(plan, ledger, shape) if shape else None,
         "time": time_section(ranks),
         "traffic": traffic_section(ledger, steps),
@@ -122,6 +129,42 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
     }
 
 
+def _waves(directory: RunDirectory) -> Iterator[tuple[str, str]]:
+    """Of waves with receivers: what these recorded, and the last frame across the source; words and pictures."""
+    if not directory.traces.is_dir():
+        return
+    from minga.record.traces import read_traces
+    from minga.view.seismogram import seismogram
+
+    recorded = read_traces(directory.traces)
+    if len(recorded.seconds) > 1:
+        yield "Samples of the receivers, time downwards", _png_address(seismogram(recorded))
+    found = _section(directory, recorded.sources[0] if len(recorded.sources) else None)
+    if found is not None:
+        yield found
+
+
+def _section(directory: RunDirectory, source: Sequence[float] | None) -> tuple[str, str] | None:
+    """The last frame of the first field on three axes, across y at the source or in the middle."""
+    from minga.view.section import section
+
+    reader = FrameReader.open(directory.fields) if directory.fields.exists() else None
+    names = [name for name in reader.fields if len(reader.coordinates(name)) == 3] if reader and reader.steps else []
+    if reader is None or not names:
+        return None
+    z, y, x = reader.coordinates(names[0])
+    nearest = len(y.values) // 2 if source is None else min(
+        range(len(y.values)), key=lambda k: abs(float(y.values[k]) - source[1])
+    )  # fmt: skip
+    values = reader.frame(names[0])[:, nearest, :]
+    words = f"{names[0]} after step {reader.steps[-1]}, y = {float(y.values[nearest]):g} m, depth downwards"
+    return words, _png_address(section(values, z, x, ""))
+
+
+def _png_address(picture: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(picture).decode()
+
+
 def _again(result: Mapping[str, Any], case: Path) -> str:
     """The command that repeats a run: as many steps, also where a person or the clock ended it."""
     words = ["minga", "run", str(case)]
@@ -129,7 +172,7 @@ def _again(result: Mapping[str, Any], case: Path) -> str:
         words += ["-n", str(result.get("ranks", 1))]
     ended = result.get("ended")
     reason = ended.get("reason") if isinstance(ended, Mapping) else None
-    if reason in ("asked", "wall time"):
+    if reason in ("asked", "wall time", "time limit"):
         words += ["--set", f"run.steps={result.get('steps', 0)}"]
     if reason == "wall time":
         words += ["--set", "stop.wall_time=1000 d"]

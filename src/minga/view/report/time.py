@@ -33,7 +33,8 @@ CATEGORIES = {
     "call": "Python functions of the model",
     "balance": "moving blocks between ranks",
     "other": "loops and bookkeeping",
-    "output": "gathering, writing and showing fields",
+    "output": "taking frames and showing fields, while the steps wait",
+    "checkpoint": "writing the state, to go on from it",
 }
 """What the seconds of the ledger stand for."""
 
@@ -121,7 +122,7 @@ def time_section(ranks: Sequence[Rank]) -> TimeSection | None:
     return TimeSection(
         stacked_bars(_bars(ranks, table, names), "seconds of each rank by category"),
         tuple(categories),
-        (*_remarks(table), *_skipped(ranks)),
+        (*_remarks(table), *_skipped(ranks), *_written(ranks)),
     )
 
 
@@ -164,6 +165,24 @@ def _skipped(ranks: Sequence[Rank]) -> list[str]:
     shares = [float(line["skipped"]) for line in ranks if isinstance(line.get("skipped"), int | float)]
     mean = sum(shares) / len(shares) if shares else 0.0
     return [f"{100 * mean:.0f} % of the cells were left out, as nothing could change there."] if mean > 0 else []
+
+
+def _written(ranks: Sequence[Rank]) -> list[str]:
+    """What the frames took, beside the steps and in their way."""
+    lines = [line["snapshots"] for line in ranks if isinstance(line.get("snapshots"), Mapping)]
+    if not lines or not max(line.get("frames", 0) for line in lines):
+        return []
+
+    def total(*names: str) -> float:
+        return sum(float(line.get(name, 0)) for line in lines for name in names)
+
+    behind, held = total("encode", "write", "fsync", "publish"), max(line.get("stall", 0.0) for line in lines)
+    frames, dropped = (max(int(line.get(name, 0)) for line in lines) for name in ("frames", "dropped"))
+    said = (
+        f"{frames} frames, {total('bytes') / 1e6:.3g} MB, were written in {behind:.3g} s beside the steps; "
+        f"{'no step' if held < 0.01 else 'the steps'} waited {'' if held < 0.01 else f'{held:.3g} s '}for the disk."
+    )
+    return [said + (f" {dropped} more were left out, as all buffers were full." if dropped else "")]
 
 
 def traffic_section(ledger: object, steps: int) -> TrafficSection | None:

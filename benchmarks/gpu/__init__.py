@@ -1,0 +1,1 @@
+"""Speed of the engine on a GPU, beside what its memory allows."""

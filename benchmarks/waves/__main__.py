@@ -1,0 +1,77 @@
+"""Measure waves beside their peers, and the paper's experiment; store the numbers with a description of the machine.
+
+python -m benchmarks.waves                both, about fifteen minutes; stores benchmarks/results/waves.json, and puts
+                                          its tables into docs/performance.md
+python -m benchmarks.waves --only speed   a part ("speed" or "paper"); stores only where --out says
+python -m benchmarks.waves --quick        small and few: numbers that mean nothing
+python -m benchmarks.waves --table        the stored numbers as Markdown, without measuring
+
+Devito and zfp come with `make bench-waves`; what is not installed is left out, and the file says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import describe, load
+from benchmarks.timing import Effort
+from benchmarks.waves.paper import measure_paper
+from benchmarks.waves.report import markdown, targets_of, update_page
+from benchmarks.waves.speed import measure_speed
+
+RESULTS = Path(__file__).parents[1] / "results" / "waves.json"
+PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+PARTS = ("speed", "paper")
+
+
+def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
+    """Measure these parts; what is stored."""
+    began = time.perf_counter()
+    content: dict[str, Any] = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "quick": quick,
+        "machine": describe(Effort.least() if quick else Effort()),
+    }
+    if "speed" in parts:
+        print("speed ...", file=sys.stderr, flush=True)
+        content["speed"] = [found.as_json() for found in measure_speed(quick)]
+    if "paper" in parts:
+        print("paper ...", file=sys.stderr, flush=True)
+        content["paper"] = measure_paper(quick)
+    return content | {"seconds": round(time.perf_counter() - began, 1), "load_at_the_end": load()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.waves", description="Measure waves beside their peers")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--quick", action="store_true", help="small and few: only to see that everything runs")
+    parser.add_argument("--out", type=Path, help="the file to store (default: results/waves.json, of a full run only)")
+    parser.add_argument("--table", action="store_true", help="print the stored numbers as Markdown")
+    options = parser.parse_args()
+    out = options.out or RESULTS
+    if options.table:
+        print(markdown(json.loads(out.read_text())), end="")
+        return 0
+    content = run(options.only, options.quick)
+    print(markdown(content), end="")
+    for place, target in targets_of(content):
+        if not target["met"]:
+            print(f"MISSED {place} {target['what']} {target['found']:.3g}", file=sys.stderr)
+    complete = set(options.only) == set(PARTS) and not options.quick
+    if options.out or complete:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(content, indent=1) + "\n")
+    if complete and not options.out:
+        PAGE.write_text(update_page(PAGE.read_text(), markdown(content)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""Whether this machine has what a case wants to compute on, asked before anything is started."""
+
+from __future__ import annotations
+
+from minga.engine.cupy_device import device_count
+from minga.errors import CaseError, MingaError
+
+__all__ = ["check_device", "ranks_by_device"]
+
+
+def check_device(device: str, ranks: int) -> None:
+    """CaseError where ranks on this machine lack the GPUs that they want."""
+    if device == "cpu":
+        return
+    devices = _devices()
+    if ranks > devices and device == "gpu":
+        raise CaseError(
+            f"{ranks} ranks, but this machine has {devices} GPU{'s' if devices != 1 else ''}",
+            key="run.device",
+            remedy='start a rank for each GPU, or let ranks share one: run.device = "gpu-shared"',
+        )
+
+
+def ranks_by_device(device: str) -> int | None:
+    """How many ranks a run has that does not say: one for each GPU; None for a run on processors."""
+    if device == "cpu":
+        return None
+    return _devices() if device == "gpu" else 1
+
+
+def _devices() -> int:
+    try:
+        return device_count()
+    except MingaError as error:
+        raise CaseError(error.message, key="run.device", remedy=error.remedy) from error

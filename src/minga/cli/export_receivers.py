@@ -1,0 +1,46 @@
+"""``minga export --field receivers``: what receivers recorded, as a SEG-Y shot record, an array or a picture."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from minga.errors import CaseError, suggest
+from minga.record.directory import RunDirectory, write_whole
+from minga.record.traces import read_traces, traces_to_segy
+
+__all__ = ["RECEIVERS", "export_receivers"]
+
+RECEIVERS: Final = "receivers"
+_FORMATS: Final = ("sgy", "segy", "npy", "png")
+
+
+def export_receivers(run: RunDirectory, kind: str, out: Path) -> str:
+    """Write all samples of a run's receivers to ``out``; what was written, in words.
+
+    Raises CaseError where the run has none, or for a format that is not theirs; RunError where the disk refuses.
+    """
+    if kind not in _FORMATS:
+        raise CaseError(
+            f"receivers cannot be written as {kind!r}; there are {', '.join(_FORMATS)}",
+            key="--format",
+            suggestion=suggest(kind, _FORMATS),
+        )
+    if not out.parent.is_dir():
+        raise CaseError(f"the directory {str(out.parent)!r} does not exist", key="--out")
+    recorded = read_traces(run.traces)
+    rows, columns = recorded.samples.shape
+    if kind == "npy":
+        stream = io.BytesIO()
+        np.save(stream, recorded.samples)
+        write_whole(out, stream.getvalue())
+    elif kind == "png":
+        from minga.view.seismogram import seismogram
+
+        write_whole(out, seismogram(recorded))
+    else:
+        traces_to_segy(out, recorded)
+    return f"{out}: {columns} receivers, {rows} samples each, {recorded.interval * 1e3:.6g} ms apart"

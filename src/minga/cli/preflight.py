@@ -1,0 +1,137 @@
+"""What a person should know before a run starts, for models that have something to say: see ``Model.notes``.
+
+To the model's own notes come memory by field, bytes to disk, and how long computing and writing take at least: by what
+this machine copies in memory, and by what the run's directory takes in a moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from minga.cli.case import Case
+from minga.lang.types import itemsize
+from minga.record.costs import step_costs
+from minga.record.directory import RunDirectory, write_whole
+from minga.record.snapshots.selection import kept_of
+from minga.view.report.page import bytes_text, seconds_text
+
+__all__ = ["announce", "notes_before", "text_of", "write_rate"]
+
+_NAMED: Final = 4
+"""Fields that are named one by one, the largest first."""
+
+_PROBE: Final = (1 << 20, 1 << 24)
+"""Bytes that are written to see how fast a disk is, at least and at most."""
+
+
+def notes_before(case: Case, ranks: int, place: Path | None, a_step: float | None = None) -> list[tuple[str, str]]:
+    """Pairs of what and how much; none for a model that has nothing to say.
+
+    ``place`` is a directory on the disk that frames will be written to; None leaves that out. ``a_step`` are the
+    seconds that a plan predicts for a step; None says what memory allows.
+    """
+    if not case.model.notes:
+        return []
+    found = [*case.model.notes, ("grid", _grid(case)), ("memory", _memory(case))]
+    written = _bytes_of_frames(case)
+    frames = _frames(case)
+    found.append(("to disk", f"{frames} frames, {bytes_text(written)}" + _unlike(case)))
+    if a_step is None:
+        found.extend(_computing(case, ranks))
+    else:
+        found.append(("computing", f"{case.run.steps} steps, {seconds_text(case.run.steps * a_step)} as planned"))
+    if place is not None and written:
+        rate = write_rate(place, written)
+        if rate is not None:
+            found.append(
+                ("writing", f"about {seconds_text(written / rate)} at {bytes_text(rate)}/s here, behind computing")
+            )
+    return found
+
+
+def announce(case: Case, ranks: int, directory: RunDirectory) -> None:
+    """Tell what is to be known before a run starts, on standard error, and keep it in the run's directory."""
+    notes = notes_before(case, ranks, directory.path)
+    if notes:
+        write_whole(directory.preflight, dict(notes))
+        sys.stderr.write(f"{case.name}, before it starts\n{text_of(notes)}\n")
+
+
+def text_of(notes: Sequence[tuple[str, str]]) -> str:
+    """The pairs as lines, one below the other."""
+    width = max(len(what) for what, _ in notes)
+    return "\n".join(f"  {what:{width}s}  {value}" for what, value in notes)
+
+
+def write_rate(place: Path, most: int) -> float | None:
+    """Bytes per second that reach the disk of a directory, by writing ``most`` or fewer; None where it refuses."""
+    size = min(max(most, _PROBE[0]), _PROBE[1])
+    probe = place / f".probe-{os.getpid()}"
+    block = os.urandom(1 << 20)
+    try:
+        began = time.perf_counter()
+        with probe.open("wb") as stream:
+            for _ in range(size >> 20):
+                stream.write(block)
+            stream.flush()
+            os.fsync(stream.fileno())
+        return (size >> 20 << 20) / (time.perf_counter() - began)
+    except OSError:
+        return None
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+def _grid(case: Case) -> str:
+    shape = case.model.grid.shape
+    return f"{' x '.join(map(str, shape))} = {math.prod(shape):,} cells"
+
+
+def _memory(case: Case) -> str:
+    sizes = {f.name: f.slots * f.bounds.size * itemsize(f.dtype) for f in case.model.fields}
+    largest = sorted(sizes, key=lambda name: (-sizes[name], name))
+    named = ", ".join(f"{name} {bytes_text(sizes[name])}" for name in largest[:_NAMED])
+    rest = sum(sizes[name] for name in largest[_NAMED:])
+    return f"{bytes_text(sum(sizes.values()))}: {named}" + (f", others {bytes_text(rest)}" if rest else "")
+
+
+def _frames(case: Case) -> int:
+    steps, every = case.run.steps, case.output.every
+    if every is None:
+        return 1 + (steps > 0)
+    return 1 + steps // every + (steps % every > 0)
+
+
+def _bytes_of_frames(case: Case) -> int:
+    """Bytes of all frames before compression."""
+    kept = kept_of(case.fields, case.output.snapshots)
+    return _frames(case) * sum(math.prod(each.shape) * itemsize(each.field.dtype) for each in kept)
+
+
+def _unlike(case: Case) -> str:
+    return "" if case.output.snapshots.codec == "none" else " before compression"
+
+
+def _computing(case: Case, ranks: int) -> Iterator[tuple[str, str]]:
+    """How long it takes at least: memory is not faster than a copy."""
+    from minga.view.report.bound import copy_rate
+
+    costs = step_costs(case.model)
+    if not costs["bytes_per_cell"]:
+        return
+    workers = max(1, ranks * case.run.threads)
+    rate = copy_rate(int(costs["field_bytes"]) // workers, min(workers, os.cpu_count() or 1))
+    least = case.run.steps * costs["bytes_per_cell"] * case.model.grid.size / rate
+    a_cell = f"{costs['bytes_per_cell']:.0f} bytes and {costs['flops_per_cell']:.0f} operations a cell"
+    yield (
+        "computing",
+        f"{case.run.steps} steps, at least {seconds_text(least)}: {a_cell}, {bytes_text(rate)}/s of memory",
+    )

@@ -1,0 +1,136 @@
+"""``minga run --resume RUN``: whether a run can go on, and as what."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from minga.cli.case import Case
+from minga.errors import CaseError
+from minga.record.checkpoint.head import Head, heads_of
+from minga.record.checkpoint.identity import changed_entries, entries_of
+from minga.record.checkpoint.keeper import UNFINISHED
+from minga.record.directory import RunDirectory
+from minga.record.progress import goes_on, read_progress
+from minga.record.snapshots.archive import manifest_of
+
+__all__ = ["begin_anew", "check_resumed", "open_resumed", "resume_hint", "write_case"]
+
+
+def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
+    """The directory of a run that was interrupted; CaseError where ``target`` is none, or where it still goes on."""
+    path = Path(target)
+    path = path.parent if path.name == "case.toml" else path
+    if out is not None or force:
+        raise CaseError(
+            f"a run that is resumed goes on in its own directory, {path}",
+            key="--out" if out is not None else "--force",
+            remedy="leave it out",
+        )
+    if not (path / "case.toml").is_file():
+        raise CaseError(
+            f"{path} is no run directory: it has no case.toml",
+            key="--resume",
+            remedy="name a directory under runs/, such as minga run --resume runs/NAME",
+        )
+    directory = RunDirectory(path)
+    progress = read_progress(directory)
+    if progress is not None and goes_on(progress):
+        raise CaseError(
+            f"the run in {path} goes on, as process {progress['pid']} on {progress['host']}",
+            key="--resume",
+            remedy="wait until it has ended, or end it",
+        )
+    return directory
+
+
+def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
+    """Whether a run can go on as ``case``; what to tell people. CaseError with the reason where it cannot."""
+    heads, faults = heads_of(directory.checkpoints)
+    _check_unfinished(case, directory, heads)
+    before = entries_of(tomllib.loads(directory.case.read_text(encoding="utf-8")))
+    changed = changed_entries(before, entries_of(_without_none(case.resolved(ranks))))
+    if changed and (heads or faults):
+        raise CaseError(
+            "a run goes on as what it was:\n  " + "\n  ".join(changed),
+            key="--resume",
+            remedy="leave these entries as they were, or do a run of its own with them",
+        )
+    if heads and heads[0].step > case.run.steps:
+        raise CaseError(
+            f"{heads[0].step} steps are done, more than {case.run.steps}",
+            key="run.steps",
+            remedy=f"give at least {heads[0].step}",
+        )
+    notes = [f"minga: checkpoint {fault}" for fault in faults]
+    if heads:
+        return [*notes, f"minga: going on after step {heads[0].step} of {case.run.steps}"]
+    return [*notes] if faults else ["minga: no checkpoint was written yet; the run begins with its first step"]
+
+
+def write_case(case: Case, directory: RunDirectory, ranks: int) -> None:
+    """Take down as what the run goes on."""
+    case.save(directory, ranks)
+
+
+def begin_anew(directory: RunDirectory) -> None:
+    """Remove what a run has left that was interrupted before its first checkpoint."""
+    shutil.rmtree(directory.fields, ignore_errors=True)
+    for path in (manifest_of(directory.fields), directory.series, directory.result, directory.ledger):
+        path.unlink(missing_ok=True)
+
+
+def resume_hint(directory: RunDirectory) -> str | None:
+    """The command that goes on with a run that has ended early; None where no checkpoint was written."""
+    heads, _ = heads_of(directory.checkpoints)
+    return f"minga run --resume {directory.path} goes on" if heads else None
+
+
+def _check_unfinished(case: Case, directory: RunDirectory, heads: Sequence[Head]) -> None:
+    """CaseError where a run did all it was to do and no more is asked for."""
+    result = _result(directory)
+    if result is None or result["ended"]["reason"] in UNFINISHED:
+        return
+    steps, ended = result["steps"], result["ended"]
+    if ended["reason"] != "steps":
+        raise CaseError(
+            f"the run in {directory.path} is finished ({ended['text']}); there is nothing left to do", key="--resume"
+        )
+    if steps >= case.run.steps:
+        raise CaseError(
+            f"the run in {directory.path} is finished: all {steps} steps are done",
+            key="--resume",
+            remedy=f"to make it longer, add --set run.steps={2 * steps or 100}" if heads else None,
+        )
+    if not heads:
+        raise CaseError(
+            f"the run in {directory.path} is finished, and no checkpoint of its last step was kept",
+            key="run.steps",
+            remedy="begin it again with checkpoint.at_end = true; then it can be made longer",
+        )
+
+
+def _result(directory: RunDirectory) -> dict[str, Any] | None:
+    try:
+        found = json.loads(directory.result.read_text())
+        return found if isinstance(found, dict) and "ended" in found else None
+    except (OSError, ValueError):
+        return None
+
+
+def _without_none(value: Any) -> Any:
+    """A table as it reads when it was written as TOML, which leaves out what is None and knows lists only."""
+    if isinstance(value, dict):
+        return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
+    return [_without_none(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def say(notes: Sequence[str]) -> None:
+    """Tell people, where no display of progress is there yet."""
+    for note in notes:
+        sys.stderr.write(note + "\n")

@@ -1,0 +1,72 @@
+"""Which schedule a kernel has on a GPU: straight, tiles of locals in shared memory, or a march; by estimated work."""
+
+from __future__ import annotations
+
+import functools
+from math import prod
+from typing import Final, Literal, cast, get_args
+
+from minga.compile.ptx_frame import Offsets
+from minga.compile.ptx_locals import inline_locals
+from minga.compile.ptx_march import LOAD, March, march_of, operations, results
+from minga.compile.ptx_tile import Tile, tile_of
+from minga.errors import KernelError
+from minga.lang.graph import KernelGraph, topological
+
+Schedule = Literal["auto", "straight", "tile", "march"]
+
+_GAIN: Final = 0.8
+"""A march is chosen where it has so much less work: its threads wait for each other at every plane."""
+_FILL: Final = 20
+"""Operations that find the place of one value of a local in a tile."""
+_BLOCK: Final = (4, 64)
+"""Cells of a block of threads of a straight kernel, along the last two axes."""
+
+
+@functools.lru_cache(maxsize=1024)
+def choose(graph: KernelGraph, schedule: Schedule = "auto") -> Tile | March | None:
+    """What the kernel keeps in shared memory and registers; None if each thread does its cells alone.
+
+    A schedule that the kernel cannot have becomes the next simpler one: a march tiles, tiles none.
+    """
+    if schedule not in get_args(Schedule):
+        raise KernelError(
+            f"no schedule {schedule!r} for GPUs",
+            where=graph.where,
+            remedy=f"use one of {', '.join(get_args(Schedule))}",
+        )
+    tile = tile_of(graph) if schedule in ("auto", "tile", "march") else None
+    march = march_of(graph) if schedule in ("auto", "march") else None
+    if schedule == "auto" and march is not None:
+        others = [straight_work(graph)] + ([tile_work(tile)] if tile is not None else [])
+        march = march if march.work < _GAIN * min(others) else None
+    return tile if march is None else march
+
+
+def tile_work(tile: Tile) -> float:
+    """Operations for each cell, on the same scale."""
+    return tile.work + _FILL * sum(prod(room.shape) for room in tile.rooms) / prod(tile.shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def straight_work(graph: KernelGraph) -> float:
+    """Operations for each cell without anything kept, on the scale of `Tile.work` and `March.work`."""
+    graph = inline_locals(graph)
+    roots = results(graph)
+    rows: dict[tuple[int, Offsets], tuple[int, int]] = {}
+    shape = (1,) * max(0, graph.ndim - 2) + _BLOCK[2 - min(2, graph.ndim) :]
+    for node in topological(roots):
+        if node.op != "read":
+            continue
+        param, _, offsets = cast(tuple[int, Offsets, Offsets], node.data)
+        axes = graph.params[param].axes
+        if not axes:
+            continue
+        lengths = [shape[axis] for axis in axes]
+        for row in range(lengths[-2] if len(axes) > 1 else 1):
+            place = offsets[:-1] if len(axes) == 1 else (*offsets[:-2], offsets[-2] + row)
+            first, last = rows.get((param, place), (offsets[-1], offsets[-1]))
+            rows[param, place] = min(first, offsets[-1]), max(last, offsets[-1])
+    width = shape[-1]
+    loaded = sum(width + last - first for first, last in rows.values())
+    return operations(roots) + LOAD * loaded / prod(shape)

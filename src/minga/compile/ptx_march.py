@@ -1,0 +1,407 @@
+"""A march through the planes of a box: what a block of threads keeps while it steps along the first axis of a kernel.
+
+A block owns a tile of the other axes, one cell a thread, and goes from plane to plane. What flows through it are
+streams: fields that are read at several offsets, and locals. With each plane one plane of every stream arrives, as far
+ahead as anything reads it (`lead`). A thread keeps the values of its own column that are still to be read in a queue of
+registers; planes read at offsets across the march, or in the margins of a tile, lie in a ring in shared memory.
+So every element of a field is loaded once a tile, and every local computed once a cell (and once more in the margins).
+
+All of it follows from the graph. P. Micikevicius, "3D finite difference computation on GPUs using CUDA", GPGPU-2, 2009,
+describes such a march for one field without locals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final, Literal, cast
+
+from minga.compile.ptx_frame import BLOCK, Offsets
+from minga.compile.ptx_locals import inline_locals, read_at_offsets
+from minga.lang.expr import Node
+from minga.lang.graph import KernelGraph, topological
+from minga.lang.types import DType, is_float, itemsize
+
+MOST_BYTES: Final = 47 << 10
+"""Shared memory of a block: with what reductions need, what one may have without asking the driver for more."""
+MOST_QUEUED: Final = 60
+"""Registers of a thread for queues and the plane that is on its way; with the rest, 128 are not exceeded."""
+MOST_HELD: Final = 70
+"""Registers of a thread for these and for what it reads of other fields before it needs it."""
+SLAB: Final = 64
+"""Planes of a march over which its first ones, that only fill queues and rings, are counted."""
+_TILES: Final[dict[int, tuple[Offsets, ...]]] = {
+    2: ((BLOCK,),),
+    3: tuple((BLOCK // width, width) for width in (32, 64, 128)),
+}
+
+Source = tuple[Literal["field", "local"], int]
+Reach = tuple[Offsets, Offsets]
+"""How far something is needed around a tile before and after it, along each axis across the march."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One read of a stream: `plane` counts from the plane whose cells are stored, `place` is the offset across.
+
+    own        cells of the tile only read it, not margins
+    low, high  the region read for a tile (of one plane), per axis
+    around     what threads access around the tile, of whose cells each has one, be it needed or not
+    """
+
+    plane: int
+    place: Offsets
+    own: bool
+    low: Offsets
+    high: Offsets
+    around: Reach
+
+    @property
+    def column(self) -> bool:
+        """Whether only the thread whose column it is needs the value."""
+        return self.own and not any(self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A field or local that is kept while the march goes on.
+
+    low, high  where it is needed around the slab and tile that a block does, per axis
+    around     what a ring keeps around the tile, which is always within
+    queue      values of its own column that a thread keeps: of the planes lead - queue + 1 .. lead
+    ring       planes that can be read in shared memory: newest - ring + 1 .. newest
+    late       steps from a plane's arrival to its way into the ring; elements of margins are not loaded before
+    before     planes before the first one that is stored from which on the ring is read
+    slots      planes that shared memory holds; `start` is the first byte of them
+    stage      locals of a stage are computed from fields and locals of the stages before
+    """
+
+    source: Source
+    dtype: DType
+    low: Offsets
+    high: Offsets
+    around: Reach
+    queue: int
+    ring: int
+    stage: int
+    late: int = 0
+    before: int = 0
+    slots: int = 0
+    start: int = 0
+
+    @property
+    def lead(self) -> int:
+        """Planes that it is ahead of the plane whose cells are stored."""
+        return self.high[0]
+
+    @property
+    def span(self) -> int:
+        """Planes that must arrive before the first cell can be stored."""
+        return self.high[0] - self.low[0]
+
+    @property
+    def newest(self) -> int:
+        """The newest plane in the ring."""
+        return self.lead - self.late
+
+    @property
+    def ring_span(self) -> int:
+        """Planes that must come into the ring before the first cell can be stored."""
+        return self.newest + self.before
+
+    @property
+    def number(self) -> int:
+        return self.source[1]
+
+    @property
+    def is_field(self) -> bool:
+        return self.source[0] == "field"
+
+    @property
+    def reach(self) -> Reach:
+        """Where it is needed across the march."""
+        return self.low[1:], self.high[1:]
+
+    def shape(self, tile: Offsets) -> Offsets:
+        """Cells of a plane with its margins."""
+        return tuple(n + b - a for n, a, b in zip(tile, *self.around, strict=True))
+
+    def frame(self, tile: Offsets) -> int:
+        """Cells of the margins, if they are kept."""
+        return prod(self.shape(tile)) - prod(tile) if self.ring else 0
+
+    def rounds(self, tile: Offsets) -> int:
+        """How often the threads of a block turn to cells of the margins."""
+        return -(-self.frame(tile) // BLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A plane of a field at some offsets across the march, whose address all threads of a block share.
+
+    plane counts from the plane whose cells are stored.
+    """
+
+    param: int
+    plane: int
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class March:
+    """A kernel's march.
+
+    tile      cells of a block in all axes but the first
+    streams   what is kept
+    pointers  planes of fields that are loaded from or stored to
+    stages    of the computation of a plane
+    bytes     shared memory of rings and pointers, the latter from `start` on
+    work      operations for each cell
+    """
+
+    tile: Offsets
+    streams: tuple[Stream, ...]
+    pointers: tuple[Pointer, ...]
+    stages: int
+    start: int
+    work: float
+
+    @property
+    def words(self) -> int:
+        """64-bit words of shared memory: for each pointer two addresses that take turns, and the bytes to the next."""
+        return self.start // 8 + 3 * len(self.pointers)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of shared memory."""
+        return 8 * self.words
+
+    @property
+    def span(self) -> int:
+        """Planes before the first one that is stored."""
+        return max(stream.span for stream in self.streams)
+
+    def meets(self, stage: int) -> bool:
+        """Whether the block's threads wait for each other after a stage: always after the first, for the pointers."""
+        return stage == 0 or any(stream.ring and stream.stage == stage for stream in self.streams)
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread for what it keeps: queues, and the plane that is on its way."""
+        return sum(words(s.dtype) * (s.queue + (1 + s.rounds(self.tile) if s.is_field else 0)) for s in self.streams)
+
+
+def march_of(graph: KernelGraph) -> March | None:
+    """The march with the least work; None for kernels without anything to keep, or with too much of it.
+
+    As for tiles, `graph` may have sums of floats only where their runs need no order: none at all.
+    """
+    summed = any(item.kind == "sum" and is_float(item.value.dtype) for item in graph.reductions)
+    if graph.order is not None or graph.ndim not in _TILES or summed:
+        return None
+    graph = inline_locals(graph, read_at_offsets(graph))
+    uses = _uses(graph)
+    if not uses:
+        return None
+    found = [_march(graph, uses, tile) for tile in _TILES[graph.ndim]]
+    return min((march for march in found if march is not None), key=lambda march: march.work, default=None)
+
+
+# Streams -------------------------------------------------------------------------------------------------------------
+def reads_of(graph: KernelGraph, roots: Sequence[Node]) -> list[tuple[Source, Offsets]]:
+    """What `roots` read of locals, and of fields that could be streams: with all axes and without strides."""
+    found: list[tuple[Source, Offsets]] = []
+    for node in topological(roots):
+        if node.op == "local":
+            number, offsets = cast(tuple[int, Offsets], node.data)
+            found.append((("local", number), offsets))
+        elif node.op == "read":
+            param, strides, offsets = cast(tuple[int, Offsets, Offsets], node.data)
+            if spans(graph, strides):
+                found.append((("field", param), offsets))
+    return found
+
+
+def spans(graph: KernelGraph, strides: Offsets) -> bool:
+    """Whether a field has all axes, and is accessed without strides."""
+    return strides == (1,) * graph.ndim
+
+
+def results(graph: KernelGraph) -> list[Node]:
+    """What is computed for each cell."""
+    return [*(store.value for store in graph.stores), *(item.value for item in graph.reductions)]
+
+
+def _uses(graph: KernelGraph) -> dict[Source, list[Use]]:
+    """How each stream is read. Fields that are written, or read so seldom that it does not pay, are none."""
+    uses: dict[Source, list[Use]] = {}
+    own = (0,) * graph.ndim
+    _collect(graph, uses, results(graph), own, own, (own[1:], own[1:]))
+    for number in reversed(range(len(graph.locals))):
+        if mine := uses.get(("local", number)):
+            _collect(graph, uses, [graph.locals[number]], *extent(mine))
+    few = [source for source, found in uses.items() if source[0] == "field" and not _pays(found)]
+    for source in few:
+        del uses[source]
+    return uses
+
+
+def extent(uses: Sequence[Use]) -> tuple[Offsets, Offsets, Reach]:
+    """The region that holds all that is read, per axis, and what threads access around the tile."""
+    low, high = _lowest([use.low for use in uses]), _highest([use.high for use in uses])
+    return low, high, (_lowest([use.around[0] for use in uses]), _highest([use.around[1] for use in uses]))
+
+
+def _lowest(places: Sequence[Offsets]) -> Offsets:
+    return tuple(map(min, zip(*places, strict=True)))
+
+
+def _highest(places: Sequence[Offsets]) -> Offsets:
+    return tuple(map(max, zip(*places, strict=True)))
+
+
+def _collect(
+    graph: KernelGraph,
+    uses: dict[Source, list[Use]],
+    roots: Sequence[Node],
+    low: Offsets,
+    high: Offsets,
+    around: Reach,
+) -> None:
+    """Add what `roots` read, which are needed from `low` to `high` and computed at all cells `around` the tile."""
+    none = (0,) * (graph.ndim - 1)
+    inside = not any(low[1:]) and not any(high[1:])
+    for source, offsets in reads_of(graph, roots):
+        first, last = (tuple(a + o for a, o in zip(end, offsets, strict=True)) for end in (low, high))
+        before, after = (tuple(a + o for a, o in zip(end, offsets[1:], strict=True)) for end in around)
+        accessed = _lowest([before, none]), _highest([after, none])
+        uses.setdefault(source, []).append(Use(high[0] + offsets[0], offsets[1:], inside, first, last, accessed))
+
+
+def _pays(uses: Sequence[Use]) -> bool:
+    """Whether a field should be kept: it is read at more than one offset."""
+    return len({(use.plane, use.place) for use in uses}) > 1
+
+
+def words(dtype: DType) -> int:
+    """Registers of a value."""
+    return -(-itemsize(dtype) // 4)
+
+
+# Where values are kept -----------------------------------------------------------------------------------------------
+def _march(graph: KernelGraph, uses: dict[Source, list[Use]], tile: Offsets) -> March | None:
+    """The march with this tile: columns in registers, as many as there is room for; None if shared memory is short."""
+    streams = {source: _stream(graph, source, found) for source, found in uses.items()}
+    while True:
+        march = _placed(graph, uses, tile, streams)
+        if march.registers <= MOST_QUEUED:
+            return march if march.bytes <= MOST_BYTES and len(march.pointers) <= BLOCK else None
+        long = [s for s in march.streams if s.queue > 1]
+        if not long:
+            return None
+        chosen = max(long, key=lambda s: (words(s.dtype) * s.queue / _columns(uses[s.source]), s.is_field))
+        ring = chosen.lead - min(use.plane for use in uses[chosen.source]) + 1
+        before = max(-use.low[0] for use in uses[chosen.source])
+        streams[chosen.source] = replace(streams[chosen.source], queue=0, ring=ring, late=0, before=before)
+
+
+def _stream(graph: KernelGraph, source: Source, uses: Sequence[Use]) -> Stream:
+    low, high, around = extent(uses)
+    node = graph.params[source[1]] if source[0] == "field" else graph.locals[source[1]]
+    across = [use.plane for use in uses if not use.column]
+    column = [use.plane for use in uses if use.column]
+    ring = high[0] - min(across) + 1 if across else 0
+    queue = high[0] - min(column) + 1 if column else 0
+    if queue > 1 and ring >= queue and _columns(uses) == 1:
+        queue = 0
+    late = high[0] - max(across) if across else 0
+    if source[0] == "local" or late >= queue:
+        late = 0
+    before = max((-use.low[0] for use in uses if not use.column), default=0)
+    return Stream(source, node.dtype, low, high, around, queue, ring - late, 0, late, before)
+
+
+def _columns(uses: Sequence[Use]) -> int:
+    """Values of its own column that a thread reads."""
+    return max(1, len({use.plane for use in uses if use.column}))
+
+
+def _placed(graph: KernelGraph, uses: dict[Source, list[Use]], tile: Offsets, streams: dict[Source, Stream]) -> March:
+    """Streams with their stages and their place in shared memory."""
+    staged: dict[Source, Stream] = {}
+    for source, stream in sorted(streams.items()):
+        stage = 0 if stream.is_field else 1
+        if not stream.is_field:
+            for read, _ in reads_of(graph, [graph.locals[source[1]]]):
+                if read[0] == "local":
+                    stage = max(stage, staged[read].stage + (1 if staged[read].ring else 0))
+        staged[source] = replace(stream, stage=stage)
+    start, placed = 0, []
+    for stream in staged.values():
+        # A plane that arrives before the block's threads have met must not replace one that others still read.
+        slots = stream.ring + (1 if stream.ring and stream.stage == 0 else 0)
+        placed.append(replace(stream, slots=slots, start=start))
+        start = -(-(start + slots * prod(stream.shape(tile)) * itemsize(stream.dtype)) // 16) * 16
+    stages = max(stream.stage for stream in placed) + 1
+    march = March(tile, tuple(placed), _pointers(graph, staged), stages, start, 0.0)
+    return replace(march, work=_work(graph, uses, march))
+
+
+def _pointers(graph: KernelGraph, streams: dict[Source, Stream]) -> tuple[Pointer, ...]:
+    """What is loaded from and stored to: the next plane of streams, and other fields where they are accessed."""
+    found: dict[Pointer, None] = {}
+    readers = [(results(graph), 0)]
+    for stream in streams.values():
+        if stream.is_field:
+            for plane in (stream.lead, stream.newest) if stream.ring else (stream.lead,):
+                found[Pointer(stream.number, plane + 1, (0,) * (graph.ndim - 1))] = None
+        else:
+            readers.append(([graph.locals[stream.number]], stream.lead))
+    for roots, lead in readers:
+        for source, offsets in reads_of(graph, roots):
+            if source[0] == "field" and source not in streams:
+                found[Pointer(source[1], lead + offsets[0], offsets[1:])] = None
+    for store in graph.stores:
+        if spans(graph, store.strides):
+            found[Pointer(store.param, store.offsets[0], store.offsets[1:])] = None
+    return tuple(found)
+
+
+# Cost ----------------------------------------------------------------------------------------------------------------
+LOAD: Final = 8
+"""Operations that take as long as bringing one element close to the block."""
+MEETING: Final = 12
+"""Operations that take as long as waiting for the block's other threads."""
+
+
+def operations(roots: Sequence[Node]) -> int:
+    """Instructions that compute `roots`: each read and each operation is one."""
+    return sum(1 for node in topological(roots) if node.op not in ("const", "scalar"))
+
+
+def _work(graph: KernelGraph, uses: dict[Source, list[Use]], march: March) -> float:
+    """Operations for each cell, with those of the margins, of queues and rings, and of the planes before the first."""
+    early, streams = 0.0, {stream.source: stream for stream in march.streams}
+    for stream in march.streams:
+        turns = 1 + stream.rounds(march.tile)
+        early += turns * (1 if stream.ring else 0) + max(0, stream.queue - 1)
+        if stream.is_field:
+            early += LOAD * (1 + stream.frame(march.tile) / BLOCK)
+        else:
+            definition = [graph.locals[stream.number]]
+            early += turns * (operations(definition) - _kept(graph, definition, streams))
+    early += MEETING * sum(march.meets(stage) for stage in range(march.stages))
+    roots = results(graph)
+    direct = {n.data for n in topological(roots) if n.op == "read"}
+    direct = {data for data in direct if ("field", cast(tuple[int, Offsets, Offsets], data)[0]) not in streams}
+    late = operations(roots) - _kept(graph, roots, streams) + (LOAD - 1) * len(direct)
+    return early * (1 + march.span / SLAB) + late
+
+
+def _kept(graph: KernelGraph, roots: Sequence[Node], streams: dict[Source, Stream]) -> int:
+    """Reads that need no instruction: of values in registers."""
+    return sum(
+        1 for source, offsets in reads_of(graph, roots)
+        if source in streams and not any(offsets[1:]) and streams[source].queue > 1
+    )  # fmt: skip

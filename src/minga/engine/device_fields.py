@@ -1,0 +1,149 @@
+"""Fields in a GPU's memory: whether they fit, how they get back there, and copies of them that leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from minga.engine.copy_out import DONE, Pending, Together
+from minga.engine.device import Device
+from minga.engine.device_kernels import helper_launch
+from minga.engine.helpers import Copy, Place, copy_args
+from minga.engine.reach import Reach
+from minga.engine.storage import BlockArrays, Storage
+from minga.errors import LayoutError
+from minga.space.box import Box
+from minga.space.field import Field, Slot
+from minga.space.ownership import Ownership
+
+__all__ = ["DeviceFields"]
+
+_KEPT_FREE = 64 << 20
+"""Bytes that kernels, streams and the driver may need beside the fields."""
+_NAMED = 8
+"""Largest fields that a message about memory names."""
+
+
+@dataclass(slots=True)
+class DeviceFields:
+    """The fields of an engine on a device."""
+
+    device: Device
+    storage: Storage
+
+    def check_room(self, wanted: Mapping[Slot, Reach]) -> None:
+        """LayoutError, which names the largest fields, where those of a Program do not fit into the device's memory."""
+        halos: dict[Field, Reach] = {}
+        for slot, reach in wanted.items():
+            known = halos.get(slot.field)
+            halos[slot.field] = reach if known is None else known.union(reach)
+        need, fresh, given_up = {}, 0, 0
+        for item, halo in halos.items():
+            stored = self.storage.fields.get(item)
+            if stored is not None and stored.halo.covers(Reach(halo.lo, halo.hi, True)):
+                continue
+            wide = halo if stored is None else stored.halo.union(halo)
+            need[item] = field_bytes(self.storage, item, wide)
+            fresh += need[item]
+            given_up += field_bytes(self.storage, item, stored.halo) if stored is not None else 0
+        free, total = self.device.memory
+        free += given_up
+        if fresh + _KEPT_FREE <= free:
+            return
+        for item, stored in self.storage.fields.items():
+            need.setdefault(item, field_bytes(self.storage, item, stored.halo))
+        raise LayoutError(
+            f"the fields do not fit into the memory of {self.device.name}: {_size(fresh)} more are needed and "
+            f"{_size(max(0, free))} of {_size(total)} are free\n{_table(need)}",
+            remedy="use more GPUs, a smaller grid, f4 in place of f8, or run on the processor",
+        )
+
+    def send_back(self) -> None:
+        """Bring to the device what Python may have looked at, in one go."""
+        for item in self.storage.seen:
+            stored = self.storage.fields.get(item)
+            for block in stored.blocks.values() if stored is not None else ():
+                for array in block.arrays:
+                    self.device.prefetch(array)
+        self.storage.seen.clear()
+
+    def copy_out(self, slot: Slot, box: Box, target: np.ndarray) -> Pending:
+        """Copies of what this rank owns of a box, behind the computing."""
+        parts = []
+        for block in self.storage.stored(slot.field).blocks.values():
+            part = block.owned & box
+            if not part.empty:
+                parts.append(self._copy(block, slot, part, target[part.slices(box.lo)]))
+        return Together(parts) if parts else DONE
+
+    def _copy(self, block: BlockArrays, slot: Slot, part: Box, target: np.ndarray) -> Pending:
+        size = np.dtype(slot.field.dtype).itemsize
+        strides = [size]
+        for length in reversed(part.shape[1:]):
+            strides.insert(0, strides[0] * length)
+        dense = target if target.flags.c_contiguous else None
+        memory, keep = self.device.staged(part.size * size)
+        array = block.arrays[0]
+        offset = sum((b - o) * s for b, o, s in zip(part.lo, block.box.lo, array.strides, strict=True))
+        word = self._words(np.array([memory], np.int64))
+        source = Place(int(block.table.ctypes.data) + 8 * slot.index, offset, array.strides)
+        into = Place(int(word.ctypes.data), 0, tuple(strides))
+        args = self._words(copy_args([Copy(source, into, part.shape, size)]))
+        grid, threads = helper_launch("copy_boxes", args)
+        self.device.launch(self.device.helper("copy_boxes"), grid, threads, int(args.ctypes.data))
+        landing = self.device.pinned(part.size * size) if dense is None else dense.reshape(-1).view(np.uint8)
+        pending = self.device.copy_staged(memory, landing, (keep, word, args, target))
+        if dense is not None:
+            return pending
+        return _Scattered(pending, landing.view(target.dtype).reshape(part.shape), target)
+
+    def _words(self, values: np.ndarray) -> np.ndarray:
+        memory = self.device.pinned(values.nbytes).view(np.int64)
+        memory[:] = values
+        return memory
+
+
+class _Scattered:
+    """A copy that must be put in its place when it has come."""
+
+    def __init__(self, pending: Pending, landing: np.ndarray, target: np.ndarray) -> None:
+        self._pending, self._landing, self._target = pending, landing, target
+
+    def done(self) -> bool:
+        return self._pending.done()
+
+    def wait(self) -> None:
+        self._pending.wait()
+        self._target[...] = self._landing
+
+
+def field_bytes(storage: Storage, item: Field, halo: Reach) -> int:
+    """Bytes of a field with a halo on this rank, without padding."""
+    size: int = np.dtype(item.dtype).itemsize * item.slots
+    if item.replicated:
+        return item.bounds.size * size
+    layout = storage.layout(item.grid)
+    ownership = Ownership.of(item.grid, layout, item.centre, None, item.on)
+    return sum(ownership.stored(block, halo.lo, halo.hi).size for block in layout.blocks_of(storage.rank)) * size
+
+
+def _table(need: Mapping[Field, int]) -> str:
+    """The largest fields, one a line."""
+    largest = sorted(need.items(), key=lambda pair: -pair[1])
+    lines = [f"  {item.name}: {_size(count)}{_slots(item)}" for item, count in largest[:_NAMED]]
+    if len(largest) > _NAMED:
+        lines.append(f"  {len(largest) - _NAMED} others: {_size(sum(count for _, count in largest[_NAMED:]))}")
+    return "\n".join([*lines, f"  all fields: {_size(sum(need.values()))}"])
+
+
+def _slots(item: Field) -> str:
+    return f" ({item.slots} slots)" if item.slots > 1 else ""
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"

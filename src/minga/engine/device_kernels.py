@@ -1,0 +1,196 @@
+"""The engine's own kernels for a GPU, and launches to match. What they do is what `minga.engine.helper_kernels` does.
+
+They are called as `kernel(int64 *args, int64 *worker)`, with the argument words of the functions for a CPU:
+
+copy_boxes         x of the launch goes through the cells of a box, y through the boxes
+combine            combine_workers of one worker, whose accumulators are spread over the threads of one block
+arg_candidates     one thread
+finish_reductions  one thread; it clears the flag before
+rotate             args[0] tables, [1] slots, then the tables' addresses: slot k of each becomes what slot k + 1 was;
+                   the tables are spread over the threads of one block
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Final
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+
+from minga.compile.abi import KEY_EMPTY
+from minga.compile.ptx import TRIPLE
+from minga.engine import helper_kernels as kernels
+from minga.engine.device import Helper, Size
+from minga.engine.emit import Code, Word
+from minga.engine.helper_kernels import COMBINE_WORDS, COPY_WORDS, HEADER_WORDS, NO_INDEX
+
+__all__ = ["copy_launch", "entry", "helper_launch", "helper_ptx", "rotate_args"]
+
+BLOCK: Final = 256
+_UNITS: Final = (8, 4, 1)
+_MOST_BLOCKS: Final = 1024
+_MOST_BOXES: Final = 65535
+
+_GLOBAL: Final = 1  # the address space of a device's memory
+_ONE: Final[Size] = (1, 1, 1)
+
+
+def entry(name: Helper) -> str:
+    """A kernel's name in the PTX."""
+    return f"gpu_{name}"
+
+
+@functools.cache
+def helper_ptx(architecture: str) -> str:
+    """All of them in PTX for one kind of GPU."""
+    module = ir.Module("minga_device", context=ir.Context())
+    module.triple = TRIPLE
+    for make in (_copy_boxes, _combine, _arg_candidates, _finish_reductions, _rotate):
+        make(module)
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=architecture, opt=3)
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    builder.getModulePassManager().run(parsed, builder)
+    return str(machine.emit_assembly(parsed))
+
+
+# Launches ------------------------------------------------------------------------------------------------------------
+def copy_launch(args: np.ndarray) -> tuple[Size, Size]:
+    """Blocks and threads for the arguments of `copy_boxes`."""
+    records = args[HEADER_WORDS:].reshape(-1, COPY_WORDS)
+    units = int((records[:, 12:16].prod(axis=1)).max(initial=1)) // _UNITS[0]
+    return (max(1, min(-(-units // BLOCK), _MOST_BLOCKS)), max(1, min(len(records), _MOST_BOXES)), 1), (BLOCK, 1, 1)
+
+
+def helper_launch(name: Helper, args: np.ndarray) -> tuple[Size, Size]:
+    """Blocks and threads for a kernel with these arguments."""
+    if name == "copy_boxes":
+        return copy_launch(args)
+    return _ONE, (BLOCK if name in ("combine", "rotate") else 1, 1, 1)
+
+
+def rotate_args(tables: Sequence[int], slots: int) -> np.ndarray:
+    """Arguments of `rotate`."""
+    return np.array([len(tables), slots, *tables], np.int64)
+
+
+# Code ----------------------------------------------------------------------------------------------------------------
+class _GlobalCode(Code):
+    """Code that uses no memory of its own, so that all addresses are known to be of the device's memory."""
+
+    def _pointer(self, address: Word) -> ir.Value:
+        own = self.builder.inttoptr(address.value, ir.PointerType(addrspace=_GLOBAL))
+        return self.builder.addrspacecast(own, ir.PointerType())
+
+
+def _kernel(module: ir.Module, name: Helper, kind: type[Code] = _GlobalCode) -> Code:
+    code = kind(module, entry(name), 2)
+    code.function.calling_convention = "ptx_kernel"
+    return code
+
+
+def _special(code: Code, name: str) -> Word:
+    """A special register, such as ``tid.x``."""
+    full, module = f"llvm.nvvm.read.ptx.sreg.{name}", code.function.module
+    kind = ir.FunctionType(ir.IntType(32), [])
+    function = module.globals[full] if full in module.globals else ir.Function(module, kind, full)
+    return Word(code, code.builder.zext(code.builder.call(function, []), ir.IntType(64)))
+
+
+def _copy_boxes(module: ir.Module) -> None:
+    code = _kernel(module, "copy_boxes")
+    args = code.arguments[0]
+    first = _special(code, "ctaid.x") * _special(code, "ntid.x") + _special(code, "tid.x")
+    step = _special(code, "nctaid.x") * _special(code, "ntid.x")
+    number, boxes, rows = code.variable(_special(code, "ctaid.y")), code.load(args), _special(code, "nctaid.y")
+    with code.repeat(lambda: number.get() < boxes):
+        _copy_box(code, args + 8 * HEADER_WORDS + number.get() * (8 * COPY_WORDS), first, step)
+        number.set(number.get() + rows)
+    code.finish()
+
+
+def _copy_box(code: Code, record: Word, first: Word, step: Word) -> None:
+    """The cells of a box in units of the largest size that everything is a multiple of, dealt to threads."""
+    words = [code.load(record + 8 * number) for number in range(16)]
+    source, target, shape = words[:6], words[6:12], words[12:16]
+    row, column = shape[3], shape[2]
+    whence, whither = code.load(source[0]) + source[1], code.load(target[0]) + target[1]
+    low = whence | whither | row
+    for stride in (*source[2:5], *target[2:5]):
+        low = low | stride
+    # 1 if a multiple of 8, and so on; the smallest always fits.
+    chosen = code.variable(1)
+    for size in reversed(_UNITS):
+        chosen.set(code.select((low & (size - 1)).equals(0), size, chosen.get()))
+    for size in _UNITS:
+        with code.when(chosen.get().equals(size)):
+            across = row.quotient(size)
+            cells = shape[0] * shape[1] * column * across
+            at = code.variable(first)
+            with code.repeat(lambda at=at, cells=cells: at.get() < cells):  # type: ignore[misc]
+                rest, byte = at.get().quotient(across), at.get().remainder(across) * size
+                rest, k = rest.quotient(column), rest.remainder(column)
+                i, j = rest.quotient(shape[1]), rest.remainder(shape[1])
+                _copy_unit(
+                    code,
+                    whence + i * source[2] + j * source[3] + k * source[4] + byte,
+                    whither + i * target[2] + j * target[3] + k * target[4] + byte,
+                    size,
+                )
+                at.set(at.get() + step)
+
+
+def _copy_unit(code: Code, source: Word, target: Word, size: int) -> None:
+    builder, kind = code.builder, ir.IntType(8 * size)
+    value = builder.load(code._pointer(source), align=size, typ=kind)
+    builder.store(value, code._pointer(target), align=size)
+
+
+def _combine(module: ir.Module) -> None:
+    code = _kernel(module, "combine")
+    args, word = code.arguments[0], _special(code, "tid.x")
+    with code.loop(code.load(args)) as number:
+        record = args + 8 * HEADER_WORDS + number * (8 * COMBINE_WORDS)
+        kind, source, words, target = (code.load(record + 8 * k) for k in range(4))
+        with code.when(word < words):
+            code.store(code.load(source + word * 8), target + word * 8)
+            extreme = code.select(word.equals(0), KEY_EMPTY, NO_INDEX)
+            code.store(code.select(kind.equals(kernels.COMBINE_ADD), 0, extreme), source + word * 8)
+    code.finish()
+
+
+def _arg_candidates(module: ir.Module) -> None:
+    inner = kernels.arg_candidates(module)
+    code = _kernel(module, "arg_candidates", Code)
+    code.call(inner, code.arguments[0], 0, 0)
+    code.finish()
+
+
+def _finish_reductions(module: ir.Module) -> None:
+    inner = kernels.finish_reductions(module)
+    code = _kernel(module, "finish_reductions", Code)
+    args = code.arguments[0]
+    code.store(0, code.load(args + 8), bits=8)
+    code.call(inner, args, 0, 0)
+    code.finish()
+
+
+def _rotate(module: ir.Module) -> None:
+    code = _kernel(module, "rotate")
+    args, threads = code.arguments[0], _special(code, "ntid.x")
+    tables, last = code.load(args), code.load(args + 8) - 1
+    number = code.variable(_special(code, "tid.x"))
+    with code.repeat(lambda: number.get() < tables):
+        table = code.load(args + 16 + number.get() * 8)
+        first = code.load(table)
+        with code.loop(last) as slot:
+            code.store(code.load(table + slot * 8 + 8), table + slot * 8)
+        code.store(first, table + last * 8)
+        number.set(number.get() + threads)
+    code.finish()

@@ -1,0 +1,56 @@
+"""What an engine is asked for, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from minga.engine.comm import Comm
+from minga.engine.native import POLL_NANOSECONDS
+from minga.errors import LayoutError
+from minga.space.grid import Grid
+from minga.space.layout import Layout
+
+__all__ = ["MOST_DEEP", "check_counts", "checked_layouts", "poll_nanoseconds"]
+
+MOST_DEEP = 32
+"""Deepest halo, in steps: a loop's body is bound that many times over."""
+
+
+def checked_layouts(layouts: Layout | Mapping[Grid, Layout], grid: Grid | None, comm: Comm) -> dict[Grid, Layout]:
+    """The layout of each grid. LayoutError where they are not for the ranks there are."""
+    if isinstance(layouts, Layout):
+        if grid is None:
+            raise LayoutError(
+                "one layout without its grid", remedy="pass Engine({grid: layout}) or Engine(layout, grid=grid)"
+            )
+        layouts = {grid: layouts}
+    for layout in layouts.values():
+        if layout.ranks != comm.size:
+            raise LayoutError(
+                f"a layout for {layout.ranks} ranks, but {comm.size} run",
+                remedy="make the layout for the number of ranks that were started",
+            )
+    return dict(layouts)
+
+
+def check_counts(threads: int, halo_depth: int) -> None:
+    """LayoutError for numbers that cannot be meant."""
+    if threads < 1:
+        raise LayoutError(f"threads is {threads}", remedy="give 1 or more")
+    if not 1 <= halo_depth <= MOST_DEEP:
+        raise LayoutError(
+            f"halo_depth is {halo_depth}",
+            remedy=f"give 1 (an exchange a step) to {MOST_DEEP}; deeper ones compute too many cells twice",
+        )
+
+
+def poll_nanoseconds(poll: object) -> tuple[int, int] | None:
+    """Least and most time between two looks at messages in flight; None for none."""
+    if poll == "auto":
+        return POLL_NANOSECONDS
+    if poll == "off":
+        return None
+    if isinstance(poll, bool) or not isinstance(poll, int | float) or not 0 <= poll <= 3600:
+        raise LayoutError(f"poll is {poll!r}", remedy='give seconds such as 20e-6, "auto", or "off"')
+    every = max(1, round(poll * 1e9))
+    return every, every

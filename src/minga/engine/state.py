@@ -1,0 +1,131 @@
+"""What of a running model has to be kept, so that it can go on elsewhere: the state between two steps.
+
+All of it is in the engine's fields and registers (DESIGN section 8): a driver keeps nothing else but how many steps it
+has done. Fields that no Program of the model writes hold their initial values, slots that the next step stores whole
+before anything reads them hold nothing of use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from minga.engine.engine import Engine
+from minga.engine.live import dead_slots
+from minga.engine.model import Model
+from minga.engine.program import Apply, Call, Move, Operation, Program, Refresh, Repeat, Rotate, When
+from minga.engine.stop import WATCHED
+from minga.space.field import SEED, STEP, Field, Slot
+
+__all__ = ["BEGINNING", "Position", "State", "state_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a run stands: `step` steps are done, which took `seconds` (as `minga.engine.drive.Result` counts them)."""
+
+    step: int
+    seconds: float
+
+
+BEGINNING = Position(0, 0.0)
+
+
+@dataclass(frozen=True)
+class State:
+    """The slots that make up the state of a model between two steps, by names that are the same in every process.
+
+    fields    all fields of its Programs by name; of two that are called alike the later one is `NAME#2`
+    changing  what steps change, and later steps (or frames) read
+    constant  what nothing changes: the initial values
+    """
+
+    fields: Mapping[str, Field]
+    changing: Mapping[str, Slot]
+    constant: Mapping[str, Slot]
+
+    def registers(self, engine: Engine) -> dict[str, tuple[str, int]]:
+        """Type and the 8 bytes, as an unsigned number, of every register that goes from step to step.
+
+        Left out are those of the engine, which differ with the layout, and of Programs that have other names in every
+        process: they are written before they are read.
+        """
+        memory = engine.storage.registers
+        own = {SEED.key, STEP.key}
+        return {
+            name: (str(engine.storage.dtypes[name]), int(memory[name].view("u8")[0]))
+            for name in sorted(memory)
+            if name in own or not name.startswith(("@", f"${WATCHED}"))
+        }
+
+
+def state_of(model: Model, watching: Program | None = None) -> State:
+    """The state of a model that is driven by its step, or by a Program that `watching` for its end includes that."""
+    programs = [p for p in (watching or model.step, model.observe) if p is not None]
+    fields = _named([*model.fields, *_fields(programs)])
+    written = {item for program in programs for item in _written(program.operations)}
+    dead = {slot for slot in dead_slots(model) if slot.index}  # slot 0 may be looked at
+    changing: dict[str, Slot] = {}
+    constant: dict[str, Slot] = {}
+    for name, item in fields.items():
+        for index in range(item.slots):
+            slot = item.slot(index)
+            if item not in written:
+                constant[f"{name}/{index}"] = slot
+            elif slot not in dead:
+                changing[f"{name}/{index}"] = slot
+    return State(fields, changing, constant)
+
+
+def _named(items: Sequence[Field]) -> dict[str, Field]:
+    found: dict[str, Field] = {}
+    for item in dict.fromkeys(items):
+        name, number = item.name, 1
+        while name in found:
+            number += 1
+            name = f"{item.name}#{number}"
+        found[name] = item
+    return found
+
+
+def _fields(programs: Sequence[Program]) -> Iterator[Field]:
+    """All fields that Programs name, in the order of their operations."""
+    for program in programs:
+        for slot in _slots(program.operations):
+            yield slot.field
+
+
+def _slots(operations: Sequence[Operation]) -> Iterator[Slot]:
+    for operation in operations:
+        match operation:
+            case Apply():
+                yield from (operand for operand in operation.operands if isinstance(operand, Slot))
+            case Rotate():
+                yield from (item.now for item in operation.fields)
+            case Move():
+                yield from (operation.source, operation.target)
+            case Call():
+                yield from (*operation.reads, *operation.writes)
+            case Refresh():
+                yield operation.slot
+            case Repeat() | When():
+                yield from _slots(operation.body)
+            case _:
+                pass
+
+
+def _written(operations: Sequence[Operation]) -> Iterator[Field]:
+    for operation in operations:
+        match operation:
+            case Apply():
+                yield from (operation.slot(param).field for param in sorted(operation.graph.written))
+            case Rotate():
+                yield from operation.fields
+            case Move():
+                yield operation.target.field
+            case Call():
+                yield from (slot.field for slot in operation.writes)
+            case Repeat() | When():
+                yield from _written(operation.body)
+            case _:
+                pass

@@ -1,0 +1,137 @@
+"""The medium: vertical P velocity, Thomsen's parameters, and the direction of the axis of symmetry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+from minga.space.box import Box
+
+__all__ = ["Medium", "Quantity", "Sampler", "axis_vector", "slabs"]
+
+Quantity = float | NDArray[Any] | Callable[[Box], NDArray[Any]]
+"""A number, an array of the shape of the model, or a function of a Box of it that returns that box's values."""
+
+Floats = NDArray[np.float64]
+
+_SLAB: Final = 1 << 21
+"""Cells that are looked at together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Medium:
+    """A tilted transversely isotropic medium; each entry is a number, an array (z, y, x), or a function of a Box.
+
+    vp       P velocity along the axis of symmetry, m/s
+    epsilon  Thomsen's epsilon: P waves across the axis are faster by about this part
+    delta    Thomsen's delta
+    theta    angle of the axis from the vertical, radians
+    phi      azimuth of the axis from x towards y, radians
+
+    Source: L. Thomsen, "Weak elastic anisotropy", Geophysics 51(10), 1986.
+    """
+
+    vp: Quantity
+    epsilon: Quantity = 0.0
+    delta: Quantity = 0.0
+    theta: Quantity = 0.0
+    phi: Quantity = 0.0
+
+    @property
+    def isotropic(self) -> bool:
+        """Whether epsilon and delta are 0 everywhere, by what was given."""
+        return _is_number(self.epsilon, 0.0) and _is_number(self.delta, 0.0)
+
+    @property
+    def vertical(self) -> bool:
+        """Whether the axis is vertical everywhere, by what was given."""
+        return _is_number(self.theta, 0.0)
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """CaseError for an entry that is no number, function, or array of this shape."""
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if callable(value):
+                continue
+            found = np.asarray(value)
+            if found.dtype.kind not in "fiu" or found.shape not in ((), shape):
+                raise CaseError(
+                    f"{entry.name} is an array of {found.dtype} and shape {found.shape}; the model has shape {shape}",
+                    key=f"fletcher.medium.{entry.name}",
+                    remedy="give a number, an array of one number a cell, or a function of a Box",
+                )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampler:
+    """Values of a medium on a grid that goes on around it: there each cell has what the nearest cell inside has.
+
+    shape    cells of the medium
+    layers   cells that the grid has more at both ends of each axis
+    """
+
+    medium: Medium
+    shape: tuple[int, ...]
+    layers: tuple[int, ...]
+
+    def values(self, name: str, box: Box) -> Floats:
+        """An entry of the medium over a box of the grid, f8."""
+        given = getattr(self.medium, name)
+        if not callable(given) and np.ndim(given) == 0:
+            return np.full(box.shape, float(given))
+        picks = [
+            np.clip(np.arange(lo, hi) - layer, 0, n - 1)
+            for lo, hi, layer, n in zip(box.lo, box.hi, self.layers, self.shape, strict=True)
+        ]
+        inside = Box(tuple(int(p[0]) for p in picks), tuple(int(p[-1]) + 1 for p in picks))
+        part = np.asarray(given(inside) if callable(given) else given[inside.slices((0,) * len(self.shape))])
+        if part.shape != inside.shape:
+            raise CaseError(
+                f"the function for {name} returns an array of shape {part.shape} for a box of shape {inside.shape}",
+                key=f"fletcher.medium.{name}",
+                remedy="return one number for each cell of the box: box.lo is its first cell, box.hi is one beyond",
+            )
+        at = np.ix_(*(p - lo for p, lo in zip(picks, inside.lo, strict=True)))
+        return np.asarray(part[at], np.float64)
+
+    def number(self, name: str) -> float | None:
+        """An entry that is one number, None for others."""
+        given = getattr(self.medium, name)
+        return None if callable(given) or np.ndim(given) else float(given)
+
+
+def slabs(shape: tuple[int, ...]) -> Iterator[Box]:
+    """Boxes of whole planes that cover a grid, each small enough to be looked at together."""
+    planes = max(1, _SLAB // math.prod(shape[1:]))
+    for first in range(0, shape[0], planes):
+        yield Box((first, *(0 for _ in shape[1:])), (min(first + planes, shape[0]), *shape[1:]))
+
+
+def axis_vector(theta: Any, phi: Any) -> tuple[Any, Any, Any]:
+    """The unit vector of the axis of symmetry along z, y, x."""
+    across = sine(theta)
+    return cosine(theta), across * sine(phi), across * cosine(phi)
+
+
+def sine(angle: Any) -> Any:
+    """sin to 12 decimals: libraries differ in bits beyond, and runs must not."""
+    return _each(math.sin, np.sin, angle)
+
+
+def cosine(angle: Any) -> Any:
+    """cos to 12 decimals."""
+    return _each(math.cos, np.cos, angle)
+
+
+def _each(of_number: Callable[[float], float], of_array: Callable[[Floats], Floats], angle: Any) -> Any:
+    return round(of_number(float(angle)), 12) if np.ndim(angle) == 0 else np.round(of_array(angle), 12)
+
+
+def _is_number(value: Quantity, number: float) -> bool:
+    return not callable(value) and np.ndim(value) == 0 and float(np.asarray(value)) == number

@@ -1,0 +1,104 @@
+"""Central differences of any even order, and the wave numbers they see.
+
+A stencil is written for offsets 1 .. m of order 2 m (weights of a second derivative begin with that of offset 0).
+Source of the weights: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids",
+Math. Comp. 51 (1988), in closed form for equal spacing.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from math import factorial
+from typing import Any, Final
+
+from minga.errors import CaseError
+
+__all__ = ["ORDERS", "Differences", "first_weights", "nyquist", "second_weights", "total"]
+
+ORDERS: Final = (4, 8, 12, 16)
+AXES: Final = 3
+HERE: Final = (0, 0, 0)
+
+
+def first_weights(order: int) -> tuple[Fraction, ...]:
+    """Weights c of a first derivative: the sum of c[k - 1] * (u[k] - u[-k]) over k = 1 .. order / 2, by the spacing."""
+    m = _half(order)
+    return tuple(_sign(k) * _common(m, k) / k for k in range(1, m + 1))
+
+
+def second_weights(order: int) -> tuple[Fraction, ...]:
+    """Weights c of a second derivative: c[0] u[0] + the sum of c[k] (u[k] + u[-k]), by the spacing squared."""
+    m = _half(order)
+    sides = [2 * _sign(k) * _common(m, k) / k**2 for k in range(1, m + 1)]
+    return (-2 * sum(sides, Fraction(0)), *sides)
+
+
+def nyquist(order: int) -> float:
+    """Minus the second derivative, in cells, of the shortest wave on the grid: the largest number a stencil gives."""
+    weights = second_weights(order)
+    return float(-weights[0] - 2 * sum(_sign(k + 1) * w for k, w in enumerate(weights[1:], 1)))
+
+
+def _half(order: int) -> int:
+    if order not in ORDERS:
+        raise CaseError(
+            f"there is no stencil of order {order}",
+            key="fletcher.order",
+            remedy=f"choose one of {', '.join(map(str, ORDERS))}",
+        )
+    return order // 2
+
+
+def _sign(k: int) -> int:
+    return 1 if k % 2 else -1
+
+
+def _common(m: int, k: int) -> Fraction:
+    return Fraction(factorial(m) ** 2, factorial(m - k) * factorial(m + k))
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Differences along the axes of a three-dimensional grid, inside a kernel.
+
+    first, second  weights for each axis, each times what its spacing makes of it (see `of`)
+    """
+
+    first: tuple[tuple[float, ...], ...]
+    second: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, order: int, steps: Sequence[float]) -> Differences:
+        """Weights of an order, times `steps[axis]` for each derivative along an axis: 1 / spacing, in some unit."""
+        return cls(
+            tuple(tuple(float(w) * step for w in first_weights(order)) for step in steps),
+            tuple(tuple(float(w) * step * step for w in second_weights(order)) for step in steps),
+        )
+
+    @property
+    def reach(self) -> int:
+        """Cells to either side that are read."""
+        return len(self.first[0])
+
+    def d1(self, u: Any, axis: int) -> Any:
+        """The first derivative of a field, or of a local, along an axis."""
+        return total(w * (u[_at(axis, k)] - u[_at(axis, -k)]) for k, w in enumerate(self.first[axis], 1))
+
+    def d2(self, u: Any, axis: int) -> Any:
+        """The second derivative along an axis."""
+        middle, *sides = self.second[axis]
+        pairs = [w * (u[_at(axis, k)] + u[_at(axis, -k)]) for k, w in enumerate(sides, 1)]
+        return total([middle * u[HERE], *pairs])
+
+
+def total(terms: Iterable[Any]) -> Any:
+    """The sum from left to right (Python's begins with 0, which is one operation more)."""
+    return reduce(operator.add, terms)
+
+
+def _at(axis: int, cells: int) -> tuple[int, ...]:
+    return tuple(cells if a == axis else 0 for a in range(AXES))

@@ -1,0 +1,98 @@
+"""The samples of a source's wavelet in a file: NumPy, or text as every program writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+from minga.models.files import locate, nearest
+
+__all__ = ["read_wavelet", "resampled", "spectrum_peak"]
+
+_MOST = 10_000_000
+_TAPS = 8
+
+
+def read_wavelet(name: str, dt: float | None, directory: Path, key: str) -> tuple[NDArray[np.float64], float]:
+    """The samples of a wavelet, and the seconds between them.
+
+    A `.npy` file has one axis. Text has a sample a line, or a time in seconds and a sample, between blanks or commas;
+    `#` begins a remark. Where the file has times these say the interval, else `dt` does. Raises CaseError.
+    """
+    path = locate(name, directory)
+    if not path.is_file():
+        raise CaseError(f"there is no file {name!r}", key=key, suggestion=nearest(name, directory))
+    table = _samples(path, key)
+    if table.ndim == 2:
+        times, samples = table[:, 0], table[:, 1]
+        step = float(times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
+        if not step > 0 or np.abs(np.diff(times) - step).max() > 1e-3 * step:
+            raise CaseError(f"{path.name}: the times in its first column do not grow evenly", key=key)
+        if dt is not None and abs(dt - step) > 1e-3 * step:
+            raise CaseError(f"{path.name} has a sample every {step:g} s, the case says {dt:g}", key=key)
+        return samples, step
+    if dt is None:
+        raise CaseError(
+            f"{path.name} does not say how many seconds lie between its samples", key=key, remedy="add dt = 0.001"
+        )
+    return table, dt
+
+
+def _samples(path: Path, key: str) -> NDArray[np.float64]:
+    try:
+        if path.suffix == ".npy":
+            table = np.asarray(np.load(path, allow_pickle=False))
+        else:
+            lines = [line.partition("#")[0].replace(",", " ").split() for line in path.read_text().splitlines()]
+            table = np.array([[float(word) for word in line] for line in lines if line])
+    except (OSError, ValueError, EOFError) as error:
+        raise CaseError(f"cannot read {path.name} as numbers: {error}", key=key) from error
+    if table.dtype.kind not in "fiu" or table.size == 0 or table.size > _MOST:
+        raise CaseError(f"{path.name} has {table.size} values of type {table.dtype}, expected numbers", key=key)
+    table = table.astype("f8")
+    if table.ndim == 2 and table.shape[1] == 1:
+        table = table[:, 0]
+    if table.ndim > 2 or (table.ndim == 2 and table.shape[1] != 2):
+        raise CaseError(
+            f"{path.name} has {' x '.join(map(str, table.shape))} values",
+            key=key,
+            remedy="give one sample a line, or a time and a sample",
+        )
+    wrong = np.argwhere(~np.isfinite(table))
+    if len(wrong):
+        raise CaseError(f"{path.name}: sample {int(wrong[0][0]) + 1} is {table[tuple(wrong[0])]}", key=key)
+    return table
+
+
+def resampled(samples: NDArray[np.float64], old: float, new: float) -> NDArray[np.float64]:
+    """Samples `old` seconds apart at times `new` seconds apart, from the first one on.
+
+    By Lagrange's polynomial through the eight nearest samples (0 outside), which is good to 1e-4 where a period has
+    eight samples or more, and made of additions and multiplications only: the same bits everywhere.
+    """
+    if abs(new - old) <= 1e-9 * old:
+        return samples
+    count = int(np.floor((len(samples) - 1) * old / new * (1 + 1e-12))) + 1
+    place = np.arange(count) * (new / old)
+    below = np.floor(place).astype(np.int64)
+    off = place - below
+    nodes = range(1 - _TAPS // 2, 1 + _TAPS // 2)
+    padded = np.concatenate([np.zeros(_TAPS), samples, np.zeros(_TAPS)])
+    result = np.zeros(count)
+    for node in nodes:
+        weight = np.ones(count)
+        for other in nodes:
+            if other != node:
+                weight = weight * (off - other) / (node - other)
+        result = result + weight * padded[below + node + _TAPS]
+    return result
+
+
+def spectrum_peak(samples: NDArray[np.float64], dt: float) -> float:
+    """The frequency at the peak of the amplitude spectrum, Hz, to about a hundredth."""
+    size = max(4096, 8 * len(samples))
+    spectrum = np.abs(np.fft.rfft(samples, size))
+    return max(1, int(np.argmax(spectrum[1:])) + 1) / (size * dt)

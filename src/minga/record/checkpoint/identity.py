@@ -1,0 +1,133 @@
+"""Whether a run may go on from a checkpoint: what has to be equal, as digests of a model and as entries of a case.
+
+Everything that decides on a bit of the result has to be equal. What does not may change: on how many ranks and threads,
+which layout, how often a checkpoint is written, and how many steps there are in all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from minga.engine.model import Model
+from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
+from minga.engine.state import State
+from minga.engine.stop import Stop
+from minga.space.boundary import SIDES, FaceArray, trace_fill
+from minga.space.field import Constant, Field, Register, Slot
+
+__all__ = ["case_of", "changed_entries", "identity_of"]
+
+_FREE: Final = {
+    "run": None,
+    "checkpoint": None,
+    "stop": ("wall_time",),
+    "output": ("pictures", "report", "trace", "buffers", "policy", "durable", "direct", "writers"),
+}
+"""Entries of a case that may change, by table; None for all of it."""
+
+
+def identity_of(model: Model, state: State, stop: Stop | None) -> dict[str, str]:
+    """What a model is, part by part."""
+    names = {item: name for name, item in state.fields.items()}
+    fields = [line for item in state.fields.values() for line in _field(item, names)]
+    observe = [] if model.observe is None else list(_spelled(model.observe.operations, names))
+    parts = {
+        "grid": [repr(model.grid), repr(model.grid.spacing), repr(model.grid.shift)],
+        "fields": fields,
+        "step": list(_spelled(model.step.operations, names)),
+        "observables": [*observe, *(f"{name} {item!r}" for name, item in model.observables.items())],
+        "seed": [str(model.seed)],
+        "stop": [] if stop is None else [repr((stop.when, stop.longest, stop.every))],
+    }
+    return {name: hashlib.sha256("\n".join(lines).encode()).hexdigest() for name, lines in parts.items()}
+
+
+def case_of(case: Path, inputs: Path) -> dict[str, Any]:
+    """What a resolved case says that must not change: ``table.key`` and value, and digests of the files it names."""
+    found = entries_of(tomllib.loads(case.read_text(encoding="utf-8")))
+    files = sorted(path for path in inputs.rglob("*") if path.is_file()) if inputs.is_dir() else []
+    for file in files:
+        if "__pycache__" not in file.parts:
+            name = f"{inputs.name}/{file.relative_to(inputs).as_posix()}"
+            found[name] = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    return found
+
+
+def entries_of(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of a case that must not change."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        free = _FREE.get(key, ())
+        if isinstance(value, Mapping) and free is not None:
+            found |= {f"{key}.{name}": inner for name, inner in value.items() if name not in free}
+        elif free is not None and key != "name":
+            found[key] = value
+    return found
+
+
+def changed_entries(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Words for each entry that is not what it was."""
+    said = []
+    for key in dict.fromkeys((*before, *now)):
+        was, found = before.get(key), now.get(key)
+        if was != found:
+            changed = "the file has changed" if key.startswith("inputs/") else f"it was {was!r}, now it is {found!r}"
+            said.append(f"{key}: {changed}")
+    return said
+
+
+def _field(item: Field, names: Mapping[Field, str]) -> Iterator[str]:
+    yield f"{names[item]} {item.dtype} {item.slots} {item.centre} {item.axes} {item.points}"
+    for axis in range(item.grid.ndim):
+        for side in SIDES:
+            fill = None if item.replicated else trace_fill(item, axis, side, 1)
+            if fill is not None:
+                arrays = [
+                    hashlib.sha256(o.values.tobytes()).hexdigest() for o in fill.operands if isinstance(o, FaceArray)
+                ]
+                yield f"  {axis} {side} {fill.graph.digest()} {' '.join(arrays)}"
+
+
+def _spelled(operations: Sequence[Operation], names: Mapping[Field, str], depth: int = 0) -> Iterator[str]:
+    """Operations in words that are equal in every process where they mean the same."""
+
+    def slot(item: Slot) -> str:
+        return f"{names[item.field]}/{item.index}"
+
+    indent = "  " * depth
+    for operation in operations:
+        match operation:
+            case Apply():
+                operands = [o.name if isinstance(o, Constant) else slot(o) for o in operation.operands]
+                scalars = [f"{name}={_scalar(value)}" for name, value in operation.scalars.items()]
+                cells = operation.cells
+                where = (operation.region, cells.box, cells.stride, cells.colour, cells.points, operation.colour)
+                results = [register.key for register in operation.results]
+                yield f"{indent}apply {operation.graph.digest()} {operands} {scalars} {where} {results}"
+            case Let():
+                yield f"{indent}let {operation.register.key} {operation.graph.digest()}"
+            case Rotate():
+                yield f"{indent}rotate {[names[item] for item in operation.fields]}"
+            case Move():
+                yield f"{indent}move {slot(operation.source)} {slot(operation.target)}"
+            case Call():
+                touched = list(map(slot, (*operation.reads, *operation.writes)))
+                yield f"{indent}call {operation.label} {touched}"
+            case Refresh():
+                yield f"{indent}refresh {slot(operation.slot)} {operation.width}"
+            case Repeat():
+                until = "" if operation.until is None else operation.until.graph.digest()
+                limit = operation.limit
+                yield f"{indent}repeat {limit.key if isinstance(limit, Register) else limit} {until}"
+                yield from _spelled(operation.body, names, depth + 1)
+            case When():
+                yield f"{indent}when {operation.condition.graph.digest()}"
+                yield from _spelled(operation.body, names, depth + 1)
+
+
+def _scalar(value: object) -> str:
+    return value.key if isinstance(value, Register) else f"{type(value).__name__} {value!r}"

@@ -1,0 +1,126 @@
+"""``manifest.jsonl``: a line for each complete frame, with the checksums of its chunks.
+
+A frame counts when its line is there. A line that a killed process left half written is none.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+__all__ = ["FrameRecord", "Receipt", "read_manifest", "receipt_of", "verified"]
+
+_PIECE = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One chunk of one frame that is on the disk: bytes and CRC-32 of its file, least and largest value.
+
+    The values are None where a chunk holds NaN, or nothing.
+    """
+
+    variable: str
+    number: int
+    bytes: int
+    crc32: int
+    min: float | None
+    max: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRecord:
+    """One line: the frame's place on the time axis, the steps done, when it was written (UTC), and its chunks."""
+
+    index: int
+    step: int
+    written: str
+    chunks: tuple[Receipt, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Size of all chunks."""
+        return sum(chunk.bytes for chunk in self.chunks)
+
+    def line(self) -> str:
+        """As it stands in the file."""
+        fields: dict[str, dict[str, Any]] = {}
+        for name in dict.fromkeys(chunk.variable for chunk in self.chunks):
+            mine = [chunk for chunk in self.chunks if chunk.variable == name]
+            fields[name] = {
+                "min": _over(min, [chunk.min for chunk in mine]),
+                "max": _over(max, [chunk.max for chunk in mine]),
+                "chunks": [_plain(chunk) for chunk in mine],
+            }
+        entry = {"index": self.index, "step": self.step, "written": self.written, "bytes": self.bytes}
+        return json.dumps(entry | {"fields": fields}, allow_nan=False) + "\n"
+
+    @classmethod
+    def of(cls, line: str) -> FrameRecord:
+        """A line as it was; ValueError or KeyError where it is none."""
+        entry = json.loads(line)
+        chunks = tuple(Receipt(name, **chunk) for name, field in entry["fields"].items() for chunk in field["chunks"])
+        return cls(int(entry["index"]), int(entry["step"]), str(entry["written"]), chunks)
+
+
+def read_manifest(path: Path) -> list[FrameRecord]:
+    """The frames of a store in order, as far as lines are whole and follow one another."""
+    frames: list[FrameRecord] = []
+    if not path.exists():
+        return frames
+    for line in path.read_text(errors="replace").splitlines(keepends=True):
+        try:
+            frame = FrameRecord.of(line) if line.endswith("\n") else None
+        except (ValueError, KeyError, TypeError):
+            frame = None
+        if frame is None or frame.index != len(frames):
+            break
+        frames.append(frame)
+    return frames
+
+
+def receipt_of(variable: str, number: int, values: NDArray[Any], content: memoryview) -> Receipt:
+    """What is said of a chunk: `values` that it holds, `content` of its file."""
+    low, high = _limits(values)
+    return Receipt(variable, number, len(content), zlib.crc32(content), low, high)
+
+
+def verified(path: Path, receipt: Receipt, *, whole: bool) -> bool:
+    """Whether a chunk's file has the size it should have, and with `whole` the bytes."""
+    try:
+        if path.stat().st_size != receipt.bytes:
+            return False
+        if not whole:
+            return True
+        crc = 0
+        with path.open("rb") as stream:
+            while piece := stream.read(_PIECE):
+                crc = zlib.crc32(piece, crc)
+    except OSError:
+        return False
+    return crc == receipt.crc32
+
+
+def _limits(values: NDArray[Any]) -> tuple[float | None, float | None]:
+    if not values.size:
+        return None, None
+    low, high = values.min().item(), values.max().item()
+    return (low if math.isfinite(low) else None), (high if math.isfinite(high) else None)
+
+
+def _over(choose: Any, values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return choose(known) if known and len(known) == len(values) else None
+
+
+def _plain(chunk: Receipt) -> Mapping[str, Any]:
+    entry = asdict(chunk)
+    del entry["variable"]
+    return entry

@@ -1,0 +1,372 @@
+"""Frames of a run, taken while the solver goes on.
+
+All ranks take a frame together: its values go from the blocks into the buffers of the ranks that write, and the solver
+is free again. A thread of each writer compresses and writes chunks; the first writer makes complete frames visible.
+Where several ranks write, they tell each other what is complete at the next frame, and at the end.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from minga.engine.comm import Comm
+from minga.engine.copy_out import Pending
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.errors import CaseError, MingaError, RunError
+from minga.record.directory import disk_errors
+from minga.record.snapshots.archive import Archive
+from minga.record.snapshots.chunks import Chunk, chunks_of, writer_of
+from minga.record.snapshots.codec import encoder
+from minga.record.snapshots.counters import Counters
+from minga.record.snapshots.files import Disk, Throttle, bytes_of
+from minga.record.snapshots.manifest import FrameRecord, Receipt, receipt_of
+from minga.record.snapshots.selection import kept_of
+from minga.record.snapshots.settings import SnapshotSettings
+from minga.record.snapshots.staging import Staging, arrays_of
+from minga.record.snapshots.writer import Job, WriterThread
+from minga.record.variables import variables_of
+from minga.space.field import Field
+
+__all__ = ["Snapshots"]
+
+_A_WRITER: Final = 64 << 20
+"""Bytes of a frame from which a rank more writes, where ranks that compute write as well."""
+_GROUP_SECONDS: Final = 0.25
+"""Frames that are complete are made visible at least so often, and when the queue is empty."""
+
+
+class Snapshots:
+    """The frames of one run; made and used alike by all ranks.
+
+    counters   what output took on this rank
+    settings   how frames are kept
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        model: Model,
+        fields: Sequence[Field],
+        settings: SnapshotSettings,
+        comm: Comm,
+        *,
+        attributes: Mapping[str, Any] | None = None,
+        resume: bool = False,
+        cpus: Collection[int] | None = None,
+        throttle: Throttle | None = None,
+    ) -> None:
+        """Make the store, or with ``resume`` go on with the one that is there; collective.
+
+        Parameters
+        ----------
+        path
+            The store, ``fields.zarr``, which every rank that writes can reach.
+        model, fields
+            Whose fields, and which.
+        attributes
+            Of the whole store.
+        resume
+            Whether to go on with a store that a run has left, where it has come so far. :meth:`truncate` says after
+            which step; else it is that before the first frame that is taken.
+        cpus
+            The logical processors that the writer thread may use; by default those of this thread.
+        throttle
+            Called in the writer thread with the bytes it is about to write: for experiments with slow disks.
+
+        Raises CaseError on every rank for what cannot be meant, RunError where the disk refuses.
+        """
+        self.settings, self.counters, self._comm = settings, Counters(), comm
+        self._kept = kept_of(fields, settings)
+        variables = variables_of(fields, f"model {model.name!r}")
+        assert len(variables) == len(self._kept)
+        self._chunks = [chunks_of(kept.variable, settings.chunk_bytes) for kept in self._kept]
+        self._encoders = {kept.field.name: encoder(settings, np.dtype(kept.field.dtype)) for kept in self._kept}
+        every = [chunk for several in self._chunks for chunk in several]
+        self.frame_bytes = sum(chunk.nbytes for chunk in every)
+        owners = writer_of(len(every), _writers(settings, comm, self.frame_bytes, len(every)))
+        ends = np.cumsum([len(several) for several in self._chunks])[:-1]
+        self._writers: list[int] = sorted(set(owners.tolist()))
+        self._staging = Staging(model, self._kept, self._chunks, np.split(owners, ends))
+        self._mine = self._staging.mine(comm.rank)
+        self._disk = Disk(
+            self.counters,
+            durable=settings.lasting(self.frame_bytes),
+            direct=settings.past_the_cache(self.frame_bytes),
+            throttle=throttle,
+        )
+        self._lock = threading.Lock()
+        self._receipts: dict[int, tuple[int, list[Receipt]]] = {}
+        self._published_at = 0.0
+        self._last: int | None = None
+        self.path, self._count = path, 0
+        self._archive = Archive(path, self._chunks, settings, self._disk)
+        self._begin(attributes or {}, resume and (path / "zarr.json").exists())
+        self._later = resume
+        self._thread: WriterThread | None = None
+        self._cpus = cpus
+
+    @property
+    def publisher(self) -> int:
+        """The rank that makes frames visible."""
+        return self._writers[0]
+
+    @property
+    def frames(self) -> int:
+        """Frames taken so far, those of the run that is gone on with among them."""
+        return self._count
+
+    def take(self, step: int, engine: Engine) -> None:
+        """Keep the present state, after ``step`` steps; collective. The solver may go on when it returns.
+
+        A step that was kept last is not kept twice. RunError on every rank where a writer has failed since, or the
+        queue is full and the policy is to say so.
+        """
+        if self._later:
+            self.truncate(step - 1)
+        if step == self._last:
+            return
+        thread = self._started(engine)
+        failed, full = self._agreed(thread.error is not None, thread.full)
+        if failed:
+            self._raise()
+        if full and self.settings.policy != "block":
+            if self.settings.policy == "raise":
+                raise RunError(
+                    f"the queue of frames is full at step {step}: writing takes longer than computing",
+                    remedy='write fewer frames, more buffers, or policy = "block" or "drop" in [output]',
+                )
+            self.counters.dropped += 1
+            return
+        buffer = thread.acquire() if self._mine else None
+        with self.counters.time("stall"):
+            self._staging.settle()
+        with self.counters.time("stage"):
+            arrays = [] if buffer is None else arrays_of(self._mine, buffer)
+            pending = self._staging.fill(engine, arrays)
+        if buffer is not None:
+            thread.submit(Job(self._count, step, buffer, _awaiting(pending)))
+        self._count, self._last = self._count + 1, step
+        self.counters.frames += 1
+        self._exchange()
+
+    def drain(self) -> None:
+        """Return when all frames so far are on the disk and visible; collective. RunError where one failed."""
+        if self._thread is not None:
+            self._staging.settle()
+            self._thread.drain()
+        self._exchange()
+        if self._thread is not None:
+            self._thread.drain()
+        if self._agreed(self._failed)[0]:
+            self._raise()
+
+    def close(self) -> None:
+        """Drain, and release what frames needed; collective. RunError where a frame failed."""
+        try:
+            self.drain()
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Write what has come so far, and release everything; for one rank alone, after an error."""
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
+            self._staging.close()
+
+    def truncate(self, step: int) -> tuple[int, ...]:
+        """Leave out the frames after ``step`` steps; collective, with all frames drained.
+
+        The numbers of the frames of which something was missing or damaged: they read as NaN, or 0.
+        """
+        self._later = False
+        damaged: tuple[int, ...] = ()
+        failure: MingaError | None = None
+        if self._comm.rank == self.publisher:
+            try:
+                damaged = self._archive.truncate(step)
+            except MingaError as error:
+                failure = error
+            self._count = len(self._archive.frames)
+            self._last = self._archive.frames[-1].step if self._count else None
+        damaged, self._count, self._last, failure = self._from_publisher((damaged, self._count, self._last, failure))
+        if failure is not None:
+            raise failure
+        return damaged
+
+    # In the thread -------------------------------------------------------------------------------------------------
+    def _write(self, job: Job) -> None:
+        """Write this rank's chunks of a frame."""
+        assert job.buffer is not None
+        receipts = []
+        at = 0
+        for chunk, values in zip(self._mine, arrays_of(self._mine, job.buffer), strict=True):
+            raw = job.buffer[at : at + chunk.padded]
+            at += chunk.padded
+            receipts.append(self._write_chunk(chunk, job.index, values, raw))
+        with self._lock:
+            self._receipts[job.index] = (job.step, receipts)
+
+    def _write_chunk(self, chunk: Chunk, frame: int, values: np.ndarray, raw: np.ndarray) -> Receipt:
+        encode = self._encoders[chunk.variable.name]
+        with self.counters.time("encode"):
+            held = values[: chunk.box.shape[0]]
+            values[chunk.box.shape[0] :] = np.nan if values.dtype.kind == "f" else 0
+            content: bytes | np.ndarray = raw if encode is None else encode(values)
+            size = chunk.nbytes if encode is None else len(content)
+            receipt = receipt_of(chunk.variable.name, chunk.number, held, bytes_of(content)[:size])
+        path = self._archive.chunk_path(chunk, frame)
+        with disk_errors(self.path):
+            self._disk.write(path, content, size)
+        self.counters.bytes += size
+        self.counters.raw_bytes += chunk.nbytes
+        return receipt
+
+    def _rest(self, idle: bool) -> None:
+        """After a frame: let other ranks know by a folder that is on the disk; alone, make it visible."""
+        if len(self._writers) > 1:
+            with disk_errors(self.path):
+                self._disk.settle()
+        else:
+            self._publish(idle=idle)
+
+    def _publish(self, *, idle: bool) -> None:
+        """Make frames visible that are complete, on the rank that does so."""
+        late = time.monotonic() - self._published_at > _GROUP_SECONDS
+        if self._comm.rank != self.publisher or not (idle or late):
+            return
+        frames = self._complete()
+        if frames:
+            with self.counters.time("publish"):
+                self._archive.publish(frames)
+            self._published_at = time.monotonic()
+
+    def _complete(self) -> list[FrameRecord]:
+        """The frames that are complete and follow those that are visible."""
+        wanted, frames = sum(len(several) for several in self._chunks), []
+        with self._lock:
+            index = len(self._archive.frames)
+            while index in self._receipts and len(self._receipts[index][1]) == wanted:
+                step, receipts = self._receipts.pop(index)
+                order = {name: place for place, name in enumerate(self._encoders)}
+                receipts.sort(key=lambda receipt: (order[receipt.variable], receipt.number))
+                now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+                frames.append(FrameRecord(index, step, now, tuple(receipts)))
+                index += 1
+        return frames
+
+    # Between ranks -------------------------------------------------------------------------------------------------
+    def _begin(self, attributes: Mapping[str, Any], resume: bool) -> None:
+        """The store, made or opened by the rank that will make frames visible; errors on all ranks."""
+        failure: MingaError | None = None
+        if self._comm.rank == self.publisher:
+            try:
+                if resume:
+                    self._archive = Archive.open(self.path, self._chunks, self.settings, self._disk)
+                else:
+                    self._archive = Archive.create(self.path, self._chunks, self.settings, self._disk, attributes)
+            except MingaError as error:
+                failure = error
+        failure = self._from_publisher(failure)
+        if failure is not None:
+            raise failure
+        blind = self._comm.rank in self._writers and not (self.path / "zarr.json").exists()
+        if self._agreed(blind)[0]:
+            raise CaseError(
+                f"not every rank that writes can reach {self.path}",
+                key="output.writers",
+                remedy="name a directory that all machines share, with --out, or leave output.writers out",
+            )
+
+    def _exchange(self) -> None:
+        """Let the rank that makes frames visible know which chunks the other writers have written."""
+        if len(self._writers) == 1:
+            return
+        with self._lock:
+            mine = self._receipts if self._comm.rank != self.publisher else {}
+            told = dict(mine)
+            if mine:
+                self._receipts = {}
+        everyone = self._from_rank_0(self._comm.gather(told))
+        if self._comm.rank == self.publisher:
+            with self._lock:
+                for receipts in everyone:
+                    for index, (step, several) in receipts.items():
+                        self._receipts.setdefault(index, (step, []))[1].extend(several)
+            if self._thread is not None:
+                self._thread.submit(Job(-1, -1, None, lambda: self._publish(idle=True)))
+
+    def _agreed(self, *wishes: bool) -> list[bool]:
+        """For each wish whether any rank has it."""
+        words = np.array(wishes, np.int64)
+        self._comm.allreduce(words, "max")
+        return [bool(word) for word in words]
+
+    @property
+    def _failed(self) -> bool:
+        return self._thread is not None and self._thread.error is not None
+
+    def _raise(self) -> None:
+        """Raise the first rank's error of a writer, on every rank."""
+        error = self._thread.error if self._thread is not None else None
+        errors = self._from_rank_0(self._comm.gather(_as_run_error(error)))
+        raise next(found for found in errors if found is not None)
+
+    def _from_publisher(self, value: Any) -> Any:
+        """The value of the rank that makes frames visible, on every rank."""
+        if self._comm.size == 1:
+            return value
+        values = self._comm.gather(value)
+        return self._comm.bcast(None if values is None else values[self.publisher])
+
+    def _from_rank_0(self, values: Any) -> Any:
+        return values if self._comm.size == 1 else self._comm.bcast(values)
+
+    def _started(self, engine: Engine) -> WriterThread:
+        """The thread that writes, which is made at the first frame."""
+        if self._thread is None:
+            total = sum(chunk.padded for chunk in self._mine)
+            receiving = self._comm.size > 1 and bool(self._mine)
+            depth = max(1, self.settings.buffers - 1) if receiving else self.settings.buffers
+            self._thread = WriterThread(
+                self._write, self._rest, self.counters, depth, total, allocate=engine.buffer, cpus=self._cpus
+            )
+        return self._thread
+
+
+def _writers(settings: SnapshotSettings, comm: Comm, frame_bytes: int, chunks: int) -> list[int]:
+    """The ranks that write: the last ones where some are kept for it, else the first of rank 0's machine."""
+    if settings.writers:
+        if settings.writers >= comm.size:
+            raise CaseError(
+                f"{settings.writers} of {comm.size} ranks would only write, and none would compute",
+                key="output.writers",
+                remedy="start more ranks, or leave output.writers out: then ranks that compute write as well",
+            )
+        return list(range(comm.size - settings.writers, comm.size))
+    nodes = comm.bcast(comm.gather(comm.node)) if comm.size > 1 else [comm.node]
+    near = [rank for rank, node in enumerate(nodes) if node == nodes[0]]
+    return near[: max(1, min(chunks, frame_bytes // _A_WRITER))]
+
+
+def _awaiting(pending: Sequence[Pending]) -> Any:
+    def ready() -> None:
+        for copy in pending:
+            copy.wait()
+
+    return ready
+
+
+def _as_run_error(error: BaseException | None) -> MingaError | None:
+    """An error that ranks can send one another."""
+    if error is None or isinstance(error, MingaError):
+        return error
+    return RunError(f"a frame could not be written: {type(error).__name__}: {error}")

@@ -1,0 +1,61 @@
+"""VTKHDF: image data in an HDF5 file, which ParaView 5.10 and later open. Needs h5py, of the extra ``minga[export]``.
+
+Source of the format: "VTKHDF File Format" (docs.vtk.org), version 1.0, type ImageData.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+from minga.record.directory import disk_errors
+from minga.record.spacing import even_spacing
+from minga.record.variables import Coordinate
+
+__all__ = ["write_vtkhdf"]
+
+
+def write_vtkhdf(path: Path, name: str, values: NDArray[Any], axes: Sequence[Coordinate]) -> None:
+    """A field of one to three axes as the cells of an image, written whole or not at all.
+
+    CaseError for four axes, points that are not evenly spaced, and without h5py; RunError where the disk refuses.
+    """
+    try:
+        import h5py
+    except ImportError as error:
+        raise CaseError(
+            "VTKHDF files need the library h5py, which is not installed",
+            key="--format",
+            remedy="install it with: pip install 'minga[export]', or write vti",
+        ) from error
+    if len(axes) > 3:
+        raise CaseError(f"VTK images have three axes at most, {name} has {len(axes)}", key="--format")
+    missing = 3 - len(axes)
+    steps = [even_spacing(axis, name, "VTK images") for axis in reversed(axes)]
+    firsts = [float(axis.values[0]) for axis in reversed(axes)]
+    lengths = [*(len(axis.values) for axis in reversed(axes)), *[1] * missing]
+    cells = values.view(np.uint8) if values.dtype == bool else values
+    temporary = path.with_name(f".{path.name}.partial")
+    with disk_errors(path):
+        try:
+            with h5py.File(temporary, "w") as file:
+                root = file.create_group("VTKHDF")
+                root.attrs["Version"] = np.array([1, 0], np.int64)
+                root.attrs.create("Type", b"ImageData", dtype=h5py.string_dtype("ascii", len("ImageData")))
+                root.attrs["WholeExtent"] = np.array([end for length in lengths for end in (0, length)], np.int64)
+                origin = [first - 0.5 * step for first, step in zip(firsts, steps, strict=True)]
+                root.attrs["Origin"] = np.array([*origin, *[0.0] * missing])
+                root.attrs["Spacing"] = np.array([*steps, *[1.0] * missing])
+                root.attrs["Direction"] = np.eye(3).ravel()
+                root.create_group("CellData").create_dataset(name, data=cells.reshape(lengths[::-1]))
+            temporary.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise

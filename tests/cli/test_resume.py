@@ -1,0 +1,310 @@
+"""``minga run --resume``: interrupted runs that end as if nothing had happened, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import SMALL, Said, as_person, command, in_process, nothing_written
+from killing import left
+
+CASE = """\
+model = "automaton"
+
+[grid]
+shape = [96, 130]
+boundary = "periodic"
+
+[automaton]
+rule = "B3/S23"
+init = {soup = 0.3, seed = 1}
+update = {asynchronous = 0.9}
+
+[run]
+steps = 400
+ranks = 1
+
+[checkpoint]
+every = 15
+
+[output]
+every = 20
+observe = 10
+pictures = 0
+report = false
+"""
+
+
+@pytest.fixture(autouse=True)
+def case(in_tmp_path: Path) -> Path:
+    """A small case with chance in it, ``noisy.toml``, in the working directory."""
+    path = in_tmp_path / "noisy.toml"
+    path.write_text(CASE)
+    return path
+
+
+def run(*words: object) -> Said:
+    return in_process("run", *words, "--json")
+
+
+def whole(*words: object) -> dict[str, str]:
+    """What the run leaves that nobody interrupts."""
+    said = run("noisy.toml", "--out", "whole", *words)
+    assert said.status == 0, said
+    return left(Path("whole"))
+
+
+def interrupted(out: str = "cut", *words: object) -> dict[str, Any]:
+    """A run whose time is up after its first steps."""
+    said = run("noisy.toml", "--out", out, "--set", "run.wall_time=1", *words)
+    assert said.status == 75, said
+    result: dict[str, Any] = json.loads(said.out)
+    assert result["ended"]["reason"] == "time limit"
+    assert "minga run --resume" in said.err
+    return result
+
+
+ON = ("--set", "run.wall_time=1 d")
+
+
+def test_a_run_goes_on_as_if_nothing_had_happened() -> None:
+    expected = whole()
+    before = interrupted()
+    assert 0 < before["steps"] < 400
+    assert json.loads(Path("cut/progress.json").read_text())["state"] == "stopped"
+    shown = [in_process("show", "cut", "--protocol", "none"), in_process("report", "cut")]
+    assert [said.status for said in shown] == [0, 0], shown
+    said = run("--resume", "cut", *ON)
+    assert said.status == 0, said
+    assert f"going on after step {before['steps']} of 400" in said.err
+    assert left(Path("cut")) == expected
+    result = json.loads(said.out)
+    first, second = json.loads(Path("cut/ledger.json").read_text())["sessions"]
+    assert (first["first"], first["last"], second["first"], second["last"]) == (0, *[before["steps"]] * 2, 400)
+    assert first["seconds"] + second["seconds"] == pytest.approx(result["seconds"])
+    assert json.loads(Path("cut/progress.json").read_text())["state"] == "finished"
+    assert not Path("cut/checkpoints").exists()
+    assert in_process("report", "cut").status == 0
+    assert "its time was up" not in Path("cut/report.html").read_text()
+
+
+def test_a_finished_run_says_so() -> None:
+    expected = whole()
+    with nothing_written(Path("whole")):
+        said = run("--resume", "whole")
+    assert said.status == 2
+    assert "finished: all 400 steps are done" in said.err
+    assert left(Path("whole")) == expected
+
+
+def test_a_run_can_be_made_longer() -> None:
+    expected = whole("--set", "run.steps=433")
+    for steps, out in ((207, "short"), (400, "regular")):
+        said = run("noisy.toml", "--out", out, "--set", f"run.steps={steps}", "--set", "checkpoint.at_end=true")
+        assert said.status == 0, said
+        assert run(out, "--resume").status == 2
+        said = run(out, "--resume", "--set", "run.steps=433")
+        assert said.status == 0, said
+        assert left(Path(out)) == expected
+        assert tomllib.loads(Path(out, "case.toml").read_text())["run"]["steps"] == 433
+
+
+def test_a_run_without_a_checkpoint_begins_again() -> None:
+    expected = whole()
+    interrupted()
+    shutil.rmtree("cut/checkpoints")
+    said = run("--resume", "cut", *ON)
+    assert said.status == 0, said
+    assert "no checkpoint was written yet" in said.err
+    assert left(Path("cut")) == expected
+
+
+def test_damage_is_told() -> None:
+    expected = whole()
+    steps = interrupted("cut", "--set", "checkpoint.every=1")["steps"]
+    newest = max(Path("cut/checkpoints").iterdir(), key=lambda slot: (slot / "checkpoint.json").stat().st_mtime_ns)
+    both = len(list(Path("cut/checkpoints").iterdir())) == 2
+    with (newest / "blocks-000000.bin").open("r+b") as file:
+        file.seek(200)
+        file.write(b"\xff\xfe\xfd\xfc")
+    said = run("--resume", "cut", *ON)
+    if both:
+        assert said.status == 0, said
+        assert f"{newest.name}/blocks-000000.bin has changed" in said.err
+        assert f"the checkpoint of step {steps - 1} is used" in said.err
+        assert left(Path("cut")) == expected
+    else:
+        assert said.status == 1, said
+        assert "can be used" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--set", "automaton.rule=B36/S23"], ["automaton.rule: it was 'B3/S23', now it is 'B36/S23'"]),
+        (["--set", "output.every=7"], ["output.every: it was 20, now it is 7"]),
+        (["--set", "stop.when=step > 3"], ["stop.when: it was None, now it is 'step > 3'"]),
+        (["--set", "run.steps=0"], ["steps are done, more than 0"]),
+        (["--out", "there"], ["--out", "goes on in its own directory"]),
+        (["--force"], ["--force", "leave it out"]),
+    ],
+)
+def test_what_may_not_change(in_tmp_path: Path, words: list[str], expected: list[str]) -> None:
+    interrupted()
+    with nothing_written(in_tmp_path):
+        said = run("--resume", "cut", *words)
+    assert said.status == 2, said
+    for word in expected:
+        assert word in said.err
+    assert "Traceback" not in said.err
+
+
+def test_an_input_that_has_changed_is_told() -> None:
+    Path("start.cells").write_text(".O\n..O\nOOO\n")
+    said = run("noisy.toml", "--out", "cut", "--set", "automaton.init=start.cells", "--set", "run.wall_time=1")
+    assert said.status == 75, said
+    next(Path("cut/inputs").iterdir()).write_text("OOO\n")
+    said = run("--resume", "cut", *ON)
+    assert said.status == 2
+    assert "inputs/start.cells: the file has changed" in said.err
+
+
+def test_what_is_no_interrupted_run() -> None:
+    Path("nothing").mkdir()
+    for target in ("nothing", "noisy.toml", "nowhere"):
+        said = run("--resume", target)
+        assert said.status == 2
+        assert "is no run directory" in said.err
+    interrupted()
+    progress = json.loads(Path("cut/progress.json").read_text())
+    Path("cut/progress.json").write_text(json.dumps(progress | {"state": "running", "pid": os.getpid()}))
+    said = run("--resume", "cut")
+    assert said.status == 2
+    assert f"goes on, as process {os.getpid()}" in said.err
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (["checkpoint.every=0"], ["checkpoint.every"]),
+        (["checkpoint.seconds=-1"], ["checkpoint.seconds"]),
+        (["run.wall_time=soon"], ["run.wall_time", "10 min"]),
+        (["run.wall_time=1 h", "checkpoint.every=off"], ["run.wall_time", "stop.wall_time"]),
+    ],
+)
+def test_settings_that_cannot_be_meant(in_tmp_path: Path, settings: list[str], expected: list[str]) -> None:
+    with nothing_written(in_tmp_path):
+        said = run("noisy.toml", *(word for text in settings for word in ("--set", text)))
+    assert said.status == 2, said
+    for word in expected:
+        assert word in said.err
+
+
+# Kills --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("seed", "kills"), [(1, 6), pytest.param(2, 60, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+)
+def test_kills_at_any_moment_change_nothing(in_tmp_path: Path, seed: int, kills: int) -> None:
+    script = Path(__file__).parents[1] / "killing.py"
+    words = [sys.executable, str(script), "noisy.toml", str(in_tmp_path), str(seed), str(kills)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=3600)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert "failed" not in found, found["failed"]
+    assert (found["kills"], found["differing"]) == (kills, [])
+    assert found["complete"] > 0
+
+
+def test_a_signal_writes_a_last_checkpoint() -> None:
+    words = ["noisy.toml", "--out", "cut", "--set", "run.steps=100000000", "--set", "checkpoint.every=1000000"]
+    process = subprocess.Popen(command("run", *words), stderr=subprocess.PIPE, text=True)
+    while not Path("cut/fields.zarr/cell/c.1.0.0").exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "minga run --resume cut goes on" in err
+    head = json.loads(Path("cut/checkpoints/a/checkpoint.json").read_text())["checkpoint"]
+    assert head["step"] == json.loads(Path("cut/result.json").read_text())["steps"] > 0
+
+
+# The disk -----------------------------------------------------------------------------------------------------------
+def test_a_full_disk_is_one_clear_error(in_tmp_path: Path) -> None:
+    """On a small file system of its own, where this may be mounted."""
+    small = in_tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", str(small)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        said = in_process("run", "noisy.toml", "--out", small / "run")
+        assert said.status == 1
+        assert "No space left on device" in said.err
+        assert "Traceback" not in said.err
+        shutil.copytree(small / "run", "cut")
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+    Path("cut/progress.json").unlink(missing_ok=True)  # for the process that it names is this one, and goes on
+    expected = whole()
+    said = run("--resume", "cut")
+    assert said.status == 0, said
+    assert left(Path("cut")) == expected
+
+
+# Ranks --------------------------------------------------------------------------------------------------------------
+@pytest.mark.mpi
+def test_a_rank_that_is_killed_ends_the_run_which_goes_on_with_fewer() -> None:
+    expected = whole()
+    words = ["noisy.toml", "--out", "cut", "-n", 3, "--set", "run.steps=100000000", "--set", "checkpoint.every=40"]
+    process = subprocess.Popen(command("run", *words), stderr=subprocess.PIPE, text=True)
+    while not Path("cut/checkpoints/b/checkpoint.json").exists() and process.poll() is None:
+        time.sleep(0.05)
+    ranks = _ranks_of(str(Path("cut").absolute()))
+    assert len(ranks) == 3
+    os.kill(ranks[1], signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    assert "Traceback" not in err
+    assert "minga run --resume" in err
+    kept = json.loads(Path("cut/checkpoints/a/checkpoint.json").read_text())["checkpoint"]["step"]
+    steps = max(400, kept + 20)
+    said = as_person("run", "--resume", "cut", "-n", 2, "--set", f"run.steps={steps}", "--json")
+    assert said.status == 0, said
+    result = json.loads(said.out)
+    assert result["ranks"] == 2
+    if steps > 400:
+        shutil.rmtree("whole")
+        expected = whole("--set", f"run.steps={steps}")
+    assert left(Path("cut")) == expected
+
+
+def _ranks_of(run: str) -> list[int]:
+    """The processes that are ranks of a run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes().decode().split("\0")
+            except OSError:
+                continue
+            if "minga.cli.rank" in line[:4] and Path(json.loads(line[-2])["run"]).absolute() == Path(run):
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+def test_settings_of_checkpoints_are_in_the_resolved_case() -> None:
+    Path("small.toml").write_text(SMALL)
+    result = json.loads(run("small.toml").out)
+    table = tomllib.loads(Path(result["run"], "case.toml").read_text())
+    assert table["checkpoint"] == {"seconds": 300.0, "at_end": False}
+    assert not Path(result["run"], "checkpoints").exists()

@@ -1,0 +1,121 @@
+"""Waves on the command line: what is said before a run, what it leaves, and the receivers' samples in other formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+
+from command_line import in_process, nothing_written
+from minga.record.segy import SegyFile
+
+CASE = """\
+model = "fletcher"
+[grid]
+shape = [16, 12, 18]
+[fletcher]
+spacing = 10.0
+medium = {synthetic = "layered"}
+boundary = {sponge = 4}
+dt = 1e-3
+time = 0.021
+[[fletcher.sources]]
+position = [40, 60, 50]
+wavelet = {ricker = 30.0}
+[fletcher.receivers]
+first = [20, 60, 10]
+last = [20, 60, 160]
+count = 6
+every = 2
+[run]
+ranks = 1
+[output]
+every = 5
+pictures = 0
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the case above."""
+    folder = tmp_path_factory.mktemp("waves")
+    (folder / "shot.toml").write_text(CASE)
+    said = in_process("run", folder / "shot.toml", "--out", folder / "run")
+    assert said.status == 0, said.err
+    (folder / "said").write_text(said.err)
+    return folder / "run"
+
+
+def test_it_says_what_to_know_before_it_starts(run: Path) -> None:
+    said = (run.parent / "said").read_text()
+    assert "shot, before it starts" in said
+    for text in ("% of the limit of stability", "points a wavelength at 30 Hz", "24 x 20 x 26", "6 frames", "at least"):
+        assert text in said, said
+    kept = json.loads((run / "preflight.json").read_text())
+    assert list(kept)[:2] == ["time step", "velocities"]
+    assert json.loads((run / "result.json").read_text())["preflight"] == kept
+    assert "Before it started" in (run / "report.html").read_text()
+
+
+def test_frames_are_the_model_without_its_layers(run: Path) -> None:
+    frames = xarray.open_zarr(run / "fields.zarr")
+    assert frames.p.shape[1:] == (16, 12, 18)
+    assert float(frames.z[0]) == 0.0
+    assert float(frames.x[-1]) == 170.0
+
+
+def test_receivers_hold_the_wave_field_where_they_are(run: Path) -> None:
+    record = xarray.open_zarr(run / "receivers.zarr")
+    assert record.samples.dims == ("time", "receiver")
+    assert np.allclose(record.time, np.arange(11) * 2e-3)
+    assert np.allclose(record.x, np.linspace(10, 160, 6))
+    frames = xarray.open_zarr(run / "fields.zarr")
+    at_ten = frames.p.sel(time=10).isel(z=2, y=6, x=[1, 4, 7, 10, 13, 16]).values
+    assert np.abs(at_ten).max() > 0
+    assert np.allclose(record.samples[5], at_ten, rtol=1e-6)
+
+
+def test_receivers_in_other_formats(run: Path, tmp_path: Path) -> None:
+    samples = xarray.open_zarr(run / "receivers.zarr").samples.values
+    for name in ("shot.sgy", "shot.npy", "shot.png"):
+        said = in_process("export", run, "--field", "receivers", "--out", tmp_path / name)
+        assert said.status == 0, said.err
+        assert "6 receivers, 11 samples each, 2 ms apart" in said.out
+    assert np.array_equal(np.load(tmp_path / "shot.npy"), samples)
+    file = SegyFile.open(tmp_path / "shot.sgy")
+    assert (len(file), file.samples, file.interval) == (6, 11, 2000)
+    assert np.array_equal(file.traces(slice(0, 6)), samples.T.astype("f4"))
+    assert file.headers["x"].tolist() == [1000, 4000, 7000, 10000, 13000, 16000]
+    assert file.headers["coordinate_scale"].tolist() == [-100] * 6
+    assert file.headers["offset"].tolist() == [40, 10, 20, 50, 80, 110]
+    assert (tmp_path / "shot.png").read_bytes().startswith(b"\x89PNG")
+    with nothing_written(tmp_path):
+        assert "there are sgy" in in_process("export", run, "--field", "receivers", "--out", tmp_path / "a.rle").err
+
+
+def test_the_plan_says_it_too(run: Path) -> None:
+    said = in_process("plan", run.parent / "shot.toml", "--machine", "two-ages", "--json")
+    assert said.status == 0, said.err
+    told = json.loads(said.out)["preflight"]
+    assert "as planned" in told["computing"]
+    assert "limit of stability" in told["time step"]
+
+
+def test_steps_may_be_left_to_the_time(run: Path) -> None:
+    assert json.loads((run / "result.json").read_text())["steps"] == 21
+    assert "steps = 21" in (run / "case.toml").read_text()
+
+
+def test_large_media_are_not_copied(in_tmp_path: Path) -> None:
+    assert in_process("medium", "salt", "salt.zarr", "--shape", "12,12,12").status == 0
+    text = CASE.replace('{synthetic = "layered"}', '"salt.zarr"')
+    text = text.replace("shape = [16, 12, 18]", "").replace("spacing = 10.0", "").replace("0.021", "0.002")
+    text = text[: text.index("[[fletcher")] + text[text.index("[run]") :]
+    (in_tmp_path / "case.toml").write_text(text)
+    said = in_process("run", "case.toml", "--out", "out")
+    assert said.status == 0, said.err
+    assert str(in_tmp_path / "salt.zarr") in (in_tmp_path / "out" / "case.toml").read_text()
+    assert not (in_tmp_path / "out" / "inputs").exists()

@@ -1,0 +1,257 @@
+"""The device for NVIDIA GPUs, on imitations of CuPy and of the driver whose kernels run on the machine for PTX."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import weakref
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.engine import cupy_device
+from minga.engine.comm import SerialComm, VirtualComm, run_virtual
+from minga.engine.cuda_driver import Driver
+from minga.engine.cupy_device import CupyDevice, device_count
+from minga.engine.device import open_device
+from minga.errors import KernelError, LayoutError, RunError
+from minga.space.field import Field
+from minga.space.grid import Grid
+from minga.space.layout import Layout
+from ptx_device import PtxDevice
+
+
+class Error(Exception):
+    """As CuPy has them."""
+
+
+class Cuda:
+    """What minga uses of `cupy.cuda` and of the driver's library; one GPU with the memory of a `PtxDevice`."""
+
+    def __init__(self) -> None:
+        self.machine = PtxDevice()
+        self.count = 1
+        self.capability = 9, 0
+        self.fails: str | None = None
+        self.modules: dict[int, str] = {}
+        self.functions: dict[int, tuple[int, str]] = {}
+        self.unloaded: list[int] = []
+        self.prefetched = 0
+        machine = self.machine
+        self.runtime = SimpleNamespace(
+            getDeviceCount=lambda: self.count,
+            free=lambda address: None,
+            getDeviceProperties=lambda number: {
+                "name": b"Imitation", "major": self.capability[0], "minor": self.capability[1],
+            },
+            deviceGetAttribute=lambda attribute, number: 1,
+            memGetInfo=lambda: (1 << 30, 1 << 31),
+            memsetAsync=lambda address, value, size, stream: machine._queue.append(
+                lambda: ctypes.memset(address, value, size) and None
+            ),
+            memcpyAsync=self._copy,
+        )  # fmt: skip
+
+    def Device(self, number: int) -> Any:
+        assert number < self.count
+        return SimpleNamespace(use=lambda: None)
+
+    def Stream(self, non_blocking: bool) -> Any:
+        return SimpleNamespace(ptr=5, synchronize=self._synchronise, wait_event=lambda event: None)
+
+    def Event(self, block: bool = False, disable_timing: bool = False) -> Any:
+        return SimpleNamespace(done=True, record=lambda stream: None, synchronize=self._synchronise)
+
+    def malloc_managed(self, size: int) -> Any:
+        memory = self.machine._own(size + 64)[:size]  # a gap behind it
+        memory[:] = 0xEE
+        return SimpleNamespace(ptr=int(memory.ctypes.data), memory=memory)
+
+    alloc = alloc_pinned_memory = malloc_managed
+
+    def _copy(self, target: int, source: int, size: int, kind: int, stream: int) -> None:
+        assert kind == 2
+        self.machine._queue.append(lambda: ctypes.memmove(target, source, size) and None)
+
+    def _synchronise(self) -> None:
+        self.machine._drain()
+        if self.fails:
+            raise Error(self.fails)
+
+    # The driver ----------------------------------------------------------------------------------------------------
+    def cuModuleLoadDataEx(self, module: Any, image: bytes, count: int, options: Any, values: Any) -> int:
+        assert list(options) == [5, 6]
+        assert values[1] == 8192
+        if b"broken" in image:
+            ctypes.memmove(values[0], b"ptxas: cannot", 13)
+            return 218
+        module._obj.value = 1 + len(self.modules)
+        self.modules[module._obj.value] = image.decode()
+        return 0
+
+    def cuModuleGetFunction(self, function: Any, module: int, name: bytes) -> int:
+        assert f".entry {name.decode()}(" in self.modules[module]
+        function._obj.value = 100 + len(self.functions)
+        self.functions[function._obj.value] = module, name.decode()
+        return 0
+
+    def cuModuleUnload(self, module: int) -> int:
+        self.unloaded.append(module)
+        return 0
+
+    def cuMemPrefetchAsync(self, address: int, size: int, device: int, stream: int) -> int:
+        assert self.machine.owns(address)
+        assert self.machine.owns(address + size - 1)
+        self.prefetched += 1
+        return 0
+
+    def cuLaunchKernel(self, function: int, *words: Any) -> int:
+        module, name = self.functions[function]
+        grid, block, params = words[0:3], words[3:6], words[8]
+        assert words[6:8] == (0, 5)
+        args, worker = (ctypes.c_int64.from_address(address).value for address in params)
+        assert ctypes.c_int64.from_address(worker).value == 0
+        machine = self.machine
+        if name.startswith("gpu_"):
+            machine.launch(machine.helper(name.removeprefix("gpu_")), grid, block, args)  # type: ignore[arg-type]
+        else:
+            machine._programs[2000 + module] = name, self.modules[module]
+            machine.launch(2000 + module, grid, block, args)  # type: ignore[arg-type]
+        return 0
+
+    def cuGetErrorName(self, code: Any, text: Any) -> int:
+        text._obj.value = b"CUDA_ERROR_INVALID_PTX"
+        return 0
+
+    def cuGetErrorString(self, code: Any, text: Any) -> int:
+        return 1
+
+
+class Library:
+    """Functions of a library, with the attributes that ctypes gives them."""
+
+    def __init__(self, cuda: Cuda) -> None:
+        for name in dir(cuda):
+            if name.startswith("cu"):
+                setattr(self, name, _function(getattr(cuda, name)))
+
+
+def _function(work: Callable[..., int]) -> Callable[..., int]:
+    def call(*arguments: Any) -> int:
+        return work(*arguments)
+
+    return call
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Cuda:
+    imitation = Cuda()
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=imitation))
+    monkeypatch.setattr(cupy_device, "driver", lambda: Driver(Library(imitation)))
+    return imitation
+
+
+def test_an_engine_runs_on_it(cuda: Cuda) -> None:
+    grid = Grid((4, 66), periodic=(True, False))
+    u = Field("u", grid, slots=2, boundary=mg.fixed(1.0))
+    program = mg.Program("step")
+    most = program.apply(_heat, u, u.next)
+    program.rotate(u)
+    values = np.random.default_rng(2).random(grid.shape)
+    box = mg.Box((1, 3), (4, 60))
+    left = []
+    for device in ("cpu", "gpu"):
+        with mg.Engine(Layout.single(grid.box, 1, 0), grid=grid, device=device, native=False) as engine:
+            engine.set(u, values)
+            outcome = engine.run(program, 2)
+            target = engine.buffer(box.size * 8).view("f8").reshape(box.shape)
+            pending = engine.copy_out(u, box, target)
+            assert engine.run(program)
+            pending.wait()
+            assert pending.done()
+            left.append((outcome, target.tobytes(), engine.gather(u).tobytes(), engine.read(most)))
+            said = repr(engine)
+    assert left[0] == left[1]
+    assert "GPU 0: Imitation, messages through pinned memory" in said
+    assert cuda.prefetched == 2
+    assert sorted(cuda.unloaded) == sorted(cuda.modules)
+
+
+@mg.kernel
+def _heat(u, new):
+    new[0, 0] = u[0, 0] + 0.125 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4.0 * u[0, 0])
+    return mg.max(u[0, 0])
+
+
+def test_memory_is_zero_known_and_counted(cuda: Cuda) -> None:
+    device = CupyDevice()
+    before = device.memory
+    large, small, pinned = device.shared(1 << 17), [device.shared(24) for _ in range(3)], device.pinned(100)
+    for memory, size in [(large, 1 << 17), (pinned, 100), *((memory, 24) for memory in small)]:
+        assert memory.nbytes == size
+        assert not memory.any()
+        first = int(memory.ctypes.data)
+        assert first % 64 == 0
+        assert device.owns(first)
+        assert device.owns(first + size - 1)
+    assert len({int(memory.ctypes.data) for memory in small}) == 3
+    assert not device.owns(int(large.ctypes.data) + (1 << 17))
+    assert not device.owns(8)
+    assert device.memory == (before[0] - (1 << 17), before[1])
+    address = int(large.ctypes.data)
+    view = large[8:].view("f8")
+    del large, memory
+    gc.collect()
+    assert device.owns(address)  # the view keeps it
+    del view
+    gc.collect()
+    assert not device.owns(address)
+    assert device.memory == before
+    gone = weakref.ref(device)
+    del device, small, pinned
+    gc.collect()
+    assert gone() is None
+
+
+def test_code_that_the_driver_refuses_is_told(cuda: Cuda) -> None:
+    driver = Driver(Library(cuda))
+    with pytest.raises(KernelError, match=r"code of 'heat': CUDA_ERROR_INVALID_PTX\nptxas: cannot"):
+        driver.load("broken", "heat")
+
+
+def test_errors_of_kernels_are_told_where_they_are_met(cuda: Cuda) -> None:
+    device = CupyDevice()
+    cuda.fails = "cudaErrorIllegalAddress: an illegal memory access"
+    with pytest.raises(RunError, match=r"illegal memory access(.|\n)*waiting for kernels"):
+        device.synchronise()
+
+
+def test_old_gpus_and_machines_without_one_are_refused(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda.capability = 7, 5
+    with pytest.raises(LayoutError, match=r"Imitation has compute capability 7\.5"):
+        CupyDevice()
+    cuda.count = 0
+    with pytest.raises(LayoutError, match="has no GPU"):
+        device_count()
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(LayoutError, match=r'needs CuPy(.|\n)*pip install "minga\[gpu\]"'):
+        open_device("gpu", SerialComm())
+
+
+def test_ranks_take_gpus_by_their_place(cuda: Cuda) -> None:
+    cuda.count = 2
+
+    def number(comm: VirtualComm) -> int:
+        device = open_device("gpu" if comm.size == 2 else "gpu-shared", comm)
+        assert isinstance(device, CupyDevice)
+        return device.number
+
+    assert run_virtual(2, number) == [0, 1]  # type: ignore[arg-type]
+    assert run_virtual(3, number) == [0, 1, 0]  # type: ignore[arg-type]
+    with pytest.raises(LayoutError, match=r"3 ranks on this machine, which has 2 GPUs(.|\n)*gpu-shared"):
+        run_virtual(3, lambda comm: open_device("gpu", comm))
