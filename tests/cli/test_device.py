@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from command_line import SMALL, in_process, nothing_written
+from fake_device import FakeDevice
 from minga.cli.devices import check_device, ranks_by_device
+from minga.engine import engine
+from minga.engine.comm import Comm
 from minga.errors import CaseError
 
 
@@ -44,3 +48,29 @@ def test_ranks_and_gpus(gpus: SimpleNamespace) -> None:
     gpus.count = 0
     with pytest.raises(CaseError, match="this machine has no GPU"):
         check_device("gpu", 1)
+
+
+def test_a_run_on_a_gpu_leaves_what_one_on_the_processor_leaves(
+    in_tmp_path: Path, gpus: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices: list[FakeDevice] = []
+
+    def open_fake(wish: str, comm: Comm) -> FakeDevice | None:
+        if wish == "cpu":
+            return None
+        devices.append(FakeDevice())
+        return devices[-1]
+
+    monkeypatch.setattr(engine, "open_device", open_fake)
+    (in_tmp_path / "small.toml").write_text(SMALL)
+    gpus.count = 1
+    digests = []
+    for number, device in enumerate(("cpu", "gpu")):
+        said = in_process("run", "small.toml", "--device", device, "-n", "1", "--out", f"run-{number}", "--json")
+        assert said.status == 0, said.err
+        digests.append(json.loads(said.out)["digest"])
+    assert digests[0] == digests[1]
+    assert len(devices) == 1
+    assert any(entry[0] == "launch" for entry in devices[0].log)
+    for frames in ("run-0", "run-1"):
+        assert (in_tmp_path / frames / "fields.zarr").is_dir()

@@ -28,6 +28,7 @@ from minga.record.checkpoint.keeper import Keeper, Schedule
 from minga.record.checkpoint.slots import digests
 from minga.space.cuts import cartesian, slabs
 from minga.space.layout import Layout
+from thinned import thinned
 
 GRID = mg.Grid((18, 70), periodic=(True, False))
 EVERY = Schedule(steps=10)
@@ -189,7 +190,7 @@ AUTOMATA: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", AUTOMATA)
+@pytest.mark.parametrize("kind", thinned(AUTOMATA, "states in bits", "quiet tiles of bits", "chance"))
 def test_automata_go_on_with_the_same_bits(tmp_path: Path, kind: str) -> None:
     options = {"boundary": "periodic", "init": {"soup": 0.05, "seed": 5}} | AUTOMATA[kind]
     shape = (300,) if options["rule"] == "W90" else (40, 300)

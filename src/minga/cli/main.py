@@ -104,8 +104,9 @@ def run(
     from minga.record.directory import RunDirectory
 
     request = command.Request(
-        case, ranks, threads, tuple(overrides or ()), out, force, mapping, topology, machine, trace, serve, resume, device
-    )
+        case, ranks, threads, tuple(overrides or ()), out, force, mapping, topology, machine, trace, serve, resume,
+        device,
+    )  # fmt: skip
     with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
         result, status = command.run(request)
     if result is not None:
@@ -115,7 +116,7 @@ def run(
             _print(summary(result, RunDirectory(Path(result["run"]))))
         if status:
             hint = resume_hint(RunDirectory(Path(result["run"])))
-            kept = f"everything up to there is kept{hint and f'; {hint}' or ''}"
+            kept = "; ".join(filter(None, ("everything up to there is kept", hint)))
             sys.stderr.write(f"minga: stopped after step {result['steps']}; {kept}\n")
     raise typer.Exit(status)
 

@@ -159,10 +159,18 @@ def _run_alone(case: Case, directory: RunDirectory, listener: Listener, resume: 
         with StopRequest().listening() as stop:
             result = perform(case, SerialComm(), directory, listener, stop, resume)
     except BaseException as error:
-        keep_or_drop(case, directory, _reason(error))
+        _leave(case, directory, error)
         raise
     assert result is not None  # on rank 0
     return result
+
+
+def _leave(case: Case, directory: RunDirectory, error: BaseException) -> None:
+    """Keep what a run that failed has left, and say how it can go on."""
+    kept = keep_or_drop(case, directory, _reason(error))
+    hint = resume_hint(directory) if kept and not isinstance(error, CaseError) else None
+    if hint:
+        sys.stderr.write(f"minga: {hint}\n")
 
 
 def _launched(
@@ -213,9 +221,8 @@ def _run_in_job(request: Request, job: Job) -> tuple[dict[str, Any] | None, int]
                     listener.note(note)
                 result = perform(case, comm, directory, listener, stop, request.resume)
     except BaseException as error:
-        reason = _reason(error)
-        leave = (lambda: keep_or_drop(case, directory, reason)) if comm.rank == 0 else None
-        end_in_error(error, everyone, leave)
+        fault = error
+        end_in_error(error, everyone, (lambda: _leave(case, directory, fault)) if comm.rank == 0 else None)
     assert result is not None  # on rank 0
     finish(case, directory, result)
     return result, status_of(result["ended"]["reason"])

@@ -207,6 +207,11 @@ def ghost_parts(target: Field, position: Box, ghosts: Ghosts) -> Iterator[GhostP
     points, periodic = target.points, target.periodic
     limits = points.grow(ghosts.layers.lo, ghosts.layers.hi)
     wide = _within(target, position.grow(ghosts.reach.lo, ghosts.reach.hi), limits)
+    if any(
+        not periodic[axis] and (wide.hi[axis] <= points.lo[axis] or points.hi[axis] <= wide.lo[axis])
+        for axis in range(target.grid.ndim)
+    ):
+        return  # a block that reaches no point of the field stores none of its ghosts either
     for axis in range(target.grid.ndim):
         if periodic[axis]:
             continue

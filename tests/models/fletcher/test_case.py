@@ -94,7 +94,7 @@ def test_a_wavelet_from_a_file(tmp_path: Path) -> None:
         assert np.abs(sampled.fields["p"] - ricker.fields["p"]).max() < 2e-3 * np.abs(ricker.fields["p"]).max()
 
 
-@pytest.mark.parametrize(("name", "ranks"), [("waves", 3), ("waves-vti", 2)])
+@pytest.mark.parametrize(("name", "ranks"), [("waves", 3), ("waves-vti", 3)])
 def test_the_examples_run_the_same_on_several_ranks(name: str, ranks: int) -> None:
     path = examples()[name]
     table = tomllib.loads(path.read_text())

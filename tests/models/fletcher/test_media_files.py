@@ -14,6 +14,7 @@ from minga.models.fletcher.media import from_volume
 from minga.models.fletcher.media_files import open_volume, quantities
 from minga.models.fletcher.media_write import write_medium
 from minga.models.fletcher.synthetic import QUANTITIES, synthetic
+from minga.record.netcdf import NetcdfVariable, write_netcdf
 from minga.record.segy import write_segy
 from minga.space.box import Box
 
@@ -201,15 +202,41 @@ def test_a_damaged_volume_is_told_by_its_cell(tmp_path: Path) -> None:
         fast(Box((1, 2, 3), (4, 5, 6)))
 
 
-def test_netcdf(tmp_path: Path) -> None:
-    xarray = pytest.importorskip("xarray")
-    if not {"h5netcdf", "netcdf4", "scipy"} & set(xarray.backends.list_engines()):
-        pytest.skip("needs a reader of NetCDF: h5netcdf, netCDF4 or scipy")
-    positions = {name: (name, np.arange(n) * h, {"units": "m"}) for name, n, h in zip("zyx", SHAPE, SPACING)}
-    turned = (("y", "x", "z"), VALUES.transpose(1, 2, 0), {"units": "m/s"})
-    xarray.Dataset({"vp": turned, "n": (("y",), np.zeros(5))}, positions).to_netcdf(tmp_path / "a.nc")
-    volume = open_volume(tmp_path / "a.nc")
+def netcdf(file: Path, values: np.ndarray[Any, Any], dims: str, unit: str = "m/s") -> Path:
+    """A classic file, as minga itself exports them."""
+
+    def variable(name: str, dims: tuple[str, ...], values: np.ndarray[Any, Any], unit: str) -> NetcdfVariable:
+        return NetcdfVariable(name, dims, values.shape, values.dtype, {"units": unit}, lambda: [values])
+
+    positions = [variable(n, (n,), np.arange(c) * h + 1.5, "m") for n, c, h in zip("zyx", SHAPE, SPACING)]
+    write_netcdf(file, [*positions, variable("vp", tuple(dims), values, unit)], {"title": "a medium"})
+    return file
+
+
+def test_netcdf_of_the_classic_formats(tmp_path: Path) -> None:
+    file = netcdf(tmp_path / "a.nc", VALUES.transpose(1, 2, 0).copy(), "yxz")
+    volume = open_volume(file)
     same(volume)
     assert volume.spacing == pytest.approx(SPACING)
     assert volume.unit == "m/s"
-    assert quantities(tmp_path / "a.nc") == ["vp"]
+    assert quantities(file) == ["vp"]
+    wide = netcdf(tmp_path / "b.nc", VALUES.astype("i8"), "zyx", "1")  # has no word in CDF-2
+    assert wide.read_bytes()[3] == 5
+    same(open_volume(wide))
+    (tmp_path / "c.nc").write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(CaseError, match="beyond its end"):
+        open_volume(tmp_path / "c.nc")
+    (tmp_path / "d.nc").write_bytes(file.read_bytes()[:60])
+    with pytest.raises(CaseError, match="damaged or cut off"):
+        open_volume(tmp_path / "d.nc")
+
+
+def test_netcdf_by_xarray(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    if not {"h5netcdf", "netcdf4"} & set(xarray.backends.list_engines()):
+        pytest.skip("needs a reader of NetCDF 4: h5netcdf or netCDF4")
+    turned = (("y", "x", "z"), VALUES.transpose(1, 2, 0), {"units": "m/s"})
+    xarray.Dataset({"vp": turned}).to_netcdf(tmp_path / "a.nc", format="NETCDF4")
+    volume = open_volume(tmp_path / "a.nc")
+    same(volume)
+    assert (volume.unit, volume.axes) == ("m/s", "yxz")

@@ -265,6 +265,21 @@ def test_a_run_that_was_killed_before_its_first_frame_or_checkpoint(tmp_path: Pa
     same(path, expected())
 
 
+def test_metadata_that_a_power_failure_took(tmp_path: Path) -> None:
+    path, model, settings = tmp_path / "fields.zarr", waves(), SnapshotSettings(durable=False)
+    taken(path, mg.SerialComm(), settings, attributes={"title": "mix"})
+    for name in ("", "u", "time"):
+        (path / name / "zarr.json").write_bytes(b"")
+    (path / "time" / "c.0").unlink()
+    snapshots = Snapshots(
+        path, model, model.fields, settings, mg.SerialComm(), attributes={"title": "mix"}, resume=True
+    )
+    assert snapshots.truncate(7) == ()
+    same(path, expected())
+    with xarray.open_zarr(path) as found:
+        assert found.attrs["title"] == "mix"
+
+
 def test_a_damaged_frame_reads_as_nothing(tmp_path: Path) -> None:
     path, model = tmp_path / "fields.zarr", waves()
     settings = SnapshotSettings(durable=False)

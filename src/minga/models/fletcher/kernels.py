@@ -160,8 +160,11 @@ def forward_kernel(equations: Equations) -> Kernel:
 
 
 def _apart(value: Any) -> Any:
-    """The value, computed in a loop of its own. One loop for all would walk along more rows at once than a processor has
-    registers for their addresses: TTI steps are a fifth faster so, VTI steps a quarter; the bits are the same."""
+    """The value, computed in a loop of its own.
+
+    One loop for all would walk along more rows at once than a processor has registers for their addresses: TTI steps
+    are a fifth faster so, VTI steps a quarter; the bits are the same.
+    """
     return local(value)[HERE]
 
 

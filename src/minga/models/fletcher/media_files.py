@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError, suggest
+from minga.record.netcdf_read import is_classic, read_classic
 from minga.space.box import Box
 
 __all__ = ["AXES", "ENDINGS", "Volume", "open_volume", "quantities"]
@@ -124,6 +125,8 @@ def quantities(path: Path) -> list[str]:
     if path.suffix == ".zarr":
         group = _zarr(path)
         return sorted(n for n, a in group.arrays() if a.ndim == 3) if hasattr(group, "arrays") else []
+    if path.suffix in (".nc", ".nc4", ".cdf") and is_classic(path):
+        return sorted(name for name, variable in read_classic(path).items() if variable.values.ndim == 3)
     if path.suffix in (".nc", ".nc4", ".cdf"):
         return sorted(str(n) for n, a in _netcdf(path).data_vars.items() if a.ndim == 3)
     return []
@@ -159,6 +162,8 @@ def _zarr(path: Path) -> Any:
 
 
 def _open_netcdf(path: Path, variable: str | None) -> Volume:
+    if is_classic(path):
+        return _open_classic(path, variable)
     dataset = _netcdf(path)
     array = _chosen(path, variable, {str(n): a for n, a in dataset.data_vars.items() if a.ndim == 3})
     _check_numbers(path, array.dtype)
@@ -166,6 +171,24 @@ def _open_netcdf(path: Path, variable: str | None) -> Volume:
     return _described(
         path, array.shape, lambda part: np.asarray(array[part].values), array.dims, positions, array.attrs
     )
+
+
+def _open_classic(path: Path, variable: str | None) -> Volume:
+    known = read_classic(path)
+    found = _chosen(path, variable, {name: each for name, each in known.items() if each.values.ndim == 3})
+    _check_numbers(path, found.values.dtype)
+    positions = {n: (np.asarray(v.values), v.attributes) for n, v in known.items() if v.dims == (n,)}
+    scale, offset = (
+        float(np.ravel(found.attributes.get(n, d))[0]) for n, d in (("scale_factor", 1), ("add_offset", 0))
+    )
+    missing = np.ravel(found.attributes.get("_FillValue", found.attributes.get("missing_value", np.nan)))[0]
+
+    def read(part: tuple[slice, ...]) -> NDArray[Any]:
+        stored = np.asarray(found.values[part])
+        values = stored.astype("f8")
+        return np.where(stored == missing, np.nan, values * scale + offset)
+
+    return _described(path, found.values.shape, read, found.dims, positions, found.attributes)
 
 
 def _netcdf(path: Path) -> Any:

@@ -194,7 +194,7 @@ class Keeper:
             constants=self._constants or {},
             identity=self._identity,
             case=self.case,
-            version=importlib.metadata.version("minga"),
+            version=_version(),
         )
 
     def sessions_of(self, engine: Engine, position: Position) -> list[dict[str, Any]]:
@@ -232,6 +232,13 @@ class Keeper:
         if self.note is not None and self.comm.rank == 0:
             for fault in faults:
                 self.note(f"minga: checkpoint {fault}; {comfort}")
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("minga")
+    except importlib.metadata.PackageNotFoundError:  # a copy of the sources that was not installed
+        return "unknown"
 
 
 def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

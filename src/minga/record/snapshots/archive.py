@@ -54,6 +54,7 @@ class Archive:
     def __init__(self, path: Path, chunks: Sequence[Sequence[Chunk]], settings: SnapshotSettings, disk: Disk) -> None:
         """Use :meth:`create` or :meth:`open`."""
         self.path, self.disk = path, disk
+        self._metadata = Disk(disk.counters)
         self.frames: list[FrameRecord] = []
         self._attributes: dict[str, Any] = {}
         self._documents: dict[str, dict[str, Any]] = {}
@@ -95,20 +96,32 @@ class Archive:
             for name in (TIME, *archive._documents):
                 (path / name).mkdir()
             for name, coordinate in archive._coordinates.items():
-                disk.write(path / name / "c.0", np.ascontiguousarray(coordinate.values, "<f8").tobytes())
-                disk.write(path / name / _METADATA, _json(archive._documents[name]))
+                archive._metadata.write(path / name / "c.0", np.ascontiguousarray(coordinate.values, "<f8").tobytes())
+                archive._metadata.write(path / name / _METADATA, _json(archive._documents[name]))
             archive._lengthen()
         return archive
 
     @classmethod
-    def open(cls, path: Path, chunks: Sequence[Sequence[Chunk]], settings: SnapshotSettings, disk: Disk) -> Self:
-        """Go on with a store. RunError where it does not hold such frames, or the disk refuses."""
+    def open(
+        cls,
+        path: Path,
+        chunks: Sequence[Sequence[Chunk]],
+        settings: SnapshotSettings,
+        disk: Disk,
+        attributes: Mapping[str, Any],
+    ) -> Self:
+        """Go on with a store. RunError where it does not hold such frames, or the disk refuses.
+
+        Metadata that a power failure has destroyed is made anew from the manifest, with `attributes`.
+        """
         archive = cls(path, chunks, settings, disk)
         try:
             root = json.loads((path / _METADATA).read_text())
             found = root["consolidated_metadata"]["metadata"]
-        except (OSError, ValueError, KeyError) as error:
+        except OSError as error:
             raise RunError(f"{path} is no store of frames: {error}") from error
+        except (ValueError, KeyError):
+            root, found = {"attributes": dict(attributes)}, archive._documents
         for name in archive._growing:
             if name not in found or not _alike(found[name], archive._documents[name]):
                 raise RunError(
@@ -166,21 +179,20 @@ class Archive:
     def _lengthen(self, first: int = 0) -> None:
         """Let the time axis, the arrays and the metadata tell of all frames; steps before frame `first` are there."""
         count = len(self.frames)
-        steps = np.zeros(max(1, -(-count // TIMES_A_CHUNK)) * TIMES_A_CHUNK, "<i8")
-        steps[:count] = [frame.step for frame in self.frames]
         for number in range(first // TIMES_A_CHUNK, -(-count // TIMES_A_CHUNK)):
-            part = steps[number * TIMES_A_CHUNK : (number + 1) * TIMES_A_CHUNK]
-            self.disk.write(self.path / TIME / f"c.{number}", part.tobytes())
+            held = self.frames[number * TIMES_A_CHUNK : (number + 1) * TIMES_A_CHUNK]
+            part = np.zeros(TIMES_A_CHUNK, "<i8")
+            part[: len(held)] = [frame.step for frame in held]
+            self._metadata.write(self.path / TIME / f"c.{number}", part.tobytes())
         self._documents[TIME] = time_document(count)
-        self.disk.write(self.path / TIME / _METADATA, _json(self._documents[TIME]))
+        self._metadata.write(self.path / TIME / _METADATA, _json(self._documents[TIME]))
         for name in self._growing:
             self._documents[name]["shape"][0] = count
-            self.disk.write(self.path / name / _METADATA, _json(self._documents[name]))
+            self._metadata.write(self.path / name / _METADATA, _json(self._documents[name]))
         self._write_root()
-        self.disk.settle()
 
     def _write_root(self) -> None:
-        self.disk.write(self.path / _METADATA, _json(group_document(self._attributes, self._documents)))
+        self._metadata.write(self.path / _METADATA, _json(group_document(self._attributes, self._documents)))
 
 
 def describe(path: Path, attributes: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from minga.record.snapshots.counters import Counters
 __all__ = ["Disk", "Throttle", "bytes_of"]
 
 Throttle = Callable[[int], None]
-"""Called with the bytes that are to be written next; it may wait. For experiments with slow disks."""
+"""Called with the bytes of a frame that are to be written next; it may wait. For experiments with slow disks."""
 
 _PIECE: Final = 16 << 20
 """Bytes of one call of the system; a multiple of a page."""

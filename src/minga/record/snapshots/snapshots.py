@@ -212,6 +212,8 @@ class Snapshots:
             raw = job.buffer[at : at + chunk.padded]
             at += chunk.padded
             receipts.append(self._write_chunk(chunk, job.index, values, raw))
+        with disk_errors(self.path):
+            self._disk.settle()
         with self._lock:
             self._receipts[job.index] = (job.step, receipts)
 
@@ -231,11 +233,8 @@ class Snapshots:
         return receipt
 
     def _rest(self, idle: bool) -> None:
-        """After a frame: let other ranks know by a folder that is on the disk; alone, make it visible."""
-        if len(self._writers) > 1:
-            with disk_errors(self.path):
-                self._disk.settle()
-        else:
+        """After a frame: make it visible, where no other rank writes."""
+        if len(self._writers) == 1:
             self._publish(idle=idle)
 
     def _publish(self, *, idle: bool) -> None:
@@ -267,12 +266,13 @@ class Snapshots:
     def _begin(self, attributes: Mapping[str, Any], resume: bool) -> None:
         """The store, made or opened by the rank that will make frames visible; errors on all ranks."""
         failure: MingaError | None = None
+        quick = Disk(self.counters, durable=self._disk.durable)
         if self._comm.rank == self.publisher:
             try:
                 if resume:
-                    self._archive = Archive.open(self.path, self._chunks, self.settings, self._disk)
+                    self._archive = Archive.open(self.path, self._chunks, self.settings, quick, attributes)
                 else:
-                    self._archive = Archive.create(self.path, self._chunks, self.settings, self._disk, attributes)
+                    self._archive = Archive.create(self.path, self._chunks, self.settings, quick, attributes)
             except MingaError as error:
                 failure = error
         failure = self._from_publisher(failure)
