@@ -13,8 +13,8 @@ from minga.engine.device_kernels import helper_ptx
 from minga.lang.graph import KernelGraph
 from ptx_machine import run
 
-_ON_THE_PROCESSOR: tuple[Helper, ...] = ("arg_candidates", "finish_reductions")
-"""They use generic addresses, which the machine does not know."""
+_GENERIC: tuple[Helper, ...] = ("arg_candidates", "finish_reductions")
+"""One thread does most; where an address points may depend on the record."""
 
 
 class _Bytes:
@@ -78,15 +78,13 @@ class PtxDevice(FakeDevice):
     def launch(self, function: int, grid: Size, block: Size, args: int) -> None:
         if function < 1000:
             name = HELPERS[function - 1]
-            if name in _ON_THE_PROCESSOR:
-                super().launch(function, grid, block, args)
-                return
             called, text = name, _only(name, self.architecture)
         else:
             called, text = self._programs[function]
         assert self.owns(args)
         self.launched.add(called)
-        self._queue.append(lambda: run(text, self, [args, self.worker], grid, block))  # type: ignore[arg-type]
+        generic = called in _GENERIC
+        self._queue.append(lambda: run(text, self, [args, self.worker], grid, block, generic=generic))  # type: ignore[arg-type]
 
 
 def _only(name: Helper, architecture: str) -> str:

@@ -62,6 +62,8 @@ class Code:
     labels: dict[str, int] = field(default_factory=dict)
     shared: dict[str, int] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
+    targets: dict[str, list[str]] = field(default_factory=dict)
+    generic: bool = False
     shared_bytes: int = 0
     local_bytes: int = 0
 
@@ -70,6 +72,9 @@ class Code:
         code = cls()
         body = ptx[ptx.index("\n{") + 2 : ptx.rindex("}")]
         body = re.sub(r"//.*", "", body)
+        for name, labels in re.findall(r"(\$\w+): \.branchtargets([^;]*);", body):
+            code.targets[name] = re.findall(r"\$\w+", labels)
+        body = re.sub(r"\$\w+: \.branchtargets[^;]*;", "", body)
         for name, size in re.findall(r"\.shared \.align \d+ \.b8 (\w+)\[(\d+)\]", ptx):
             code.shared[name] = SHARED + code.shared_bytes
             code.shared_bytes += int(size)
@@ -102,13 +107,16 @@ def run(
     *,
     order: Literal["together", "first", "last"] = "together",
     watch: Watch | None = None,
+    generic: bool = False,
 ) -> None:
     """Launch a kernel; blocks run one after the other. `watch` sees each instruction, and which threads do it.
 
     order: whether a block's warps run together, or the first or last of them as far as it can before another does: a
     kernel whose warps do not wait for each other where they should gives wrong results then.
+    generic: whether addresses may tell by themselves what memory is meant, which takes a GPU longer.
     """
     code = Code.parse(ptx)
+    code.generic = generic
     code.shared |= {name: memory.put(entries) for name, entries in code.constants.items()}
     for z, y, x in itertools.product(*(range(n) for n in reversed(grid))):
         with np.errstate(all="ignore"):
@@ -221,6 +229,7 @@ def _to_integer(whole: Column, to: str) -> Column:
 _PLAIN: dict[str, Callable[..., Column]] = {
     "add": operator.add, "sub": operator.sub, "div": np.divide, "neg": operator.neg, "abs": np.abs, "sqrt": np.sqrt,
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": operator.invert, "fma": _fma,
+    "clz": lambda a: (a.itemsize * 8 - np.frexp(a.astype(np.longdouble))[1]).astype(np.uint32),
     "popc": lambda a: np.bitwise_count(a).astype(a.dtype),
 }  # fmt: skip
 """Of operands and result of the instruction's type."""
@@ -305,6 +314,7 @@ class _Block:
             for name, value in (("ntid", block[axis]), ("ctaid", number[axis]), ("nctaid", grid[axis])):
                 self.registers[f"%{name}.{d}"] = np.full(self.count, value, np.uint64)
         self.shared = np.full(code.shared_bytes, 0xAB, np.uint8)
+        self.borrow = np.zeros(self.count, np.uint64)
         self.local = np.full((self.count, max(1, code.local_bytes)), 0xCD, np.uint8)
         self.place = np.zeros(self.count, np.int64)
 
@@ -342,6 +352,9 @@ class _Block:
         match op[0]:
             case "bra":
                 self.place[at] = self.code.labels[operands[0]]
+            case "brx":
+                labels = self.code.targets[operands[1]]
+                self.place[at] = [self.code.labels[labels[int(k)]] for k in self.value(operands[0], at)]
             case "ret":
                 self.place[at] = len(self.code.instructions)
             case "bar":
@@ -356,6 +369,11 @@ class _Block:
                 self._shuffle(op, operands, at)
             case "mov" | "cvta":
                 self._move(op, operands, at)
+            case "sub" | "subc" if "cc" in op:
+                a, b = (self.value(operand, at) for operand in operands[1:])
+                less = self.borrow[at] if op[0] == "subc" else np.zeros(at.size, np.uint64)
+                self.set(operands[0], at, a - b - less)
+                self.borrow[at] = (a < b) | ((a == b) & (less > 0))
             case _:
                 words = [self.value(operand, at) for operand in operands[1:]]
                 result = calculate(op, lambda kind: [read_as(kind, word) for word in words], words)
@@ -417,8 +435,10 @@ class _Block:
             assert (address + np.uint64(width) <= self.code.local_bytes).all()
         elif "shared" in op:
             memory, start = self.shared, address.astype(np.int64) - SHARED
+        elif self.code.generic and "global" not in op and (address >> np.uint64(16) == SHARED >> 16).all():
+            memory, start = self.shared, address.astype(np.int64) - SHARED
         else:
-            assert "global" in op, f"{'.'.join(op)}: of what memory?"
+            assert "global" in op or self.code.generic, f"{'.'.join(op)}: of what memory?"
             memory, start = self.memory.bytes, address.astype(np.int64)
         assert (start >= 0).all()
         assert (start + width <= memory.size).all(), "outside the memory"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import threading
 import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from minga.engine import cupy_device
 from minga.engine.comm import SerialComm, VirtualComm, run_virtual
 from minga.engine.cuda_driver import Driver
 from minga.engine.cupy_device import CupyDevice, device_count
-from minga.engine.device import open_device
+from minga.engine.device import dealt, open_device
 from minga.errors import KernelError, LayoutError, RunError
 from minga.space.field import Field
 from minga.space.grid import Grid
@@ -30,12 +31,33 @@ class Error(Exception):
     """As CuPy has them."""
 
 
+class Place:
+    """A device that threads enter before they wait for it."""
+
+    def __init__(self, cuda: Cuda, number: int) -> None:
+        self._cuda = cuda
+        self._number = number
+
+    def use(self) -> None:
+        self._cuda.current.number = self._number
+
+    def __enter__(self) -> None:
+        self._before = getattr(self._cuda.current, "number", 0)
+        self.use()
+
+    def __exit__(self, *_: object) -> None:
+        self._cuda.current.number = self._before
+
+
 class Cuda:
     """What minga uses of `cupy.cuda` and of the driver's library; one GPU with the memory of a `PtxDevice`."""
 
     def __init__(self) -> None:
         self.machine = PtxDevice()
         self.count = 1
+        self.visible: Callable[[], list[str]] = lambda: [f"0000:0{number}:00.0" for number in range(self.count)]
+        self.current = threading.local()
+        self.concurrent = 1
         self.capability = 9, 0
         self.fails: str | None = None
         self.modules: dict[int, str] = {}
@@ -44,12 +66,13 @@ class Cuda:
         self.prefetched = 0
         machine = self.machine
         self.runtime = SimpleNamespace(
-            getDeviceCount=lambda: self.count,
+            getDeviceCount=lambda: len(self.visible()),
+            deviceGetPCIBusId=lambda number: self.visible()[number],
             free=lambda address: None,
             getDeviceProperties=lambda number: {
                 "name": b"Imitation", "major": self.capability[0], "minor": self.capability[1],
             },
-            deviceGetAttribute=lambda attribute, number: 1,
+            deviceGetAttribute=lambda attribute, number: self.concurrent,
             memGetInfo=lambda: (1 << 30, 1 << 31),
             memsetAsync=lambda address, value, size, stream: machine._queue.append(
                 lambda: ctypes.memset(address, value, size) and None
@@ -59,13 +82,19 @@ class Cuda:
 
     def Device(self, number: int) -> Any:
         assert number < self.count
-        return SimpleNamespace(use=lambda: None)
+        return Place(self, number)
 
     def Stream(self, non_blocking: bool) -> Any:
         return SimpleNamespace(ptr=5, synchronize=self._synchronise, wait_event=lambda event: None)
 
     def Event(self, block: bool = False, disable_timing: bool = False) -> Any:
-        return SimpleNamespace(done=True, record=lambda stream: None, synchronize=self._synchronise)
+        made = self.current.number
+
+        def synchronise() -> None:
+            assert self.current.number == made, "a context on another device"
+            self._synchronise()
+
+        return SimpleNamespace(done=True, record=lambda stream: None, synchronize=synchronise)
 
     def malloc_managed(self, size: int) -> Any:
         memory = self.machine._own(size + 64)[:size]  # a gap behind it
@@ -178,7 +207,7 @@ def test_an_engine_runs_on_it(cuda: Cuda) -> None:
             said = repr(engine)
     assert left[0] == left[1]
     assert "GPU 0: Imitation, messages through pinned memory" in said
-    assert cuda.prefetched == 2
+    assert cuda.prefetched == 4  # both slots to be copied to wider arrays, and those again before the run
     assert sorted(cuda.unloaded) == sorted(cuda.modules)
 
 
@@ -253,5 +282,59 @@ def test_ranks_take_gpus_by_their_place(cuda: Cuda) -> None:
 
     assert run_virtual(2, number) == [0, 1]  # type: ignore[arg-type]
     assert run_virtual(3, number) == [0, 1, 0]  # type: ignore[arg-type]
-    with pytest.raises(LayoutError, match=r"3 ranks on this machine, which has 2 GPUs(.|\n)*gpu-shared"):
+    with pytest.raises(LayoutError, match=r"3 ranks on one machine, which shows them 2 GPUs(.|\n)*gpu-shared"):
         run_virtual(3, lambda comm: open_device("gpu", comm))
+
+
+def test_ranks_that_see_one_gpu_each_take_it() -> None:
+    assert dealt([0, 0, 1, 1], [["a"], ["b"], ["a"], ["b"]]) == [0, 0, 0, 0]
+    assert dealt([0, 1, 0, 1], [["a", "b"]] * 4) == [0, 0, 1, 1]
+    assert dealt([0, 0, 0], [["a", "b"], ["b", "a"], ["b", "a"]]) == [0, 0, 0]
+
+
+def test_batch_systems_may_show_each_rank_its_own_gpu(cuda: Cuda) -> None:
+    shown = threading.local()
+    cuda.visible = lambda: shown.names
+
+    def number(comm: VirtualComm, names: list[str]) -> int:
+        shown.names = [names[comm.rank]]
+        device = open_device("gpu", comm)
+        assert isinstance(device, CupyDevice)
+        return device.number
+
+    assert run_virtual(2, lambda comm: number(comm, ["0000:01:00.0", "0000:02:00.0"])) == [0, 0]
+    with pytest.raises(LayoutError, match="2 ranks on one machine, which shows them 1 GPU\n"):
+        run_virtual(2, lambda comm: number(comm, ["0000:01:00.0"] * 2))
+
+
+def test_threads_wait_on_the_device_of_their_rank(cuda: Cuda) -> None:
+    cuda.count = 2
+    device = CupyDevice(1)
+    source, keep = device.staged(512)
+    target = device.pinned(512)
+    ctypes.memmove(source, bytes(range(256)) * 2, 512)
+    pending = device.copy_staged(source, target, keep)
+    failed: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            pending.wait()
+            assert getattr(cuda.current, "number", 0) == 0
+        except BaseException as error:
+            failed.append(error)
+
+    writer = threading.Thread(target=wait)
+    writer.start()
+    writer.join()
+    assert not failed
+    assert np.array_equal(target, np.arange(512) % 256)
+
+
+def test_copies_are_waited_for_where_memory_is_not_shared_at_once(cuda: Cuda) -> None:
+    cuda.concurrent = 0
+    device = CupyDevice()
+    source, keep = device.staged(512)
+    target = device.pinned(512)
+    ctypes.memmove(source, bytes(range(256)) * 2, 512)
+    device.copy_staged(source, target, keep)
+    assert np.array_equal(target, np.arange(512) % 256)

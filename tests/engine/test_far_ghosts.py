@@ -25,7 +25,7 @@ def test_every_ghost_that_is_filled_is_stored(cuts: list[int], width: int) -> No
     found = 0
     for rank, block in enumerate(blocks):
         array = Storage({grid: layout}, rank).allocate_field(field, wide).blocks[rank]
-        for _, part, _ in ghost_parts(field, block, Ghosts(wide, layers)):
+        for _, part, _ in ghost_parts(field, block, array.box, Ghosts(wide, layers)):
             found += 1
             assert array.box.contains(mg.Box(part.lo, part.hi))
     assert found

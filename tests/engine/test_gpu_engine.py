@@ -249,6 +249,7 @@ def test_what_python_saw_goes_back_before_the_next_run() -> None:
     program.apply(pool.star, u, u.next)
     device = FakeDevice()
     with mg.Engine(Layout.single(grid.box, 1, 0), grid=grid, device=device) as engine:
+        engine.prepare(program)
         for seen, expected in ((True, 2), (False, 0)):
             if seen:
                 engine.gather(u)
@@ -286,6 +287,51 @@ def test_a_copy_leaves_behind_the_computing() -> None:
     assert np.array_equal(first[0] + second[0], alone[0])
     assert np.array_equal(np.concatenate([first[1], second[1]]), alone[1])
     assert first[2]
+
+
+def test_a_copy_that_must_be_put_in_its_place_is_so_once() -> None:
+    grid = Grid((12, 128))
+    u = Field("u", grid)
+    start = NUMBERS.random(grid.shape)
+    with mg.Engine(_halves(grid), grid=grid, device=FakeDevice()) as engine:
+        engine.set(u, start)
+        target = engine.buffer(start.nbytes).view("f8").reshape(grid.shape)
+        pending = engine.copy_out(u, grid.box, target)
+        assert not pending.done()
+        engine.device.synchronise()  # type: ignore[union-attr]
+        assert pending.done()
+        assert np.array_equal(target, start)
+        target[...] = 7.0
+        pending.wait()
+        assert (target == 7.0).all()
+
+
+def _halves(grid: Grid) -> Layout:
+    """Two blocks of one rank, along the last axis."""
+    (rows, columns), middle = grid.shape, grid.shape[1] // 2
+    boxes = [mg.Box((0, 0), (rows, middle)), mg.Box((0, middle), (rows, columns))]
+    return Layout.from_boxes(grid.box, boxes, [0, 0], 1)
+
+
+def test_fields_widen_on_the_device() -> None:
+    """All slots, with their halos, in their order."""
+    grid = Grid((12, 128), periodic=(True, True))
+    u = Field("u", grid, slots=3)
+    program, wider = mg.Program("rotate"), mg.Program("wider")
+    program.rotate(u)
+    wider.apply(pool.star, u, u.next)
+    device = FakeDevice()
+    with mg.Engine(_halves(grid), grid=grid, device=device) as engine:
+        start = [NUMBERS.random(grid.shape) for _ in range(3)]
+        for k, values in enumerate(start):
+            engine.set(u.slot(k), values)
+        engine.run(program)
+        device.log.clear()
+        engine.prepare(wider)
+        assert device.log.count(("launch", "copy_boxes")) == 2
+        assert device.log[-1] == ("synchronise",)
+        for k in range(3):
+            assert np.array_equal(engine.gather(u.slot(k)), start[(k + 1) % 3])
 
 
 def test_not_finite_ends_the_run_at_its_place() -> None:

@@ -13,7 +13,8 @@ from minga.record.store import FrameStore
 from minga.record.variables import variable_of, variables_of
 from minga.space.field import Field
 from minga.space.grid import Grid
-from minga.view.pictures import chosen_frames, draw, draw_run, plane
+from minga.view.pictures import chosen_frames, draw, draw_run
+from minga.view.plane import plane_of
 
 
 @pytest.mark.parametrize(
@@ -70,10 +71,21 @@ def test_few_states_are_drawn_crisp(tmp_path: Path) -> None:
 def test_a_middle_slice_is_shown_of_three_axes() -> None:
     variable = variable_of(Field("u", Grid((5, 3, 4), spacing=2.0)))
     values = np.arange(60.0).reshape(5, 3, 4)
-    image, axes, where = plane(values, variable.coordinates)
-    assert (image == values[2]).all()
-    assert [a.name for a in axes] == ["y", "x"]
-    assert where == ["z = 5"]
+    plane = plane_of(variable.coordinates, variable.attributes)
+    assert (values[plane.at] == values[2]).all()
+    assert [a.name for a in plane.axes] == ["y", "x"]
+    assert (plane.where, plane.shown, plane.down) == (("z = 5",), (1, 2), False)
+
+
+def test_a_field_says_where_it_is_cut() -> None:
+    variable = variable_of(Field("u", Grid((5, 3, 4), spacing=2.0), section=("y", 4.4)))
+    values = np.arange(60.0).reshape(5, 3, 4)
+    plane = plane_of(variable.coordinates, variable.attributes)
+    assert (values[plane.at] == values[:, 2]).all()
+    assert [a.name for a in plane.axes] == ["z", "x"]
+    assert (plane.where, plane.shown, plane.down) == (("y = 5",), (0, 2), True)
+    beside = plane_of(variable.coordinates, variable.attributes | {"section": "w = 4.4"})
+    assert (beside.where, beside.down) == (("z = 5",), False)
 
 
 def test_pictures_of_a_run(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ None of it can lose the result, which is on the disk before: what goes wrong her
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from minga.cli.case import Case
@@ -18,6 +20,10 @@ from minga.view.progress import ranks_text, rate_text, time_text
 __all__ = ["finish", "keep_or_drop", "summary"]
 
 
+_FEW = 8
+"""Numbers of an observable that are shown one by one."""
+
+
 def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> None:
     """Illustrate a run that has a result."""
     reason = {"asked": "a person asked it to stop", "time limit": "its time was up"}.get(result["ended"]["reason"], "")
@@ -26,9 +32,10 @@ def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> None:
     note_state(directory, "stopped" if reason else "finished", reason)
 
 
-def keep_or_drop(case: Case, directory: RunDirectory, reason: str) -> bool:
-    """Illustrate what a run that failed has left, or remove it where there is no first frame; whether it is kept."""
-    if not _has_frames(directory) and not directory.checkpoints.exists():
+def keep_or_drop(case: Case, directory: RunDirectory, reason: str, *, resumed: bool = False) -> bool:
+    """Illustrate what a run that failed has left; whether it is kept. It is removed where there is no first frame, but
+    not if it was ``resumed``, and thus there before."""
+    if not resumed and not _has_frames(directory) and not directory.checkpoints.exists():
         directory.discard()
         return False
     directory.settle()
@@ -47,8 +54,9 @@ def summary(result: dict[str, Any], directory: RunDirectory) -> str:
         lines.append(f"  ended: {result['ended']['text']}")
     lines += [f"  {name} {_short(value)}" for name, value in result["observables"].items()]
     lines.append(f"  digest {result['digest']}")
-    pictures = sorted(directory.pictures.glob("*.png")) if directory.pictures.is_dir() else []
-    shown = f"; the last picture is {pictures[-1]}" if pictures else ""
+    pictures = directory.pictures.glob("*.png") if directory.pictures.is_dir() else ()
+    last = max(pictures, key=_step_of, default=None)
+    shown = f"; the last picture is {last}" if last else ""
     lines.append(f"  everything is in {directory.path}{shown}")
     if directory.report.is_file():
         lines.append(f"  the report for a browser is {directory.report}")
@@ -92,8 +100,18 @@ def _has_frames(directory: RunDirectory) -> bool:
         return False
 
 
+def _step_of(picture: Path) -> tuple[int, str]:
+    """What sorts pictures by their step, and those of one step by the name of their field."""
+    field, _, step = picture.stem.rpartition("-")
+    return (int(step), field) if step.isdecimal() else (0, picture.stem)
+
+
 def _short(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
+    if isinstance(value, list) and len(value) > _FEW and all(isinstance(one, float | int) for one in value):
+        finite = [abs(one) for one in value if math.isfinite(one)]
+        odd = "" if len(finite) == len(value) else f", {len(value) - len(finite)} not finite"
+        return f"{len(value)} values, the largest magnitude {max(finite, default=math.nan):.6g}{odd}"
     text = str(value)
     return text if len(text) <= 100 else text[:97] + "..."

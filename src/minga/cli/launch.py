@@ -8,11 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from minga.cli.events import dispatch
 from minga.cli.launcher import Launcher
+from minga.cli.stopping import StopRequest
 from minga.errors import LaunchError
 from minga.view.progress import Listener
 
@@ -46,7 +46,7 @@ def launch(launcher: Launcher, ranks: int, order: Mapping[str, object], listener
     except OSError as error:
         raise LaunchError(f"{launcher.path} could not be started: {error.strerror}") from error
     try:
-        with _asking_politely(job) as request:
+        with StopRequest(lambda: _ask_ranks(job)).listening() as request:
             _listen(job, listener, request)
             status = job.wait()
         if request.asked and status != 0:
@@ -58,39 +58,17 @@ def launch(launcher: Launcher, ranks: int, order: Mapping[str, object], listener
             job.stdout.close()
 
 
-def _listen(job: subprocess.Popen[str], listener: Listener, request: _Request) -> None:
+def _listen(job: subprocess.Popen[str], listener: Listener, request: StopRequest) -> None:
     assert job.stdout is not None
     for line in job.stdout:
         if not dispatch(line, listener) and not request.asked:  # what launchers say of ranks that a signal ended
             sys.stderr.write(line)
 
 
-@dataclass(slots=True)
-class _Request:
-    """Whether a person has asked the ranks to stop."""
-
-    asked: bool = False
-
-
-@contextlib.contextmanager
-def _asking_politely(job: subprocess.Popen[str]) -> Iterator[_Request]:
-    """Turn the first Ctrl-C or termination signal into a request to the ranks; the second one interrupts as usual."""
-    request = _Request()
-
-    def ask(number: int, frame: object) -> None:
-        if request.asked:
-            raise KeyboardInterrupt
-        request.asked = True
-        sys.stderr.write("\nStopping after this step; press Ctrl-C again to end at once.\n")
-        with contextlib.suppress(ProcessLookupError):
-            job.send_signal(STOP_SIGNAL)
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield request
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _ask_ranks(job: subprocess.Popen[str]) -> None:
+    sys.stderr.write("\nStopping after this step; press Ctrl-C again to end at once.\n")
+    with contextlib.suppress(ProcessLookupError):
+        job.send_signal(STOP_SIGNAL)
 
 
 def _end(job: subprocess.Popen[str]) -> None:

@@ -87,7 +87,7 @@ def perform(
     series = SeriesFile(directory)
 
     def flush(step: int) -> None:
-        snapshots.drain()
+        snapshots.drain(lasting=True)
         if comm.rank == 0:
             series.write(lasting=True)
 
@@ -95,7 +95,12 @@ def perform(
         every = case.output.every
         if comm.rank == 0:
             directory.result.unlink(missing_ok=True)  # of the run as it was when it was interrupted
-        snapshots.truncate(step - step % every if every else 0)
+        damaged = snapshots.truncate(step - step % every if every else 0)
+        if damaged:
+            numbers = ", ".join(map(str, damaged[:10])) + (", ..." if len(damaged) > 10 else "")
+            listener.note(
+                f"minga: frames {numbers} in {directory.fields} are damaged or missing; what is gone reads as NaN or 0"
+            )
         series.go_on(step, every, case.output.observe)
 
     keeper = Keeper(
@@ -144,9 +149,9 @@ def perform(
         series.write(lasting=True)
         if case.model.traces is not None:
             write_traces(directory.traces, case.model.traces, series.series)
+        write_whole(directory.ledger, outcome.ledger)
     finally:  # a run that has a result is finished; should the disk be full, this is what matters
         write_whole(directory.result, result)
-    write_whole(directory.ledger, outcome.ledger)
     if outcome.traces is not None:
         write_trace(directory.trace, outcome.traces)
     if outcome.ended.reason not in UNFINISHED:

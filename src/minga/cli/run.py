@@ -89,7 +89,7 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
                 "run": str(directory.path),
                 "resume": request.resume,
             }
-            result = _launched(launcher, ranks, order, case, directory, listener)
+            result = _launched(launcher, ranks, order, case, directory, listener, request.resume)
     finish(case, directory, result)
     return result, status_of(result["ended"]["reason"])
 
@@ -159,22 +159,28 @@ def _run_alone(case: Case, directory: RunDirectory, listener: Listener, resume: 
         with StopRequest().listening() as stop:
             result = perform(case, SerialComm(), directory, listener, stop, resume)
     except BaseException as error:
-        _leave(case, directory, error)
+        _leave(case, directory, error, resume)
         raise
     assert result is not None  # on rank 0
     return result
 
 
-def _leave(case: Case, directory: RunDirectory, error: BaseException) -> None:
+def _leave(case: Case, directory: RunDirectory, error: BaseException, resumed: bool) -> None:
     """Keep what a run that failed has left, and say how it can go on."""
-    kept = keep_or_drop(case, directory, _reason(error))
+    kept = keep_or_drop(case, directory, _reason(error), resumed=resumed)
     hint = resume_hint(directory) if kept and not isinstance(error, CaseError) else None
     if hint:
         sys.stderr.write(f"minga: {hint}\n")
 
 
 def _launched(
-    launcher: Any, ranks: int, order: Mapping[str, object], case: Case, directory: RunDirectory, listener: Listener
+    launcher: Any,
+    ranks: int,
+    order: Mapping[str, object],
+    case: Case,
+    directory: RunDirectory,
+    listener: Listener,
+    resumed: bool,
 ) -> dict[str, Any]:
     import json
 
@@ -183,11 +189,11 @@ def _launched(
     try:
         status = launch(launcher, ranks, order, listener)
     except BaseException as error:
-        keep_or_drop(case, directory, _reason(error))
+        _leave(case, directory, error, resumed)
         raise
     if status != 0 or not directory.result.exists():
         said = f"the run on {ranks_text(ranks)} ended with status {status}"
-        kept = keep_or_drop(case, directory, said)
+        kept = keep_or_drop(case, directory, said, resumed=resumed)
         raise RunError(
             f"{said}; what was computed before is in {directory.path}" if kept else said,
             remedy=resume_hint(directory) if kept else None,
@@ -222,7 +228,8 @@ def _run_in_job(request: Request, job: Job) -> tuple[dict[str, Any] | None, int]
                 result = perform(case, comm, directory, listener, stop, request.resume)
     except BaseException as error:
         fault = error
-        end_in_error(error, everyone, (lambda: _leave(case, directory, fault)) if comm.rank == 0 else None)
+        leave = (lambda: _leave(case, directory, fault, request.resume)) if comm.rank == 0 else None
+        end_in_error(error, everyone, leave)
     assert result is not None  # on rank 0
     finish(case, directory, result)
     return result, status_of(result["ended"]["reason"])

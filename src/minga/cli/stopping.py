@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 __all__ = ["INTERRUPTED", "TO_BE_CONTINUED", "StopRequest", "status_of"]
@@ -29,11 +29,12 @@ class StopRequest:
     """Set by the first Ctrl-C, termination signal or ``SIGUSR1``; the second one interrupts at once.
 
     A second termination signal counts only if it comes a while after the first: batch systems and launchers send each
-    process several copies of one.
+    process several copies of one. ``told`` is called at the first one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, told: Callable[[], object] | None = None) -> None:
         self.asked = False
+        self._told = told
         self._since = 0.0
 
     def __call__(self) -> bool:
@@ -57,3 +58,5 @@ class StopRequest:
             raise KeyboardInterrupt
         if not self.asked:
             self.asked, self._since = True, time.monotonic()
+            if self._told is not None:
+                self._told()

@@ -458,8 +458,8 @@ class Binder:
         target = item.slot.field
         stored = self.storage.stored(target)
         assert stored.ownership is not None
-        for number in stored.blocks:
-            parts = ghost_parts(target, stored.ownership.position(number), item.ghosts)
+        for number, arrays in stored.blocks.items():
+            parts = ghost_parts(target, stored.ownership.position(number), arrays.box, item.ghosts)
             for fill, part, nearest in merged(parts):
                 operands = []
                 for operand in fill.operands:

@@ -20,7 +20,7 @@ from minga.engine.device_kernels import entry, helper_ptx
 from minga.errors import LayoutError, RunError
 from minga.lang.graph import KernelGraph
 
-__all__ = ["CupyDevice", "device_count"]
+__all__ = ["CupyDevice", "device_count", "visible_devices"]
 
 _SMALL: Final = 1 << 16
 _CHUNK: Final = 1 << 20
@@ -55,6 +55,16 @@ def device_count() -> int:
     if count == 0:
         raise LayoutError("this machine has no GPU", remedy="run on the processor, or on a machine that has one")
     return count
+
+
+def visible_devices() -> tuple[str, ...]:
+    """Names of the GPUs that this process sees, which are theirs alone on a machine. LayoutError as `device_count`."""
+    count, runtime = device_count(), _cupy().cuda.runtime
+    # The parts of a divided GPU are at one place on the bus; their identifiers differ.
+    return tuple(
+        f"{runtime.deviceGetPCIBusId(number)} {runtime.getDeviceProperties(number).get('uuid', b'')[:16]!r}"
+        for number in range(count)
+    )
 
 
 class _Memory:
@@ -97,18 +107,22 @@ class _Ranges:
 
 
 class _Leaving:
-    """A copy to the host; an event says when it is there."""
+    """A copy to the host; an event of `device` says when it is there."""
 
-    def __init__(self, event: Any, keep: object) -> None:
+    def __init__(self, event: Any, device: Any, keep: object) -> None:
         self._event = event
+        self._device = device
         self._keep: object = keep
 
     def done(self) -> bool:
-        return bool(self._event.done)
+        with self._device:
+            return bool(self._event.done)
 
     def wait(self) -> None:
+        # A thread that has used no device yet would else get a context on device 0, whoever that belongs to.
         try:
-            self._event.synchronize()
+            with self._device:
+                self._event.synchronize()
         except Exception as error:
             raise _failed(error, "copying a field from the GPU") from error
 
@@ -122,7 +136,8 @@ class CupyDevice:
         self._runtime = cupy.cuda.runtime
         self.number = number
         self.aware, self.schedule = aware, schedule
-        self._cuda.Device(number).use()
+        self._place = self._cuda.Device(number)
+        self._place.use()
         self._runtime.free(0)  # makes the device's context current on this thread
         self._driver = driver()
         properties = self._runtime.getDeviceProperties(number)
@@ -259,21 +274,29 @@ class CupyDevice:
             raise _failed(error, "waiting for kernels") from error
 
     def fetch(self, source: int, target: int, size: int) -> None:
-        self._runtime.memcpyAsync(target, source, size, _DEVICE_TO_HOST, self._stream.ptr)
+        try:
+            self._runtime.memcpyAsync(target, source, size, _DEVICE_TO_HOST, self._stream.ptr)
+        except Exception as error:
+            raise _failed(error, "fetching what kernels stored") from error
         self.synchronise()
 
     def copy_staged(self, source: int, target: np.ndarray, keep: object) -> Pending:
         # Who waits sleeps: it may be the thread that writes frames.
-        filled, there = (self._cuda.Event(block=True, disable_timing=True) for _ in range(2))
-        filled.record(self._stream)
-        self._leaving_stream.wait_event(filled)
-        self._runtime.memcpyAsync(
-            int(target.ctypes.data), source, target.nbytes, _DEVICE_TO_HOST, self._leaving_stream.ptr
-        )
-        there.record(self._leaving_stream)
-        # What is copied must live until it is there, also where nobody waits for it.
-        self._leaving = [copy for copy in self._leaving if not copy.done()]
-        self._leaving.append(_Leaving(there, (keep, target, filled)))
+        try:
+            filled, there = (self._cuda.Event(block=True, disable_timing=True) for _ in range(2))
+            filled.record(self._stream)
+            self._leaving_stream.wait_event(filled)
+            self._runtime.memcpyAsync(
+                int(target.ctypes.data), source, target.nbytes, _DEVICE_TO_HOST, self._leaving_stream.ptr
+            )
+            there.record(self._leaving_stream)
+            # What is copied must live until it is there, also where nobody waits for it.
+            self._leaving = [copy for copy in self._leaving if not copy.done()]
+        except Exception as error:
+            raise _failed(error, "copying a field from the GPU") from error
+        self._leaving.append(_Leaving(there, self._place, (keep, target, filled)))
+        if not self._concurrent:
+            self._leaving[-1].wait()  # such systems let nobody touch shared memory while a kernel runs
         return self._leaving[-1]
 
     def elapsed(self, work: Callable[[], object]) -> float:

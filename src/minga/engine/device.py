@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -113,25 +115,54 @@ class Device(Protocol):
 def open_device(wish: str, comm: Comm) -> Device | None:
     """The device for this rank, collectively: None for "cpu", and a GPU for "gpu" or "gpu-shared".
 
-    A rank's place on its machine is the number of its GPU. LayoutError where there is none, or where ranks would share
-    one without being asked to.
+    Each rank of a machine takes the next of its GPUs, of those that it sees: batch systems show each rank all of them, or
+    one of its own. LayoutError on every rank where one sees none, or where ranks would share one without being asked to.
     """
     if wish == "cpu":
         return None
     if wish not in ("gpu", "gpu-shared"):
         raise LayoutError(f"device is {wish!r}", remedy='give "cpu", "gpu" or "gpu-shared"')
     from minga.engine.comm import MPIComm
-    from minga.engine.cupy_device import CupyDevice, device_count
+    from minga.engine.cupy_device import CupyDevice, visible_devices
 
-    nodes: list[int] = comm.bcast(comm.gather(comm.node))
-    place, ranks, devices = nodes[: comm.rank].count(comm.node), nodes.count(comm.node), device_count()
-    if ranks > devices and wish == "gpu":
-        raise LayoutError(
-            f"{ranks} ranks on this machine, which has {devices} GPU{'s' if devices != 1 else ''}",
-            remedy='start a rank for each GPU, or let ranks share one: device = "gpu-shared"',
-        )
+    found: tuple[str, ...] = ()
+    failure: LayoutError | None = None
+    try:
+        found = visible_devices()
+    except LayoutError as error:
+        failure = error
+    everywhere: list[tuple[int, tuple[str, ...], LayoutError | None]] = comm.bcast(
+        comm.gather((comm.node, found, failure))
+    )
+    failure = next((error for _, _, error in everywhere if error is not None), None)
+    if failure is not None:
+        raise failure
+    nodes = [node for node, _, _ in everywhere]
+    visible = [devices for _, devices, _ in everywhere]
+    for node in sorted(set(nodes)) if wish == "gpu" else ():
+        ranks = nodes.count(node)
+        devices = len({name for other, names in zip(nodes, visible, strict=True) if other == node for name in names})
+        if ranks > devices:
+            raise LayoutError(
+                f"{ranks} ranks on one machine, which shows them {devices} GPU{'s' if devices != 1 else ''}",
+                remedy='start a rank for each GPU, or let ranks share one: device = "gpu-shared"',
+            )
     aware = isinstance(comm, MPIComm) and comm.size > 1 and mpi_takes_device_memory()
-    return CupyDevice(place % devices, aware=aware)
+    return CupyDevice(dealt(nodes, visible)[comm.rank], aware=aware)
+
+
+def dealt(nodes: Sequence[int], visible: Sequence[Sequence[str]]) -> list[int]:
+    """For each rank, by its node and the names of the devices that it sees: the number of its device among those.
+
+    Ranks choose in their order, each the first of the devices that fewest ranks of its node have.
+    """
+    taken: Counter[tuple[int, str]] = Counter()
+    numbers = []
+    for node, names in zip(nodes, visible, strict=True):
+        number = min(range(len(names)), key=lambda k: (taken[node, names[k]], k))  # noqa: B023  (used at once)
+        taken[node, names[number]] += 1
+        numbers.append(number)
+    return numbers
 
 
 def mpi_takes_device_memory() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -69,6 +70,24 @@ class DeviceFields:
                     self.device.prefetch(array)
         self.storage.seen.clear()
 
+    def carry(self, old: BlockArrays, new: BlockArrays) -> None:
+        """Copy what a block's arrays have in common with wider ones, on the device; all slots."""
+        box = old.box & new.box
+        if box.empty:
+            return
+        copies = []
+        for slot, (source, target) in enumerate(zip(old.arrays, new.arrays, strict=True)):
+            self.device.prefetch(source)
+            whence, whither = (
+                Place(int(block.table.ctypes.data) + 8 * slot, _offset(block, box), array.strides)
+                for block, array in ((old, source), (new, target))
+            )
+            copies.append(Copy(whence, whither, box.shape, source.itemsize))
+        args = self._words(copy_args(copies))
+        grid, threads = helper_launch("copy_boxes", args)
+        self.device.launch(self.device.helper("copy_boxes"), grid, threads, int(args.ctypes.data))
+        self.device.synchronise()
+
     def copy_out(self, slot: Slot, box: Box, target: np.ndarray) -> Pending:
         """Copies of what this rank owns of a box, behind the computing."""
         parts = []
@@ -86,9 +105,8 @@ class DeviceFields:
         dense = target if target.flags.c_contiguous else None
         memory, keep = self.device.staged(part.size * size)
         array = block.arrays[0]
-        offset = sum((b - o) * s for b, o, s in zip(part.lo, block.box.lo, array.strides, strict=True))
         word = self._words(np.array([memory], np.int64))
-        source = Place(int(block.table.ctypes.data) + 8 * slot.index, offset, array.strides)
+        source = Place(int(block.table.ctypes.data) + 8 * slot.index, _offset(block, part), array.strides)
         into = Place(int(word.ctypes.data), 0, tuple(strides))
         args = self._words(copy_args([Copy(source, into, part.shape, size)]))
         grid, threads = helper_launch("copy_boxes", args)
@@ -105,18 +123,33 @@ class DeviceFields:
         return memory
 
 
+def _offset(block: BlockArrays, box: Box) -> int:
+    """Bytes from a block's first element to the first one of a box."""
+    strides = block.arrays[0].strides
+    return sum((b - o) * s for b, o, s in zip(box.lo, block.box.lo, strides, strict=True))
+
+
 class _Scattered:
-    """A copy that must be put in its place when it has come."""
+    """A copy that must be put in its place when it has come: once, as the target is somebody else's afterwards."""
 
     def __init__(self, pending: Pending, landing: np.ndarray, target: np.ndarray) -> None:
-        self._pending, self._landing, self._target = pending, landing, target
+        self._pending = pending
+        self._places: tuple[np.ndarray, np.ndarray] | None = (target, landing)
+        self._lock = threading.Lock()
 
     def done(self) -> bool:
-        return self._pending.done()
+        if not self._pending.done():
+            return False
+        self.wait()
+        return True
 
     def wait(self) -> None:
         self._pending.wait()
-        self._target[...] = self._landing
+        with self._lock:
+            if self._places is not None:
+                target, landing = self._places
+                target[...] = landing
+                self._places = None
 
 
 def field_bytes(storage: Storage, item: Field, halo: Reach) -> int:

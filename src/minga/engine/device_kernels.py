@@ -5,7 +5,8 @@ They are called as `kernel(int64 *args, int64 *worker)`, with the argument words
 copy_boxes         x of the launch goes through the cells of a box, y through the boxes
 combine            combine_workers of one worker, whose accumulators are spread over the threads of one block
 arg_candidates     one thread
-finish_reductions  one thread; it clears the flag before
+finish_reductions  one block, whose first thread does it, after clearing the flag; limbs of float sums are brought to
+                   shared memory by all threads: one thread would wait for them one by one
 rotate             args[0] tables, [1] slots, then the tables' addresses: slot k of each becomes what slot k + 1 was;
                    the tables are spread over the threads of one block
 """
@@ -20,7 +21,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
-from minga.compile.abi import KEY_EMPTY
+from minga.compile.abi import KEY_EMPTY, SUM_NEGATIVE_INFINITY
 from minga.compile.ptx import TRIPLE
 from minga.engine import helper_kernels as kernels
 from minga.engine.device import Helper, Size
@@ -34,7 +35,9 @@ _UNITS: Final = (8, 4, 1)
 _MOST_BLOCKS: Final = 1024
 _MOST_BOXES: Final = 65535
 
-_GLOBAL: Final = 1  # the address space of a device's memory
+_LIMBS: Final = SUM_NEGATIVE_INFINITY + 1  # words of a float sum's accumulator
+
+_GLOBAL, _SHARED = 1, 3  # address spaces: a device's memory, and that of a block
 _ONE: Final[Size] = (1, 1, 1)
 
 
@@ -72,7 +75,7 @@ def helper_launch(name: Helper, args: np.ndarray) -> tuple[Size, Size]:
     """Blocks and threads for a kernel with these arguments."""
     if name == "copy_boxes":
         return copy_launch(args)
-    return _ONE, (BLOCK if name in ("combine", "rotate") else 1, 1, 1)
+    return _ONE, (1 if name == "arg_candidates" else BLOCK, 1, 1)
 
 
 def rotate_args(tables: Sequence[int], slots: int) -> np.ndarray:
@@ -173,12 +176,36 @@ def _arg_candidates(module: ir.Module) -> None:
 
 
 def _finish_reductions(module: ir.Module) -> None:
-    inner = kernels.finish_reductions(module)
     code = _kernel(module, "finish_reductions", Code)
-    args = code.arguments[0]
-    code.store(0, code.load(args + 8), bits=8)
-    code.call(inner, args, 0, 0)
+    args, thread = code.arguments[0], _special(code, "tid.x")
+    flag = code.load(args + 8)
+    limbs, digits = _shared(code, "limbs", _LIMBS), _shared(code, "digits", kernels.DIGITS)
+    with code.when(thread.equals(0)):
+        code.store(0, flag, bits=8)
+    with code.loop(code.load(args)) as number:
+        record = args + 8 * HEADER_WORDS + number * (8 * kernels.FINISH_WORDS)
+        how, source = code.load(record), code.load(record + 8)
+        is_sum = how.equals(kernels.FINISH_FLOAT_SUM)
+        with code.when(is_sum & (thread < _LIMBS)):
+            code.store(code.load(source + thread * 8), limbs + thread * 8)
+        _meet(code)
+        with code.when(thread.equals(0)):
+            kernels.finish_reduction(code, record, code.select(is_sum, limbs, source), flag, digits)
+        _meet(code)
     code.finish()
+
+
+def _shared(code: Code, name: str, words: int) -> Word:
+    """Address of words that the threads of a block share."""
+    place = ir.GlobalVariable(code.function.module, ir.ArrayType(ir.IntType(64), words), name, addrspace=_SHARED)
+    place.linkage, place.initializer = "internal", ir.Constant(place.value_type, ir.Undefined)
+    generic = code.builder.addrspacecast(place, ir.PointerType())
+    return Word(code, code.builder.ptrtoint(generic, ir.IntType(64)))
+
+
+def _meet(code: Code) -> None:
+    """The threads of a block wait for each other."""
+    code.effect("llvm.nvvm.barrier.cta.sync.aligned.all", ir.Constant(ir.IntType(32), 0))
 
 
 def _rotate(module: ir.Module) -> None:

@@ -122,6 +122,7 @@ class Engine:
         if self.device is not None:
             self.storage.room, self.storage.settle = self.device.shared, self.device.synchronise
             self._on_device = DeviceFields(self.device, self.storage)
+            self.storage.carry = self._on_device.carry
         self.booked = new_ledger()
         self._active = ActiveTiles(threads)
         self._sent: dict[int, Traffic] = {}

@@ -46,6 +46,8 @@ COMBINE_ADD, COMBINE_MAXIMUM, COMBINE_ARG = 0, 1, 2
 FINISH_WORD, FINISH_INDEX, FINISH_KEY, FINISH_FLOAT_KEY, FINISH_FLOAT_SUM = 0, 1, 2, 3, 4
 
 NO_INDEX: Final = (1 << 63) - 1
+DIGITS: Final = SUM_LIMBS + 2
+"""Words that the rounding of a float sum works in."""
 _INFINITY: Final = 0x7FF0000000000000
 _NAN: Final = 0x7FF8000000000000
 _ITEM_SIZES: Final = (1, 2, 4, 8, 16)
@@ -138,34 +140,39 @@ def finish_reductions(module: ir.Module) -> Code:
     code = Code(module, "finish_reductions", 3)
     args = code.arguments[0]
     flag = code.load(args + 8)
-    digits = code.memory(SUM_LIMBS + 2)
+    digits = code.memory(DIGITS)
     with code.loop(code.load(args)) as number:
         record = args + 8 * HEADER_WORDS + number * (8 * FINISH_WORDS)
-        how, source, target, mask, empty, single = (code.load(record + 8 * k) for k in range(6))
-        key = code.load(source)
-        missing = key.equals(KEY_EMPTY)
-        result, is_float = code.variable(key), code.variable(0)
-        with code.switch(how) as case:
-            with case(FINISH_INDEX):
-                index = code.load(source + 8)
-                result.set(code.select(index.equals(NO_INDEX), -1, index))
-            with case(FINISH_KEY):
-                result.set(code.select(missing, empty, key ^ mask))
-            with case(FINISH_FLOAT_KEY):
-                bits = key ^ mask
-                bits = code.select(bits < 0, bits ^ NO_INDEX, bits)
-                bits = code.select(key.equals(KEY_NAN), _NAN, bits)
-                result.set(code.select(missing, empty, bits))
-                is_float.set(missing ^ 1)  # the infinity over no cell is no blow-up
-            with case(FINISH_FLOAT_SUM):
-                result.set(_rounded_sum(code, source, digits))
-                is_float.set(1)
-        with code.when(is_float.get() & ((result.get() & _INFINITY).equals(_INFINITY))):
-            code.store(1, flag, bits=8)
-        result.set(code.select(single, _as_single(code, result.get()), result.get()))
-        code.store(result.get(), target)
+        finish_reduction(code, record, code.load(record + 8), flag, digits)
     code.finish()
     return code
+
+
+def finish_reduction(code: Code, record: Word, source: Word, flag: Word, digits: Word) -> None:
+    """One record of `finish_reductions`, with the accumulator at `source`. digits: DIGITS words to work in."""
+    how, _, target, mask, empty, single = (code.load(record + 8 * k) for k in range(6))
+    key = code.load(source)
+    missing = key.equals(KEY_EMPTY)
+    result, is_float = code.variable(key), code.variable(0)
+    with code.switch(how) as case:
+        with case(FINISH_INDEX):
+            index = code.load(source + 8)
+            result.set(code.select(index.equals(NO_INDEX), -1, index))
+        with case(FINISH_KEY):
+            result.set(code.select(missing, empty, key ^ mask))
+        with case(FINISH_FLOAT_KEY):
+            bits = key ^ mask
+            bits = code.select(bits < 0, bits ^ NO_INDEX, bits)
+            bits = code.select(key.equals(KEY_NAN), _NAN, bits)
+            result.set(code.select(missing, empty, bits))
+            is_float.set(missing ^ 1)  # the infinity over no cell is no blow-up
+        with case(FINISH_FLOAT_SUM):
+            result.set(_rounded_sum(code, source, digits))
+            is_float.set(1)
+    with code.when(is_float.get() & ((result.get() & _INFINITY).equals(_INFINITY))):
+        code.store(1, flag, bits=8)
+    result.set(code.select(single, _as_single(code, result.get()), result.get()))
+    code.store(result.get(), target)
 
 
 def _as_single(code: Code, bits: Word) -> Word:

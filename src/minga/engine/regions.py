@@ -198,20 +198,18 @@ def _indexes_truly(apply: Apply) -> bool:
     )
 
 
-def ghost_parts(target: Field, position: Box, ghosts: Ghosts) -> Iterator[GhostPart]:
+def ghost_parts(target: Field, position: Box, stored: Box, ghosts: Ghosts) -> Iterator[GhostPart]:
     """The fills of a block's ghost cells beyond the domain, in order: axis after axis, nearest layer first.
 
-    `position` has the points that would be the block's if the field existed everywhere. With each fill goes, for parts
-    beside the domain along other axes, the index at which other fields are read there.
+    `position` has the points that would be the block's if the field existed everywhere, `stored` is what it stores: of
+    a partial field perhaps nothing. With each fill goes, for parts beside the domain along other axes, the index at
+    which other fields are read there.
     """
     points, periodic = target.points, target.periodic
     limits = points.grow(ghosts.layers.lo, ghosts.layers.hi)
-    wide = _within(target, position.grow(ghosts.reach.lo, ghosts.reach.hi), limits)
-    if any(
-        not periodic[axis] and (wide.hi[axis] <= points.lo[axis] or points.hi[axis] <= wide.lo[axis])
-        for axis in range(target.grid.ndim)
-    ):
-        return  # a block that reaches no point of the field stores none of its ghosts either
+    wide = _within(target, position.grow(ghosts.reach.lo, ghosts.reach.hi), limits) & stored
+    if wide.empty:
+        return
     for axis in range(target.grid.ndim):
         if periodic[axis]:
             continue

@@ -53,11 +53,20 @@ class Stored:
 
 Room = Callable[[int], np.ndarray]
 """Memory of so many bytes, all 0."""
+Carry = Callable[[BlockArrays, BlockArrays], None]
+"""Copy what two sets of arrays of a block have in common, from the first to the second, all slots."""
 
 
 def ordinary(size: int) -> np.ndarray:
     """Python's own memory."""
     return np.zeros(size, np.uint8)
+
+
+def carry(old: BlockArrays, new: BlockArrays) -> None:
+    """Copy on the processor."""
+    shared = old.box & new.box
+    for k in range(len(old.arrays)):
+        new.view(k, shared)[...] = old.view(k, shared)
 
 
 def allocate(box: Box, owned: Box, dtype: DType, number: int, room: Room = ordinary) -> np.ndarray:
@@ -94,6 +103,7 @@ class Storage:
     dtypes: dict[str, DType] = field(default_factory=dict)
     initials: dict[str, bool | int | float] = field(default_factory=dict)
     room: Room = ordinary
+    carry: Carry = carry
     settle: Callable[[], None] | None = None
     """Wait until nobody else uses the fields."""
     seen: set[Field] = field(default_factory=set)
@@ -119,10 +129,7 @@ class Storage:
         fresh = self.allocate_field(item, Reach(wide.lo, wide.hi, False))
         if stored is not None:
             for number, old in stored.blocks.items():
-                new = fresh.blocks[number]
-                shared = old.box & new.box
-                for k in range(item.slots):
-                    new.view(k, shared)[...] = old.view(k, shared)
+                self.carry(old, fresh.blocks[number])
         self.fields[item] = fresh
         return fresh
 

@@ -24,6 +24,7 @@ from minga.errors import RunError
 from minga.record.cells import blocks_of_cells
 from minga.record.directory import RunDirectory, write_whole
 from minga.space.box import Box
+from minga.space.field import Field
 
 __all__ = ["Lookout", "Preview", "read_preview", "small_part", "stride_of", "take_preview", "write_preview"]
 
@@ -41,7 +42,10 @@ Values = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """One field after ``step`` steps: the last two axes at the middle of the others, every ``stride``-th point."""
+    """One field after ``step`` steps, every ``stride``-th point of a plane.
+
+    The plane is that of the last two axes at the middle of the others, or the field's `section`.
+    """
 
     field: str
     step: int
@@ -89,10 +93,13 @@ def take_preview(model: Model, engine: Engine, step: int, field: str) -> Preview
     """The preview on rank 0, None on the others; collective. A field that is no output means the first one."""
     name = engine.comm.bcast(field if field in model.output else model.output[0])
     item = model.field(name)
-    bounds = item.bounds
+    bounds, middle = _turned(item, item.bounds), _section(item)
     stride = stride_of(bounds.shape)
     mine = blocks_of_cells(engine, model, name) if engine.comm.rank == 0 or not item.replicated else []
-    parts = engine.comm.gather([part for box, values in mine if (part := small_part(box, values, bounds, stride))])
+    turned = [(_turned(item, box), np.moveaxis(values, _across(item), 0)) for box, values in mine]
+    parts = engine.comm.gather(
+        [part for box, values in turned if (part := small_part(box, values, bounds, stride, middle))]
+    )
     if parts is None:
         return None
     return Preview(name, step, stride, _together(parts, bounds, stride, np.dtype(item.dtype)))
@@ -118,13 +125,36 @@ def read_preview(directory: RunDirectory) -> Preview | None:
         return None
 
 
+def _across(field: Field) -> int:
+    """The axis that the plane of a preview lies across: that of the field's section, else the first."""
+    return 0 if field.section is None or len(field.axes) != 3 else field.grid.axis(field.section[0])
+
+
+def _turned(field: Field, box: Box) -> Box:
+    """A box of the field with the axis across the plane first."""
+    across = _across(field)
+    order = [across, *(axis for axis in range(len(box.lo)) if axis != across)]
+    return Box(tuple(box.lo[axis] for axis in order), tuple(box.hi[axis] for axis in order))
+
+
+def _section(field: Field) -> int | None:
+    """The index of the plane along that axis; None: the middle."""
+    if field.section is None or len(field.axes) != 3:
+        return None
+    axis = _across(field)
+    points = field.grid.centres(axis)[field.bounds.lo[axis] : field.bounds.hi[axis]]
+    return int(field.bounds.lo[axis] + np.abs(points - field.section[1]).argmin())
+
+
 def stride_of(shape: Sequence[int]) -> int:
     """Cells of a field along each side of one point of its preview."""
     return max(1, -(-max(shape[-2:]) // LONGEST))
 
 
-def small_part(box: Box, values: Values, bounds: Box, stride: int) -> tuple[tuple[slice, ...], Values] | None:
-    """What a box of a field adds to its preview: where, and the points.
+def small_part(
+    box: Box, values: Values, bounds: Box, stride: int, at: int | None = None
+) -> tuple[tuple[slice, ...], Values] | None:
+    """What a box of a field adds to its preview: where, and the points. ``at`` is the plane's index, None the middle.
 
     A point of integers is the largest state among its cells, so that a lone live cell shows; parts of one point that
     several boxes hold go together by ``np.maximum``. A point of floats is the cell in its middle.
@@ -133,7 +163,7 @@ def small_part(box: Box, values: Values, bounds: Box, stride: int) -> tuple[tupl
         return None
     outer = values.ndim - min(2, values.ndim)
     for low, high, start, end in zip(box.lo[:outer], box.hi[:outer], bounds.lo, bounds.hi):
-        middle = start + (end - start) // 2
+        middle = start + (end - start) // 2 if at is None else at
         if not low <= middle < high:
             return None
         values = values[middle - low]

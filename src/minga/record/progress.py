@@ -8,7 +8,8 @@
 ``seconds`` wall time of these steps; ``rate``: cell updates per second in this time
 ``cells``   cells of the grid; ``ranks``: ranks at work
 ``updated`` when this was written, in seconds since 1970
-``host``    machine and process (``pid``) that wrote it: a run whose process is gone has ended
+``host``    machine and process (``pid``, which began at ``born``) that wrote it: a run whose process is
+            gone has ended
 =========== ==================================================================================
 """
 
@@ -19,6 +20,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from minga.errors import RunError
@@ -81,12 +83,14 @@ def process_is_gone(progress: dict[str, Any]) -> bool:
     if progress.get("host") != platform.node():
         return False
     try:
-        os.kill(int(progress["pid"]), 0)
+        pid = int(progress["pid"])
+        os.kill(pid, 0)
     except ProcessLookupError:
         return True
     except (KeyError, ValueError, OSError):
         return False
-    return False
+    known, now = progress.get("born"), _birth(pid)
+    return known is not None and known != now  # another process has its number, such as 1 in a container
 
 
 def goes_on(progress: dict[str, Any]) -> bool:
@@ -97,8 +101,19 @@ def goes_on(progress: dict[str, Any]) -> bool:
     return here or time.time() - float(progress.get("updated", 0.0)) < _SILENT
 
 
+def _birth(pid: int) -> str | None:
+    """When a process began, in words of the system; None where it does not say, or where the process is but a number
+    that nobody has asked for (a zombie)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        return None
+    return None if state[0] == "Z" else f"{boot}-{state[19]}"
+
+
 def _put(directory: RunDirectory, content: dict[str, Any]) -> None:
-    stamp = {"updated": time.time(), "host": platform.node(), "pid": os.getpid()}
+    stamp = {"updated": time.time(), "host": platform.node(), "pid": os.getpid(), "born": _birth(os.getpid())}
     try:
         write_whole(directory.progress, {"reason": "", **content, **stamp}, lasting=False)
     except RunError:

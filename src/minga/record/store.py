@@ -87,11 +87,11 @@ class FrameReader:
         """Names of the stored fields."""
         return tuple(sorted(n for n, a in self.group.arrays() if n != TIME and a.metadata.dimension_names[0] == TIME))
 
-    def frame(self, field: str, index: int = -1, at: tuple[int, ...] = ()) -> NDArray[Any]:
+    def frame(self, field: str, index: int = -1, at: tuple[int | slice, ...] = ()) -> NDArray[Any]:
         """One frame of a field, without the time axis; negative indices count from the last.
 
-        ``at`` are indices along the first axes: only what lies there is read, and these axes are left out. Raises
-        CaseError where there is no such field or frame.
+        ``at`` are indices along the first axes: only what lies there is read, and these axes are left out; a slice
+        keeps its axis. Raises CaseError where there is no such field or frame.
         """
         number = self._number(field, index)
         raw = self.raw(field, number) if at else None

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from minga.errors import RunError
 from minga.space.field import Field
 
-__all__ = ["CONVENTIONS", "TIME", "Coordinate", "Variable", "variable_of", "variables_of"]
+__all__ = ["CONVENTIONS", "SECTION", "TIME", "Coordinate", "Variable", "variable_of", "variables_of"]
 
 CONVENTIONS = "CF-1.11"
 TIME = "time"
+SECTION = "section"
+"""The attribute that says across which axis, and where, pictures cut a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ def variable_of(field: Field) -> Variable:
         ),
         attributes={"units": field.unit, "long_name": field.description or field.name}
         | ({"flag_colors": " ".join(field.colours)} if field.colours else {})
-        | ({"colour_scale": "signed"} if field.signed else {}),
+        | ({"colour_scale": "signed"} if field.signed else {})
+        | ({SECTION: f"{field.section[0]} = {field.section[1]!r}"} if field.section else {}),
     )
 
 

@@ -32,6 +32,7 @@ class Field:
     boundary  conditions beyond the ends of the axes that are not periodic
     colours   in which pictures draw whole numbers, the first for 0: ("#f7f5ef", "#1f3b57"); their choice if empty
     signed    whether values swing around 0, as waves do: pictures then have a colour for each sign
+    section   of three axes: the one across which pictures cut, and where, ("y", 240.0), the first axis drawn downwards
     """
 
     name: str
@@ -46,6 +47,7 @@ class Field:
     description: str
     colours: tuple[str, ...]
     signed: bool
+    section: tuple[str, float] | None
 
     def __init__(
         self,
@@ -62,6 +64,7 @@ class Field:
         description: str = "",
         colours: Sequence[str] = (),
         signed: bool = False,
+        section: tuple[str, float] | None = None,
     ) -> None:
         put = object.__setattr__
         faces = set(map(grid.axis, _names(centre)))
@@ -79,6 +82,7 @@ class Field:
         put(self, "unit", unit)
         put(self, "description", description)
         put(self, "signed", bool(signed))
+        put(self, "section", None if section is None else (grid.axes[grid.axis(section[0])], float(section[1])))
         try:
             put(self, "colours", as_colours(colours))
         except ValueError as error:

@@ -3,7 +3,8 @@
 All that draws a field - pictures, movies, reports, terminals - takes its colours from here, so that a run looks the
 same everywhere. A field that says which colours its states have (attribute ``flag_colors``, as land cover maps do:
 hexadecimal colours separated by blanks, the first for state 0) is drawn in them. One that swings around 0 (attribute
-``colour_scale`` is ``signed``) is blue below and red above, and what is much louder than the rest is clipped.
+``colour_scale`` is ``signed``) is blue below and red above, as far as usual in the frames shown: what is much louder,
+as waves are near their source, is clipped.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FLAG_COLOURS", "ColourScale", "colour_scale", "is_discrete", "limits_of"]
+__all__ = ["FLAG_COLOURS", "ColourScale", "colour_scale", "is_discrete", "is_signed", "limits_of"]
 
 FLAG_COLOURS = "flag_colors"
 SIGNED = "colour_scale"
-_SIGNED_SHARE = 0.04
-"""Part of the largest magnitude at which a signed scale ends: waves are loudest at their source."""
+_CLIPPED = 97.0
+"""Per cent of the values of a frame that a signed scale holds; it ends at the median of the frames."""
 FEW_STATES = 16
 _LIGHT, _DARK = "#f7f5ef", "#1f3b57"
 _STATE_COLOURS = (_LIGHT, "#3b7a4b", "#c8381e", _DARK, "#e0a526", "#6a4c93")
@@ -91,8 +92,8 @@ def colour_scale(limits: tuple[float, float], dtype: np.dtype[Any], attributes: 
     own = _own_colours(attributes) if dtype.kind in "bui" and low >= 0 else []
     if len(own) > high:
         return ColourScale(0.0, float(len(own) - 1), _palette(own), states=True)
-    if dtype.kind == "f" and attributes.get(SIGNED) == "signed":
-        most = _SIGNED_SHARE * max(abs(low), abs(high))
+    if dtype.kind == "f" and is_signed(attributes):
+        most = max(abs(low), abs(high))
         return ColourScale(-most, most, _palette([*_sampled("RdBu_r", 0.0, 1.0, _SHADES), _NOT_FINITE]), states=False)
     if not is_discrete(limits, dtype):
         return ColourScale(low, high, _palette([*_smooth(_SHADES), _NOT_FINITE]), states=False)
@@ -106,14 +107,33 @@ def is_discrete(limits: tuple[float, float], dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "bui" and limits[1] - limits[0] < FEW_STATES
 
 
-def limits_of(frames: Iterable[Values]) -> tuple[float, float]:
-    """Ends of a scale that holds all finite values of all frames; 0 and 1 where there are none."""
+def is_signed(attributes: Mapping[str, Any]) -> bool:
+    """Whether a field with these attributes swings around 0."""
+    return attributes.get(SIGNED) == "signed"
+
+
+def limits_of(frames: Iterable[Values], signed: bool = False) -> tuple[float, float]:
+    """Ends of a scale that holds all finite values of all frames; 0 and 1 where there are none.
+
+    Of ``signed`` values the ends are as far from 0, and hold what is usual: frames of zeros do not count, and loud
+    ones no more than others.
+    """
+    if signed:
+        loud = sorted(loudness for frame in frames if (loudness := _loudness(frame)) > 0)
+        most = float(np.median(loud)) if loud else 1.0
+        return -most, most
     low, high = np.inf, -np.inf
     for frame in frames:
         finite = frame[np.isfinite(frame)] if frame.dtype.kind == "f" else frame
         if finite.size:
             low, high = min(low, float(finite.min())), max(high, float(finite.max()))
     return (low, high) if low <= high else (0.0, 1.0)
+
+
+def _loudness(frame: Values) -> float:
+    """The magnitude that few of the values have that are not 0; 0 where none is."""
+    magnitudes = np.abs(frame[np.isfinite(frame) & (frame != 0)])
+    return float(np.percentile(magnitudes, _CLIPPED)) if magnitudes.size else 0.0
 
 
 def _own_colours(attributes: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Fields as pictures: crisp cells for integers, a smooth scale with a colour bar for floats, a middle slice in 3-D.
+"""Fields as pictures: crisp cells for integers, a smooth scale with a colour bar for floats, a slice in 3-D.
 
 Drawn without a screen (Agg), one PNG a frame. All frames of a field share one colour scale, so that they compare. The
 frames of integers on one axis are the rows of one picture, the space-time diagram.
@@ -6,6 +6,7 @@ frames of integers on one axis are the rows of one picture, the space-time diagr
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 from minga.record.directory import disk_errors
 from minga.record.store import FrameReader
 from minga.record.variables import Coordinate
-from minga.view.colours import ColourScale, colour_scale, limits_of
+from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
+from minga.view.plane import plane_of
 from minga.view.raster import ends, pixels_of
 
-__all__ = ["chosen_frames", "draw", "draw_frame", "draw_run", "plane"]
+__all__ = ["chosen_frames", "draw", "draw_frame", "draw_run"]
 
 _DPI = 100
 _LONGEST_CELLS, _LONGEST_FIELD, _SHORTEST = 1100, 720, 40
@@ -52,9 +54,18 @@ def draw_run(store: Path, folder: Path, most: int = 16) -> list[Path]:
         if _has_history(reader, field):
             drawn.append(_draw_history(reader, field, folder))
             continue
-        limits = limits_of(reader.frame(field, index) for index in frames)
+        limits = _limits(reader, field, frames)
         drawn += [_draw_step(reader, field, index, folder, limits) for index in frames]
+        _remove_others(folder, field, drawn)
     return drawn
+
+
+def _remove_others(folder: Path, field: str, drawn: Sequence[Path]) -> None:
+    """Remove pictures of a field that an earlier part of the run left: their colours mean other values."""
+    for path in folder.glob(f"{glob.escape(field)}-*.png"):
+        if path not in drawn and path.stem[len(field) + 1 :].isdecimal():
+            with disk_errors(path):
+                path.unlink(missing_ok=True)
 
 
 def draw_frame(reader: FrameReader, field: str, index: int, folder: Path) -> Path:
@@ -66,8 +77,15 @@ def draw_frame(reader: FrameReader, field: str, index: int, folder: Path) -> Pat
     if path.exists():
         return path
     compared = {*chosen_frames(len(reader.steps), _MOST_COMPARED), index}
-    limits = limits_of(reader.frame(field, one) for one in compared)
-    return _draw_step(reader, field, index, folder, limits)
+    return _draw_step(reader, field, index, folder, _limits(reader, field, sorted(compared)))
+
+
+def _limits(reader: FrameReader, field: str, frames: Sequence[int]) -> tuple[float, float]:
+    """The ends of one scale of colours for these frames."""
+    attributes = reader.attributes(field)
+    signed = is_signed(attributes)
+    at = plane_of(reader.coordinates(field), attributes).at if signed else ()
+    return limits_of((reader.frame(field, index, at) for index in frames), signed)
 
 
 def _draw_step(reader: FrameReader, field: str, index: int, folder: Path, limits: tuple[float, float]) -> Path:
@@ -100,15 +118,22 @@ def draw(
 
     ``limits`` are the ends of the colour scale; by default those of the values.
     """
-    image, axes, where = plane(values, coordinates)
-    scale = colour_scale(limits or limits_of([values]), values.dtype, attributes)
+    plane = plane_of(coordinates, attributes)
+    image, axes = values[plane.at], list(plane.axes)
+    if limits is None:
+        limits = limits_of([image], signed=True) if is_signed(attributes) else limits_of([values])
+    scale = colour_scale(limits, values.dtype, attributes)
     label = name if attributes.get("units", "1") == "1" else f"{name} ({attributes['units']})"
-    title = ", ".join(part for part in (title, *where) if part)
+    title = ", ".join(part for part in (title, *plane.where) if part)
     if image.ndim == 1 and image.dtype.kind in "bui":
         figure = _image(image[np.newaxis], [Coordinate("", np.zeros(1), {}), *axes], label, title, scale, square=True)
         figure.axes[0].set_yticks([])
     else:
-        figure = (_line if image.ndim == 1 else _image)(image, axes, label, title, scale)
+        figure = (
+            _line(image, axes, label, title, scale)
+            if image.ndim == 1
+            else _image(image, axes, label, title, scale, down=plane.down)
+        )
     with disk_errors(path):
         _save(figure, path)
 
@@ -136,17 +161,6 @@ def _draw_history(reader: FrameReader, field: str, folder: Path) -> Path:
     return path
 
 
-def plane(values: Values, coordinates: Sequence[Coordinate]) -> tuple[Values, list[Coordinate], list[str]]:
-    """The part of a field that can be drawn: its last two axes at the middle of the others, and which that is."""
-    where = []
-    axes = list(coordinates)
-    while values.ndim > 2:
-        middle = values.shape[0] // 2
-        where.append(f"{axes[0].name} = {axes[0].values[middle]:g}")
-        values, axes = values[middle], axes[1:]
-    return values, axes, where
-
-
 def _image(
     image: Values,
     axes: list[Coordinate],
@@ -154,14 +168,17 @@ def _image(
     title: str,
     scale: ColourScale,
     square: bool = False,
+    down: bool = False,
 ) -> Any:
     """A picture of two axes, in which a cell is a whole number of pixels where there is room.
 
     The proportions are those of the coordinates, or of `square` cells.
 
-    Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards.
+    Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards,
+    unless `down`.
     """
     discrete = image.dtype.kind in "bui"
+    down = down or discrete
     longest = _LONGEST_CELLS if discrete else _LONGEST_FIELD
     wide, high = (max(_SHORTEST, side) for side in pixels_of(image.shape, [] if square else axes, (longest, longest)))
     figure, plot, bar = _frame(wide, high)
@@ -171,8 +188,8 @@ def _image(
         aspect="auto",
         interpolation="nearest" if wide >= image.shape[1] and high >= image.shape[0] else "antialiased",
         interpolation_stage="rgba",
-        origin="upper" if discrete else "lower",
-        extent=(left, right, last, first) if discrete else (left, right, first, last),
+        origin="upper" if down else "lower",
+        extent=(left, right, last, first) if down else (left, right, first, last),
         **_colours(scale),
     )
     if image.min() < image.max() or scale.high > scale.low + 1 or not discrete:

@@ -1,7 +1,8 @@
 """Fields as plain images without axes or labels: what movies, reports and terminals show.
 
-Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards. A cell is
-a whole number of pixels where there is room; larger fields are averaged over the cells of a pixel.
+Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards, but for
+depth in a section. A cell is a whole number of pixels where there is room; larger fields are averaged over the cells of
+a pixel.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 
 from minga.record.store import FrameReader
 from minga.record.variables import Coordinate
-from minga.view.colours import ColourScale, colour_scale, limits_of
+from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
+from minga.view.plane import plane_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -35,16 +37,21 @@ _BAND_CELLS = 1 << 22
 class FieldView:
     """How a field of a run is looked at: the plane that is shown of each frame, and one scale of colours for all.
 
+    at     what is taken along the first axes: an index, or all of an axis
+    shown  the axes of the field that are shown
     axes   the coordinates of the plane, one or two
     where  the positions of the plane along the field's other axes, such as "z = 5"
+    crisp  whether values are whole numbers
     """
 
     reader: FrameReader
     field: str
-    at: tuple[int, ...]
+    at: tuple[int | slice, ...]
+    shown: tuple[int, ...]
     axes: tuple[Coordinate, ...]
     where: tuple[str, ...]
     scale: ColourScale
+    crisp: bool
     upwards: bool
 
     def values(self, index: int) -> Values:
@@ -67,20 +74,22 @@ class FieldView:
 
 
 def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> FieldView:
-    """How to look at a field in some of its frames: in the middle of all axes but the last two."""
-    coordinates = reader.coordinates(field)
-    beyond = coordinates[:-2]
-    at = tuple(len(axis.values) // 2 for axis in beyond)
+    """How to look at a field in some of its frames: see `minga.view.plane`."""
+    attributes = reader.attributes(field)
+    plane = plane_of(reader.coordinates(field), attributes)
     dtype = reader.dtype(field)
-    limits = limits_of(reader.frame(field, index, at) for index in indices)
+    limits = limits_of((reader.frame(field, index, plane.at) for index in indices), is_signed(attributes))
+    crisp = dtype.kind in "bui"
     return FieldView(
         reader,
         field,
-        at,
-        coordinates[len(beyond) :],
-        tuple(f"{axis.name} = {axis.values[index]:g}" for axis, index in zip(beyond, at, strict=True)),
-        colour_scale(limits, dtype, reader.attributes(field)),
-        upwards=dtype.kind not in "bui",
+        plane.at,
+        plane.shown,
+        plane.axes,
+        plane.where,
+        colour_scale(limits, dtype, attributes),
+        crisp=crisp,
+        upwards=not crisp and not plane.down,
     )
 
 

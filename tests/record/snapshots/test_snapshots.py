@@ -125,6 +125,27 @@ def test_ranks_that_only_write_own_no_cells(tmp_path: Path, writers: int, ranks:
     assert outcomes[0].digest == mg.run(waves(), 7).attrs["digest"]
 
 
+def test_a_writer_that_is_behind_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rank that makes frames visible hears of the others' chunks of a frame before it has written its own."""
+    write, told, exchange = Disk.write, threading.Event(), Snapshots._exchange
+
+    def slow(disk: Disk, path: Path, *arguments: Any) -> None:
+        if path.name.startswith("c.0.0."):
+            assert told.wait(60)
+        write(disk, path, *arguments)
+
+    def tell(snapshots: Snapshots) -> None:
+        exchange(snapshots)
+        if snapshots.frames > 2:  # others have long said that they have frame 0
+            told.set()
+
+    monkeypatch.setattr(Disk, "write", slow)
+    monkeypatch.setattr(Snapshots, "_exchange", tell)
+    settings = SnapshotSettings(durable=False, chunk=1500, writers=2, buffers=5)
+    mg.run_virtual(3, lambda comm: taken(tmp_path / "fields.zarr", comm, settings))
+    same(tmp_path / "fields.zarr", expected())
+
+
 def test_memory_is_bounded_by_the_buffers(tmp_path: Path) -> None:
     """Frames on their way fill K buffers on a rank alone, and with messages K + 1 frames on all ranks together."""
     for ranks, writers in ((1, 0), (4, 0), (4, 1)):

@@ -112,10 +112,12 @@ def prepare(
     boundary: Boundary | None = None,
     dtype: str = "f4",
     extremes: Extremes | None = None,
+    section: float | None = None,
 ) -> Waves:
     """The waves of a model, for Programs of one's own; arguments as those of `fletcher`, which checks and raises so.
 
     extremes  what `survey` found in this medium, where that was looked at before
+    section   metres along y at which pictures of the waves cut the model; None: in the middle
     """
     lengths = _shape(shape)
     widths = _spacing(spacing)
@@ -164,8 +166,9 @@ def prepare(
     )
     inside = Box((ends.cells,) * 3, tuple(n + ends.cells for n in lengths))
     wall = fixed(0.0)  # of the medium as well: what lies beyond is multiplied by waves that are 0
+    cut = ("y", 0.5 * (lengths[1] - 1) * widths[1] if section is None else section)
     fields = tuple(
-        Field(name, grid, dtype, slots=2, boundary=wall, description=ABOUT[name], signed=True)
+        Field(name, grid, dtype, slots=2, boundary=wall, description=ABOUT[name], signed=True, section=cut)
         for name in equations.waves
     )
     coefficients = tuple(
@@ -213,11 +216,11 @@ def fletcher(
     Observables: `largest`, the largest |p|, and `receivers`. Raises CaseError, with the key a case has for what is
     wrong.
     """
+    chosen: Sequence[Source] = (PointSource(),) if sources is None else sources
     waves = prepare(
         shape, spacing, dt=dt, medium=medium, sigma=sigma, order=order, form=form, boundary=boundary, dtype=dtype,
-        extremes=extremes,
+        extremes=extremes, section=_section(chosen),
     )  # fmt: skip
-    chosen: Sequence[Source] = (PointSource(),) if sources is None else sources
     step = Program("step")
     add_sources(step, chosen, waves.fields, waves.shape, waves.spacing, waves.layers, dt)
     memories: tuple[Field, ...] = ()
@@ -255,6 +258,13 @@ def _largest(p: Any) -> Reduced:
 
 
 _LARGEST = Kernel(_largest)
+
+
+def _section(sources: Sequence[Source]) -> float | None:
+    """Where along y the first source at a point lies, None without one, or where it is in the middle."""
+    points = (source.position for source in sources if isinstance(source, PointSource))
+    first = next(points, None)
+    return None if first is None else first[1]
 
 
 def _peak(sources: Sequence[Source]) -> float:

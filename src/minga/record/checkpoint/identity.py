@@ -48,12 +48,14 @@ def identity_of(model: Model, state: State, stop: Stop | None) -> dict[str, str]
 
 def case_of(case: Path, inputs: Path) -> dict[str, Any]:
     """What a resolved case says that must not change: ``table.key`` and value, and digests of the files it names."""
-    found = entries_of(tomllib.loads(case.read_text(encoding="utf-8")))
+    table = tomllib.loads(case.read_text(encoding="utf-8"))
+    found = entries_of(table)
     files = sorted(path for path in inputs.rglob("*") if path.is_file()) if inputs.is_dir() else []
     for file in files:
-        if "__pycache__" not in file.parts:
-            name = f"{inputs.name}/{file.relative_to(inputs).as_posix()}"
-            found[name] = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        name = f"{inputs.name}/{file.relative_to(inputs).as_posix()}"
+        if "__pycache__" not in file.parts and name != table.get("run", {}).get("machine"):
+            with file.open("rb") as stream:
+                found[name] = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
     return found
 
 
@@ -73,9 +75,9 @@ def changed_entries(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[s
     """Words for each entry that is not what it was."""
     said = []
     for key in dict.fromkeys((*before, *now)):
-        was, found = before.get(key), now.get(key)
-        if was != found:
-            changed = "the file has changed" if key.startswith("inputs/") else f"it was {was!r}, now it is {found!r}"
+        was, found, file = before.get(key), now.get(key), key.startswith("inputs/")
+        if was != found and not (file and key not in before):  # a file that is new counts if an entry names it
+            changed = "the file has changed" if file else f"it was {was!r}, now it is {found!r}"
             said.append(f"{key}: {changed}")
     return said
 

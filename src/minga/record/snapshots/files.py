@@ -24,6 +24,8 @@ _PIECE: Final = 16 << 20
 """Bytes of one call of the system; a multiple of a page."""
 _DIRECT_FROM: Final = 1 << 20
 """Smaller files are not worth going past the page cache."""
+_MANY: Final = 1000
+"""Files from which it is quicker to have the system sync everything."""
 
 
 def bytes_of(data: NDArray[Any] | bytes) -> memoryview:
@@ -45,6 +47,8 @@ class Disk:
         self._direct = direct and hasattr(os, "O_DIRECT")
         self._throttle = throttle
         self._folders: set[Path] = set()
+        self._loose: set[Path] = set()
+        """Files that were not synced; of very many only some."""
 
     def write(self, path: Path, data: NDArray[np.uint8] | bytes, size: int | None = None) -> None:
         """Write `path`, which appears when it is complete. OSError where the system refuses; then nothing is left.
@@ -63,6 +67,7 @@ class Disk:
                 temporary.unlink(missing_ok=True)
             raise
         self._folders.add(path.parent)
+        self._note(path)
 
     def append(self, path: Path, text: str) -> None:
         """Add to the end of a file, which is cut again where that fails halfway."""
@@ -78,17 +83,35 @@ class Disk:
                 raise
         finally:
             os.close(handle)
+        self._note(path)
 
     def settle(self) -> None:
         """Bring the names of all files since the last call to the disk."""
         if self.durable:
             for folder in sorted(self._folders):
-                handle = os.open(folder, os.O_RDONLY)
-                try:
-                    self._sync(handle)
-                finally:
-                    os.close(handle)
+                self._sync_path(folder)
         self._folders.clear()
+
+    def catch_up(self) -> None:
+        """Bring what was written and not synced to the disk after all; OSError where the system refuses."""
+        if len(self._loose) > _MANY:
+            with self.counters.time("fsync"):
+                os.sync()
+        else:
+            for path in sorted(self._loose | {path.parent for path in self._loose}):
+                self._sync_path(path)
+        self._loose.clear()
+
+    def _note(self, path: Path) -> None:
+        if not self.durable and len(self._loose) <= _MANY:
+            self._loose.add(path)
+
+    def _sync_path(self, path: Path) -> None:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            self._fsync(handle)
+        finally:
+            os.close(handle)
 
     def _past_the_cache(self, path: Path, data: NDArray[np.uint8] | bytes, size: int) -> bool:
         """Write a file with O_DIRECT; whether that was possible."""
@@ -136,5 +159,8 @@ class Disk:
 
     def _sync(self, handle: int) -> None:
         if self.durable:
-            with self.counters.time("fsync"):
-                os.fsync(handle)
+            self._fsync(handle)
+
+    def _fsync(self, handle: int) -> None:
+        with self.counters.time("fsync"):
+            os.fsync(handle)

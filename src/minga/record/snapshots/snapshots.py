@@ -157,8 +157,11 @@ class Snapshots:
         self.counters.frames += 1
         self._exchange()
 
-    def drain(self) -> None:
-        """Return when all frames so far are on the disk and visible; collective. RunError where one failed."""
+    def drain(self, *, lasting: bool = False) -> None:
+        """Return when all frames so far are written and visible; collective. RunError where one failed.
+
+        With ``lasting`` they also outlast a power failure, whatever the settings say.
+        """
         if self._thread is not None:
             self._staging.settle()
             self._thread.drain()
@@ -167,6 +170,10 @@ class Snapshots:
             self._thread.drain()
         if self._agreed(self._failed)[0]:
             self._raise()
+        if lasting:
+            with disk_errors(self.path):
+                for disk in (self._disk, self._archive.disk):
+                    disk.catch_up()
 
     def close(self) -> None:
         """Drain, and release what frames needed; collective. RunError where a frame failed."""
@@ -214,8 +221,8 @@ class Snapshots:
             receipts.append(self._write_chunk(chunk, job.index, values, raw))
         with disk_errors(self.path):
             self._disk.settle()
-        with self._lock:
-            self._receipts[job.index] = (job.step, receipts)
+        with self._lock:  # other writers' part may be there already
+            self._receipts.setdefault(job.index, (job.step, []))[1].extend(receipts)
 
     def _write_chunk(self, chunk: Chunk, frame: int, values: np.ndarray, raw: np.ndarray) -> Receipt:
         encode = self._encoders[chunk.variable.name]

@@ -13,8 +13,9 @@ from minga.record.directory import RunDirectory
 from minga.record.preview import Preview, read_preview
 from minga.record.store import FrameReader
 from minga.record.variables import Coordinate
-from minga.view.colours import ColourScale, colour_scale, limits_of
+from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
 from minga.view.pictures import chosen_frames
+from minga.view.plane import plane_of
 from minga.view.raster import ends, field_view, png, raster
 
 __all__ = ["Frames", "Picture", "Pictures"]
@@ -81,11 +82,12 @@ class Pictures:
 
     def of_preview(self, frames: Frames, preview: Preview) -> Picture:
         """The picture of a preview."""
-        coordinates = frames.reader.coordinates(preview.field)[-2:]
+        plane = plane_of(frames.reader.coordinates(preview.field), frames.reader.attributes(preview.field))
         scale = self._scale(frames, preview.field, preview.values)
         high, wide = preview.values.shape
-        image = raster(preview.values, scale, (wide, high), upwards=preview.values.dtype.kind == "f")
-        return _picture(preview.field, preview.step, _aspect(coordinates), scale, png(image))
+        upwards = preview.values.dtype.kind == "f" and not plane.down
+        image = raster(preview.values, scale, (wide, high), upwards)
+        return _picture(preview.field, preview.step, _aspect(plane.axes), scale, png(image))
 
     def of_frame(self, frames: Frames, field: str, index: int) -> Picture:
         """The picture of a stored frame; the rows of frames up to it where the field has one axis."""
@@ -103,8 +105,14 @@ class Pictures:
         return _picture(field, reader.steps[index], aspect, scale, png(image))
 
     def _scale(self, frames: Frames, field: str, values: Values) -> ColourScale:
-        """One scale for all that was seen of a field so far, the first and the last stored frames among them."""
+        """One scale for all that was seen of a field so far, the first and the last stored frames among them.
+
+        What swings around 0 has the scale of the frame: waves grow and fade by more than eyes can tell colours.
+        """
         reader = frames.reader
+        attributes = reader.attributes(field)
+        if is_signed(attributes):
+            return colour_scale(limits_of([values], signed=True), values.dtype, attributes)
         if field not in self._limits:
             several = chosen_frames(len(reader.steps), _SCALED_BY)
             scale = field_view(reader, field, several).scale
@@ -112,7 +120,7 @@ class Pictures:
         low, high = self._limits[field]
         least, most = limits_of([values])
         self._limits[field] = ends = (min(low, least), max(high, most))
-        return colour_scale(ends, values.dtype, reader.attributes(field))
+        return colour_scale(ends, values.dtype, attributes)
 
 
 def _picture(field: str, step: int, aspect: float, scale: ColourScale, content: bytes) -> Picture:

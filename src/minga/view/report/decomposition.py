@@ -12,7 +12,7 @@ from minga.view.report.svg import Element, drawing, element, text, titled
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Block", "BlockRow", "Overlay", "block_rows", "blocks_of", "overlay", "rank_colour"]
+__all__ = ["Block", "BlockRow", "Overlay", "Window", "block_rows", "blocks_of", "overlay", "rank_colour", "window_of"]
 
 _MOST_BLOCKS, _MOST_ROWS = 4096, 16
 _LABEL_WIDTH, _LABEL_HEIGHT = 9, 16
@@ -42,6 +42,31 @@ class Overlay:
     drawing: Markup
     shown: int
     total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The cells of the grid that frames keep: from ``lo`` to before ``hi``, every ``stride``-th along each axis."""
+
+    lo: tuple[int, ...]
+    hi: tuple[int, ...]
+    stride: tuple[int, ...]
+
+    def cell(self, axis: int, index: int) -> int:
+        """The cell of the grid that a frame has at an index."""
+        return self.lo[axis] + index * self.stride[axis]
+
+
+def window_of(output: object, shape: Sequence[int], names: Sequence[str]) -> Window:
+    """The window of a grid of so many cells that the table [output] of a case describes; all where it says nothing."""
+    table = output if isinstance(output, Mapping) else {}
+    region, decimate = table.get("region", {}), table.get("decimate", 1)
+    try:
+        ends = [tuple(map(int, region.get(name, (0, length)))) for name, length in zip(names, shape)]
+        stride = [int(decimate.get(name, 1) if isinstance(decimate, Mapping) else decimate) for name in names]
+        return Window(tuple(low for low, _ in ends), tuple(high for _, high in ends), tuple(stride))
+    except (AttributeError, TypeError, ValueError):
+        return Window((0,) * len(shape), tuple(shape), (1,) * len(shape))
 
 
 def blocks_of(layout: object, ndim: int) -> list[Block]:
@@ -89,19 +114,14 @@ def block_rows(
     ]
 
 
-def overlay(figure: Figure, blocks: Sequence[Block], shape: Sequence[int], waiting: Mapping[int, float]) -> Overlay:
+def overlay(figure: Figure, blocks: Sequence[Block], window: Window, waiting: Mapping[int, float]) -> Overlay:
     """The blocks that cross the plane of a figure; ``waiting``: share of its time that each rank waited."""
-    beyond = len(figure.at)
-    crossed = [
-        block
-        for block in blocks
-        if all(low <= index < high for index, low, high in zip(figure.at, block.lo[:beyond], block.hi[:beyond]))
-    ]
+    crossed = [block for block in blocks if _crosses(block, figure, window)]
     width, height = figure.size
     children: list[Element] = []
     for block in crossed[:_MOST_BLOCKS]:
-        x, wide = _span(block.lo[-1], block.hi[-1], shape[-1], width)
-        y, high = (0.0, float(height)) if figure.history else _span(block.lo[-2], block.hi[-2], shape[-2], height)
+        x, wide = _span(block, figure.shown[-1], window, width)
+        y, high = (0.0, float(height)) if figure.history else _span(block, figure.shown[0], window, height)
         if figure.upwards:
             y = height - y - high
         children += _drawn(block, (x, y, wide, high), waiting.get(block.rank))
@@ -109,9 +129,17 @@ def overlay(figure: Figure, blocks: Sequence[Block], shape: Sequence[int], waiti
     return Overlay(picture, len(crossed), len(blocks))
 
 
-def _span(low: int, high: int, cells: int, pixels: int) -> tuple[float, float]:
-    scale = pixels / max(1, cells)
-    return low * scale, (high - low) * scale
+def _crosses(block: Block, figure: Figure, window: Window) -> bool:
+    """Whether some of a block is to be seen in a figure."""
+    through = all(block.lo[axis] <= window.cell(axis, index) < block.hi[axis] for axis, index in figure.across)
+    return through and all(max(block.lo[a], window.lo[a]) < min(block.hi[a], window.hi[a]) for a in figure.shown)
+
+
+def _span(block: Block, axis: int, window: Window, pixels: int) -> tuple[float, float]:
+    first, last = window.lo[axis], window.hi[axis]
+    low, high = max(block.lo[axis], first), min(block.hi[axis], last)
+    scale = pixels / max(1, last - first)
+    return (low - first) * scale, (high - low) * scale
 
 
 def _drawn(block: Block, place: tuple[float, float, float, float], waited: float | None) -> list[Element]:

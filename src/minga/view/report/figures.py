@@ -58,7 +58,9 @@ class Figure:
     size           width and height on the page in pixels
     crisp          whether cells are to keep their edges when a picture is enlarged
     upwards        whether the first cell of the first axis lies below
-    at             indices along the axes that are not shown
+    across         the field's axes that are not shown, and the index of the plane along each
+    shown          the field's axes that are shown
+    dims           the names of all axes of the field
     history        whether the one picture shows one axis over time, first steps on top
     frames, left_out   the pictures, and how many of the run's frames are not among them
     cells_a_side   cells along the side of a pixel, whose colour is their mean; 1 where no cell is smaller than a pixel
@@ -73,7 +75,9 @@ class Figure:
     size: tuple[int, int]
     crisp: bool
     upwards: bool
-    at: tuple[int, ...]
+    across: tuple[tuple[int, int], ...]
+    shown: tuple[int, ...]
+    dims: tuple[str, ...]
     history: bool
     frames: tuple[Frame, ...]
     left_out: int
@@ -96,7 +100,7 @@ def _figure(reader: FrameReader, name: str, room: int) -> Figure:
     view = field_view(reader, name, chosen)
     attributes = reader.attributes(name)
     steps = [reader.steps[index] for index in chosen]
-    crisp = not view.upwards
+    crisp = view.crisp
     if flat:
         rows = np.stack([view.values(index) for index in chosen])
         size = history_size(rows.shape, (_LONGEST, _LONGEST))
@@ -117,13 +121,15 @@ def _figure(reader: FrameReader, name: str, room: int) -> Figure:
         size=size,
         crisp=crisp,
         upwards=view.upwards and not flat,
-        at=view.at,
+        across=tuple((axis, index) for axis, index in enumerate(view.at) if not isinstance(index, slice)),
+        shown=view.shown,
+        dims=tuple(axis.name for axis in reader.coordinates(name)),
         history=flat,
         frames=frames,
         left_out=left_out,
         legend=_legend(view.scale),
         cells_a_side=1.0 if flat else max(1.0, max(view.shape) / _LONGEST),
-        profiles=_profiles(view, chosen) if flat and view.upwards else None,
+        profiles=_profiles(view, chosen) if flat and not crisp else None,
     )
 
 

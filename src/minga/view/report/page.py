@@ -19,7 +19,7 @@ from minga.record.store import FrameReader
 from minga.view.progress import ranks_text, rate_text, time_text
 from minga.view.report.bound import find_bound
 from minga.view.report.charts import Curve, curves, quantity
-from minga.view.report.decomposition import block_rows, blocks_of, overlay
+from minga.view.report.decomposition import block_rows, blocks_of, overlay, window_of
 from minga.view.report.figures import Figure, figures
 from minga.view.report.plan import plan_section
 from minga.view.report.time import ranks_of, time_section, traffic_section, waiting_shares
@@ -112,7 +112,9 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "figures": pictures,
         "block_rows": block_rows(blocks, ranks, waiting),
         "overlays": {
-            f.field: overlay(f, blocks, shape, waiting) for f in pictures if len(shape) == len(f.axes) + len(f.at)
+            f.field: overlay(f, blocks, window_of(table.get("output"), shape, f.dims), waiting)
+            for f in pictures
+            if len(shape) == len(f.dims)
         }
         if len(blocks) > 1
         else {},

@@ -1,0 +1,71 @@
+"""Which plane of a field on three or more axes is looked at.
+
+The last two axes at the middle of the others; or, where the field says so (attribute ``section``, such as
+``y = 240.0``), the plane across that axis at that position, with its first axis downwards, as depth is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minga.record.variables import SECTION, Coordinate
+
+__all__ = ["Plane", "plane_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """A plane of a field, or all of a field on one or two axes.
+
+    at     what to take along each of the first axes: an index across the plane, or all of an axis in it
+    axes   the coordinates of the plane, one or two
+    where  the positions of the plane along the field's other axes, such as "z = 5"
+    down   whether the first axis goes downwards although values are floats
+    """
+
+    at: tuple[int | slice, ...]
+    axes: tuple[Coordinate, ...]
+    where: tuple[str, ...]
+    down: bool
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The axes of the field that lie in the plane."""
+        cut = [axis for axis, index in enumerate(self.at) if not isinstance(index, slice)]
+        return tuple(axis for axis in range(len(cut) + len(self.axes)) if axis not in cut)
+
+
+def plane_of(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -> Plane:
+    """The plane of a field with these coordinates and attributes."""
+    across = _section(coordinates, attributes)
+    if across is None:
+        beyond = coordinates[:-2]
+        at: tuple[int | slice, ...] = tuple(len(axis.values) // 2 for axis in beyond)
+        return Plane(at, tuple(coordinates[len(beyond) :]), _where(beyond, at), down=False)
+    axis, index = across
+    at = (*(slice(None),) * axis, index)
+    axes = tuple(other for number, other in enumerate(coordinates) if number != axis)
+    return Plane(at, axes, _where([coordinates[axis]], [index]), down=True)
+
+
+def _section(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The axis that the field wants to be cut across, and the point nearest to where; None where it says nothing."""
+    name, _, number = str(attributes.get(SECTION, "")).partition(" = ")
+    names = [axis.name for axis in coordinates]
+    try:
+        position = float(number)
+    except ValueError:
+        return None
+    if len(names) != 3 or name not in names or not math.isfinite(position):
+        return None
+    axis = names.index(name)
+    return axis, int(np.abs(coordinates[axis].values - position).argmin())
+
+
+def _where(axes: Sequence[Coordinate], at: Sequence[int | slice]) -> tuple[str, ...]:
+    return tuple(f"{axis.name} = {axis.values[index]:g}" for axis, index in zip(axes, at, strict=True))
