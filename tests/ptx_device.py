@@ -78,7 +78,7 @@ class PtxDevice(FakeDevice):
     def launch(self, function: int, grid: Size, block: Size, args: int) -> None:
         if function < 1000:
             name = HELPERS[function - 1]
-            called, text = name, _only(name, self.architecture)
+            called, text = name, only(name, self.architecture)
         else:
             called, text = self._programs[function]
         assert self.owns(args)
@@ -87,7 +87,7 @@ class PtxDevice(FakeDevice):
         self._queue.append(lambda: run(text, self, [args, self.worker], grid, block, generic=generic))  # type: ignore[arg-type]
 
 
-def _only(name: Helper, architecture: str) -> str:
+def only(name: Helper, architecture: str) -> str:
     """One kernel of the module."""
     parts = helper_ptx(architecture).split("\t// .globl")
     return next(part for part in parts if f".entry gpu_{name}(" in part)

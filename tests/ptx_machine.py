@@ -430,15 +430,14 @@ class _Block:
         base, _, offset = operand.strip("[] ").partition("+")
         address = self.value(base, at) + np.uint64(int(offset or 0) & (2**64 - 1))
         assert not (address % np.uint64(width)).any(), f"{operand}: not aligned"
+        generic = self.code.generic and "global" not in op
         if "local" in op:
             memory, start = self.local.reshape(-1), at * self.local.shape[1] + address.astype(np.int64)
             assert (address + np.uint64(width) <= self.code.local_bytes).all()
-        elif "shared" in op:
-            memory, start = self.shared, address.astype(np.int64) - SHARED
-        elif self.code.generic and "global" not in op and (address >> np.uint64(16) == SHARED >> 16).all():
+        elif "shared" in op or (generic and (address >> np.uint64(16) == SHARED >> 16).all()):
             memory, start = self.shared, address.astype(np.int64) - SHARED
         else:
-            assert "global" in op or self.code.generic, f"{'.'.join(op)}: of what memory?"
+            assert "global" in op or generic, f"{'.'.join(op)}: of what memory?"
             memory, start = self.memory.bytes, address.astype(np.int64)
         assert (start >= 0).all()
         assert (start + width <= memory.size).all(), "outside the memory"

@@ -21,6 +21,7 @@ _EXPECTED = {
     "int_parsing": "a whole number",
     "float_type": "a number",
     "float_parsing": "a number",
+    "finite_number": "a finite number",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "string_type": "a word in quotes",

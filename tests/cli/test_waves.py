@@ -18,6 +18,7 @@ model = "fletcher"
 shape = [16, 12, 18]
 [fletcher]
 spacing = 10.0
+order = 4
 medium = {synthetic = "layered"}
 boundary = {sponge = 4}
 dt = 1e-3
@@ -94,6 +95,7 @@ def test_receivers_in_other_formats(run: Path, tmp_path: Path) -> None:
     assert (tmp_path / "shot.png").read_bytes().startswith(b"\x89PNG")
     with nothing_written(tmp_path):
         assert "there are sgy" in in_process("export", run, "--field", "receivers", "--out", tmp_path / "a.rle").err
+        assert "'receivers'?" in in_process("export", run, "--field", "receiver", "--out", tmp_path / "a.sgy").err
 
 
 def test_the_plan_says_it_too(run: Path) -> None:

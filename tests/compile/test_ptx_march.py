@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import operator
 import random
+import re
 from dataclasses import replace
 
 import pytest
 
 from gpu_kernels import MARGIN, Case, bind, case, check, graph_of, tti_case
-from minga.compile.ptx import launch, print_ptx
+from minga.compile.ptx import launch, print_ptx, print_ptx_ir
 from minga.compile.ptx_choose import choose
 from minga.compile.ptx_march import MOST_BYTES, MOST_QUEUED, March
 from minga.compile.ptx_tile import Tile
@@ -18,6 +19,7 @@ from minga.errors import KernelError
 from minga.lang import functions as mg
 from minga.lang.cell import local
 from minga.lang.expr import cast
+from minga.lang.graph import Reduction
 from minga.lang.kernel import Kernel, Signature, infer_signature
 from ptx_assembler import assemble, registers
 from ptx_machine import Memory, run
@@ -285,6 +287,19 @@ def test_slabs_keep_a_gpu_busy_and_are_long():
     assert launch(graph, (0, 0, 0), (16, 504, 504), schedule="march").grid == (16, 63, 1)
     assert launch(graph, (0, 0, 0), (504, 8, 32), schedule="march").grid[2] > 8
     assert launch(graph, (0, 0, 0), (1, 1, 1), schedule="march").grid == (1, 1, 1)
+
+
+def test_many_reductions_are_given_room():
+    graph = CASES["tti"].graph
+    value = graph.stores[0].value
+    many = tuple(Reduction(f"r{number}", "argmax", value, value.dtype) for number in range(44))
+    kinds = []
+    for count in (8, 44):
+        graph = replace(graph, reductions=many[:count])
+        kinds.append(type(choose(graph, "march")))
+        (words,) = re.findall(r"@shared = .* \[(\d+) x i64\]", print_ptx_ir(graph, "march"))
+        assert 8 * int(words) <= 48 << 10
+    assert kinds == [March, Tile]
 
 
 # Assembled -----------------------------------------------------------------------------------------------------------

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
+import subprocess
 import sys
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,7 +60,7 @@ class Cuda:
         self.count = 1
         self.visible: Callable[[], list[str]] = lambda: [f"0000:0{number}:00.0" for number in range(self.count)]
         self.current = threading.local()
-        self.concurrent = 1
+        self.concurrent, self.full = 1, False
         self.capability = 9, 0
         self.fails: str | None = None
         self.modules: dict[int, str] = {}
@@ -101,10 +104,15 @@ class Cuda:
         memory[:] = 0xEE
         return SimpleNamespace(ptr=int(memory.ctypes.data), memory=memory)
 
-    alloc = alloc_pinned_memory = malloc_managed
+    alloc_pinned_memory = malloc_managed
+
+    def alloc(self, size: int) -> Any:
+        if self.full:
+            raise Error("out of memory")
+        return self.malloc_managed(size)
 
     def _copy(self, target: int, source: int, size: int, kind: int, stream: int) -> None:
-        assert kind == 2
+        assert kind == (4 if self.machine.owns(target) and size > 8 else 2)
         self.machine._queue.append(lambda: ctypes.memmove(target, source, size) and None)
 
     def _synchronise(self) -> None:
@@ -272,6 +280,17 @@ def test_old_gpus_and_machines_without_one_are_refused(cuda: Cuda, monkeypatch: 
         open_device("gpu", SerialComm())
 
 
+def test_what_is_brought_to_a_machine_with_a_gpu_needs_little() -> None:
+    """NumPy, llvmlite and pytest, as docs/gpu.md says; CuPy where it is used."""
+    root = Path(__file__).parents[2]
+    absent = ["mpi4py", "zarr", "numcodecs", "xarray", "matplotlib", "segyio", "scipy", "hypothesis", "typer", "rich"]
+    modules = ["benchmarks.gpu.__main__", *(path.stem for path in (root / "tests" / "gpu").glob("test_*.py"))]
+    code = f"import sys; sys.modules.update(dict.fromkeys({[*absent, 'cupy']})); import {', '.join(modules)}"
+    places = [root / "src", root / "tests", root / "tests" / "gpu", root]
+    path = os.pathsep.join(map(str, places))
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": path})
+
+
 def test_ranks_take_gpus_by_their_place(cuda: Cuda) -> None:
     cuda.count = 2
 
@@ -328,6 +347,18 @@ def test_threads_wait_on_the_device_of_their_rank(cuda: Cuda) -> None:
     writer.join()
     assert not failed
     assert np.array_equal(target, np.arange(512) % 256)
+
+
+def test_frames_leave_a_device_that_is_full(cuda: Cuda) -> None:
+    grid = Grid((6, 66))
+    u = Field("u", grid)
+    values = np.random.default_rng(3).random(grid.shape)
+    with mg.Engine(Layout.single(grid.box, 1, 0), grid=grid, device="gpu") as engine:
+        engine.set(u, values)
+        target = engine.buffer(values.nbytes).view("f8").reshape(grid.shape)
+        cuda.full = True
+        engine.copy_out(u, grid.box, target).wait()
+        assert np.array_equal(target, values)
 
 
 def test_copies_are_waited_for_where_memory_is_not_shared_at_once(cuda: Cuda) -> None:

@@ -105,7 +105,7 @@ def bits(value: Any) -> object:
 
 
 @given(st.data())
-@settings(max_examples=5)
+@settings(max_examples=3)
 def test_random_simulations_go_on_elsewhere(data: st.DataObject) -> None:
     world = data.draw(worlds(length=4))
     note(repr(world))

@@ -54,6 +54,18 @@ def test_limits_hold_all_finite_values() -> None:
     assert limits_of([]) == (0.0, 1.0)
 
 
+def test_a_signed_scale_ends_where_values_are_usual() -> None:
+    quiet = np.linspace(-1.0, 1.0, 1001)
+    loud, silent = quiet * 1000, np.zeros(1001)
+    low, high = limits_of([silent, loud, quiet, quiet * 1.1, np.array([np.nan])], signed=True)
+    assert low == -high
+    assert high == pytest.approx(1.1 * 0.97, abs=1e-2)
+    assert limits_of([silent], signed=True) == (-1.0, 1.0)
+    scale = colour_scale((low, high), quiet.dtype, {"colour_scale": "signed"})
+    assert (scale.low, scale.high) == (low, high)
+    assert np.ptp(scale.rgb(np.array([0.0])).astype(int)) < 8  # white
+
+
 def test_a_field_may_say_its_colours() -> None:
     field = Field("cell", Grid((3, 3)), "u1", colours=OWN)
     attributes = variable_of(field).attributes

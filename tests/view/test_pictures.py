@@ -95,6 +95,10 @@ def test_pictures_of_a_run(tmp_path: Path) -> None:
         store.append(step, {"a": np.zeros((8, 8), "u1"), "b": np.full((8, 8), step, "f8")})
     drawn = draw_run(store.path, tmp_path / "pictures", most=3)
     assert [p.name for p in drawn] == [f"{name}-{step:03d}.png" for name in "ab" for step in (0, 50, 100)]
+    (tmp_path / "pictures" / "b-049.png").touch()  # of a part of the run that was gone on with
+    (tmp_path / "pictures" / "b-mine.png").touch()
+    assert draw_run(store.path, tmp_path / "pictures", most=3) == drawn
+    assert {p.name for p in (tmp_path / "pictures").iterdir()} == {"b-mine.png", *(p.name for p in drawn)}
     assert draw_run(store.path, tmp_path / "none", most=0) == []
     assert not (tmp_path / "none").exists()
     (tmp_path / "file").touch()

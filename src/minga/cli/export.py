@@ -50,7 +50,14 @@ def export(run: Path, field: str | None, kind: str | None, out: Path, frame: str
     directory = RunDirectory.open(run)
     if field == RECEIVERS:
         return export_receivers(directory, kind or out.suffix.lstrip("."), out)
-    task = _Task(directory, reader := FrameReader.open(directory.fields), field or only_field(reader), scale)
+    reader = FrameReader.open(directory.fields)
+    if field not in (None, *reader.fields) and directory.traces.is_dir():
+        raise CaseError(
+            f"the run has no field {field!r}; it has {', '.join(reader.fields)}, and {RECEIVERS}",
+            key="--field",
+            suggestion=suggest(str(field), [*reader.fields, RECEIVERS]),
+        )
+    task = _Task(directory, reader, field or only_field(reader), scale)
     kind = kind or out.suffix.lstrip(".")
     _check_format(kind)
     if scale is not None:

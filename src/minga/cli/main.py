@@ -165,7 +165,7 @@ def export(
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", help="npy, png, vti, nc, ...; by default the ending of --out.", autocompletion=completion.formats
+            "--format", help="npy, png, vti, ...; by default the ending of --out.", autocompletion=completion.formats
         ),
     ] = None,
     frame: Annotated[
@@ -175,7 +175,7 @@ def export(
         int | None, typer.Option("--scale", help="Of png: pixels of a cell's side, and no axes or colour bar around.")
     ] = None,
 ) -> None:
-    """Write frames of a field as NumPy files, pictures, patterns for Golly, or VTK images."""
+    """Write frames of a field, or what receivers recorded (--field receivers), for other programs."""
     from minga.cli.export import export as command
 
     _print(command(run, field, form, out, frame, scale))

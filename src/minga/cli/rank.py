@@ -26,6 +26,8 @@ __all__ = ["end_in_error", "main"]
 
 _PATIENCE = 30.0
 """Seconds in which rank 0 says what all have found wrong."""
+_COMPANY = 5.0
+"""The same where this rank may be the only one that has found it."""
 
 
 def main(arguments: list[str]) -> int:
@@ -69,6 +71,8 @@ def _report(error: BaseException, rank: int, size: int) -> None:
             time.sleep(_PATIENCE)
         text = f"minga: {error}\n" if isinstance(error, CaseError) else "minga: stopped at once\n"
     elif isinstance(error, MingaError):
+        if rank != 0:  # a frame that could not be written, or a value that is not finite, is told on all ranks
+            time.sleep(_COMPANY)
         text = f"minga: {error}\n  on rank {rank} of {size}\n"
     else:
         text = f"rank {rank} of {size} failed; the job ends.\n" + "".join(traceback.format_exception(error))

@@ -17,14 +17,16 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, Literal, cast
 
-from minga.compile.ptx_frame import BLOCK, Offsets
+from minga.compile.ptx_frame import BLOCK, WARP, Offsets
 from minga.compile.ptx_locals import inline_locals, read_at_offsets
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph, topological
 from minga.lang.types import DType, is_float, itemsize
 
 MOST_BYTES: Final = 47 << 10
-"""Shared memory of a block: with what reductions need, what one may have without asking the driver for more."""
+"""Shared memory of a block: with what eight reductions need, what one may have without asking the driver for more."""
+_REDUCTION: Final = 16 * BLOCK // WARP
+"""Bytes of shared memory that a reduction needs at most (one of an index, not a sum of floats)."""
 MOST_QUEUED: Final = 60
 """Registers of a thread for queues and the plane that is on its way; with the rest, 128 are not exceeded."""
 MOST_HELD: Final = 70
@@ -296,7 +298,8 @@ def _march(graph: KernelGraph, uses: dict[Source, list[Use]], tile: Offsets) -> 
     while True:
         march = _placed(graph, uses, tile, streams)
         if march.registers <= MOST_QUEUED:
-            return march if march.bytes <= MOST_BYTES and len(march.pointers) <= BLOCK else None
+            room = MOST_BYTES - _REDUCTION * max(0, len(graph.reductions) - 8)
+            return march if march.bytes <= room and len(march.pointers) <= BLOCK else None
         long = [s for s in march.streams if s.queue > 1]
         if not long:
             return None

@@ -27,7 +27,7 @@ _CHUNK: Final = 1 << 20
 """Small pieces of managed memory share allocations of this size."""
 _LINE: Final = 256
 _CONCURRENT_MANAGED_ACCESS: Final = 89  # cudaDevAttrConcurrentManagedAccess
-_DEVICE_TO_HOST: Final = 2  # cudaMemcpyDeviceToHost
+_DEVICE_TO_HOST, _ANY_TO_ANY = 2, 4  # cudaMemcpyDeviceToHost, cudaMemcpyDefault
 _NEWEST: Final = 90
 """Compute capability, in tenths, of the newest architecture that code is made for; newer GPUs run it, too."""
 
@@ -219,8 +219,9 @@ class CupyDevice:
     def staged(self, size: int) -> tuple[int, object]:
         try:
             pointer = self._cuda.alloc(max(1, size))
-        except Exception as error:
-            raise _failed(error, f"asking for {size} bytes to copy a field") from error
+        except Exception:  # fields fill the device: the frame waits on the host, which takes the bus longer
+            array = self.pinned(size)
+            return int(array.ctypes.data), array
         return int(pointer.ptr), pointer
 
     def _array(self, address: int, size: int, owner: object) -> np.ndarray:
@@ -287,7 +288,7 @@ class CupyDevice:
             filled.record(self._stream)
             self._leaving_stream.wait_event(filled)
             self._runtime.memcpyAsync(
-                int(target.ctypes.data), source, target.nbytes, _DEVICE_TO_HOST, self._leaving_stream.ptr
+                int(target.ctypes.data), source, target.nbytes, _ANY_TO_ANY, self._leaving_stream.ptr
             )
             there.record(self._leaving_stream)
             # What is copied must live until it is there, also where nobody waits for it.

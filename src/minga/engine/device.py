@@ -20,7 +20,7 @@ from minga.lang.graph import KernelGraph
 if TYPE_CHECKING:
     from minga.engine.comm import Comm
 
-__all__ = ["HELPERS", "Device", "DriverFunctions", "Helper", "Size", "mpi_takes_device_memory", "open_device"]
+__all__ = ["HELPERS", "Device", "DriverFunctions", "Helper", "Size", "dealt", "mpi_takes_device_memory", "open_device"]
 
 Size = tuple[int, int, int]
 """Blocks of a launch, or threads of a block, along x, y and z."""
@@ -100,7 +100,7 @@ class Device(Protocol):
         """
 
     def staged(self, size: int) -> tuple[int, object]:
-        """Device memory: its address, and what keeps it."""
+        """Memory of the device, or pinned memory where that is full: its address, and what keeps it."""
 
     def functions(self) -> DriverFunctions:
         """What native code calls."""
@@ -115,8 +115,8 @@ class Device(Protocol):
 def open_device(wish: str, comm: Comm) -> Device | None:
     """The device for this rank, collectively: None for "cpu", and a GPU for "gpu" or "gpu-shared".
 
-    Each rank of a machine takes the next of its GPUs, of those that it sees: batch systems show each rank all of them, or
-    one of its own. LayoutError on every rank where one sees none, or where ranks would share one without being asked to.
+    Each rank of a machine takes the next of its GPUs, of those that it sees: batch systems show a rank all of them, or
+    one of its own. LayoutError on every rank where one sees none, or where some would share one without being asked to.
     """
     if wish == "cpu":
         return None
@@ -159,7 +159,7 @@ def dealt(nodes: Sequence[int], visible: Sequence[Sequence[str]]) -> list[int]:
     taken: Counter[tuple[int, str]] = Counter()
     numbers = []
     for node, names in zip(nodes, visible, strict=True):
-        number = min(range(len(names)), key=lambda k: (taken[node, names[k]], k))  # noqa: B023  (used at once)
+        number = min(range(len(names)), key=lambda k: (taken[node, names[k]], k))
         taken[node, names[number]] += 1
         numbers.append(number)
     return numbers

@@ -97,6 +97,8 @@ def test_random_velocities_depend_on_the_cell_alone() -> None:
         ({"dt": -1.0}, "time step is -1.0"),
         ({"dt": math.nan}, "time step is nan"),
         ({"medium": Medium(3000.0, 0.1, 0.24, 0.5), "sigma": math.inf}, "larger than epsilon"),
+        ({"medium": Medium(3000.0, 0.1, 0.24), "sigma": 5.0}, "with sigma 5 waves grow there without limit"),
+        ({"medium": Medium(3000.0, 0.461, -0.189), "sigma": 0.75}, "waves grow there"),
         ({"medium": Medium(3000.0, 0.1, 0.24, 0.5), "sigma": 11.0}, "larger than epsilon"),
         ({"sigma": 0.0}, "sigma is 0.0"),
         ({"medium": Medium(0.0)}, "vp is 0 at cell"),
@@ -133,7 +135,7 @@ def test_the_limit_of_the_time_step() -> None:
     assert limit(Medium(3000.0)) * 3000 / 12.5 == pytest.approx(0.45286, abs=1e-5)
     assert limit(TTI) == pytest.approx(1.672e-3, abs=1e-6)
     assert limit(TTI, math.inf) == pytest.approx(1.674e-3, abs=1e-6)
-    assert limit(Medium(3000.0, 0.24, 0.1)) == pytest.approx(limit(TTI), rel=1e-12)
+    assert limit(Medium(3000.0, 0.24, 0.1)) == pytest.approx(limit(TTI), rel=1e-3)
     assert limit(TTI, divergence=True) < limit(TTI)
 
 
@@ -166,7 +168,7 @@ HEAVY = {
 }
 
 
-SLOW = ("tilted, random", "vertical, matched")
+SLOW = ("tilted, random", "tilted, sponge, selfadjoint", "vertical, matched")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import minga as mg
 from minga.engine.comm import Comm
 from minga.errors import RunError
 from minga.record.session import Outcome, Settings, execute
-from minga.record.snapshots.archive import manifest_of
+from minga.record.snapshots.archive import Archive, manifest_of
 from minga.record.snapshots.files import Disk
 from minga.record.snapshots.manifest import read_manifest, verified
 from minga.record.snapshots.settings import SnapshotSettings
@@ -299,6 +301,61 @@ def test_metadata_that_a_power_failure_took(tmp_path: Path) -> None:
     same(path, expected())
     with xarray.open_zarr(path) as found:
         assert found.attrs["title"] == "mix"
+
+
+def test_frames_of_a_checkpoint_outlast_a_power_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was left to the system is synced when somebody says that it must last."""
+    synced: list[Path] = []
+    fsync = os.fsync
+
+    def noted(handle: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{handle}")))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    path, model = tmp_path.resolve() / "s.zarr", waves()
+    snapshots = Snapshots(path, model, model.fields, SnapshotSettings(durable=False), mg.SerialComm())
+    with mg.Engine(model.layouts("single", 1)) as engine:
+        snapshots.take(0, engine)
+        snapshots.drain()
+        assert not synced
+        snapshots.drain(lasting=True)
+        first = {path / name / "c.0.0.0.0" for name in ("u", "flux")} | {path / "u", manifest_of(path)}
+        assert first <= set(synced)
+        synced.clear()
+        snapshots.take(1, engine)
+        snapshots.drain(lasting=True)
+        assert path / "u" / "c.1.0.0.0" in synced
+        assert path / "u" / "c.0.0.0.0" not in synced
+        snapshots.close()
+
+
+def test_many_small_frames_become_visible_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    publish = Archive.publish
+
+    def counted(archive: Archive, frames: Any) -> None:
+        calls.append(len(frames))
+        publish(archive, frames)
+
+    monkeypatch.setattr(Archive, "publish", counted)
+    monkeypatch.setattr("minga.record.snapshots.snapshots._SHARE", 1e9)
+    monkeypatch.setattr("minga.record.snapshots.snapshots._GROUP_SECONDS", 1.0)
+    path, model = tmp_path / "s.zarr", waves()
+    snapshots = Snapshots(path, model, model.fields, SnapshotSettings(durable=False), mg.SerialComm())
+    with mg.Engine(model.layouts("single", 1)) as engine:
+        for step in range(40):
+            snapshots.take(step, engine)
+        end = time.monotonic() + 60
+        while sum(calls) < 40 and time.monotonic() < end:  # without another frame
+            time.sleep(0.01)
+        assert sum(calls) == 40
+        assert len(read_manifest(manifest_of(path))) == 40
+        snapshots.take(40, engine)
+        snapshots.drain()
+        assert sum(calls) == 41
+        assert len(calls) < 41
+        snapshots.close()
 
 
 def test_a_damaged_frame_reads_as_nothing(tmp_path: Path) -> None:

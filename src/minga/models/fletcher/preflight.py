@@ -17,6 +17,9 @@ SHARE: Final = 0.75
 ENOUGH: Final = 4.0
 """Points a wavelength below which differences of order 8 make waves visibly late."""
 
+FEWEST: Final = 2.0
+"""Points a wavelength below which a grid has no such wave."""
+
 
 def step_for(limit: float) -> float:
     """The time step that "auto" means: a safe part of the limit, rounded down to two digits."""
@@ -43,6 +46,9 @@ def notes_of(
     peak = max(peaks)
     found = sampling(look, spacing, peak, 3 * peak)
     yield "P waves", _points(found.p_peak, found.p_highest, peak)
+    if found.p_peak < FEWEST:
+        factor = ENOUGH / found.p_peak
+        yield "too coarse", f"for waves at all: make cells or the frequency {factor:.2g} times smaller"
     if found.sv_peak is not None and found.sv_highest is not None:
         yield "SV waves", _points(found.sv_peak, found.sv_highest, peak)
 

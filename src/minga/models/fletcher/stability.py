@@ -4,10 +4,10 @@ With H1 -> -k1 and H2 -> -k2 the equations of a homogeneous medium have the freq
 
     [[vpx2 k2 + vsz2 k1, (vpz2 - vsz2) k1], [(vpn2 - vsz2) k2, vpz2 k1 + vsz2 k2]]
 
-and leapfrog is stable while dt * omega <= 2 for all waves on the grid. The largest is that of the wave which alternates
-from cell to cell along all axes, where first derivatives vanish: k1 = sum of n_a^2 s / h_a^2 and k1 + k2 = sum of
-s / h_a^2, with s from `minga.models.fletcher.stencils.nyquist`. With the coefficients frozen cell by cell this is taken
-as the limit of media that vary, which holds in practice; no proof is known where the axis turns quickly.
+and leapfrog is stable while dt * omega <= 2 for all waves on the grid (`minga.models.fletcher.symbols` says which k1
+and k2 these have). With the coefficients frozen cell by cell this is taken as the limit of media that vary.
+
+Where an eigenvalue is negative or complex waves grow at any time step: see `grows`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.fletcher.medium import Floats, Sampler, axis_vector, slabs
-from minga.models.fletcher.stencils import nyquist
+from minga.models.fletcher.medium import Floats, Sampler, slabs
+from minga.models.fletcher.symbols import Corners, corners
 from minga.space.box import Box
 
 __all__ = [
@@ -31,10 +31,16 @@ __all__ = [
     "check_sigma",
     "check_step",
     "frequencies2",
+    "grows",
+    "largest_frequency2",
     "phase_velocities",
     "sampling",
     "survey",
 ]
+
+
+_ROUNDING = 1e-9
+"""How far an inequality may be missed: epsilon and delta are rounded numbers."""
 
 
 def frequencies2(k1: Any, k2: Any, vp: Any, epsilon: Any, delta: Any, sigma: float) -> tuple[Any, Any]:
@@ -45,6 +51,60 @@ def frequencies2(k1: Any, k2: Any, vp: Any, epsilon: Any, delta: Any, sigma: flo
     a, b, c, d = vpx2 * k2 + vsz2 * k1, (vpz2 - vsz2) * k1, (vpn2 - vsz2) * k2, vpz2 * k1 + vsz2 * k2
     mean, root = (a + d) / 2, np.sqrt(np.maximum(((a - d) / 2) ** 2 + b * c, 0.0))
     return mean + root, mean - root
+
+
+def grows(epsilon: Any, delta: Any, sigma: float) -> Any:
+    """Whether a homogeneous medium has waves that grow: an omega^2 that is negative, or complex.
+
+    By the determinant and the discriminant of the matrix above, for all k1 and k2 that are not negative. Media with
+    epsilon >= delta >= 0 are calm where vsz <= vpz; those with epsilon < delta need a sigma that is neither small nor
+    above 1 + delta + sqrt(1 + 2 epsilon), which is about 2.
+    """
+    x, n = 1 + 2 * np.asarray(epsilon, np.float64), 1 + 2 * np.asarray(delta, np.float64)
+    s = np.abs(x - n) / (2 * sigma)
+    rest, along, mixed = x - s, 1 - s, n - s
+    complex_ = along * (2 * mixed - rest) < -np.abs(along * rest) - _ROUNDING
+    negative = x - n + s * (1 + n) < -2 * s * np.sqrt(x) - _ROUNDING
+    return complex_ | negative
+
+
+def largest_frequency2(ends: Corners, epsilon: Any, delta: Any, sigma: float) -> Any:
+    """The largest omega^2 of waves on a grid, by vpz2, or a bound above it: arrays as epsilon and delta.
+
+    With s = vsz2 / vpz2 not above 1 nor 1 + 2 delta, and delta not above epsilon, all real k1 and k2 have real
+    frequencies, so the largest one is convex in them (L. Garding, 1959) and is found at a corner of the region of k1
+    and k2. With a larger delta it is bounded by the sums of rows of the matrix, whose entries are positive, after its
+    second column is multiplied by some t and its second row divided by it; elsewhere by the trace.
+    """
+    x, n = 1 + 2 * np.asarray(epsilon, np.float64), 1 + 2 * np.asarray(delta, np.float64)
+    s = np.abs(x - n) / (2 * sigma)
+    k1, k2 = (part.reshape(-1, *(1 for _ in x.shape)) for part in np.array(ends).T)
+    convex = frequencies2(k1, k2, 1.0, epsilon, delta, sigma)[0].max(axis=0)
+    trace = ((x + s) * k2 + (1 + s) * k1).max(axis=0)
+    balanced = np.where((n > x) & (x > s), (n - s) / np.where(x > s, x - s, 1.0), 1.0)
+    rows = trace
+    for t in (1.0, np.sqrt(balanced), balanced):
+        first, second = x * k2 + (s + t * (1 - s)) * k1, ((n - s) / t + s) * k2 + k1
+        rows = np.minimum(rows, np.maximum(first, second).max(axis=0))
+    return np.where((s <= 1) & (s <= n), np.where(n <= x, convex, rows), trace)
+
+
+def _largest(ends: Corners, epsilon: Floats, delta: Floats, sigma: float, factor: Any) -> float:
+    """The largest of `largest_frequency2` times a factor; looks closely where a quick bound says that it may be."""
+    k1, k2 = np.array(ends).T
+    across = 1 + 2 * np.maximum(epsilon, delta)
+    steps = np.linspace(0, float(across.max()), 33)
+    rows = np.interp(across, steps, (k1 + steps[:, None] * k2).max(axis=1))  # from above: these are convex in steps
+    s = np.abs(epsilon - delta) / sigma
+    bound = np.where(s <= np.minimum(1.0, 1 + 2 * delta), rows, math.inf) * factor
+    first = np.unravel_index(int(np.argmax(bound)), bound.shape)
+    factors = np.broadcast_to(factor, bound.shape)
+    found = float(largest_frequency2(ends, epsilon[first], delta[first], sigma) * factors[first])
+    near = bound > found
+    if near.any():
+        closely = largest_frequency2(ends, epsilon[near], delta[near], sigma) * factors[near]
+        found = max(found, float(closely.max()))
+    return found
 
 
 def phase_velocities(angle: Any, vp: float, epsilon: float, delta: float, sigma: float) -> tuple[Any, Any]:
@@ -115,29 +175,25 @@ def survey(
 ) -> Extremes:
     """Look at every cell of a medium.
 
-    divergence  whether H1 is made of first derivatives alone, which do not see the shortest wave
+    divergence  whether H1 is made of first derivatives alone, which do not see the shortest wave (tilted axes)
     scrambled   whether each velocity may stand beside any epsilon and delta, as in random layers
 
     Raises CaseError where a velocity is not positive and finite, where 1 + 2 epsilon or 1 + 2 delta is not positive,
-    and where sigma is infinite and epsilon < delta: such waves grow without limit.
+    and where epsilon, delta and sigma make waves grow without limit (`grows`).
     """
-    seen = nyquist(order) / np.square(np.asarray(spacing, np.float64))
-    largest2, unit2, slow, fast, shear, top, above = 0.0, 0.0, math.inf, 0.0, math.inf, 0.0, False
+    medium = sampler.medium
+    ends = corners(order, tuple(spacing), medium.isotropic or medium.vertical, divergence)
+    largest2, slow, fast, shear, top, above = 0.0, math.inf, 0.0, math.inf, 0.0, False
     for box in slabs(sampler.shape) if not _uniform(sampler) else (Box((0,) * 3, (1,) * 3),):
         inside = box.shift(sampler.layers)
         vp, epsilon, delta, theta, phi = (
             sampler.values(name, inside) for name in ("vp", "epsilon", "delta", "theta", "phi")
         )
         _check(box, vp, epsilon, delta, sigma)
-        n = axis_vector(theta, phi)
         for name, value in (("theta", theta), ("phi", phi)):
             _refuse(box, name, value, ~np.isfinite(value), "an angle", "give angles in radians")
-        along = 0.0 if divergence else sum(s * np.square(a) for s, a in zip(seen, n, strict=True))
-        by_vp2 = frequencies2(along, seen.sum() - along, 1.0, epsilon, delta, sigma)[0]
-        # With a negative parameter the largest may be that of another wave: no P wave is faster than this.
-        bound = (1 + 2 * np.maximum(0, np.maximum(epsilon, delta))) * seen.sum()
-        by_vp2 = np.where(np.minimum(epsilon, delta) < 0, np.maximum(bound, by_vp2), by_vp2)
-        largest2, unit2 = max(largest2, float((by_vp2 * vp**2).max())), max(unit2, float(by_vp2.max()))
+        found2 = _largest(ends, epsilon, delta, sigma, 1.0 if scrambled else vp**2)
+        largest2 = max(largest2, found2)
         across = vp * np.sqrt(1 + 2 * epsilon)
         top = max(top, float(vp.max()))
         above |= bool((delta > epsilon).any())
@@ -145,7 +201,7 @@ def survey(
         vsz = vp * np.sqrt(np.abs(epsilon - delta) / sigma)
         if (vsz > 0).any():
             shear = min(shear, float(vsz[vsz > 0].min()))
-    largest2 = unit2 * top**2 if scrambled else largest2
+    largest2 *= top**2 if scrambled else 1.0
     return Extremes(2 / math.sqrt(largest2), slow, fast, top, None if math.isinf(shear) else shear, above)
 
 
@@ -176,11 +232,26 @@ def _check(box: Box, vp: Floats, epsilon: Floats, delta: Floats, sigma: float) -
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         bad = ~(np.isfinite(value) & (value > -0.5))
         _refuse(box, name, value, bad, "a parameter of Thomsen's", "it is finite and larger than -0.5")
-    if math.isinf(sigma):
-        _refuse(
-            box, "delta", delta, epsilon < delta, "larger than epsilon there",
-            "without SV waves (sigma infinite) such a medium makes waves grow without limit: give sigma = 0.75",
-        )  # fmt: skip
+    bad = grows(epsilon, delta, sigma)
+    if bad.any():
+        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        cell = tuple(int(i) + lo for i, lo in zip(at, box.lo, strict=True))
+        e, d = float(epsilon[at]), float(delta[at])
+        raise CaseError(
+            f"epsilon is {e:g} and delta {d:g} at cell {cell}: with sigma {'infinite' if math.isinf(sigma) else f'{sigma:g}'} waves grow there without limit"
+            + (", as delta is larger than epsilon" if d > e else ""),
+            key="fletcher.sigma",
+            remedy=f"give a sigma {_calm(e, d)}, or other parameters",
+        )
+
+
+def _calm(epsilon: float, delta: float) -> str:
+    """Values of sigma with which a medium does not grow, in words; there may be smaller ones."""
+    least = abs(epsilon - delta) / min(1.0, 1 + 2 * epsilon, 1 + 2 * delta)
+    above = math.ceil(100 * least) / 100
+    if epsilon >= delta:
+        return f"of {above:g} or more"
+    return f"between {above:g} and {math.floor(100 * (1 + delta + math.sqrt(1 + 2 * epsilon))) / 100:g}"
 
 
 def _refuse(box: Box, name: str, values: Floats, bad: NDArray[np.bool_], what: str, remedy: str) -> None:
@@ -188,9 +259,7 @@ def _refuse(box: Box, name: str, values: Floats, bad: NDArray[np.bool_], what: s
         at = np.unravel_index(int(np.argmax(bad)), bad.shape)
         cell = tuple(int(i) + lo for i, lo in zip(at, box.lo, strict=True))
         raise CaseError(
-            f"{name} is {float(values[at]):g} at cell {cell}: not {what}"
-            if not what.startswith("larger")
-            else f"{name} is {float(values[at]):g} at cell {cell}: {what}",
+            f"{name} is {float(values[at]):g} at cell {cell}: not {what}",
             key=f"fletcher.medium.{name}",
             remedy=remedy,
         )

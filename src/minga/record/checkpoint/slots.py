@@ -70,8 +70,8 @@ def complete(folder: Path, head: Head, ranks: int) -> None:
     write_head(folder, head)
     with disk_errors(folder):
         (folder / _TOKEN).unlink(missing_ok=True)
-        sync_folder(folder)
-        sync_folder(folder.parent)
+        for place in (folder, folder.parent, folder.parent.parent):  # which the first one made
+            sync_folder(place)
     for path in folder.glob("blocks-*.bin"):  # of more ranks that wrote here before
         if path.stem.removeprefix("blocks-").isdigit() and int(path.stem.removeprefix("blocks-")) >= ranks:
             with contextlib.suppress(OSError):

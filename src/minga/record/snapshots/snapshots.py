@@ -40,7 +40,8 @@ __all__ = ["Snapshots"]
 _A_WRITER: Final = 64 << 20
 """Bytes of a frame from which a rank more writes, where ranks that compute write as well."""
 _GROUP_SECONDS: Final = 0.25
-"""Frames that are complete are made visible at least so often, and when the queue is empty."""
+_SHARE: Final = 10
+"""Frames that are complete become visible so often, and where the queue is empty after so many times what that took."""
 
 
 class Snapshots:
@@ -104,7 +105,7 @@ class Snapshots:
         )
         self._lock = threading.Lock()
         self._receipts: dict[int, tuple[int, list[Receipt]]] = {}
-        self._published_at = 0.0
+        self._published_at = self._publishing = 0.0
         self._last: int | None = None
         self.path, self._count = path, 0
         self._archive = Archive(path, self._chunks, settings, self._disk)
@@ -167,6 +168,7 @@ class Snapshots:
             self._thread.drain()
         self._exchange()
         if self._thread is not None:
+            self._thread.submit(Job(-1, -1, None, self._publish))
             self._thread.drain()
         if self._agreed(self._failed)[0]:
             self._raise()
@@ -185,6 +187,7 @@ class Snapshots:
     def abandon(self) -> None:
         """Write what has come so far, and release everything; for one rank alone, after an error."""
         if self._thread is not None:
+            self._thread.submit(Job(-1, -1, None, self._publish))
             self._thread.close()
             self._thread = None
             self._staging.close()
@@ -239,21 +242,26 @@ class Snapshots:
         self.counters.raw_bytes += chunk.nbytes
         return receipt
 
-    def _rest(self, idle: bool) -> None:
-        """After a frame: make it visible, where no other rank writes."""
-        if len(self._writers) == 1:
-            self._publish(idle=idle)
+    def _rest(self, idle: bool) -> bool:
+        """After a frame: make it visible, where no other rank writes; whether that is still to be done."""
+        if len(self._writers) > 1 or self._comm.rank != self.publisher:
+            return False
+        since = time.monotonic() - self._published_at
+        if since > _GROUP_SECONDS or (idle and since > _SHARE * self._publishing):
+            self._publish()
+            return False
+        return True
 
-    def _publish(self, *, idle: bool) -> None:
+    def _publish(self) -> None:
         """Make frames visible that are complete, on the rank that does so."""
-        late = time.monotonic() - self._published_at > _GROUP_SECONDS
-        if self._comm.rank != self.publisher or not (idle or late):
+        if self._comm.rank != self.publisher:
             return
-        frames = self._complete()
+        frames, began = self._complete(), time.monotonic()
         if frames:
             with self.counters.time("publish"):
                 self._archive.publish(frames)
             self._published_at = time.monotonic()
+            self._publishing = self._published_at - began
 
     def _complete(self) -> list[FrameRecord]:
         """The frames that are complete and follow those that are visible."""
@@ -309,7 +317,7 @@ class Snapshots:
                     for index, (step, several) in receipts.items():
                         self._receipts.setdefault(index, (step, []))[1].extend(several)
             if self._thread is not None:
-                self._thread.submit(Job(-1, -1, None, lambda: self._publish(idle=True)))
+                self._thread.submit(Job(-1, -1, None, self._publish))
 
     def _agreed(self, *wishes: bool) -> list[bool]:
         """For each wish whether any rank has it."""

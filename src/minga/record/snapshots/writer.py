@@ -16,6 +16,8 @@ from minga.record.snapshots.counters import Counters
 
 __all__ = ["Allocate", "Buffer", "Job", "WriterThread"]
 
+_MOMENT = 0.05
+
 Buffer = NDArray[np.uint8]
 Allocate = Callable[[int], Buffer]
 
@@ -37,7 +39,8 @@ class WriterThread:
     """Writes frames in the order in which they come, with at most `depth` of them in memory.
 
     write     does one job; called in the thread
-    rest      called in the thread after a job, with whether the queue is empty
+    rest      called in the thread after a job, with whether the queue is empty; where it says that something is left
+              to do it is called again a moment later, and at the end
     nbytes    of a buffer; 0: jobs have none
     allocate  makes a buffer
     cpus      the logical processors the thread may use; by default those of the thread that makes it
@@ -48,7 +51,7 @@ class WriterThread:
     def __init__(
         self,
         write: Callable[[Job], None],
-        rest: Callable[[bool], None],
+        rest: Callable[[bool], bool],
         counters: Counters,
         depth: int,
         nbytes: int,
@@ -62,6 +65,7 @@ class WriterThread:
         self._jobs: deque[Job] = deque()
         self._waiting = 0
         self._busy = False
+        self._left = False
         self._closing = False
         self._changed = threading.Condition()
         self.error: BaseException | None = None
@@ -121,12 +125,17 @@ class WriterThread:
         if self._cpus is not None and hasattr(os, "sched_setaffinity"):
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, self._cpus)  # of this thread alone: the solver may be pinned to one core
-        while (job := self._next()) is not None:
-            self._do(job)
+        while not (self._closing and not self._jobs):
+            job = self._next()
+            if job is not None:
+                self._do(job)
+            elif self._left:
+                self._tidy(idle=True)
 
     def _next(self) -> Job | None:
+        """The next job; None at the end, and where for a moment there was none and something is left to do."""
         with self._changed:
-            self._changed.wait_for(lambda: bool(self._jobs) or self._closing)
+            self._changed.wait_for(lambda: bool(self._jobs) or self._closing, _MOMENT if self._left else None)
             if not self._jobs:
                 return None
             self._busy = True
@@ -145,10 +154,13 @@ class WriterThread:
                 self._free.append(job.buffer)
             self._changed.notify_all()
             idle = not self._jobs
-        try:
-            self._rest(idle or self.error is not None)
-        except BaseException as error:
-            self.error = self.error or error
+        self._tidy(idle or self.error is not None)
         with self._changed:
             self._busy = False
             self._changed.notify_all()
+
+    def _tidy(self, idle: bool) -> None:
+        try:
+            self._left = self._rest(idle)
+        except BaseException as error:
+            self._left, self.error = False, self.error or error

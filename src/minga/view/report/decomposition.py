@@ -130,9 +130,12 @@ def overlay(figure: Figure, blocks: Sequence[Block], window: Window, waiting: Ma
 
 
 def _crosses(block: Block, figure: Figure, window: Window) -> bool:
-    """Whether some of a block is to be seen in a figure."""
+    """Whether a block is to be seen in a figure: some of its cells, or that it has none."""
     through = all(block.lo[axis] <= window.cell(axis, index) < block.hi[axis] for axis, index in figure.across)
-    return through and all(max(block.lo[a], window.lo[a]) < min(block.hi[a], window.hi[a]) for a in figure.shown)
+    return through and all(
+        max(block.lo[axis], window.lo[axis]) < min(block.hi[axis], window.hi[axis]) or block.lo[axis] == block.hi[axis]
+        for axis in figure.shown
+    )
 
 
 def _span(block: Block, axis: int, window: Window, pixels: int) -> tuple[float, float]:
