@@ -190,7 +190,7 @@ def _at(p: np.ndarray, point: tuple[float, ...]) -> float:
 
 
 # Reversal ------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("dtype", "gate"), [("f4", 1e-5), ("f8", 1e-12)])
+@pytest.mark.parametrize(("dtype", "gate"), [("f4", 1e-5), pytest.param("f8", 1e-12, marks=pytest.mark.slow)])
 def test_random_layers_let_time_run_backwards(dtype: str, gate: float) -> None:
     model = mg.fletcher(
         (16,) * 3,

@@ -68,8 +68,11 @@ def products(name: str, form: str, dtype: str, order: int = 4, *, wrong: bool = 
     return float((au * v).sum()) / scale, float((u * av).sum()) / scale
 
 
+SLOW = (*CASES[1:3], CASES[-1])
+
+
 @pytest.mark.parametrize(
-    ("name", "form"), [pytest.param(*c, marks=[pytest.mark.slow] if "alike" in c[0] or c[1] != "fletcher" else []) for c in CASES]
+    ("name", "form"), [pytest.param(*c, marks=[pytest.mark.slow] if c in SLOW else []) for c in CASES]
 )
 def test_the_operator_and_its_adjoint(name: str, form: str) -> None:
     one, other = products(name, form, "f8")

@@ -41,6 +41,8 @@ __all__ = [
 
 _ROUNDING = 1e-9
 """How far an inequality may be missed: epsilon and delta are rounded numbers."""
+_TOGETHER = 1 << 14
+"""Cells that are looked at closely at a time: what is computed of them fits a cache."""
 
 
 def frequencies2(k1: Any, k2: Any, vp: Any, epsilon: Any, delta: Any, sigma: float) -> tuple[Any, Any]:
@@ -100,10 +102,11 @@ def _largest(ends: Corners, epsilon: Floats, delta: Floats, sigma: float, factor
     first = np.unravel_index(int(np.argmax(bound)), bound.shape)
     factors = np.broadcast_to(factor, bound.shape)
     found = float(largest_frequency2(ends, epsilon[first], delta[first], sigma) * factors[first])
-    near = bound > found
-    if near.any():
-        closely = largest_frequency2(ends, epsilon[near], delta[near], sigma) * factors[near]
-        found = max(found, float(closely.max()))
+    near = np.flatnonzero(bound > found)
+    for some in np.split(near, range(_TOGETHER, len(near), _TOGETHER)):
+        if len(some):
+            closely = largest_frequency2(ends, epsilon.flat[some], delta.flat[some], sigma) * factors.flat[some]
+            found = max(found, float(closely.max()))
     return found
 
 
@@ -237,8 +240,9 @@ def _check(box: Box, vp: Floats, epsilon: Floats, delta: Floats, sigma: float) -
         at = np.unravel_index(int(np.argmax(bad)), bad.shape)
         cell = tuple(int(i) + lo for i, lo in zip(at, box.lo, strict=True))
         e, d = float(epsilon[at]), float(delta[at])
+        said = "infinite" if math.isinf(sigma) else f"{sigma:g}"
         raise CaseError(
-            f"epsilon is {e:g} and delta {d:g} at cell {cell}: with sigma {'infinite' if math.isinf(sigma) else f'{sigma:g}'} waves grow there without limit"
+            f"epsilon is {e:g} and delta {d:g} at cell {cell}: with sigma {said} waves grow there without limit"
             + (", as delta is larger than epsilon" if d > e else ""),
             key="fletcher.sigma",
             remedy=f"give a sigma {_calm(e, d)}, or other parameters",
