@@ -37,13 +37,13 @@ def carry_out(order: Order) -> dict[str, Any]:
     with mg.Engine(mg.Layout.single(model.grid.box, 1), grid=model.grid) as engine:
         _warm_up(order, model, engine)
         arm = ARMS[order.arm](order, model)
-        _forget_peak()
         base, began = _memory("VmRSS"), time.perf_counter()
 
         def take(step: int, engine: mg.Engine) -> None:
-            nonlocal began
-            if step == 0:
-                began = time.perf_counter()
+            nonlocal base, began
+            if step == 0:  # the initial values, which take more memory than frames do, are there
+                _forget_peak()
+                base, began = _memory("VmRSS"), time.perf_counter()
             arm.take(step, engine)
 
         result = drive(model, engine, order.steps * (order.frames - 1), every=order.steps, on_snapshot=take)
