@@ -91,7 +91,6 @@ def test_a_queue_takes_as_long_as_the_slower_side_and_one_step_of_the_other(rho:
     assert expected(replace(run, arm="durable"), 1.0) == pytest.approx(49 + 50 * rho)
 
 
-@pytest.mark.skipif(not STORED.exists(), reason="`make bench-waves` stores it")
 def test_the_page_shows_what_is_stored() -> None:
     content = json.loads(STORED.read_text())
     assert not content["quick"]

@@ -306,7 +306,7 @@ def test_a_full_disk_is_one_clear_error(in_tmp_path: Path) -> None:
     small.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", str(small)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("no file system can be mounted here")
+        pytest.skip("mounts a small file system: run the tests as root, where that is allowed")
     try:
         said = in_process("run", "noisy.toml", "--out", small / "run")
         assert said.status == 1

@@ -133,10 +133,14 @@ def test_other_threads_work_within_the_commands_of_the_first() -> None:
     assert len(timeline.workers[0]) > 0
     spans = {start: (number, start + duration) for number, start, duration, _ in timeline.rows.tolist()}
     starts = np.array(sorted(spans))
+    slack = 20_000  # nanoseconds: cores read their clocks out of step, and a thread may lose its core as it does
     for number, start, duration, polled in timeline.workers[0].tolist():
-        around, end = spans[int(starts[np.searchsorted(starts, start, "right") - 1])]
+        middle = start + duration // 2
+        begun = int(starts[np.searchsorted(starts, middle, "right") - 1])
+        around, end = spans[begun]
         assert (around, polled) == (number, 0)
-        assert start + duration <= end + 1
+        assert begun - slack <= start
+        assert start + duration <= end + slack
 
 
 @pytest.mark.parametrize("native", NATIVE)

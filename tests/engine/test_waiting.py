@@ -52,7 +52,7 @@ channel.close()
 
 
 @pytest.mark.mpi
-@pytest.mark.skipif(not is_supported(), reason="the native loop exists on Linux only")
+@pytest.mark.skipif(not is_supported(), reason="the native loop exists on Linux only: run it there")
 @pytest.mark.parametrize("manner", ["patient", pytest.param("eager", marks=pytest.mark.slow)])
 def test_a_patient_rank_leaves_the_core_to_others(manner: str, tmp_path: Path) -> None:
     script = tmp_path / "late.py"

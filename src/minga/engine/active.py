@@ -23,7 +23,7 @@ from minga.engine.active_kernels import (
     STATE_WORDS,
     STATE_WORTHWHILE,
 )
-from minga.engine.program import Apply, Call, Let, Move, Operation, Repeat, Rotate, When
+from minga.engine.program import Apply, Call, Let, Move, Operation, Repeat, Rotate, When, flat
 from minga.engine.reach import Reach, requirements
 from minga.engine.storage import Storage
 from minga.errors import ProgramError
@@ -243,7 +243,7 @@ def tile_of(apply: Apply) -> Point:
 
 def active_operations(operations: Sequence[Operation]) -> list[Apply]:
     """The operations on active tiles. ProgramError if the rest of the Program forbids one."""
-    found = [item for item in _flat(operations) if isinstance(item, Apply) and item.cells.active is not None]
+    found = [item for item in flat(operations) if isinstance(item, Apply) and item.cells.active is not None]
     for apply in found:
         reason = unfit_program(operations, apply)
         if reason is not None:
@@ -273,7 +273,7 @@ def touched(operations: Sequence[Operation], exchanged: frozenset[Field]) -> Tou
     active = frozenset(active_operations(operations))
     fields: set[Field] = set()
     registers: set[str] = set()
-    for operation in _flat(operations):
+    for operation in flat(operations):
         match operation:
             case Apply():
                 fields |= stored_fields(operation)
@@ -289,12 +289,3 @@ def touched(operations: Sequence[Operation], exchanged: frozenset[Field]) -> Tou
             case _:
                 pass
     return Touched(active, frozenset(fields), frozenset(registers), exchanged)
-
-
-def _flat(operations: Sequence[Operation]) -> list[Operation]:
-    found: list[Operation] = []
-    for operation in operations:
-        found.append(operation)
-        if isinstance(operation, Repeat | When):
-            found += _flat(operation.body)
-    return found

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from minga.engine.active import active_operations
 from minga.engine.overlap import emit_exchange
-from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
+from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When, flat
 from minga.engine.reach import Ghosts, Reach, requirements, stencil, with_boundary
 from minga.engine.schedule import Boundaries, Branch, Item, Loop, Schedule, Stage, Valid
 from minga.lang.analysis import reads
@@ -330,20 +330,19 @@ def _needed_at_head(operations: Sequence[Operation], extents: dict[int, Reach]) 
 
 def _touched(operations: Sequence[Operation], slot: Slot) -> bool:
     """Whether operations write or rename a slot."""
-    for operation in operations:
-        if isinstance(operation, Apply):
-            if any(operation.operands[p] == slot for p in operation.graph.written):
-                return True
-        elif isinstance(operation, Rotate):
-            if slot.field in operation.fields:
-                return True
-        elif isinstance(operation, Call):
-            if slot in operation.writes:
-                return True
-        elif isinstance(operation, Move):
-            if slot == operation.target:
-                return True
-        elif isinstance(operation, Repeat | When) and _touched(operation.body, slot):
+    for operation in flat(operations):
+        match operation:
+            case Apply():
+                found = any(operation.operands[p] == slot for p in operation.graph.written)
+            case Rotate():
+                found = slot.field in operation.fields
+            case Call():
+                found = slot in operation.writes
+            case Move():
+                found = slot == operation.target
+            case _:
+                found = False
+        if found:
             return True
     return False
 
@@ -352,7 +351,7 @@ def _remade(operations: Sequence[Operation], ghosts: Ghosts) -> bool:
     """Whether operations change something that ghost cells depend on, besides their own field."""
     if any(_touched(operations, other) for other in ghosts.others):
         return True
-    for operation in operations:
+    for operation in flat(operations):
         match operation:
             case Let():
                 found = operation.register.key in ghosts.registers
@@ -360,8 +359,6 @@ def _remade(operations: Sequence[Operation], ghosts: Ghosts) -> bool:
                 found = any(register.key in ghosts.registers for register in operation.results)
             case Call():
                 found = bool(ghosts.registers)
-            case Repeat() | When():
-                found = _remade(operation.body, ghosts)
             case _:
                 found = False
         if found:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from minga.engine.model import Model
-from minga.engine.program import Apply, Call, Move, Operation, Refresh, Repeat, Rotate, When
+from minga.engine.program import Apply, Call, Move, Operation, Refresh, Repeat, Rotate, When, flat
 from minga.engine.reach import Reach, requirements, stencil
 from minga.space.field import Field, Slot
 
@@ -108,7 +108,7 @@ def _whole(apply: Apply, slot: Slot) -> bool:
 
 def _mentioned(operations: Sequence[Operation]) -> Iterator[Slot]:
     """All slots that operations name, by the names they have when the first one begins (or all, once fields rotate)."""
-    for operation in operations:
+    for operation in flat(operations):
         match operation:
             case Apply():
                 yield from _reads(operation)
@@ -121,7 +121,5 @@ def _mentioned(operations: Sequence[Operation]) -> Iterator[Slot]:
                 yield from (*operation.reads, *operation.writes)
             case Refresh():
                 yield operation.slot
-            case Repeat() | When():
-                yield from _mentioned(operation.body)
             case _:
                 pass

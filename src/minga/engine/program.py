@@ -147,6 +147,14 @@ class When:
 Operation = Apply | Let | Rotate | Move | Call | Refresh | Repeat | When
 
 
+def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
+    """All operations in their order, each loop and branch before those in it."""
+    for operation in operations:
+        yield operation
+        if isinstance(operation, Repeat | When):
+            yield from flat(operation.body)
+
+
 @dataclass(eq=False)
 class Program:
     """A recorded sequence of operations; see the module's docstring."""

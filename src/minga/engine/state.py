@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from minga.engine.active import touched
 from minga.engine.engine import Engine
 from minga.engine.live import dead_slots
 from minga.engine.model import Model
-from minga.engine.program import Apply, Call, Move, Operation, Program, Refresh, Repeat, Rotate, When
+from minga.engine.program import Apply, Call, Move, Operation, Program, Refresh, Rotate, flat
 from minga.engine.stop import WATCHED
 from minga.space.field import SEED, STEP, Field, Slot
 
@@ -63,7 +64,7 @@ def state_of(model: Model, watching: Program | None = None) -> State:
     """The state of a model that is driven by its step, or by a Program that `watching` for its end includes that."""
     programs = [p for p in (watching or model.step, model.observe) if p is not None]
     fields = _named([*model.fields, *_fields(programs)])
-    written = {item for program in programs for item in _written(program.operations)}
+    written = {item for program in programs for item in touched(program.operations, frozenset()).fields}
     dead = {slot for slot in dead_slots(model) if slot.index}  # slot 0 may be looked at
     changing: dict[str, Slot] = {}
     constant: dict[str, Slot] = {}
@@ -96,7 +97,7 @@ def _fields(programs: Sequence[Program]) -> Iterator[Field]:
 
 
 def _slots(operations: Sequence[Operation]) -> Iterator[Slot]:
-    for operation in operations:
+    for operation in flat(operations):
         match operation:
             case Apply():
                 yield from (operand for operand in operation.operands if isinstance(operand, Slot))
@@ -108,24 +109,5 @@ def _slots(operations: Sequence[Operation]) -> Iterator[Slot]:
                 yield from (*operation.reads, *operation.writes)
             case Refresh():
                 yield operation.slot
-            case Repeat() | When():
-                yield from _slots(operation.body)
-            case _:
-                pass
-
-
-def _written(operations: Sequence[Operation]) -> Iterator[Field]:
-    for operation in operations:
-        match operation:
-            case Apply():
-                yield from (operation.slot(param).field for param in sorted(operation.graph.written))
-            case Rotate():
-                yield from operation.fields
-            case Move():
-                yield operation.target.field
-            case Call():
-                yield from (slot.field for slot in operation.writes)
-            case Repeat() | When():
-                yield from _written(operation.body)
             case _:
                 pass

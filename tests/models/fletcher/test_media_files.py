@@ -234,7 +234,7 @@ def test_netcdf_of_the_classic_formats(tmp_path: Path) -> None:
 def test_netcdf_by_xarray(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     if not {"h5netcdf", "netcdf4"} & set(xarray.backends.list_engines()):
-        pytest.skip("needs a reader of NetCDF 4: h5netcdf or netCDF4")
+        pytest.skip("needs a reader of NetCDF 4: pip install h5netcdf")
     turned = (("y", "x", "z"), VALUES.transpose(1, 2, 0), {"units": "m/s"})
     xarray.Dataset({"vp": turned}).to_netcdf(tmp_path / "a.nc", format="NETCDF4")
     volume = open_volume(tmp_path / "a.nc")

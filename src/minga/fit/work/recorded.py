@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from minga.engine.engine import TIMES
 from minga.engine.infer import infer
 from minga.engine.model import Model
-from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
+from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When, flat
 from minga.engine.regions import sums_floats
 from minga.engine.schedule import Begin, Branch, Item, Loop, Stage
 from minga.engine.schedule import Exchange as Scheduled
@@ -207,11 +207,7 @@ def _deeper(operations: Sequence[Operation], grid: Grid) -> Iterator[Deep]:
 # Operations ----------------------------------------------------------------------------------------------------------
 def applies_of(operations: Sequence[Operation]) -> Iterator[Apply]:
     """All kernels that operations apply, those in loops and branches included."""
-    for operation in operations:
-        if isinstance(operation, Apply):
-            yield operation
-        elif isinstance(operation, Repeat | When):
-            yield from applies_of(operation.body)
+    return (operation for operation in flat(operations) if isinstance(operation, Apply))
 
 
 def _reductions(operations: Sequence[Operation]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from minga.engine.model import Recurrence
-from minga.engine.program import Apply, Let, Operation, Program, Repeat, When
+from minga.engine.program import Apply, Let, Operation, Program, flat
 from minga.errors import CaseError, KernelError
 from minga.lang.block import BlockRule
 from minga.lang.cell import CellReader
@@ -86,10 +86,8 @@ _CLOCK: Final = (SEED.key, STEP.key)
 
 def _scalars(operations: Sequence[Operation]) -> Iterator[Scalar]:
     """The scalars that operations ask for, but for the step that is counted on."""
-    for operation in operations:
-        if isinstance(operation, Repeat | When):
-            yield from _scalars(operation.body)
-        elif isinstance(operation, Apply) or (isinstance(operation, Let) and operation.register is not STEP):
+    for operation in flat(operations):
+        if isinstance(operation, Apply) or (isinstance(operation, Let) and operation.register is not STEP):
             yield from operation.graph.scalars
 
 
