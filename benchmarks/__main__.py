@@ -9,15 +9,16 @@ python -m benchmarks --table           the stored numbers as Markdown, without m
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.command import asked
 from benchmarks.compilation import measure_compilation
+from benchmarks.elliptic import measure_elliptic
 from benchmarks.functions import measure_functions, measure_random
 from benchmarks.machine import describe, load
 from benchmarks.overhead import measure_overhead
@@ -29,7 +30,6 @@ from benchmarks.stencils import measure_jacobi, measure_life
 from benchmarks.timing import Effort
 from benchmarks.tti import measure_tti
 
-RESULTS = Path(__file__).parent / "results" / "core.json"
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 ITEMS: dict[str, Callable[[Effort], Iterator[Found]]] = {
     "jacobi": measure_jacobi,
@@ -40,10 +40,11 @@ ITEMS: dict[str, Callable[[Effort], Iterator[Found]]] = {
     "random": measure_random,
     "functions": measure_functions,
     "solver": measure_solver,
+    "elliptic": measure_elliptic,
 }
 
 
-def run(names: list[str], effort: Effort) -> dict[str, object]:
+def run(names: Sequence[str], effort: Effort) -> dict[str, object]:
     """Measure these items; what is stored."""
     began = time.perf_counter()
     if library() is None:
@@ -65,23 +66,14 @@ def run(names: list[str], effort: Effort) -> dict[str, object]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure minga beside its peers")
-    parser.add_argument("--only", nargs="+", choices=ITEMS, default=list(ITEMS), metavar="NAME", help=", ".join(ITEMS))
-    parser.add_argument("--quick", action="store_true", help="small and few: only to see that everything runs")
-    parser.add_argument("--out", type=Path, help="the file to store (default: results/core.json, of a full run only)")
-    parser.add_argument("--table", action="store_true", help="print the stored numbers as Markdown")
-    options = parser.parse_args()
-    out = options.out or RESULTS
-    if options.table:
-        print(markdown(json.loads(out.read_text())), end="")
+    flags = {"table": "print the stored numbers as Markdown"}
+    options = asked("benchmarks", "Measure minga beside its peers", ITEMS, "core.json", flags=flags)
+    if options.flags:
+        print(markdown(json.loads(options.source.read_text())), end="")
         return 0
     content = run(options.only, Effort.least() if options.quick else Effort())
     terminal(content)
-    complete = options.only == list(ITEMS) and not options.quick
-    if options.out or complete:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(content, indent=1) + "\n")
-    if complete and not options.out:
+    if options.store(content):
         update_page(PAGE, markdown(content))
     return 0
 

@@ -16,11 +16,15 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import PIL.ImageDraw
+import xarray
 from numpy.typing import NDArray
 
 import minga as mg
 from minga.cli.case import find_source, read_case
+from minga.record.variables import Coordinate
 from minga.view.colours import colour_scale, limits_of
+from minga.view.plane import plane_of
+from minga.view.section import section
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images" / "gallery"
 MOST_BYTES = 40_000
@@ -42,6 +46,7 @@ class Picture:
     step      the state that is shown; None: the last
     history   one axis: the rows are the states 0, 1, ...
     cubes     three axes: live cells are cubes in space
+    section   three axes: the part of the plane the field asks for that its model keeps, with its axes
     """
 
     settings: tuple[str, ...] = ()
@@ -49,6 +54,7 @@ class Picture:
     step: int | None = None
     history: bool = False
     cubes: bool = False
+    section: bool = False
 
 
 PICTURES: Mapping[str, Picture] = {
@@ -69,6 +75,7 @@ PICTURES: Mapping[str, Picture] = {
     "laplace": Picture(),
     "bugs": Picture(),
     "life-3d": Picture(cubes=True),
+    "rtm": Picture(section=True),
 }
 
 
@@ -79,16 +86,28 @@ def draw(name: str, picture: Picture) -> Path:
     shown = case.fields[0].name
     left = mg.run(case.model, steps=steps, every=1 if picture.history else None, fields=[shown], threads=2)[shown]
     values = np.asarray(left) if picture.history else np.asarray(left[-1])
+    path = FOLDER / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if picture.section:
+        path.write_bytes(_small(_section(left[-1], case.model.window)))
+        return path
     scale = colour_scale(limits_of([values]), values.dtype, left.attrs)
     image = _cubes(values) if picture.cubes else scale.rgb(values)
     if picture.part:
         image = image[picture.part]
     if values.dtype.kind == "f" and not picture.cubes:
         image = image[::-1]
-    path = FOLDER / f"{name}.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_small(_enlarged(image)))
     return path
+
+
+def _section(frame: xarray.DataArray, window: mg.Box) -> Values:
+    """The picture of a vertical section, as a run's report has it."""
+    inside = frame.isel({str(name): part for name, part in zip(frame.dims, window.slices((0, 0, 0)))})
+    axes = [Coordinate(str(name), np.asarray(inside[name]), {}) for name in inside.dims]
+    plane = plane_of(axes, frame.attrs)
+    drawn = section(np.asarray(inside)[plane.at], plane.axes[0], plane.axes[1], ", ".join(plane.where) + " m")
+    return np.asarray(PIL.Image.open(io.BytesIO(drawn)).convert("RGB"))
 
 
 def _enlarged(image: Values) -> Values:

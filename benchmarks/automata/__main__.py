@@ -10,8 +10,6 @@ says so: bgolly is in Debian's package golly, the others come with `make bench-a
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -25,10 +23,10 @@ from typing import Any
 from benchmarks.automata.ours import minga
 from benchmarks.automata.peers import Measured, Peer, golly, numpy_rolls, script, versions
 from benchmarks.automata.soup import States, soup
+from benchmarks.command import asked
 from benchmarks.machine import describe, load
 from benchmarks.timing import Effort
 
-RESULTS = Path(__file__).parents[1] / "results" / "automata.json"
 BITS = {"storage": "bits", "skip_quiet": False}
 BYTES = {"storage": "bytes", "skip_quiet": False}
 SKIPPING = {"skip_quiet": True}
@@ -236,20 +234,14 @@ def show(result: Result) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.automata", description="Automata beside their peers")
-    parser.add_argument("--quick", action="store_true", help="small grids: only to see that everything runs")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="some contests, by name")
-    parser.add_argument("--out", type=Path, help="the file to store (default: results/automata.json, of a full run)")
-    options = parser.parse_args()
+    names = [contest.name for contest in contests(quick=True)]
+    options = asked("benchmarks.automata", "Automata beside their peers", names, "automata.json")
     content = run(options.only, options.quick)
     for target in content["targets"]:
         if target["found"] is not None:
             verdict = "met   " if target["met"] else "MISSED"
             print(f"{verdict} {target['what']} {target['found']:.3g} (>= {target['limit']:.3g})")
-    out = options.out or (None if options.quick or options.only else RESULTS)
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(content, indent=1) + "\n")
+    options.store(content)
     return 0
 
 

@@ -7,25 +7,22 @@ bound is the bandwidth that a plain copy reaches here, over the bytes that a cel
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import minga as mg
+from benchmarks.command import asked
 from benchmarks.gpu.cases import CASES, Case
 from minga.compile.ptx import Schedule, launch
 from minga.engine.cupy_device import CupyDevice
 
 SCHEDULES: tuple[Schedule, ...] = ("straight", "tile", "march")
-RESULTS = Path(__file__).parent.parent / "results" / "gpu.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +47,18 @@ class Line:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print and store."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small grids and few steps: only to see that all runs")
-    parser.add_argument("--only", action="append", help="a case; all by default")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    asked = parser.parse_args(arguments)
-    bandwidth = copy_bandwidth(1 << (26 if asked.quick else 31))
+    names = [case.name for case in CASES]
+    options = asked("benchmarks.gpu", "Cell updates on a GPU", names, "gpu.json", arguments=arguments)
+    bandwidth = copy_bandwidth(1 << (26 if options.quick else 31))
     device = CupyDevice()
     about = {"device": device.name, "memory": device.memory[1], "architecture": device.architecture, **versions()}
     print(f"{device.name}: a copy moves {bandwidth / 1e9:.0f} GB/s")
     lines = []
     for case in CASES:
-        if asked.only and case.name not in asked.only:
-            continue
-        lines += measured(case, bandwidth, quick=asked.quick)
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    found = {"about": about, "copy_bandwidth": bandwidth, "quick": asked.quick, "lines": [asdict(x) for x in lines]}
-    asked.out.write_text(json.dumps(found, indent=1) + "\n")
+        if case.name in options.only:
+            lines += measured(case, bandwidth, quick=options.quick)
+    found = {"about": about, "copy_bandwidth": bandwidth, "quick": options.quick, "lines": [asdict(x) for x in lines]}
+    options.store(found)
     return 0
 
 

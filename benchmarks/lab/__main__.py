@@ -11,7 +11,6 @@ emulated cluster: nodes are control groups that share this machine's cores, link
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -22,11 +21,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import asked
 from benchmarks.machine import describe, load
 from benchmarks.timing import Effort
 from minga.lab.cluster import Cluster, laboratory
 
-RESULTS = Path(__file__).parent.parent / "results" / "lab-hetero.json"
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent
 
@@ -156,22 +155,15 @@ def updated(stored: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.lab", description="Measure clusters in a box")
-    parser.add_argument("--only", nargs="+", choices=ITEMS, default=list(ITEMS), metavar="NAME", help=", ".join(ITEMS))
-    parser.add_argument("--quick", action="store_true", help="small and few: only to see that everything runs")
-    parser.add_argument("--out", type=Path, help="the file to store (default: results/lab-hetero.json, of a full run)")
-    parser.add_argument("--update", action="store_true", help="put the parts into the stored file")
-    options = parser.parse_args()
-    if options.update and options.quick:
-        parser.error("quick numbers mean nothing: they are not stored")
+    flags = {"update": "put the parts into the stored file"}
+    options = asked("benchmarks.lab", "Measure clusters in a box", ITEMS, "lab-hetero.json", flags=flags)
     content = run(options.only, options.quick)
-    complete = options.only == list(ITEMS) and not options.quick
-    if options.update:
-        content = updated(json.loads(RESULTS.read_text()), content)
-    text = json.dumps(content, indent=1)
-    if options.out or complete or options.update:
-        (options.out or RESULTS).write_text(text + "\n")
-    print(text)
+    if options.flags:
+        content = updated(json.loads(options.stored.read_text()), content)
+        options.source.write_text(json.dumps(content, indent=1) + "\n")
+    else:
+        options.store(content)
+    print(json.dumps(content, indent=1))
     return 0
 
 

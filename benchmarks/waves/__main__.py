@@ -11,7 +11,6 @@ Devito and zfp come with `make bench-waves`; what is not installed is left out, 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -20,13 +19,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import asked
 from benchmarks.machine import describe, load
 from benchmarks.timing import Effort
 from benchmarks.waves.paper import measure_paper
 from benchmarks.waves.report import markdown, targets_of, update_page
 from benchmarks.waves.speed import measure_speed
 
-RESULTS = Path(__file__).parents[1] / "results" / "waves.json"
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 PARTS = ("speed", "paper")
 
@@ -49,26 +48,17 @@ def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.waves", description="Measure waves beside their peers")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--quick", action="store_true", help="small and few: only to see that everything runs")
-    parser.add_argument("--out", type=Path, help="the file to store (default: results/waves.json, of a full run only)")
-    parser.add_argument("--table", action="store_true", help="print the stored numbers as Markdown")
-    options = parser.parse_args()
-    out = options.out or RESULTS
-    if options.table:
-        print(markdown(json.loads(out.read_text())), end="")
+    flags = {"table": "print the stored numbers as Markdown"}
+    options = asked("benchmarks.waves", "Measure waves beside their peers", PARTS, "waves.json", flags=flags)
+    if options.flags:
+        print(markdown(json.loads(options.source.read_text())), end="")
         return 0
     content = run(options.only, options.quick)
     print(markdown(content), end="")
     for place, target in targets_of(content):
         if not target["met"]:
             print(f"MISSED {place} {target['what']} {target['found']:.3g}", file=sys.stderr)
-    complete = set(options.only) == set(PARTS) and not options.quick
-    if options.out or complete:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(content, indent=1) + "\n")
-    if complete and not options.out:
+    if options.store(content):
         PAGE.write_text(update_page(PAGE.read_text(), markdown(content)))
     return 0
 

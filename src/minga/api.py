@@ -44,7 +44,7 @@ from minga.lang.rule import Rule, rule
 from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
 from minga.models.automaton.model import automaton
 from minga.models.fletcher.model import fletcher
-from minga.record.session import run
+from minga.record.run import run
 from minga.space.boundary import custom, fixed, reflect, zero_gradient
 from minga.space.box import Box
 from minga.space.field import SEED, STEP, Field, Register, Slot

@@ -53,7 +53,7 @@ def test_what_can_be_guessed_may_be_left_out(run: Path) -> None:
     ("words", "text"),
     [
         (("run", "--field", "cel", "--out", "x.npy"), "did you mean 'cell'"),
-        (("run", "--out", "x.doc"), "nc, npy, png, rle, rsf, sgy, vti, vtkhdf, xmf"),
+        (("run", "--out", "x.doc"), "nc, npy, png, rle, rsf, sgy, vti, vtkhdf, vtr, xmf"),
         (("run", "--out", "x"), "no ending"),
         (("run", "--out", "x.npy", "--format", "pngg"), "did you mean 'png'"),
         (("run", "--out", "x.npy", "--frame", "3"), "no frame 3: it has 3"),

@@ -141,7 +141,7 @@ def test_inside_a_job_a_directory_that_is_taken_ends_it(in_tmp_path: Path) -> No
     assert "Traceback" not in job.report()
 
 
-@pytest.mark.parametrize("rank", ["0", "1"])
+@pytest.mark.parametrize("rank", thinned(["0", "1"], "0"))
 def test_a_launcher_that_does_not_match_is_named_once(in_tmp_path: Path, rank: str) -> None:
     """Copies that Open MPI started while mpi4py uses MPICH: each is alone."""
     with nothing_written(in_tmp_path):
@@ -224,7 +224,8 @@ def model():
     assert said.err.count("raw") == 4
 
 
-@pytest.mark.parametrize("name", ["laplace", pytest.param("life", marks=pytest.mark.slow)])
+@pytest.mark.slow  # tests/models/test_examples.py has all of them on three ranks of one process
+@pytest.mark.parametrize("name", ["laplace", "life"])
 def test_the_examples_run_on_ranks(name: str) -> None:
     """The two commands of `make demo`, shortened."""
     said = as_person("run", name, "--set", "run.steps=20", "--set", "output.every=10", "-n", 2)

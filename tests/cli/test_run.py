@@ -18,6 +18,7 @@ import xarray
 from matplotlib.image import imread
 
 from command_line import SMALL, as_person, command, in_process, nothing_written
+from minga.errors import RunError
 from minga.record.digest import digest_of_arrays
 
 
@@ -253,7 +254,7 @@ def test_a_full_disk_at_the_end_leaves_the_result(monkeypatch: pytest.MonkeyPatc
 
     def fails(path: Path, *arguments: object, **options: object) -> None:
         if path.name == "ledger.json":
-            raise module.RunError("cannot write ledger.json: No space left on device")
+            raise RunError("cannot write ledger.json: No space left on device")
         write(path, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "write_whole", fails)

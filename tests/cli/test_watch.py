@@ -173,6 +173,7 @@ def model(shape=(60, 80), *, pause=0.0):
 """
 
 
+@pytest.mark.slow  # the same on ranks is not
 def test_a_watched_run_has_the_same_bits() -> None:
     """Watched from the beginning, by a page that is closed, and by one whose server is killed in the middle."""
     Path("paced.py").write_text(PACED)
@@ -195,12 +196,17 @@ def test_a_watched_run_has_the_same_bits() -> None:
 
 @pytest.mark.mpi
 def test_a_watched_run_on_ranks_has_the_same_bits() -> None:
+    """Watched from the beginning, and by a page whose server is killed in the middle."""
     Path("paced.py").write_text(PACED)
     alone = json.loads(in_process("run", "paced.py", "--json").out)
     with running("run", "paced.py", "-n", 2, "--set", "parameters.pause=0.02", "--json", "--serve") as run:
         page = address(run)
         found = wait(page, "state['ledger']['count'] and state['picture'] and state['picture']['live']")
         assert [entry["rank"] for entry in found["ledger"]["ranks"]] == [0, 1]
+        with running("watch", "runs/paced-2") as watcher:
+            state(address(watcher))
+            watcher.kill()
+            watcher.communicate()
         out, err = run.communicate(timeout=120)
     assert run.returncode == 0, err
     assert json.loads(out)["digest"] == alone["digest"]

@@ -10,6 +10,10 @@ import pytest
 import xarray
 
 from command_line import in_process, nothing_written
+from minga.cli.case import find_source, read_case
+from minga.cli.export_receivers import _rounded
+from minga.cli.preflight import notes_before
+from minga.fit.speed import Speed
 from minga.record.segy import SegyFile
 
 CASE = """\
@@ -85,6 +89,7 @@ def test_receivers_in_other_formats(run: Path, tmp_path: Path) -> None:
         said = in_process("export", run, "--field", "receivers", "--out", tmp_path / name)
         assert said.status == 0, said.err
         assert "6 receivers, 11 samples each, 2 ms apart" in said.out
+        assert "microseconds" not in said.out
     assert np.array_equal(np.load(tmp_path / "shot.npy"), samples)
     file = SegyFile.open(tmp_path / "shot.sgy")
     assert (len(file), file.samples, file.interval) == (6, 11, 2000)
@@ -98,12 +103,29 @@ def test_receivers_in_other_formats(run: Path, tmp_path: Path) -> None:
         assert "'receivers'?" in in_process("export", run, "--field", "receiver", "--out", tmp_path / "a.sgy").err
 
 
+def test_intervals_that_segy_rounds_are_told() -> None:
+    assert _rounded(2e-3, 1001) == _rounded(0.1 + 0.2, 1001) == ""
+    assert "the file says 2214, so that its last sample is 101 microseconds off" in _rounded(2.2139e-3, 1011)
+
+
 def test_the_plan_says_it_too(run: Path) -> None:
     said = in_process("plan", run.parent / "shot.toml", "--machine", "two-ages", "--json")
     assert said.status == 0, said.err
     told = json.loads(said.out)["preflight"]
     assert "as planned" in told["computing"]
     assert "limit of stability" in told["time step"]
+
+
+def test_what_was_measured_before_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And that run.steps counts where the case has a time as well."""
+    case = read_case(find_source(str(run.parent / "shot.toml")), ["run.steps=7"])
+    monkeypatch.setattr("minga.fit.probe.probe.known_speed", lambda *_: Speed.constant(1e6))
+    told = dict(notes_before(case, 1, None))
+    assert told["steps"] == "7 as run.steps says, not the 21 that the model's time would take"
+    assert told["computing"].startswith("7 steps, about 87 ms by speeds measured here before, at least ")
+    there = read_case(find_source(str(run.parent / "shot.toml")), ["run.machine=two-ages"])
+    assert "by the speeds in two ages: " in dict(notes_before(there, 2, None))["computing"]
+    assert "steps" not in dict(notes_before(there, 2, None))
 
 
 def test_steps_may_be_left_to_the_time(run: Path) -> None:

@@ -15,11 +15,12 @@ import pytest
 
 import minga.compile.llvm
 from minga import kernel
-from minga.compile.cache import SUFFIX, Cache, default_cache, object_key
+from minga.compile.cache import LOOKED_AFTER, SUFFIX, Cache, default_cache, object_key
 from minga.compile.call import run_kernel
 from minga.compile.llvm import Compiled, compile_kernel
 from minga.compile.numpy import BoundArray
 from minga.compile.target import baseline_target, host_target
+from minga.lang import functions as mg
 
 from .helpers import traced
 
@@ -153,19 +154,54 @@ def test_a_full_disk_leaves_no_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     cache = Cache(tmp_path, limit=10_000)
-    for number in range(8):
-        cache.store(f"key{number}", bytes(1000))
-        time.sleep(0.01)
-    assert cache.load("key0") is not None
-    time.sleep(0.01)
-    for number in range(8, 10):
-        cache.store(f"key{number}", bytes(1000))
+    keys = [f"key{number}{LOOKED_AFTER}" for number in range(10)]
+    for age, key in enumerate(keys):
+        if age == 8:
+            assert cache.load(keys[0]) is not None
+        cache.store(key, bytes(1000))
         time.sleep(0.01)
     sizes = sum(path.stat().st_size for path in tmp_path.iterdir())
     assert sizes <= 10_000
-    assert cache.load("key0") is not None, "it was used a moment ago"
-    assert cache.load("key1") is None
-    assert cache.load("key9") is not None
+    assert cache.load(keys[0]) is not None, "it was used a moment ago"
+    assert cache.load(keys[1]) is None
+    assert cache.load(keys[9]) is not None
+
+
+def test_few_objects_have_the_size_looked_at(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=1000)
+    for number in range(3):
+        cache.store(f"{number}1", bytes(1000))
+    assert len(list(tmp_path.iterdir())) == 3
+    cache.store(f"4{LOOKED_AFTER}", b"")
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 1000
+
+
+def test_kernels_that_differ_in_names_share_an_object(tmp_path: Path) -> None:
+    """Of the kernel, of fields, scalars and reductions; not those that take scalars in turn."""
+
+    @kernel
+    def scaled(u: Any, new: Any, *, a: Any, b: Any) -> Any:
+        new[0] = a * u[0] - b
+        return {"largest": mg.max(u[0])}
+
+    @kernel
+    def other(v: Any, out: Any, *, c: Any, d: Any) -> Any:
+        out[0] = c * v[0] - d
+        return {"most": mg.max(v[0])}
+
+    @kernel
+    def swapped(v: Any, out: Any, *, c: Any, d: Any) -> Any:
+        out[0] = d * v[0] - c
+        return {"most": mg.max(v[0])}
+
+    cache = Cache(tmp_path)
+    found = [
+        compile_kernel(traced(item, 1, ["f8", "f8"], dict.fromkeys(scalars, "f8")), cache=cache)
+        for item, scalars in ((scaled, "ab"), (other, "cd"), (swapped, "cd"))
+    ]
+    assert [item.cached for item in found] == [False, True, False]
+    assert found[0].source == found[1].source != found[2].source
+    assert found[0].graph.digest() != found[1].graph.digest()
 
 
 def test_the_key_names_all_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from minga.compile.exact import finish
 from minga.compile.llvm import compile_kernel, print_llvm, scratch_bytes, suggest_tile
 from minga.compile.numpy import BoundArray
 from minga.compile.schedule import may_repeat_cells
-from minga.compile.scratch import batches, rings
 from minga.compile.target import baseline_target, host_target
 from minga.errors import KernelError
 from minga.lang import functions as mg
@@ -412,22 +411,6 @@ def test_in_place_neighbours_are_refused() -> None:
         compile_kernel(traced(smear, 1, ["f8"]))
     assert "order=" in str(caught.value)
     assert "test_llvm.py" in str(caught.value)
-
-
-def test_locals_made_of_the_same_are_filled_together() -> None:
-    """One loop for what is needed at the same cells and shares reads; never for a local and one that reads it."""
-
-    @kernel
-    def shared(u: Any, v: Any, new: Any) -> None:
-        across, product = local(u[0, -1] + u[0, 1]), local(u[0, -1] * u[0, 1])
-        of_both = local(across[0, 0] * u[0, 1])
-        apart = local(v[0, 0] * 2.0)
-        new[0, 0] = sum((item[-1, 0] + item[1, 0] for item in (across, product, of_both, apart)), u[0, 0])
-
-    graph = traced(shared, 2, ["f8"] * 3)
-    places = rings(2, graph.locals, [store.value for store in graph.stores])
-    assert [[ring.number for ring in batch] for batch in batches(places, graph.locals)] == [[0, 1], [2], [3]]
-    assert_equal_bits(make_case(graph, (9, 21), seed=2))
 
 
 def test_locals_of_a_stored_field_are_refused() -> None:

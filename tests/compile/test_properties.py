@@ -208,13 +208,13 @@ def check_unordered(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_unordered_kernels(data: st.DataObject) -> None:
     check_unordered(data)
 
 
 @given(st.data())
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_ordered_kernels(data: st.DataObject) -> None:
     graph = data.draw(ordered_graphs())
     shape = shapes(data.draw, graph.ndim)

@@ -232,7 +232,7 @@ class Eager:
             self.registers[register.key] = value
             empty = region.empty and reduction.kind in ("max", "min")
             finite &= empty or not np.issubdtype(np.dtype(reduction.dtype), np.floating) or bool(np.isfinite(value))
-        return None if finite else f"{apply.label}: {', '.join(r.name for r in graph.reductions)}"
+        return None if finite or not apply.checked else f"{apply.label}: {', '.join(r.name for r in graph.reductions)}"
 
     def _bound(self, slot: Slot, apply: Apply) -> BoundArray:
         """A slot with as many ghost cells as an operation can read."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,37 +9,24 @@ import pytest
 
 import minga as mg
 from fake_device import FakeDevice
+from gpu_programs import Everything, Left, diffuse, digest, inject, run, solved
 from minga.compile.exact import empty_accumulator
 from minga.engine.comm import Comm, SerialComm, run_virtual
 from minga.engine.device import Helper, open_device
 from minga.engine.device_kernels import helper_launch
 from minga.engine.helpers import Combine, Copy, Place, combine_args, copy_args, reduction_words
 from minga.engine.model import Model
-from minga.engine.program import Program
 from minga.errors import KernelError, LayoutError, RunError
 from minga.lang.graph import ReductionKind
-from minga.record.session import state_digest
-from minga.solve.krylov import conjugate_gradients
-from minga.solve.multigrid import Multigrid
 from minga.space.cuts import slabs
-from minga.space.field import Field, Register
+from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 from ptx_device import PtxDevice
 
 from . import pool
 
-Device = Callable[[], FakeDevice] | None
-Left = tuple[list[tuple[bool, str]], list[bytes], list[Any]]
-
 NUMBERS = np.random.default_rng(5)
-
-
-@mg.kernel
-def diffuse(u, new, k):
-    new[0, 0] = u[0, 0] + k[0] * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4.0 * u[0, 0])
-    here = u[0, 0]
-    return {"total": mg.sum(here), "most": mg.max(here), "where": mg.argmax(here), "hot": mg.count(here > 0.5)}
 
 
 @mg.kernel
@@ -49,83 +35,28 @@ def crossed(p, new):
     new[0, 0] = p[0, 0] + 0.01 * (g[1, 0] - g[-1, 0]) + mg.random("f4")
 
 
-@mg.kernel
-def inject(u, *, amount):
-    u[0, 0] = u[0, 0] + amount
-
-
-def run(
-    layouts: Layout | Mapping[Grid, Layout],
-    programs: Sequence[tuple[Program, int]],
-    values: Mapping[Field, Any],
-    registers: Sequence[Register] = (),
-    *,
-    device: Device = None,
-    **options: Any,
-) -> Left:
-    """What runs leave: outcomes, all slots of the fields, values of registers."""
-    if isinstance(layouts, Layout):
-        layouts = {next(iter(values)).grid: layouts}
-    ranks = next(iter(layouts.values())).ranks
-
-    def body(comm: Comm) -> Left:
-        given = {"device": device()} if device is not None else {}
-        with mg.Engine(layouts, comm=comm, **given, **options) as engine:
-            for item, value in values.items():
-                engine.set(item, value)
-            outcomes = [engine.run(program, times) for program, times in programs]
-            arrays = [engine.gather(item.slot(k)) for item in values for k in range(item.slots)]
-            bits = [b"" if array is None else array.tobytes() for array in arrays]
-            return [(o.ok, o.reason) for o in outcomes], bits, [engine.read(register) for register in registers]
-
-    return (run_virtual(ranks, body) if ranks > 1 else [body(SerialComm())])[0]
-
-
 @pytest.fixture(scope="module")
-def everything() -> tuple[Grid, Program, dict[Field, Any], list[Register], Left]:
-    """Boundaries, rotation, reductions, a loop with a condition and a changing limit, a branch, a call, points, a field
-    of one axis; and what the processor makes of it."""
-    grid = Grid((23, 130), periodic=(True, False))
-    u = Field("u", grid, slots=2, boundary=mg.fixed(1.0))
-    k = Field("k", grid, axes=(0,))
-    turns, goal = Register("turns", "i8", 4), Register("goal")
-    program = mg.Program("everything")
-    with program.repeat(until=goal >= 4.5, limit=turns):
-        found = program.apply(diffuse, u, u.next, k)
-        program.rotate(u)
-        program.apply(inject, u, amount=found.most * 0.25, region=mg.Region(points=[(3, 7), (22, 79)]))
-        program.let(goal, goal + 0.5)
-        with program.when(goal == 1.0):
-            program.let(turns, turns + 2)
-        program.call(_halve(u), reads=[u], writes=[u])
-    values = {u: NUMBERS.random((23, 130)), k: NUMBERS.random(23) * 0.2}
-    registers = [*vars(found).values(), turns, goal]
-    expected = run(Layout.single(grid.box, 1, 0), [(program, 2)], values, registers)
+def everything() -> tuple[Everything, Left]:
+    """A program with a bit of everything, and what the processor makes of it."""
+    case = Everything.on((23, 130), NUMBERS)
+    expected = run(Layout.single(case.grid.box, 1, 0), [(case.program, 2)], case.values, case.registers)
     assert expected[2][-2:] == [6, 4.5]
-    return grid, program, values, registers, expected
-
-
-def _halve(item: Field) -> Callable[[mg.Engine], None]:
-    def halve(engine: mg.Engine) -> None:
-        for _, view in engine.blocks(item):
-            view[...] *= 0.5
-
-    return halve
+    return case, expected
 
 
 @pytest.mark.parametrize("native", [True, False])
 def test_a_case_of_everything_has_the_processors_bits(everything: Any, native: bool) -> None:
-    grid, program, values, registers, expected = everything
-    alone = Layout.single(grid.box, 1, 0)
-    assert run(alone, [(program, 2)], values, registers, device=FakeDevice, native=native) == expected
+    case, expected = everything
+    alone, programs = Layout.single(case.grid.box, 1, 0), [(case.program, 2)]
+    assert run(alone, programs, case.values, case.registers, device=FakeDevice, native=native) == expected
 
 
 @pytest.mark.parametrize(("ranks", "options"), [(2, {}), (3, {"overlap": False}), (2, {"halo_depth": 2})])
 def test_ranks_have_the_processors_bits(everything: Any, ranks: int, options: Any) -> None:
     """Messages and words of reductions are complete when MPI sees them."""
-    grid, program, values, registers, expected = everything
-    found = run(slabs(grid.box, ranks), [(program, 2)], values, registers, device=FakeDevice, **options)
-    assert found == expected
+    case, expected = everything
+    layout, programs = slabs(case.grid.box, ranks), [(case.program, 2)]
+    assert run(layout, programs, case.values, case.registers, device=FakeDevice, **options) == expected
 
 
 def test_locals_random_numbers_colours_and_sweeps_have_the_processors_bits() -> None:
@@ -146,7 +77,7 @@ def test_locals_random_numbers_colours_and_sweeps_have_the_processors_bits() -> 
 @pytest.mark.parametrize("name", ["life", "bits", "laplace"])
 def test_models_have_the_processors_digest(name: str) -> None:
     model = {"life": _life, "bits": lambda: _life("bits"), "laplace": _laplace}[name]()
-    assert _digest(model, 5, 1, FakeDevice) == _digest(model, 5, 2, FakeDevice) == _digest(model, 5, 1)
+    assert digest(model, 5, 1, FakeDevice) == digest(model, 5, 2, FakeDevice) == digest(model, 5, 1)
 
 
 def _life(storage: str = "bytes") -> Model:
@@ -162,40 +93,11 @@ def _laplace() -> Model:
     return Model("laplace", grid, (u,), step)
 
 
-def _digest(model: Model, steps: int, ranks: int, device: Device = None) -> str:
-    def body(comm: Comm) -> str:
-        given = {"device": device()} if device is not None else {}
-        with mg.Engine(model.layouts("slabs", ranks), comm=comm, **given) as engine:
-            for slot, value in model.start_values():
-                engine.set(slot, value)
-            assert engine.run(model.step, steps)
-            return state_digest(engine, model, [model.field(item) for item in model.output])
-
-    return (run_virtual(ranks, body) if ranks > 1 else [body(SerialComm())])[0]
-
-
 def test_conjugate_gradients_with_multigrid_have_the_processors_bits() -> None:
-    grid = Grid((16, 24))
-    right_side = NUMBERS.random(grid.shape)
-
-    def solve(device: FakeDevice | None) -> tuple[str, bytes, Any]:
-        multigrid = Multigrid(grid, Layout.single(grid.box, 1, 0))
-        x, b = Field("x", grid, boundary=mg.fixed(0.0)), Field("b", grid)
-        program = mg.Program("solve")
-        solution = conjugate_gradients(
-            program, multigrid.operator, x, b, preconditioner=multigrid, tolerance=1e-9, limit=30
-        )
-        with mg.Engine(multigrid.layouts, **({} if device is None else {"device": device})) as engine:
-            multigrid.load(engine)
-            engine.set(b, right_side)
-            outcome = engine.run(program)
-            found = engine.gather(x)
-            assert found is not None
-            return outcome.reason, found.tobytes(), engine.read(solution.iterations)
-
-    expected = solve(None)
+    right_side = NUMBERS.random((16, 24))
+    expected = solved(right_side, limit=30)
     assert expected[0] == "converged"
-    assert solve(FakeDevice()) == expected
+    assert solved(right_side, FakeDevice, limit=30) == expected
 
 
 def test_work_moves_between_runs_and_blocks_are_timed() -> None:

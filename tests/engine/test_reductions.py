@@ -217,6 +217,28 @@ def test_not_finite_ends_the_program_with_its_place(value: float) -> None:
         assert left.registers[after.key] == 0
 
 
+def test_unchecked_reductions_that_are_not_finite_are_values() -> None:
+    """On any layout; what is recorded afterwards is checked again."""
+    grid = mg.Grid((5, 130))
+    u = mg.Field("u", grid)
+    found, lost, after = mg.Register("found"), mg.Register("lost", "i8"), mg.Register("after", "i8")
+    program = Program("attempt")
+    with program.unchecked():
+        program.apply(total, u, into=found)
+    program.let(lost, lost + mg.where(found < 1e300, 0, 1))
+    again = Program("again")
+    again.apply(total, u)
+    again.let(after, after + 1)
+    values = np.ones(grid.shape)
+    values[3, 77] = np.nan
+    for layout in some_layouts(grid, 64)[:3]:
+        left = on_layouts(layout, [(program, 2), (again, 1)], {u: values}, [found, lost, after])
+        assert np.isnan(left.registers[found.key])
+        assert (left.registers[lost.key], left.registers[after.key]) == (2, 0)
+        assert left.outcomes[0] == eagerly([(program, 2)], {u: values}).outcomes[0]
+        assert left.outcomes[-1] == ("not finite", "total: value")
+
+
 def test_an_empty_region_has_no_extreme_and_is_not_an_error() -> None:
     grid = mg.Grid((3, 4))
     u = mg.Field("u", grid)

@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.engine.comm import Comm, SerialComm, run_virtual
+from gpu_programs import Everything, diffuse, digest, inject, run, solved
+from minga.engine.comm import Comm, run_virtual
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import LayoutError
-from minga.solve.krylov import conjugate_gradients
-from minga.solve.multigrid import Multigrid
 from minga.solve.relaxation import jacobi, red_black
 from minga.space.cuts import slabs
 from minga.space.field import Field, Register
@@ -28,7 +27,6 @@ from minga.space.layout import Layout
 pytestmark = pytest.mark.gpu
 
 NUMBERS = np.random.default_rng(7)
-Left = tuple[list[tuple[bool, str]], list[bytes], list[Any]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,50 +42,14 @@ def cupy() -> Any:
 
 
 @mg.kernel
-def diffuse(u, new, k):
-    new[0, 0] = u[0, 0] + k[0] * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4.0 * u[0, 0])
-    here = u[0, 0]
-    return {"total": mg.sum(here), "most": mg.max(here), "where": mg.argmax(here), "hot": mg.count(here > 0.5)}
-
-
-@mg.kernel
 def tilted(p, new):
     g = mg.local(p[0, 0, 1] - p[0, 0, -1])
     new[0, 0, 0] = p[0, 0, 0] + 0.01 * (g[1, 0, 0] - g[-1, 0, 0] + g[0, 1, 0]) + 0.001 * mg.random("f4")
 
 
-@mg.kernel
-def inject(u, *, amount):
-    u[0, 0] = u[0, 0] + amount
-
-
 @mg.kernel(order={0: +1})
 def down(u, f):
     u[0, 0] = f[0, 0] - 0.5 * u[-1, 0]
-
-
-def run(
-    layouts: Layout | Mapping[Grid, Layout],
-    programs: Sequence[tuple[Program, int]],
-    values: Mapping[Field, Any],
-    registers: Sequence[Register] = (),
-    **options: Any,
-) -> Left:
-    """What runs leave: outcomes, all slots of the fields, values of registers."""
-    if isinstance(layouts, Layout):
-        layouts = {next(iter(values)).grid: layouts}
-    ranks = next(iter(layouts.values())).ranks
-
-    def body(comm: Comm) -> Left:
-        with mg.Engine(layouts, comm=comm, **options) as engine:
-            for item, value in values.items():
-                engine.set(item, value)
-            outcomes = [engine.run(program, times) for program, times in programs]
-            arrays = [engine.gather(item.slot(k)) for item in values for k in range(item.slots)]
-            bits = [b"" if array is None else array.tobytes() for array in arrays]
-            return [(o.ok, o.reason) for o in outcomes], bits, [engine.read(register) for register in registers]
-
-    return (run_virtual(ranks, body) if ranks > 1 else [body(SerialComm())])[0]
 
 
 def everywhere(
@@ -105,30 +67,8 @@ def everywhere(
 
 
 def test_a_case_of_everything() -> None:
-    """Boundaries, rotation, reductions, a loop with a condition and a changing limit, a branch, a call, points."""
-    grid = Grid((123, 330), periodic=(True, False))
-    u = Field("u", grid, slots=2, boundary=mg.fixed(1.0))
-    k = Field("k", grid, axes=(0,))
-    turns, goal = Register("turns", "i8", 4), Register("goal")
-    program = mg.Program("everything")
-    with program.repeat(until=goal >= 4.5, limit=turns):
-        found = program.apply(diffuse, u, u.next, k)
-        program.rotate(u)
-        program.apply(inject, u, amount=found.most * 0.25, region=mg.Region(points=[(3, 7), (122, 279)]))
-        program.let(goal, goal + 0.5)
-        with program.when(goal == 1.0):
-            program.let(turns, turns + 2)
-        program.call(_halve(u), reads=[u], writes=[u])
-    values = {u: NUMBERS.random(grid.shape), k: NUMBERS.random(grid.shape[0]) * 0.2}
-    everywhere([(program, 2)], values, [*vars(found).values(), turns, goal])
-
-
-def _halve(item: Field) -> Callable[[mg.Engine], None]:
-    def halve(engine: mg.Engine) -> None:
-        for _, view in engine.blocks(item):
-            view[...] *= 0.5
-
-    return halve
+    case = Everything.on((123, 330), NUMBERS)
+    everywhere([(case.program, 2)], case.values, case.registers)
 
 
 def test_locals_random_numbers_and_four_byte_floats() -> None:
@@ -167,43 +107,14 @@ def test_laplace(method: Callable[..., Register]) -> None:
 @pytest.mark.parametrize("rule", ["B3/S23", "B36/S125/3"])
 def test_automata(rule: str, storage: str) -> None:
     model = mg.automaton(rule, (190, 300), init={"soup": 0.4, "seed": 3}, storage=storage)
-
-    def states(ranks: int, **options: Any) -> list[bytes]:
-        def body(comm: Comm) -> list[bytes]:
-            with mg.Engine(model.layouts("slabs", ranks), comm=comm, **options) as engine:
-                for slot, value in model.start_values():
-                    engine.set(slot, value)
-                assert engine.run(model.step, 40)
-                found = [engine.gather(item) for item in model.fields]
-                return [b"" if array is None else array.tobytes() for array in found]
-
-        return (run_virtual(ranks, body) if ranks > 1 else [body(SerialComm())])[0]
-
-    assert states(1, device="gpu") == states(2, device="gpu-shared") == states(1)
+    assert digest(model, 40, 1, "gpu") == digest(model, 40, 2, "gpu-shared") == digest(model, 40, 1)
 
 
 def test_conjugate_gradients_with_multigrid() -> None:
-    grid = Grid((128, 192))
-    right_side = NUMBERS.random(grid.shape)
-
-    def solve(device: str) -> tuple[str, bytes, Any]:
-        multigrid = Multigrid(grid, Layout.single(grid.box, 1, 0))
-        x, b = Field("x", grid, boundary=mg.fixed(0.0)), Field("b", grid)
-        program = mg.Program("solve")
-        solution = conjugate_gradients(
-            program, multigrid.operator, x, b, preconditioner=multigrid, tolerance=1e-9, limit=40
-        )
-        with mg.Engine(multigrid.layouts, device=device) as engine:
-            multigrid.load(engine)
-            engine.set(b, right_side)
-            outcome = engine.run(program)
-            found = engine.gather(x)
-            assert found is not None
-            return outcome.reason, found.tobytes(), engine.read(solution.iterations)
-
-    expected = solve("cpu")
+    right_side = NUMBERS.random((128, 192))
+    expected = solved(right_side)
     assert expected[0] == "converged"
-    assert solve("gpu") == expected
+    assert solved(right_side, "gpu") == expected
 
 
 def test_a_model_is_driven(cupy: Any) -> None:

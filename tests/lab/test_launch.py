@@ -20,6 +20,7 @@ from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode, read_lab
 from minga.lab.implementations import NAMES, Implementation, find_implementation
 from minga.lab.launch import mpi_environment, spread
+from thinned import thinned
 
 PAYLOAD = 300_000
 
@@ -133,7 +134,7 @@ def test_ranks_at_a_hub_share_its_rate(rights: dict[str, Any], ring: Path) -> No
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", thinned([0, 1], 1))
 def test_a_node_that_is_killed_is_named_and_nothing_is_left(victim: int, cluster: Cluster, tmp_path: Path) -> None:
     program = tmp_path / "endless.py"
     program.write_text(

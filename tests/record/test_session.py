@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 import minga as mg
+from minga.errors import CaseError, MingaError
+from minga.record.checkpoint.keeper import Schedule
 from minga.record.digest import digest_of_arrays
-from minga.record.session import Settings, execute, run
+from minga.record.run import run
+from minga.record.session import Settings, execute
 
 
 def life(shape: tuple[int, ...] = (23, 70)) -> mg.Model:
@@ -98,6 +104,48 @@ def test_nothing_depends_on_the_ranks(make, ranks: int, settings: Settings) -> N
         for name, array in expected.items():
             assert array.tobytes() == found[name].tobytes()
     assert all(frames == [] for _, _, frames in several[1:])
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path, ranks: int) -> None:
+    asked: dict[str, Any] = {"steps": 90, "every": 25, "observe": 10, "out": tmp_path / "heat", "resume": True}
+    expected = run(heat(), **{**asked, "out": None, "resume": False})
+    cut = run(heat(), **asked, checkpoint=Schedule(steps=20, time_limit=1.0))
+    assert cut.attrs["ended"].startswith("time limit")
+    assert 0 < cut.attrs["steps"] < 90
+    assert cut.u.time.values.tolist()[0] == 0
+    for wrong, words in (
+        ({"every": 30}, "every: it was 25, now it is 30"),
+        ({"steps": 0}, "steps are done, more than 0"),
+        ({"resume": False}, "holds a run already; nothing is overwritten"),
+    ):
+        with pytest.raises(CaseError, match=words):
+            run(heat(), **{**asked, **wrong})
+    if ranks == 1:
+        found = run(heat(), **asked)
+    else:
+        found, *others = mg.run_virtual(ranks, lambda comm: run(heat(), **asked, comm=comm))
+        assert all(other.attrs == expected.attrs for other in others)
+    assert found.drop_attrs().identical(expected.drop_attrs())
+    assert found.attrs == {**expected.attrs}
+    assert not (tmp_path / "heat" / "checkpoints").exists()
+    with pytest.raises(CaseError, match="is finished: all 90 steps are done"):
+        run(heat(), **asked)
+
+
+def test_a_run_is_kept_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("of somebody")
+    for wrong, words in (
+        ({"resume": True}, "resume=True: in which directory"),
+        ({"checkpoint": 5}, "checkpoint=5: in which directory"),
+        ({"checkpoint": 0, "out": tmp_path / "run"}, "checkpoint=0: expected a whole number"),
+        ({"resume": True, "out": tmp_path}, "holds files already"),
+        ({"out": tmp_path / ("x" * 300)}, "cannot write"),
+        ({"layout": "slaps", "out": tmp_path / "new" / "run"}, "slaps"),
+    ):
+        with pytest.raises(MingaError, match=words):
+            run(life(), 3, **wrong)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_all_ranks_stop_at_the_same_step() -> None:

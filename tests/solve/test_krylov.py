@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.solve.krylov import conjugate_gradients
+from minga.solve.krylov import conjugate_gradients, workspace
 from minga.solve.laplacian import Laplacian, as_walls
 from minga.space.layout import Layout
 
@@ -109,6 +109,28 @@ def test_the_limit_is_a_reason_and_nothing_is_done_for_a_right_side_of_zero() ->
         assert engine.read(solution.iterations) == 0
 
 
+@pytest.mark.parametrize(("wrong", "expected"), [(1.0, "few"), (np.nan, "lost"), (1e200, "lost")])
+def test_failures_that_are_counted_do_not_end_the_run(wrong: float, expected: str) -> None:
+    """At the limit x is what was reached; where nothing is a number any more, 0; the run goes on."""
+    grid = mg.Grid((16, 16))
+    x, b = mg.Field("x", grid, boundary=mg.fixed(0.0)), mg.Field("b", grid)
+    operator, unsolved, after = Laplacian(grid), mg.Register("unsolved", "i8"), mg.Register("after")
+    program = mg.Program("solve")
+    solution = conjugate_gradients(program, operator, x, b, limit=5, unsolved=unsolved)
+    program.let(after, after + 1.0)
+    with mg.Engine(Layout.single(grid.box, 1), grid=grid) as engine:
+        operator.load(engine)
+        engine.set(b, noise(grid) * wrong)
+        for number in (1, 2):
+            assert engine.run(program).ok
+            assert (engine.read(unsolved), engine.read(after)) == (number, number)
+            assert engine.read(solution.iterations) == (5 * (expected == "few"))
+            assert np.isfinite(engine.gather(x)).all()
+        assert bool(np.abs(engine.gather(x)).max() > 0) == (expected == "few")
+    with pytest.raises(mg.ProgramError, match="'u' is f8"):
+        conjugate_gradients(mg.Program("p"), operator, x, b, unsolved=mg.Register("u"))
+
+
 def test_an_operator_of_ones_own() -> None:
     """Any recorded operation will do; one that returns no product gets it computed."""
 
@@ -139,3 +161,26 @@ def test_mistakes_are_named() -> None:
         Laplacian(grid, "dirichlt")
     with pytest.raises(mg.LayoutError, match="the shift of a Laplacian is -1"):
         Laplacian(grid, shift=-1.0)
+
+
+def test_solves_that_share_vectors_and_take_their_tolerance_from_a_register() -> None:
+    """Also of a slot of a field of which another one is kept."""
+    grid = mg.Grid((6, 7))
+    operator = Laplacian(grid)
+    x = mg.Field("x", grid, slots=2, boundary=mg.fixed(0.0))
+    b = mg.Field("b", grid)
+    tolerance = mg.Register("tolerance")
+    shared = workspace(x, preconditioned=False)
+    program = mg.Program("solve")
+    program.let(tolerance, 1e-3)
+    rough = conjugate_gradients(program, operator, x, b, tolerance=tolerance, work=shared, name="rough")
+    program.let(tolerance, 1e-13)
+    fine = conjugate_gradients(program, operator, x.next, b, tolerance=tolerance, work=shared, name="fine")
+    with mg.Engine(Layout.single(grid.box, 1), grid=grid) as engine:
+        operator.load(engine)
+        engine.set(b, noise(grid))
+        assert engine.run(program).reason == "converged"
+        assert 0 < engine.read(rough.iterations) < engine.read(fine.iterations)
+        exact = np.linalg.solve(dense_laplacian(grid, as_walls("dirichlet", grid), 0.0), noise(grid).ravel())
+        near, exactly = (np.abs(engine.gather(slot).ravel() - exact).max() for slot in (x, x.next))
+        assert exactly < 1e-11 * np.abs(exact).max() < near

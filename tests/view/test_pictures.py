@@ -88,6 +88,22 @@ def test_a_field_says_where_it_is_cut() -> None:
     assert (beside.where, beside.down) == (("z = 5",), False)
 
 
+def test_a_field_says_what_is_drawn_to_the_right() -> None:
+    grid = Grid((5, 3), axes=list("yz"))
+    variable = variable_of(Field("v", grid, centre="y", along="y"))
+    values = np.arange(18.0).reshape(6, 3)
+    plane = plane_of(variable.coordinates, variable.attributes)
+    assert [a.name for a in plane.axes] == ["z", "y_face"]
+    assert plane.shown == (1, 0)
+    assert (plane.laid(values) == values.T).all()
+    assert plane.upwards(np.dtype("u1"))
+    assert plane.upwards(values.dtype)
+    last = plane_of(variable.coordinates, variable_of(Field("v", grid, along="z")).attributes)
+    assert not last.turned
+    assert last.upwards(values.dtype)
+    assert not last.upwards(np.dtype("u1"))
+
+
 def test_pictures_of_a_run(tmp_path: Path) -> None:
     fields = [Field("a", Grid((8, 8)), "u1"), Field("b", Grid((8, 8)))]
     store = FrameStore(tmp_path / "fields.zarr", variables_of(fields), {})

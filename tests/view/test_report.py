@@ -137,8 +137,9 @@ def test_a_plan_of_any_number_of_axes_is_drawn(tmp_path: Path, shape: tuple[int,
     run = make_run(tmp_path / "run", Field("cell", Grid(shape), "u1"), {0: frame}, ranks=2, layout=blocks)
     add_plan(run, blocks, [frame.size // 2] * 2)
     page = Page(write_report(run))
-    assert page.count("rect", **{"class": "part"}) == (1 if len(shape) == 3 else 2)
+    assert page.count("rect", **{"class": "part"}) == 2  # the plane that shows most
     assert "50 %" in page.text
+    assert ("axes 1 (down) and 3 (across) of 3" in page.text) == (len(shape) == 3)
 
 
 def test_a_run_on_many_hosts_has_a_row_a_host(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ __all__ = ["Case", "Source", "find_source", "read_case"]
 
 _TABLES = ("grid", "run", "stop", "checkpoint", "output")
 _WORDS = ("name", "model")
+_MOST_NAMED = 12
+"""Fields that an error names: solvers have hundreds of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +185,10 @@ def output_fields(model: Model, output: OutputSettings) -> tuple[Any, ...]:
     wanted = model.output if output.fields is None else output.fields
     for name in wanted:
         if name not in known:
+            shown = list(dict.fromkeys((*model.output, *known)))[:_MOST_NAMED]
+            more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
             raise CaseError(
-                f"the model has no field {name!r}; it has {', '.join(known)}",
+                f"the model has no field {name!r}; it has {', '.join(shown)}{more}",
                 key="output.fields",
                 suggestion=suggest(name, known),
             )

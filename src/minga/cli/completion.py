@@ -101,6 +101,7 @@ def _words(context: typer.Context) -> list[str]:
 def _keys(words: Iterable[str]) -> Iterator[str]:
     from minga.cli.settings import OutputSettings, RunSettings, StopSettings
     from minga.models.automaton.case import AutomatonSettings
+    from minga.models.electrodeposition.settings import ElectrodepositionSettings
     from minga.models.fletcher.settings import FletcherSettings
     from minga.models.settings import GridSettings
 
@@ -109,6 +110,7 @@ def _keys(words: Iterable[str]) -> Iterator[str]:
     python = next((path for path in map(_python_file, words) if path is not None), None)
     if python is None:
         tables |= {"automaton": AutomatonSettings, "fletcher": FletcherSettings}
+        tables["electrodeposition"] = ElectrodepositionSettings
     for name, settings in tables.items():
         yield from (f"{name}.{key}=" for key in settings.model_fields)
     if python is not None:

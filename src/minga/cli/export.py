@@ -36,6 +36,8 @@ class _Task:
     reader: FrameReader
     field: str
     scale: int | None
+    every: bool = False
+    """Whether no field was named, so that a format of several holds all."""
 
     def values(self, index: int) -> Values:
         return self.reader.frame(self.field, index)
@@ -44,8 +46,9 @@ class _Task:
 def export(run: Path, field: str | None, kind: str | None, out: Path, frame: str, scale: int | None = None) -> str:
     """Write a frame of a field to ``out``, or all of them to files numbered by their steps; what was written, in words.
 
-    ``field`` may be left out where the run has only one, ``kind`` where the ending of ``out`` tells it. With ``scale``
-    the side of a cell is so many pixels of a picture, with nothing around. Nothing is written when something is wrong.
+    ``field`` may be left out where the run has only one, and for ``vtr``, which then holds all; ``kind`` where the
+    ending of ``out`` tells it. With ``scale`` the side of a cell is so many pixels of a picture, with nothing around.
+    Nothing is written when something is wrong.
     """
     directory = RunDirectory.open(run)
     if field == RECEIVERS:
@@ -57,9 +60,10 @@ def export(run: Path, field: str | None, kind: str | None, out: Path, frame: str
             key="--field",
             suggestion=suggest(str(field), [*reader.fields, RECEIVERS]),
         )
-    task = _Task(directory, reader, field or only_field(reader), scale)
     kind = kind or out.suffix.lstrip(".")
     _check_format(kind)
+    whole = kind == "vtr" and field is None and bool(reader.fields)
+    task = _Task(directory, reader, field or (reader.fields[0] if whole else only_field(reader)), scale, whole)
     if scale is not None:
         _check_scale(task, kind)
     indices = list(range(len(reader.steps))) if frame == ALL else [frame_number(frame)]
@@ -71,14 +75,15 @@ def export(run: Path, field: str | None, kind: str | None, out: Path, frame: str
         return WHOLE[kind](task.reader, task.field, indices, out)
     write = _WRITERS[kind]
     values = task.values(indices[0])
+    name = "all fields" if whole else task.field
     files = [out] if frame != ALL else [numbered(out, reader.steps[index], reader.steps[-1]) for index in indices]
     for path, index in zip(files, indices, strict=True):
         write(task, index, path)
     shape = f"{' x '.join(map(str, values.shape))} {values.dtype}"
     if frame != ALL:
-        return f"{out}: {task.field} at step {reader.steps[indices[0]]}, {shape}"
-    said = f"{files[0]} .. {files[-1].name}: {task.field} at {len(files)} steps, {shape}"
-    if kind == "vti":
+        return f"{out}: {name} at step {reader.steps[indices[0]]}, {shape}"
+    said = f"{files[0]} .. {files[-1].name}: {name} at {len(files)} steps, {shape}"
+    if kind in ("vti", "vtr"):
         from minga.record.vtk import pvd
 
         collection = out.with_suffix(".pvd")
@@ -172,6 +177,12 @@ def _write_vti(task: _Task, index: int, path: Path) -> None:
     write_whole(path, vti(task.field, task.values(index), task.reader.coordinates(task.field)))
 
 
+def _write_vtr(task: _Task, index: int, path: Path) -> None:
+    from minga.record.vtr import rectilinear
+
+    write_whole(path, rectilinear(task.reader, index, None if task.every else task.field))
+
+
 def _write_vtkhdf(task: _Task, index: int, path: Path) -> None:
     from minga.record.vtkhdf import write_vtkhdf
 
@@ -219,5 +230,6 @@ _WRITERS: Mapping[str, Callable[[_Task, int, Path], None]] = {
     "sgy": _write_segy,
     "vti": _write_vti,
     "vtkhdf": _write_vtkhdf,
+    "vtr": _write_vtr,
 }
 FORMATS = tuple(sorted({**_WRITERS, **WHOLE}))

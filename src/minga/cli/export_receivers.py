@@ -15,7 +15,10 @@ from minga.record.traces import read_traces, traces_to_segy
 __all__ = ["RECEIVERS", "export_receivers"]
 
 RECEIVERS: Final = "receivers"
-_FORMATS: Final = ("sgy", "segy", "npy", "png")
+_SEGY: Final = ("sgy", "segy")
+_FORMATS: Final = (*_SEGY, "npy", "png")
+_NOTICED: Final = 1.0
+"""Microseconds by which the last sample may be off without a word."""
 
 
 def export_receivers(run: RunDirectory, kind: str, out: Path) -> str:
@@ -43,4 +46,17 @@ def export_receivers(run: RunDirectory, kind: str, out: Path) -> str:
         write_whole(out, seismogram(recorded))
     else:
         traces_to_segy(out, recorded)
-    return f"{out}: {columns} receivers, {rows} samples each, {recorded.interval * 1e3:.6g} ms apart"
+    rounded = _rounded(recorded.interval, rows) if kind in _SEGY else ""
+    return f"{out}: {columns} receivers, {rows} samples each, {recorded.interval * 1e3:.6g} ms apart{rounded}"
+
+
+def _rounded(interval: float, samples: int) -> str:
+    """What is to be said where an interval in seconds is no whole number of microseconds, which SEG-Y keeps."""
+    exact = interval * 1e6
+    late = abs(round(exact) - exact) * (samples - 1)
+    if late < _NOTICED:
+        return ""
+    return (
+        f"\n  SEG-Y keeps whole microseconds: the file says {round(exact)}, so that its last sample is"
+        f" {late:.3g} microseconds off; give fletcher.dt in whole microseconds to have it exact"
+    )

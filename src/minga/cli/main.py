@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from minga.cli import completion, lab_app, medium_app
+from minga.cli import bench_app, completion, lab_app, medium_app
 from minga.cli.stopping import INTERRUPTED
 from minga.errors import MingaError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 
 app.add_typer(lab_app.app, name="lab")
 app.add_typer(medium_app.app, name="medium")
+app.add_typer(bench_app.app, name="bench")
 
 Run = typer.Argument(metavar="RUN", help="A run's directory.", autocompletion=completion.runs)
 Case = typer.Argument(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from minga.cli.case import Case
+from minga.errors import CaseError
 from minga.lang.types import itemsize
 from minga.record.costs import step_costs
 from minga.record.directory import RunDirectory, write_whole
@@ -39,7 +40,7 @@ def notes_before(case: Case, ranks: int, place: Path | None, a_step: float | Non
     """
     if not case.model.notes:
         return []
-    found = [*case.model.notes, ("grid", _grid(case)), ("memory", _memory(case))]
+    found = [*case.model.notes, *_unused_time(case), ("grid", _grid(case)), ("memory", _memory(case))]
     written = _bytes_of_frames(case)
     frames = _frames(case)
     found.append(("to disk", f"{frames} frames, {bytes_text(written)}" + _unlike(case)))
@@ -90,6 +91,13 @@ def write_rate(place: Path, most: int) -> float | None:
             probe.unlink(missing_ok=True)
 
 
+def _unused_time(case: Case) -> Iterator[tuple[str, str]]:
+    """That the model says how long to go on, and [run] something else, which counts."""
+    wanted, steps = case.model.steps, case.run.steps
+    if wanted is not None and wanted != steps:
+        yield ("steps", f"{steps:,} as run.steps says, not the {wanted:,} that the model's time would take")
+
+
 def _grid(case: Case) -> str:
     shape = case.model.grid.shape
     return f"{' x '.join(map(str, shape))} = {math.prod(shape):,} cells"
@@ -121,17 +129,44 @@ def _unlike(case: Case) -> str:
 
 
 def _computing(case: Case, ranks: int) -> Iterator[tuple[str, str]]:
-    """How long it takes at least: memory is not faster than a copy."""
+    """How long it takes: at least, as memory is not faster than a copy, and as measured before where that is known."""
     from minga.view.report.bound import copy_rate
 
     costs = step_costs(case.model)
     if not costs["bytes_per_cell"]:
         return
+    a_cell = f"{costs['bytes_per_cell']:.0f} bytes and {costs['flops_per_cell']:.0f} operations a cell"
+    known = _known_step(case, ranks)
+    about = "" if known is None else f"about {seconds_text(case.run.steps * known[0])} by {known[1]}"
+    if case.machine is not None and known is not None:  # what memory here allows says nothing of it
+        yield "computing", f"{case.run.steps} steps, {about}: {a_cell}"
+        return
     workers = max(1, ranks * case.run.threads)
     rate = copy_rate(int(costs["field_bytes"]) // workers, min(workers, os.cpu_count() or 1))
     least = case.run.steps * costs["bytes_per_cell"] * case.model.grid.size / rate
-    a_cell = f"{costs['bytes_per_cell']:.0f} bytes and {costs['flops_per_cell']:.0f} operations a cell"
-    yield (
-        "computing",
-        f"{case.run.steps} steps, at least {seconds_text(least)}: {a_cell}, {bytes_text(rate)}/s of memory",
-    )
+    found = ", ".join(filter(None, [f"{case.run.steps} steps", about, f"at least {seconds_text(least)}"]))
+    yield "computing", f"{found}: {a_cell}, {bytes_text(rate)}/s of memory"
+
+
+def _known_step(case: Case, ranks: int) -> tuple[float, str] | None:
+    """Seconds of a step without messages, and who says so: the machine file, or what was measured here before."""
+    from minga.fit.probe.probe import known_speed
+
+    cells = case.model.planned_grid.size
+    computing = max(1, ranks - case.output.writers)
+    if case.run.device != "cpu":
+        return None
+    if case.machine is not None:
+        from minga.fit.machine.machine import read_machine
+        from minga.fit.plan.cost import work_of
+
+        work = work_of(case.model)
+        machine = read_machine(case.machine)
+        try:
+            crew = machine.crew(computing, (work.kernel, work.name), case.run.threads, cell_bytes=work.moved or None)
+        except CaseError:
+            return None  # which is said where it is planned with
+        rates = [float(crew.speeds[number].rate(cells / computing)) for number in crew.speed_of]
+        return cells / sum(rates), f"the speeds in {machine.name or case.machine.name}"
+    speed = known_speed(case.model, computing, case.run.threads)
+    return None if speed is None else (float(speed.time(cells / computing)), "speeds measured here before")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -12,14 +10,13 @@ from typing import Any
 
 from minga.cli.case import Case
 from minga.errors import CaseError
-from minga.record.checkpoint.head import Head, heads_of
+from minga.record.checkpoint.head import heads_of
 from minga.record.checkpoint.identity import changed_entries, entries_of
-from minga.record.checkpoint.keeper import UNFINISHED
 from minga.record.directory import RunDirectory
+from minga.record.keeping import check_unfinished
 from minga.record.progress import goes_on, read_progress
-from minga.record.snapshots.archive import manifest_of
 
-__all__ = ["begin_anew", "check_resumed", "open_resumed", "resume_hint", "write_case"]
+__all__ = ["check_resumed", "open_resumed", "resume_hint", "write_case"]
 
 
 def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
@@ -52,7 +49,14 @@ def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
 def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
     """Whether a run can go on as ``case``; what to tell people. CaseError with the reason where it cannot."""
     heads, faults = heads_of(directory.checkpoints)
-    _check_unfinished(case, directory, heads)
+    check_unfinished(
+        directory,
+        heads,
+        case.run.steps,
+        keys=("--resume", "run.steps"),
+        longer="add --set run.steps={}",
+        kept="checkpoint.at_end = true",
+    )
     before = entries_of(tomllib.loads(directory.case.read_text(encoding="utf-8")))
     changed = changed_entries(before, entries_of(_without_none(case.resolved(ranks))))
     if changed and (heads or faults):
@@ -78,49 +82,10 @@ def write_case(case: Case, directory: RunDirectory, ranks: int) -> None:
     case.save(directory, ranks)
 
 
-def begin_anew(directory: RunDirectory) -> None:
-    """Remove what a run has left that was interrupted before its first checkpoint."""
-    shutil.rmtree(directory.fields, ignore_errors=True)
-    for path in (manifest_of(directory.fields), directory.series, directory.result, directory.ledger):
-        path.unlink(missing_ok=True)
-
-
 def resume_hint(directory: RunDirectory) -> str | None:
     """The command that goes on with a run that has ended early; None where no checkpoint was written."""
     heads, _ = heads_of(directory.checkpoints)
     return f"minga run --resume {directory.path} goes on" if heads else None
-
-
-def _check_unfinished(case: Case, directory: RunDirectory, heads: Sequence[Head]) -> None:
-    """CaseError where a run did all it was to do and no more is asked for."""
-    result = _result(directory)
-    if result is None or result["ended"]["reason"] in UNFINISHED:
-        return
-    steps, ended = result["steps"], result["ended"]
-    if ended["reason"] != "steps":
-        raise CaseError(
-            f"the run in {directory.path} is finished ({ended['text']}); there is nothing left to do", key="--resume"
-        )
-    if steps >= case.run.steps:
-        raise CaseError(
-            f"the run in {directory.path} is finished: all {steps} steps are done",
-            key="--resume",
-            remedy=f"to make it longer, add --set run.steps={2 * steps or 100}" if heads else None,
-        )
-    if not heads:
-        raise CaseError(
-            f"the run in {directory.path} is finished, and no checkpoint of its last step was kept",
-            key="run.steps",
-            remedy="begin it again with checkpoint.at_end = true; then it can be made longer",
-        )
-
-
-def _result(directory: RunDirectory) -> dict[str, Any] | None:
-    try:
-        found = json.loads(directory.result.read_text())
-        return found if isinstance(found, dict) and "ended" in found else None
-    except (OSError, ValueError):
-        return None
 
 
 def _without_none(value: Any) -> Any:

@@ -27,11 +27,14 @@ from minga.compile.target import Target
 
 SUFFIX: Final = ".object"
 LIMIT: Final = 256 << 20
+LOOKED_AFTER: Final = "0"
+"""Last digits of the keys, one in 16, that have the size of all objects looked at when they are stored: that takes
+longer than a small kernel does to compile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Objects in one directory; the least recently used ones go when together they exceed `limit` bytes."""
+    """Objects in one directory. The least recently used ones go when all are found to exceed `limit` bytes."""
 
     directory: Path
     limit: int = LIMIT
@@ -69,7 +72,8 @@ class Cache:
             with contextlib.suppress(OSError):
                 Path(temporary).unlink()
             return False
-        self._prune()
+        if key.endswith(LOOKED_AFTER):
+            self._prune()
         return True
 
     def _path(self, key: str) -> Path:

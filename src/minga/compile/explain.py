@@ -87,19 +87,20 @@ def kernel(function: Callable[..., object]) -> Kernel: ...
 @overload
 def kernel(
     *,
-    order: Mapping[str | int, int] | Literal["lexicographic", "red-black"] | None = None,
+    order: Mapping[str | int, int] | Literal["lexicographic", "boundary-first", "red-black"] | None = None,
     across: Literal["exact", "block"] = "exact",
 ) -> Callable[[Callable[..., object]], Kernel]: ...
 def kernel(
     function: Callable[..., object] | None = None,
     *,
-    order: Mapping[str | int, int] | Literal["lexicographic", "red-black"] | None = None,
+    order: Mapping[str | int, int] | Literal["lexicographic", "boundary-first", "red-black"] | None = None,
     across: Literal["exact", "block"] = "exact",
 ) -> Kernel | Callable[[Callable[..., object]], Kernel]:
     """Make a kernel of a function of fields (positional parameters) and scalars (keyword-only parameters).
 
     order   None: all cells at once, reads see old values. {"x": +1}: sweep along x, in place.
             "lexicographic": every axis ascending, in place. "red-black": even cells, then odd cells, in place.
+            "boundary-first" (with across="block"): what other blocks read, then the rest, each lexicographically.
     across  of ordered kernels: "exact" has the bits of one process; "block" lets each block use old halos.
     """
     if function is None:

@@ -7,21 +7,27 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final, Literal
 
+from minga.compile.arrange import arrange
 from minga.compile.cache import Cache, default_cache, object_key
 from minga.compile.jit import Loaded, object_code
 from minga.compile.loops import Kernel
 from minga.compile.lower import lower, uses_fma
 from minga.compile.reduce import row_bytes
 from minga.compile.schedule import schedule
-from minga.compile.scratch import Ring, rings
+from minga.compile.scratch import Ring
 from minga.compile.target import Target, host_target
 from minga.errors import KernelError
+from minga.lang.analysis import radius
 from minga.lang.graph import RUN, KernelGraph
 from minga.lang.narrow import narrow
+from minga.lang.types import itemsize
 
 ENTRY: Final = "kernel"
-SCRATCH: Final = 256 << 10
-"""Bytes of locals that a tile may need by default: half of a small second-level cache."""
+TILE_MEMORY: Final = 224 << 10
+"""Bytes that a march through a tile may come back to, by default: less than half of a small second-level cache, where
+pages of memory compete for places."""
+LEAST_ROWS: Final = 4
+"""Fewest rows of a tile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ def compile_kernel(
     """
     target = target or host_target()
     cache = default_cache() if cache == "default" else cache
-    key = object_key(graph.digest(), target, f"reductions={reductions}")
+    key = object_key(graph.code_digest(), target, f"reductions={reductions}")
     code = cache.load(key) if cache else None
     cached = code is not None
     if code is None:
@@ -91,18 +97,23 @@ def print_llvm(graph: KernelGraph, *, target: Target | None = None, reductions: 
 
 
 def suggest_tile(
-    graph: KernelGraph, shape: Sequence[int], *, memory: int = SCRATCH, workers: int = 1
+    graph: KernelGraph, shape: Sequence[int], *, memory: int = TILE_MEMORY, workers: int = 1
 ) -> tuple[int, ...]:
-    """A tile shape for a box of this shape: whole rows, and `memory` bytes of scratch for locals at most.
+    """A tile shape for a box of this shape: whole rows, as many as leave planes of locals and fields in `memory` bytes,
+    and so that no tile is shorter than the others, if possible.
 
-    A kernel with locals keeps axis 0 long, since locals are computed anew at the edges of tiles along the other axes,
-    and for a few planes before each tile. Where there are several workers, at least four tiles for each, if possible.
+    A kernel with locals keeps axis 0 long, since locals are computed anew for a few planes before each tile, and at its
+    margins along other axes: there a tile is at least twice as long as these. Where there are several workers, at
+    least four tiles for each, if possible.
     """
     tile = [max(1, length) for length in shape]
     places = _rings(graph, True)
-    for axis in range(1, len(tile) - 1):
-        while tile[axis] > 4 and sum(ring.bytes(tile) for ring in places) > memory:
-            tile[axis] = -(-tile[axis] // 2)
+    for axis in range(1, len(tile) - 1) if places else ():
+        least = max(LEAST_ROWS, *(2 * (ring.high[axis] - ring.low[axis]) for ring in places))
+        while tile[axis] > least and _kept(graph, places, tile) > memory:
+            tile[axis] = max(least, -(-tile[axis] // 2))
+        even = range(tile[axis], max(least, tile[axis] // 2 + 1) - 1, -1)
+        tile[axis] = next((length for length in even if shape[axis] % length == 0), tile[axis])
     if workers > 1:
         others = prod(-(-length // size) for length, size in zip(shape[1:], tile[1:], strict=True))
         wanted = -(-4 * workers // max(1, others))
@@ -111,6 +122,16 @@ def suggest_tile(
         if len(tile) == 1:
             tile[0] = -(-tile[0] // RUN) * RUN
     return tuple(tile)
+
+
+def _kept(graph: KernelGraph, places: Sequence[Ring], tile: Sequence[int]) -> int:
+    """Bytes that a march through a tile comes back to: locals, and planes of fields that are read in several planes."""
+    kept = sum(ring.bytes(tile) for ring in places)
+    for number, reach in radius(graph).items():
+        param = graph.params[number]
+        planes = reach.low[0] + reach.high[0] if len(param.axes) == graph.ndim else 0
+        kept += (planes + 1) * prod(tile[1:]) * itemsize(param.dtype) if planes else 0
+    return kept
 
 
 def scratch_bytes(graph: KernelGraph, tile_shape: Sequence[int], *, reductions: bool = True) -> int:
@@ -125,7 +146,7 @@ def _rings(graph: KernelGraph, reductions: bool) -> tuple[Ring, ...]:
     graph = narrow(graph)
     reduced = graph.reductions if reductions else ()
     roots = [store.value for store in graph.stores] + [item.value for item in reduced]
-    return rings(graph.ndim, graph.locals, roots)
+    return arrange(graph, roots).rings
 
 
 def _module(kernel: Kernel, target: Target) -> str:

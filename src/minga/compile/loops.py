@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from minga.compile.abi import ACCUMULATOR_WORDS
+from minga.compile.arrange import Stage, arrange, moved
 from minga.compile.frame import Frame
 from minga.compile.ir import Body
 from minga.compile.line import Access, Line
-from minga.compile.prefetch import exceeds, fetch_ahead, fetch_next_row, leading_reads
+from minga.compile.prefetch import NextPlanes, edge_reads, exceeds, fetch_ahead, leading_reads
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
-from minga.compile.schedule import Schedule, may_repeat_cells, may_stream
-from minga.compile.scratch import Ring, Scratch, batches, rings
+from minga.compile.schedule import Schedule, is_number, may_repeat_cells, may_stream
+from minga.compile.scratch import Scratch
 from minga.compile.target import Target
 from minga.compile.text import Text
 from minga.compile.vector import Lanes, widths
@@ -43,7 +44,7 @@ class Kernel:
         self.plan = plan
         self.reductions = graph.reductions if reductions else ()
         self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
-        self.rings = rings(graph.ndim, graph.locals, self.roots)
+        self.arranged = arrange(graph, self.roots)
         self.widths = widths(graph, plan, self.lanes)
         self.stream = may_stream(graph, plan) and target.triple.startswith("x86_64")
         self.repeat = may_repeat_cells(graph)
@@ -53,8 +54,9 @@ class Kernel:
         self.large = exceeds(self.frame, target.cache)
         self.accumulators = [self._accumulator(number) for number in range(len(self.reductions))]
         self.rows = self._reduction_rows()
-        self.scratch = Scratch(self.frame, self.rings, sum(map(row_bytes, self.reductions)))
-        if self.rings:
+        self.first_reads = self._first_reads()
+        self.scratch = Scratch(self.frame, self.arranged.rings, sum(map(row_bytes, self.reductions)))
+        if self.arranged.rings:
             self._march()
         else:
             self._nest(0, {}, self.frame.begin, self.frame.end)
@@ -70,21 +72,20 @@ class Kernel:
 
     # Loops ---------------------------------------------------------------------------------------------------------
     def _nest(
-        self, depth: int, outer: dict[int, str], begin: list[str], end: list[str], batch: Sequence[Ring] = ()
+        self, depth: int, outer: dict[int, str], begin: list[str], end: list[str], stage: Stage | None = None
     ) -> None:
-        """The loops from `depth` inwards over begin..end: of the locals of `batch` if there are any, else of the
-        kernel's cells."""
+        """The loops from `depth` inwards over begin..end: of a stage of locals, or of the kernel's cells."""
         axis = self.plan.axes[depth]
         if depth == self.graph.ndim - 2 and self.plan.together > 1 and not self.reductions:
             begin = [*begin]
             begin[axis] = self._lines_together(axis, outer, begin, end)
         if depth < self.graph.ndim - 1:
             with self.text.loop(begin[axis], end[axis], down=self.plan.directions[axis] < 0) as index:
-                self._nest(depth + 1, {**outer, axis: index}, begin, end, batch)
+                self._nest(depth + 1, {**outer, axis: index}, begin, end, stage)
             return
         line = Line(self.frame, axis, outer, self.scratch)
-        if batch:
-            self._local_line(line, batch, begin[axis], end[axis])
+        if stage:
+            self._local_line(line, stage, begin[axis], end[axis])
         elif self.reductions:
             self._reduced_line(line, begin[axis], end[axis])
         else:
@@ -109,47 +110,91 @@ class Kernel:
         return stop
 
     def _march(self) -> None:
-        """Plane after plane: each local ahead of the plane of cells that needs it (see scratch.py)."""
-        text, begin, end = self.text, self.frame.begin, self.frame.end
-        bounds = {
-            ring.number: (
-                [text.add(a, o) for a, o in zip(begin, ring.low, strict=True)],
-                [text.add(b, o) for b, o in zip(end, ring.high, strict=True)],
-            )
-            for ring in self.rings
-        }
-        filled = batches(self.rings, self.graph.locals)
+        """Plane after plane, or two at a time: each local ahead of the cells that need it (see arrange.py)."""
+        text, begin, end, step = self.text, self.frame.begin, self.frame.end, self.arranged.step
         if self.graph.ndim == 1:
-            for batch in filled:
-                self._nest(0, {}, *bounds[batch[0].number], batch)
+            for stage in self.arranged.ahead:
+                self._nest(0, {}, *self._bounds(stage), stage)
             self._nest(0, {}, begin, end)
             return
-        early = max(ring.lead - ring.low[0] for ring in self.rings)
-        with text.loop(text.sub(begin[0], max(0, early)), end[0]) as plane:
-            for batch in filled:
-                first, last = bounds[batch[0].number]
-                own = text.add(plane, batch[0].lead)
-                with text.when(text.let(f"icmp sge i64 {own}, {first[0]}")):
-                    self._nest(1, {0: own}, first, last, batch)
+        early = max(0, *(ring.lead - ring.low[0] for ring in self.arranged.rings))
+        early += early % step
+        with text.loop(text.sub(begin[0], early), end[0], step) as plane:
+            behind = text.smaller(text.add(plane, step), end[0])
+            for stage in self.arranged.ahead:
+                first, last = self._bounds(stage)
+                lead = stage.rings[0].lead
+                start = text.larger(text.add(plane, lead), first[0])
+                with text.loop(start, text.add(behind, lead)) as own:
+                    self._nest(1, {0: own}, first, last, stage)
             with text.when(text.let(f"icmp sge i64 {plane}, {begin[0]}")):
-                self._nest(1, {0: plane}, begin, end)
+                self._planes(plane, behind)
+
+    def _planes(self, plane: str, behind: str) -> None:
+        """The cells of the planes from `plane` to before `behind`."""
+        if not self.arranged.beside:
+            with self.text.loop(plane, behind) as own:
+                self._nest(1, {0: own}, self.frame.begin, self.frame.end)
+            return
+        self._rows(1, {0: plane}, behind)
+
+    def _rows(self, depth: int, outer: dict[int, str], behind: str) -> None:
+        """Row after row of these planes: the locals that only this row needs, then its cells."""
+        text, begin, end = self.text, self.frame.begin, self.frame.end
+        if depth < self.graph.ndim - 1:
+            with text.loop(begin[depth], end[depth]) as index:
+                self._rows(depth + 1, {**outer, depth: index}, behind)
+            return
+        for stage in self.arranged.beside:
+            first, last = self._bounds(stage)
+            one_by_one = behind
+            if stage.planes > 1:
+                together = text.let(f"icmp sge i64 {text.sub(behind, outer[0])}, {stage.planes}")
+                one_by_one = text.let(f"select i1 {together}, i64 {outer[0]}, i64 {behind}")
+                with text.when(together):
+                    self._local_line(Line(self.frame, depth, outer, self.scratch), stage, first[depth], last[depth])
+            with text.loop(outer[0], one_by_one) as own:
+                line = Line(self.frame, depth, {**outer, 0: own}, self.scratch)
+                self._local_line(line, Stage(stage.rings), first[depth], last[depth])
+        with text.loop(outer[0], behind) as own:
+            self._nest(depth, {**outer, 0: own}, begin, end)
+
+    def _bounds(self, stage: Stage) -> tuple[list[str], list[str]]:
+        """The first cell of a stage's locals, and the one behind the last, per axis."""
+        ring, frame = stage.rings[0], self.frame
+        first = [self.text.add(a, o) for a, o in zip(frame.begin, ring.low, strict=True)]
+        return first, [self.text.add(b, o) for b, o in zip(frame.end, ring.high, strict=True)]
 
     # Lines of cells ------------------------------------------------------------------------------------------------
     def _prepare(self, line: Line) -> None:
         line.prepare(list(topological(self.roots)), [_access(store) for store in self.graph.stores])
 
-    def _local_line(self, line: Line, batch: Sequence[Ring], begin: str, end: str) -> None:
-        definitions = [self.graph.locals[ring.number] for ring in batch]
-        here = (0,) * self.graph.ndim
+    def _local_line(self, line: Line, stage: Stage, begin: str, end: str) -> None:
+        """One line of a stage's locals. Nothing reads what it stores, so the last vector may begin early enough to end
+        with the line."""
+        text = self.text
+        definitions = moved(self.graph, [self.graph.locals[ring.number] for ring in stage.rings], stage.planes)
+        here = (0,) * (self.graph.ndim - 1)
+        targets = [(ring, (plane, *here)) for plane in range(stage.planes) for ring in stage.rings]
         line.prepare(list(topological(definitions)), [])
-        for ring in batch:
-            line.local_row(ring.number, here)
-        self._fetch_next(line, definitions, begin, end)
-        line.note, note = self.text.parallel()
-        with self.text.loop(begin, end, 1, note) as line.cell:
-            values = Body(self.text, line.leaf, note=line.note).all(definitions)
-            for ring, value in zip(batch, values, strict=True):
-                self.frame.store(value, line.local_address(ring.number, here), ring.dtype, line.note)
+        for ring, place in targets:
+            line.local_row(ring.number, place)
+        following = self._following(line, stage)
+        first = begin
+        for width in self.widths:
+            last = text.sub(end, width)
+            with text.windows(first, last, width, self.frame.begin[-1]) as line.cell:
+                following.fetch()
+                lanes = Lanes(line, width)
+                for (ring, place), value in zip(targets, lanes.values(definitions), strict=True):
+                    address = line.local_address(ring.number, place)
+                    lanes.store(address, value, ring.dtype, itemsize(ring.dtype))
+            first = text.let(f"select i1 {text.let(f'icmp sle i64 {first}, {last}')}, i64 {end}, i64 {first}")
+        line.note, note = text.parallel(vectors=not self.widths)
+        with text.loop(first, end, 1, note) as line.cell:
+            values = Body(text, line.leaf, note=line.note).all(definitions)
+            for (ring, place), value in zip(targets, values, strict=True):
+                self.frame.store(value, line.local_address(ring.number, place), ring.dtype, line.note)
 
     def _cells(self, line: Line, begin: str, end: str, rows: Places) -> None:
         """The innermost loop from `begin` to before `end` (of a red-black kernel: every second cell)."""
@@ -161,19 +206,42 @@ class Kernel:
             with text.when(text.let(f"xor i1 {go}, true")):
                 self._cached_cells(line, begin, count, rows)
         else:
-            self._fetch_next(line, self.roots, begin, end)
             self._cached_cells(line, begin, count, rows)
 
-    def _fetch_next(self, line: Line, roots: Sequence[Node], begin: str, end: str) -> None:
-        if self.rings and self.graph.ndim > 1:
-            axis = self.plan.axes[-2]
-            fetch_next_row(line, leading_reads(self.frame, roots), axis, begin, end, self.large)
+    def _first_reads(self) -> dict[Stage | None, list[Access]]:
+        """Of kernels with locals: reads that are the first to touch new memory, by the stage in whose loops they are
+        (None: in those of cells)."""
+        if not self.arranged.rings or self.graph.ndim == 1:
+            return {}
+        stages: list[tuple[int, Stage | None, list[Node]]] = [(0, None, self.roots)]
+        for stage in (*self.arranged.beside, *self.arranged.ahead):
+            definitions = [self.graph.locals[ring.number] for ring in stage.rings]
+            stages.append((stage.rings[0].lead, stage, definitions))
+        places: dict[int, dict[tuple[int, ...], tuple[Stage | None, Access]]] = {}
+        for lead, user, roots in stages:
+            for access in edge_reads(self.frame, roots):
+                number, _, offsets = access
+                places.setdefault(number, {})[(offsets[0] + lead, *offsets[1:-1])] = user, access
+        found: dict[Stage | None, list[Access]] = {}
+        for of_field in places.values():
+            last = max(place[0] for place in of_field)
+            for place, (user, (number, strides, offsets)) in of_field.items():
+                if place[0] == last:
+                    for plane in range(user.planes if user else 1):
+                        there = (offsets[0] + plane * strides[0], *offsets[1:])
+                        found.setdefault(user, []).append((number, strides, there))
+        return found
+
+    def _following(self, line: Line, stage: Stage | None) -> NextPlanes:
+        """What to fetch early in a stage's loop, or in that of cells."""
+        return NextPlanes(line, self.first_reads.get(stage, []), self.arranged.step)
 
     def _cached_cells(self, line: Line, begin: str, count: str, rows: Places) -> None:
         text, done = self.text, "0"
         for width in self.widths:
             done = self._vectors(line, begin, count, done, rows, width)
-        line.note, note = text.parallel(vectors=not self.widths) if self.plan.parallel else ("", "")
+        many = not self.widths and not is_number(self.graph)
+        line.note, note = text.parallel(vectors=many) if self.plan.parallel else ("", "")
         with text.loop(done, count, 1, note, down=self.plan.directions[line.inner] < 0) as turn:
             self._cell(line, begin, turn, rows)
 
@@ -210,7 +278,7 @@ class Kernel:
         with text.loop(head, stop, width) as turn:
             line.cell = text.add(begin, turn)
             fetch_ahead(line, reads)
-            self._vector(line, begin, turn, rows, width, past)
+            self._vector(line, turn, rows, width, past)
 
     def _vectors(self, line: Line, begin: str, count: str, done: str, rows: Places, width: int) -> str:
         """Cells `done` and on of a line in vectors of `width`; returns how many cells are done then.
@@ -218,19 +286,21 @@ class Kernel:
         Where a cell may be computed twice, the last vector begins early enough to end with the line.
         """
         text = self.text
+        following = self._following(line, None)
         left = text.sub(count, done)
         if self.repeat:
             stop = text.let(f"select i1 {text.let(f'icmp sge i64 {left}, {width}')}, i64 {count}, i64 {done}")
         else:
             stop = text.add(done, text.let(f"and i64 {text.larger(left, '0')}, {-width}"))
-        with text.loop(done, stop, width) as start:
-            turn = text.smaller(start, text.sub(count, width)) if self.repeat else start
-            self._vector(line, begin, turn, rows, width)
+        with text.loop(text.add(begin, done), text.add(begin, stop), width) as cell:
+            line.cell = text.smaller(cell, text.add(begin, text.sub(count, width))) if self.repeat else cell
+            following.fetch()
+            self._vector(line, text.sub(line.cell, begin), rows, width)
         return stop
 
-    def _vector(self, line: Line, begin: str, turn: str, rows: Places, width: int, past: str = "") -> None:
-        """`width` cells from number `turn` on. `past`: metadata of stores past the caches, which are aligned then."""
-        line.cell = self.text.add(begin, turn)
+    def _vector(self, line: Line, turn: str, rows: Places, width: int, past: str = "") -> None:
+        """`width` cells from the line's current one on, its number `turn`. `past`: metadata of stores past the caches,
+        which are aligned then."""
         lanes = Lanes(line, width)
         values = lanes.values(self.roots)
         for store, value in zip(self.graph.stores, values, strict=False):

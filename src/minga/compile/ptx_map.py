@@ -59,9 +59,9 @@ def mapping(graph: KernelGraph) -> Mapping:
     """How a kernel is spread over threads; KernelError if its order has no parallelism that a GPU could use."""
     schedule(graph)  # refuses orders that have no meaning
     order, axes = graph.order, tuple(range(graph.ndim))
-    if order is not None and order.kind == "lexicographic":
+    if order is not None and order.kind in ("lexicographic", "boundary-first"):
         raise KernelError(
-            f"{graph.name!r} has the lexicographic order, in which each cell waits for the one before: "
+            f"{graph.name!r} has the {order.kind} order, in which each cell waits for the one before: "
             "it runs on CPUs only",
             where=graph.where,
             remedy='use order="red-black" or a sweep such as {"x": +1} on a GPU, or leave the kernel to a CPU',

@@ -54,7 +54,7 @@ def schedule(graph: KernelGraph) -> Schedule:
             )
     if order.kind == "red-black":
         return Schedule(axes, upwards, parallel=True, step=2)
-    if order.kind == "lexicographic":
+    if order.kind in ("lexicographic", "boundary-first"):
         return Schedule(axes, upwards, parallel=False)
     return _sweep(graph, order.directions)
 
@@ -83,7 +83,16 @@ def may_stream(graph: KernelGraph, plan: Schedule) -> bool:
     rows = plan.parallel and plan.step == 1 and plan.axes[-1] == graph.ndim - 1
     plain = all(store.strides[-1] == 1 for store in graph.stores)
     small = len(graph.nodes()) <= STREAMED
-    return rows and plain and small and len(sizes) == 1 and not graph.locals and not read & graph.written
+    alike = len(sizes) == 1 and not graph.locals and not read & graph.written
+    return rows and plain and small and alike and not is_number(graph)
+
+
+def is_number(graph: KernelGraph) -> bool:
+    """Whether a kernel of one axis makes numbers of scalars alone: registers are, one cell at a time.
+
+    They are spared the compilation of loops for many cells.
+    """
+    return graph.ndim == 1 and all(node.op not in ("read", "local", "index") for node in graph.nodes())
 
 
 def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:

@@ -21,9 +21,6 @@ from minga.lang.types import DType, itemsize
 LINE: Final = 64
 """Bytes of a cache line. Rows have an odd number of lines, so that rows of a plane do not compete for cache sets."""
 
-MOST_TOGETHER: Final = 64
-"""Most nodes of definitions that one loop computes: their values should stay in registers."""
-
 
 @dataclass(frozen=True, slots=True)
 class Ring:
@@ -31,6 +28,7 @@ class Ring:
 
     lead    planes that it is computed ahead of the tile's plane (axis 0)
     depth   planes that are kept
+    row     only one row of a plane is kept
     """
 
     number: int
@@ -39,16 +37,22 @@ class Ring:
     high: tuple[int, ...]
     lead: int
     depth: int
+    row: bool = False
+
+    @property
+    def front(self) -> int:
+        """Bytes before the first value of a row, so that the tile's own first cell begins a cache line."""
+        return self.low[-1] * itemsize(self.dtype) % LINE
 
     def row_bytes(self, length: int) -> int:
         """Bytes from row to row, of a tile with `length` cells on the innermost axis."""
-        size = (length + self.high[-1] - self.low[-1]) * itemsize(self.dtype)
+        size = self.front + (length + self.high[-1] - self.low[-1]) * itemsize(self.dtype)
         return (-(-size // LINE) * LINE) | LINE
 
     def bytes(self, tile_shape: Sequence[int]) -> int:
         """Scratch that this local takes for tiles of this shape."""
-        rows = [n + b - a for n, a, b in zip(tile_shape, self.low, self.high, strict=True)][1:-1]
-        return self.depth * prod(rows) * self.row_bytes(tile_shape[-1])
+        shape = [n + b - a for n, a, b in zip(tile_shape, self.low, self.high, strict=True)]
+        return self.depth * (1 if self.row else prod(shape[1:-1])) * self.row_bytes(tile_shape[-1])
 
 
 def rings(ndim: int, definitions: Sequence[Node], roots: Sequence[Node]) -> tuple[Ring, ...]:
@@ -70,30 +74,6 @@ def rings(ndim: int, definitions: Sequence[Node], roots: Sequence[Node]) -> tupl
         found[number] = Ring(number, definitions[number].dtype, lows, highs, highs[0], depth)
         _collect(reads, number, [definitions[number]])
     return tuple(found[number] for number in sorted(found))
-
-
-def batches(places: Sequence[Ring], definitions: Sequence[Node]) -> tuple[tuple[Ring, ...], ...]:
-    """The rings in their order, those together that one loop can fill: needed at the same cells, and made of the same.
-
-    Loads and operations that several definitions share are then done once. No definition of a batch reads another one.
-    """
-    found: list[list[Ring]] = []
-    inside: list[set[int]] = []
-    for ring in places:
-        nodes = list(topological([definitions[ring.number]]))
-        mine = {id(node) for node in nodes if node.op != "const"}
-        if found:
-            last = found[-1][-1]
-            alike = (ring.low, ring.high, ring.lead, ring.depth) == (last.low, last.high, last.lead, last.depth)
-            batch = {other.number for other in found[-1]}
-            apart = not any(node.op == "local" and node.data[0] in batch for node in nodes)
-            if alike and apart and mine & inside[-1] and len(mine | inside[-1]) <= MOST_TOGETHER:
-                found[-1].append(ring)
-                inside[-1] |= mine
-                continue
-        found.append([ring])
-        inside.append(mine)
-    return tuple(map(tuple, found))
 
 
 def _collect(
@@ -124,12 +104,12 @@ class Scratch:
         text, shape, ndim = self.frame.text, self.frame.tile_shape, self.frame.ndim
         spans = [b - a for a, b in zip(ring.low, ring.high, strict=True)]
         row = text.mul(text.add(shape[-1], spans[-1]), itemsize(ring.dtype))
-        row = text.let(f"and i64 {text.add(row, LINE - 1)}, {-LINE}")
+        row = text.let(f"and i64 {text.add(row, ring.front + LINE - 1)}, {-LINE}")
         row = text.let(f"or i64 {row}, {LINE}")
         strides = [row]
         for axis in range(ndim - 2, 0, -1):
-            strides.insert(0, text.mul(strides[0], text.add(shape[axis], spans[axis])))
-        self._base[ring.number] = base
+            strides.insert(0, strides[0] if ring.row else text.mul(strides[0], text.add(shape[axis], spans[axis])))
+        self._base[ring.number] = self.frame.element(base, "u1", str(ring.front))
         self._strides[ring.number] = strides
         self._origin[ring.number] = [text.add(a, o) for a, o in zip(self.frame.begin, ring.low, strict=True)]
         return self.frame.element(base, "u1", text.mul(strides[0], ring.depth))
@@ -141,6 +121,8 @@ class Scratch:
         index = text.let(f"sub nsw i64 0, {shift}")
         for axis, (here, stride) in enumerate(zip(place, self._strides[number], strict=False)):
             steps = text.sub(here, origin[axis])
+            if axis and ring.row:
+                continue
             if axis == 0:
                 steps = text.let(f"urem i64 {steps}, {ring.depth}") if ring.depth > 1 else "0"
             index = text.add(index, text.mul(steps, stride))

@@ -109,6 +109,30 @@ class Text:
         self.start(done)
 
     @contextmanager
+    def windows(self, first: str, last: str, width: int, origin: str) -> Iterator[str]:
+        """Where windows of `width` begin: at first, then at multiples of `width` from `origin`, and at `last`.
+
+        Nothing if last < first. Counting takes few registers, which the enclosed code may need for addresses.
+        """
+        head, body, latch, done = (self.fresh(stem) for stem in ("head", "body", "latch", "done"))
+        index, following = f"%{self.fresh('i')}", f"%{self.fresh('i')}"
+        some = self.let(f"icmp sle i64 {first}, {last}", "c")
+        self.emit(f"br label %{head}")
+        self.start(head)
+        self.emit(f"br i1 {some}, label %{body}, label %{done}")
+        self.start(body)
+        self.emit(f"{index} = phi i64 [ {first}, %{head} ], [ {following}, %{latch} ]")
+        yield index
+        more = self.let(f"icmp slt i64 {index}, {last}", "c")
+        past = self.let(f"and i64 {self.sub(index, origin)}, {-width}", "i")
+        proposed = self.add(self.add(past, origin), width)
+        self.emit(f"br label %{latch}")
+        self.lines.append(f"{latch}:")
+        self.emit(f"{following} = call i64 @llvm.smin.i64(i64 {proposed}, i64 {last})")
+        self.emit(f"br i1 {more}, label %{body}, label %{done}")
+        self.start(done)
+
+    @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         """The enclosed code only if `condition` (an i1) holds."""
         then, done = self.fresh("then"), self.fresh("done")

@@ -12,7 +12,7 @@ from typing import cast
 
 from minga.compile.ir import REGISTER, Body, memory_type
 from minga.compile.line import Access, Line, Offsets
-from minga.compile.schedule import Schedule, may_repeat_cells
+from minga.compile.schedule import Schedule, is_number, may_repeat_cells
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph
 from minga.lang.types import DType, itemsize
@@ -24,7 +24,7 @@ def widths(graph: KernelGraph, plan: Schedule, lanes: int) -> list[int]:
     lanes   bytes of the processor's vectors
     """
     inner = graph.ndim - 1
-    if not plan.parallel or plan.step != 1 or plan.axes[-1] != inner:
+    if not plan.parallel or plan.step != 1 or plan.axes[-1] != inner or is_number(graph):
         return []
     accesses = [access for access in _accesses(graph) if inner in graph.params[access[0]].axes]
     strided = {number for number, strides, _ in accesses if strides[-1] > 1}
@@ -33,7 +33,7 @@ def widths(graph: KernelGraph, plan: Schedule, lanes: int) -> list[int]:
     types = {graph.params[number].dtype for number, _, _ in accesses}
     if types <= {"bool", "u1"} and may_repeat_cells(graph):
         return [size for size in (64, 32, 16) if size <= lanes]
-    return [max(2, lanes // max(map(itemsize, types)))] if strided else []
+    return [max(2, lanes // max(map(itemsize, types)))] if strided or graph.locals else []
 
 
 def _accesses(graph: KernelGraph) -> Iterator[Access]:

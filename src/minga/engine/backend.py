@@ -106,7 +106,7 @@ class Host:
 
     def compiled(self, graph: KernelGraph, reductions: bool = True) -> Compiled:
         reductions = reductions and bool(graph.reductions)
-        key = (graph.digest(), reductions)
+        key = (graph.code_digest(), reductions)
         if key not in self.kernels:
             self.kernels[key] = compile_kernel(graph, reductions=reductions)
         return self.kernels[key]

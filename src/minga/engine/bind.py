@@ -327,6 +327,8 @@ class Binder:
         """Totals over workers and ranks, registers, and the way out if one is not finite."""
         self.emit(*reductions.commands)
         self.begun = [other for other in self.begun if other is not reductions]
+        if not apply.checked:
+            return
         label = Label()
         self.stubs.append((label, len(self.places), list(self.open), self.begun))
         self.places.append(f"{apply.label}: {', '.join(r.name for r in apply.graph.reductions)}")
@@ -469,9 +471,8 @@ class Binder:
                         operands.append(self.operand(operand, number, part.shift))
                     elif isinstance(operand, Field):
                         operands.append(_nearest(self.operand(operand.now, number, part.shift), nearest))
-                self.kernel(
-                    fill.graph, part, operands, {}, cmd.Category.BOUNDARY, fill.graph.name, extent=target.grid.shape
-                )
+                label = f"{fill.graph.name} of {target.name}"
+                self.kernel(fill.graph, part, operands, {}, cmd.Category.BOUNDARY, label, extent=target.grid.shape)
 
 
 def _given(apply: Apply) -> list[tuple[str, DType, ScalarValue]]:

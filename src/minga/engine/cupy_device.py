@@ -238,7 +238,7 @@ class CupyDevice:
 
     # Kernels -------------------------------------------------------------------------------------------------------
     def load(self, graph: KernelGraph, reductions: bool) -> int:
-        key = graph.digest(), reductions
+        key = graph.code_digest(), reductions
         if key not in self._kernels:
             module = self._driver.load(self._ptx(graph, reductions), graph.name)
             self._modules.append(module)
@@ -248,7 +248,7 @@ class CupyDevice:
     def _ptx(self, graph: KernelGraph, reductions: bool) -> str:
         """The kernel's PTX, from the cache of machine code if it is there."""
         cache, target = default_cache(), Target(TRIPLE, self.architecture, "", fma=True, rounding=True)
-        key = object_key(graph.digest(), target, f"reductions={reductions} schedule={self.schedule}")
+        key = object_key(graph.code_digest(), target, f"reductions={reductions} schedule={self.schedule}")
         known = cache.load(key) if cache else None
         if known is not None:
             return known.decode()

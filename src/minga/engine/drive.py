@@ -109,7 +109,7 @@ def drive(
     RunError if a reduction is not finite, or at a snapshot or the end a value of an output field: the snapshot is taken
     before, and the fields still hold what was computed. CaseError if the model cannot be watched as `until` asks.
     """
-    watch = Watch(model, until) if until is not None else None
+    watch = None if until is None and model.over is None else Watch(model, until or Stop())
     start(model, engine)
     if balance is not None:
         balance.start(model, engine)
@@ -182,7 +182,8 @@ def drive(
             spent += time.perf_counter() - began
     observables = observe(model, engine) if outcome.reason != "not finite" else {}
     if not outcome.ok:
-        raise RunError(
+        known = None if model.explain is None else model.explain(engine)
+        raise known or RunError(
             f"the run ended after {done} of {steps} steps: {outcome.reason}",
             where=outcome.place or None,
             remedy="use a smaller time step, or look at the last snapshot for where it began",

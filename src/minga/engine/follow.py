@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -12,7 +13,22 @@ from minga.space.grid import Grid
 from minga.space.layout import Layout
 from minga.space.words import WORD, cell_layout
 
-__all__ = ["follow"]
+__all__ = ["Hierarchy", "follow"]
+
+
+class Hierarchy(Protocol):
+    """Grids whose layouts follow from that of one grid by a rule of their own, such as the levels of multigrid."""
+
+    @property
+    def grid(self) -> Grid:
+        """The grid they follow."""
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The grids that follow it."""
+
+    def layouts(self, layout: Layout) -> Mapping[Grid, Layout]:
+        """The layout of each of `grids` where `layout` is that of `grid`."""
 
 
 def follow(layout: Layout, leader: Grid, grid: Grid, words: Mapping[Grid, Grid]) -> Layout:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from minga.engine.engine import FieldValue
-from minga.engine.follow import follow
+from minga.engine.engine import Engine, FieldValue
+from minga.engine.follow import Hierarchy, follow
 from minga.engine.program import Program
-from minga.errors import ProgramError
+from minga.errors import ProgramError, RunError
 from minga.lang.types import itemsize
 from minga.space.box import Box
 from minga.space.cuts import parse_layout
@@ -53,6 +53,14 @@ class Traces:
     sources: tuple[tuple[float, ...], ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Over:
+    """When a model has nothing left to do: once a step leaves `register` other than 0. `say` puts it in words."""
+
+    register: Register
+    say: Callable[[Engine], str]
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A simulation ready to run anywhere.
@@ -73,6 +81,13 @@ class Model:
     steps        how many steps a case does that does not say
     traces       an observable that is samples at points, such as receivers; a case that does not say observes as often
     window       the cells of the grid that frames of a case keep that does not say
+    velocity     names of the fields of a velocity on faces, one an axis of the grid: reports draw its streamlines
+    conserved    names of observables that say how much there is of something: reports compare the last with the first
+    hierarchies  grids that follow others by rules of their own, such as the levels of multigrid; their fields are among
+                 the fields
+    explain      called on every rank when a step ends without success: what went wrong, where and what to do about it;
+                 None where it does not know more than the engine
+    over         what ends a run well before all its steps are done; None: nothing
     """
 
     name: str
@@ -93,6 +108,11 @@ class Model:
     steps: int | None = None
     traces: Traces | None = None
     window: Box | None = None
+    velocity: tuple[str, ...] = ()
+    conserved: tuple[str, ...] = ()
+    hierarchies: tuple[Hierarchy, ...] = ()
+    explain: Callable[[Engine], RunError | None] | None = None
+    over: Over | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.fields, Field):
@@ -110,7 +130,7 @@ class Model:
                     f"model {self.name!r}: initial values for {item!r}, which is none of its fields",
                     remedy=f"its fields are {', '.join(names)}",
                 )
-        for name in (*self.output, *([self.cost] if isinstance(self.cost, str) else [])):
+        for name in (*self.output, *self.velocity, *([self.cost] if isinstance(self.cost, str) else [])):
             self.field(name)
         if isinstance(self.cost, np.ndarray) and self.cost.shape != self.grid.shape:
             raise ProgramError(
@@ -118,7 +138,13 @@ class Model:
                 remedy="give one number for each cell of the grid",
             )
         if not self.output:
-            object.__setattr__(self, "output", tuple(f.name for f in self.visible if not f.replicated))
+            object.__setattr__(self, "output", tuple(f.name for f in self._shown))
+
+    @property
+    def _shown(self) -> tuple[Field, ...]:
+        """The fields that snapshots hold if nothing is said."""
+        followers = self._followers
+        return tuple(f for f in self.visible if not f.replicated and f.grid not in followers)
 
     def start_values(self) -> list[tuple[Slot, FieldValue]]:
         """What every slot of every field holds at the start."""
@@ -149,21 +175,40 @@ class Model:
         """The grids of all stored fields."""
         return tuple(dict.fromkeys(item.grid for item in self.fields))
 
+    @property
+    def _followers(self) -> frozenset[Grid]:
+        """The grids that follow others by a rule."""
+        return frozenset(grid for hierarchy in self.hierarchies for grid in hierarchy.grids)
+
+    @property
+    def cut_grids(self) -> tuple[Grid, ...]:
+        """The grids that words and plans cut: all but those of hierarchies, which follow."""
+        followers = self._followers
+        given = (*self.grids, *(() if self.packed else (self.grid,)))
+        return tuple(grid for grid in dict.fromkeys(given) if grid not in followers)
+
+    def _followed(self, layouts: dict[Grid, Layout]) -> dict[Grid, Layout]:
+        """The layouts together with those of all hierarchies."""
+        for hierarchy in self.hierarchies:
+            layouts.update(hierarchy.layouts(layouts[hierarchy.grid]))
+        return layouts
+
     def layouts(self, text: str, ranks: int) -> dict[Grid, Layout]:
         """For each grid the layout that a word in a case stands for; see `minga.space.cuts.parse_layout`.
 
         Words of cells may be cut anywhere: they hold no floats, whose sums go by runs of cells.
         """
         words = {packed.words for packed in self.packed.values()}
-        grids = dict.fromkeys((*self.grids, *(() if self.packed else (self.grid,))))
-        return {grid: parse_layout(text, grid.box, ranks, 1 if grid in words else GRANULE) for grid in grids}
+        cut = {grid: parse_layout(text, grid.box, ranks, 1 if grid in words else GRANULE) for grid in self.cut_grids}
+        return self._followed(cut)
 
     @property
     def planned_grid(self) -> Grid:
         """The grid that plans cut, and the others follow: that of the fields which take most bytes together."""
         total: dict[Grid, int] = {}
+        followers = self._followers
         for item in self.fields:
-            if not item.replicated:
+            if not item.replicated and item.grid not in followers:
                 total[item.grid] = total.get(item.grid, 0) + item.slots * item.points.size * itemsize(item.dtype)
         return max(total, key=lambda grid: total[grid]) if total else self.grid
 
@@ -171,8 +216,9 @@ class Model:
         """For each grid its layout where `layout` is that of `planned_grid`: equal places belong to equal ranks."""
         leader = self.planned_grid
         words = {packed.words: packed.cells.grid for packed in self.packed.values()}
-        grids = dict.fromkeys((leader, *self.grids, *(() if self.packed else (self.grid,))))
-        return {grid: layout if grid == leader else follow(layout, leader, grid, words) for grid in grids}
+        grids = dict.fromkeys((leader, *self.cut_grids))
+        cut = {grid: layout if grid == leader else follow(layout, leader, grid, words) for grid in grids}
+        return self._followed(cut)
 
     def __repr__(self) -> str:
         lines = [f"Model {self.name!r} on {self.grid!r}", *(f"  {item!r}" for item in self.fields)]

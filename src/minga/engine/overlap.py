@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from minga.engine.program import Apply, Let, Rotate
-from minga.engine.reach import stencil
-from minga.engine.regions import lead_field
+from minga.engine.reach import Reach, stencil
+from minga.engine.regions import border_widths, boundary_first, lead_field
 from minga.engine.schedule import Begin, Exchange, Finish, Item, Stage, Valid
 from minga.space.field import Register, Slot
 
@@ -15,7 +15,8 @@ def emit_exchange(missing: Valid, out: list[Item], overlap: bool) -> None:
     """Append an exchange; with overlap, start it inside the trailing operations that produce the data.
 
     Those are split: their shells are computed first, the messages leave, then their interiors. A stage can be split if
-    it is unordered, and if no stage behind it in the group reads what it stores at neighbours, or what it reduces.
+    it is unordered, and if no stage behind it in the group reads what it stores at neighbours, or what it reduces. A
+    boundary-first stage is split where it splits itself, so it is a group alone.
     """
     slots = tuple(missing)
     reaches = tuple(missing.values())
@@ -29,9 +30,11 @@ def emit_exchange(missing: Valid, out: list[Item], overlap: bool) -> None:
     first = position
     while overlap and first:
         item = out[first - 1]
-        if not isinstance(item, Stage) or not _splittable(item, out[first:position], names):
+        if not isinstance(item, Stage) or not _splittable(item, out[first:position], names, reaches):
             break
         first -= 1
+        if boundary_first(item.apply.graph):
+            break
     exchange = Exchange(tuple(names) if first < position else slots, slots, reaches)
     if first == position:
         out += [Begin(exchange), Finish(exchange)]
@@ -54,12 +57,22 @@ def _before(rotation: Rotate, slot: Slot) -> Slot:
     return Slot(slot.field, (slot.index + 1) % slot.field.slots)
 
 
-def _splittable(stage: Stage, later: Sequence[Item], names: Sequence[Slot]) -> bool:
+def _covered(apply: Apply, names: Sequence[Slot], reaches: Sequence[Reach]) -> bool:
+    """Whether a boundary-first operation does all that is sent of its fields before the rest."""
+    widths = border_widths(apply)
+    written = {apply.operands[p] for p in apply.graph.written}
+    sent = [reach for name, reach in zip(names, reaches, strict=True) if name in written]
+    return all(max(lo, hi) <= width for r in sent for lo, hi, width in zip(r.lo, r.hi, widths, strict=True))
+
+
+def _splittable(stage: Stage, later: Sequence[Item], names: Sequence[Slot], reaches: Sequence[Reach]) -> bool:
     apply = stage.apply
+    if boundary_first(apply.graph) and (later or not _covered(apply, names, reaches)):
+        return False
     if (
         stage.part != "all"
         or apply.replicated
-        or (apply.graph.order is not None and apply.graph.order.kind != "red-black")
+        or (apply.graph.order is not None and apply.graph.order.kind not in ("red-black", "boundary-first"))
     ):
         return False
     strided = any(s > 1 for store in apply.graph.stores for s in store.strides)

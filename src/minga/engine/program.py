@@ -51,6 +51,7 @@ class Apply:
 
     region  the box (in the index space of iteration) around all cells; `cells` says which of its cells
     colour  of a red-black kernel; `done` after its last colour, when its reductions are complete
+    checked whether reductions that are not finite end the run
     """
 
     graph: KernelGraph
@@ -62,6 +63,7 @@ class Apply:
     colour: int = 0
     done: bool = True
     cells: Region = WHOLE
+    checked: bool = True
 
     @property
     def label(self) -> str:
@@ -163,6 +165,7 @@ class Program:
     operations: list[Operation] = field(default_factory=list)
     _stack: list[list[Operation]] = field(default_factory=list, repr=False)
     _hidden: int = field(default=0, repr=False)
+    _checked: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
         self._stack = [self.operations]
@@ -245,7 +248,7 @@ class Program:
             check_colours(kernel, flat, graph)
         for colour in colours:
             done = colour == colours[-1]
-            self._add(Apply(graph, tuple(operands), values, where, grid, results, colour, done, cells))
+            self._add(Apply(graph, tuple(operands), values, where, grid, results, colour, done, cells, self._checked))
         if not results:
             return None
         if len(results) == 1 and graph.reductions[0].name == "value":
@@ -260,6 +263,18 @@ class Program:
             )
         self._add(_let(register, value))
         return register
+
+    @contextmanager
+    def unchecked(self) -> Iterator[None]:
+        """Reductions recorded inside may be NaN or infinite without ending the run: what follows looks at them.
+
+        For attempts that may fail and are then given up, such as a time step that proves too long.
+        """
+        before, self._checked = self._checked, False
+        try:
+            yield
+        finally:
+            self._checked = before
 
     @contextmanager
     def repeat(

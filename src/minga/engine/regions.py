@@ -10,7 +10,7 @@ import numpy as np
 
 from minga.compile.lower import rewrite
 from minga.engine.program import Apply
-from minga.engine.reach import Ghosts
+from minga.engine.reach import Ghosts, stencil
 from minga.engine.schedule import Stage
 from minga.engine.storage import Storage
 from minga.errors import LayoutError
@@ -63,6 +63,8 @@ def own_box(apply: Apply, block: int, storage: Storage) -> Box:
 
 def inner_box(apply: Apply, block: int, storage: Storage, exchange: object) -> Box | None:
     """What a split operation computes after its exchange has begun: the block without all that is sent from it."""
+    if boundary_first(apply.graph):
+        return _inside_borders(apply, block, storage)
     if exchange is None:
         return None
     own = inner = own_box(apply, block, storage)
@@ -79,6 +81,35 @@ def inner_box(apply: Apply, block: int, storage: Storage, exchange: object) -> B
             cuts += [low, high]
         inner = max(cuts, key=lambda cut: cut.size)
     return _whole_runs(inner, own) if sums_floats(apply.graph) else inner
+
+
+def boundary_first(graph: KernelGraph) -> bool:
+    """Whether an operation does the cells at borders between blocks before all others, whatever is exchanged."""
+    return graph.order is not None and graph.order.kind == "boundary-first"
+
+
+def border_widths(apply: Apply) -> tuple[int, ...]:
+    """Planes that a boundary-first operation does first at a border across each axis: as far as neighbours read."""
+    widths = [0] * len(apply.region.lo)
+    written = {apply.operands[p] for p in apply.graph.written}
+    for slot, reach in stencil(apply).items():
+        if slot in written:
+            widths = [max(w, lo, hi) for w, lo, hi in zip(widths, reach.lo, reach.hi, strict=True)]
+    return tuple(widths)
+
+
+def _inside_borders(apply: Apply, block: int, storage: Storage) -> Box:
+    """A block without the planes at its borders with other blocks."""
+    own, points = own_box(apply, block, storage), lead_field(apply).points
+    lo, hi = list(own.lo), list(own.hi)
+    for axis, width in enumerate(border_widths(apply)):
+        whole = own.shape[axis] == points.shape[axis]
+        around = lead_field(apply).periodic[axis] and not whole
+        if around or own.lo[axis] > points.lo[axis]:
+            lo[axis] += width
+        if around or own.hi[axis] < points.hi[axis]:
+            hi[axis] = max(lo[axis], hi[axis] - width)
+    return Box(tuple(map(min, lo, hi)), tuple(hi))
 
 
 def sums_floats(graph: KernelGraph) -> bool:
@@ -106,7 +137,12 @@ def stage_parts(apply: Apply, block: int, storage: Storage, stage: Stage, inner:
         return
     split = [Box(own.lo, own.hi)] if inner is None else [inner]
     frames = [] if wide == own else wide.subtract(own)
-    if stage.part == "all":
+    if stage.part == "all" and boundary_first(apply.graph):
+        for box in own.subtract(split[0]):
+            yield from images(apply, box)
+        if not split[0].empty:
+            yield from images(apply, split[0])
+    elif stage.part == "all":
         if not frames or not apply.graph.reductions:
             yield from images(apply, wide)
             return

@@ -20,7 +20,9 @@ from minga.space.field import Field, Register, Slot
 
 __all__ = ["WATCHED", "Ended", "Reason", "Stop", "Watch", "duration"]
 
-Reason = Literal["steps", "condition", "fixed point", "period", "wall time", "asked", "time limit", "not finite"]
+Reason = Literal[
+    "steps", "over", "condition", "fixed point", "period", "wall time", "asked", "time limit", "not finite"
+]
 
 WATCHED: Final = "stop.watched "
 """Names of Programs that watch begin like this; their registers are of no use to any other Program."""
@@ -80,17 +82,19 @@ class Stop:
 class Ended:
     """Why a run ended, after `step` steps.
 
-    reason  "steps" (all were done), "condition", "fixed point", "period", "wall time"; "asked" by a person, or
-            "time limit", after which the run may go on another time
+    reason  "steps" (all were done), "over" (the model has nothing left to do), "condition", "fixed point", "period",
+            "wall time"; "asked" by a person, or "time limit", after which the run may go on another time
     period  steps after which the state comes back, where that is the reason
     since   the step of the state that came back. With checks after every step it is the first one for a fixed point
             that is looked for alone; else the cycle may have begun fewer steps before than the longest period
+    words   what the model says of its being over
     """
 
     reason: Reason
     step: int
     period: int | None = None
     since: int | None = None
+    words: str | None = None
 
     def __str__(self) -> str:
         match self.reason:
@@ -100,6 +104,8 @@ class Ended:
                 return f"period {self.period} since step {self.since}"
             case "steps":
                 return f"all {self.step} steps done"
+            case "over":
+                return f"{self.words}, in step {self.step}"
         return f"{self.reason} at step {self.step}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -130,10 +136,14 @@ class Watch:
         self._again, self._holds = Register("stop.again", "bool"), Register("stop.holds", "bool")
         recurrence = _recurrence(model, stop) if stop.longest else None
         kept = _kept(recurrence) if recurrence and not (stop.longest == 1 and recurrence.before) else {}
+        self._over = model.over
+        finished = self._again | self._holds
+        if model.over is not None:
+            finished = finished | (model.over.register != 0)
         program = self.program
         program.let(self._done, 0)
         # Without a limit of its own: that a limit was reached is news of a loop within the model's step.
-        with program.repeat(until=self._again | self._holds | (as_node(self._done) >= self._chunk)):
+        with program.repeat(until=finished | (as_node(self._done) >= self._chunk)):
             if kept:
                 with program.when(self._lap == 0):
                     for slot, field in kept.items():
@@ -198,6 +208,8 @@ class Watch:
 
     def ended(self, engine: Engine, step: int) -> Ended | None:
         """Why the run is over after `step` steps; None where it is not."""
+        if self._over is not None and engine.read(self._over.register):
+            return Ended("over", step, words=self._over.say(engine))
         if engine.read(self._again):
             lap = int(engine.read(self._lap))
             since = step - max(lap, int(engine.read(self._quiet)))

@@ -62,9 +62,15 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """In-place update order. kind: sweep (axes with +1/-1 in `directions`, others free), lexicographic, red-black."""
+    """In-place update order.
 
-    kind: Literal["sweep", "lexicographic", "red-black"]
+    sweep           axes with +1/-1 in `directions`, others free
+    lexicographic   cell after cell, the last axis fastest
+    boundary-first  cells at a block's borders with others first, then those inside, each in lexicographic order
+    red-black       even cells, then odd ones
+    """
+
+    kind: Literal["sweep", "lexicographic", "boundary-first", "red-black"]
     directions: tuple[int, ...]
     across: Literal["exact", "block"] = "exact"
 
@@ -101,10 +107,19 @@ class KernelGraph:
         """SHA-256 of the meaning (the author's file and line do not count)."""
         return _digest(self)
 
+    def code_digest(self) -> str:
+        """SHA-256 of what machine code is made of: all but names, so that kernels that differ in these share it."""
+        return _code_digest(self)
+
 
 @functools.lru_cache(maxsize=1024)
 def _digest(graph: KernelGraph) -> str:
     return hashlib.sha256(dump(graph).encode()).hexdigest()
+
+
+@functools.lru_cache(maxsize=1024)
+def _code_digest(graph: KernelGraph) -> str:
+    return hashlib.sha256(dump(graph, names=False).encode()).hexdigest()
 
 
 def topological(roots: Iterable[Node]) -> Iterator[Node]:
@@ -160,16 +175,28 @@ def spell(node: Node) -> str:
     return "" if node.data is None else repr(node.data)
 
 
-def dump(graph: KernelGraph) -> str:
-    """Canonical text of a graph: one line a node, `%number = op dtype arguments data`. Equal text, equal meaning."""
+def dump(graph: KernelGraph, *, names: bool = True) -> str:
+    """Canonical text of a graph: one line a node, `%number = op dtype arguments data`. Equal text, equal meaning.
+
+    Without `names`, places stand for those of the kernel, its fields, scalars and reductions.
+    """
     number = {id(node): i for i, node in enumerate(graph.nodes())}
-    lines = [f"kernel {graph.name} ndim={graph.ndim} order={graph.order}"]
-    lines += [f"field {p.name} {p.dtype} axes={p.axes}" for p in graph.params]
-    lines += [f"scalar {s.name} {s.dtype}" for s in graph.scalars]
+    place = {scalar.name: i for i, scalar in enumerate(graph.scalars)}
+
+    def called(name: str, position: int = 0) -> str:
+        return name if names else str(position)
+
+    lines = [f"kernel {called(graph.name)} ndim={graph.ndim} order={graph.order}"]
+    lines += [f"field {called(p.name, i)} {p.dtype} axes={p.axes}" for i, p in enumerate(graph.params)]
+    lines += [f"scalar {called(s.name, i)} {s.dtype}" for i, s in enumerate(graph.scalars)]
     for node in graph.nodes():
         args = " ".join(f"%{number[id(arg)]}" for arg in node.args)
-        lines.append(f"%{number[id(node)]} = {node.op} {node.dtype} {args} {spell(node)}".rstrip())
+        own = spell(node) if names or node.op != "scalar" else str(place[str(node.data)])
+        lines.append(f"%{number[id(node)]} = {node.op} {node.dtype} {args} {own}".rstrip())
     lines += [f"local {i} = %{number[id(node)]}" for i, node in enumerate(graph.locals)]
     lines += [f"store {s.param} {s.strides} {s.offsets} = %{number[id(s.value)]}" for s in graph.stores]
-    lines += [f"reduce {r.name} {r.kind} {r.dtype} = %{number[id(r.value)]}" for r in graph.reductions]
+    lines += [
+        f"reduce {called(r.name, i)} {r.kind} {r.dtype} = %{number[id(r.value)]}"
+        for i, r in enumerate(graph.reductions)
+    ]
     return "\n".join(lines) + "\n"

@@ -62,7 +62,7 @@ class Kernel:
         self,
         function: Callable[..., object],
         *,
-        order: Mapping[str | int, int] | Literal["lexicographic", "red-black"] | None = None,
+        order: Mapping[str | int, int] | Literal["lexicographic", "boundary-first", "red-black"] | None = None,
         across: Literal["exact", "block"] = "exact",
         name: str | None = None,
     ) -> None:
@@ -127,11 +127,19 @@ def _order(kernel: Kernel, ndim: int, axis_names: tuple[str, ...]) -> Order | No
         return Order("red-black", (0,) * ndim, kernel.across)
     if order == "lexicographic":
         return Order("lexicographic", (1,) * ndim, kernel.across)
+    if order == "boundary-first":
+        if kernel.across != "block":
+            raise KernelError(
+                f'kernel {kernel.name!r}: order="boundary-first" depends on how the grid is cut',
+                where=kernel.where,
+                remedy='say so with across="block", or use order="lexicographic"',
+            )
+        return Order("boundary-first", (1,) * ndim, kernel.across)
     if not isinstance(order, Mapping):
         raise KernelError(
             f"order={order!r}",
             where=kernel.where,
-            remedy='use {"x": +1}, "lexicographic" or "red-black"',
+            remedy='use {"x": +1}, "lexicographic", "boundary-first" or "red-black"',
         )
     directions = [0] * ndim
     trace = Trace(ndim, axis_names, True, 0)
@@ -245,7 +253,19 @@ def check_graph(graph: KernelGraph) -> None:
     """What a traced kernel must satisfy as a whole."""
     if graph.order is not None and graph.order.kind == "red-black":
         _check_colours(graph)
+    if graph.order is not None and graph.order.kind == "boundary-first":
+        _check_whole_runs(graph)
     _check_positions(graph)
+
+
+def _check_whole_runs(graph: KernelGraph) -> None:
+    for reduction in graph.reductions:
+        if reduction.kind == "sum" and is_float(reduction.value.dtype):
+            raise KernelError(
+                f"boundary-first: {reduction.name!r} sums floats, by runs of cells that this order would cut",
+                where=graph.where,
+                remedy="sum in a kernel of its own, without an order",
+            )
 
 
 def _check_colours(graph: KernelGraph) -> None:

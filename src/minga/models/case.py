@@ -17,10 +17,10 @@ from minga.models.settings import GridSettings
 
 __all__ = ["LEAST_BYTES", "MODELS", "PythonCase", "example", "examples", "load_model", "python_case"]
 
-MODELS: Final = ("automaton", "fletcher")
+MODELS: Final = ("automaton", "fletcher", "electrodeposition")
 """Models of minga's own; each is a package of that name here, with a function `load`."""
 
-LEAST_BYTES: Final = {"fletcher": 8}
+LEAST_BYTES: Final = {"fletcher": 8, "electrodeposition": 72}
 """Bytes that a model stores for a cell at least, where that is more than one: looking at a medium takes a while."""
 
 TABLES: Final = ("run", "stop", "output")

@@ -37,7 +37,7 @@ from typing import Any
 
 from minga.errors import CaseError, RunError
 
-__all__ = ["RunDirectory", "disk_errors", "write_whole"]
+__all__ = ["RunDirectory", "appearing", "disk_errors", "write_whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,19 +204,27 @@ def write_whole(path: Path, content: str | bytes | dict[str, Any], *, lasting: b
     Without ``lasting`` it is left to the system when the file reaches the disk: for what is renewed every second.
     """
     text = json.dumps(content, indent=2, allow_nan=False) + "\n" if isinstance(content, dict) else content
+    with appearing(path) as temporary, temporary.open("wb") as stream:
+        stream.write(text.encode() if isinstance(text, str) else text)
+        if lasting:
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def appearing(path: Path) -> Iterator[Path]:
+    """A temporary name for a file that gets its own, `path`, when it is complete; nothing is left where that fails.
+
+    RunError for what the file system refuses.
+    """
     temporary = path.with_name(f".{path.name}.partial")
     with disk_errors(path):
         try:
-            with temporary.open("wb") as stream:
-                stream.write(text.encode() if isinstance(text, str) else text)
-                if lasting:
-                    stream.flush()
-                    os.fsync(stream.fileno())
+            yield temporary
             temporary.replace(path)
-        except OSError:
+        finally:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-            raise
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ and CDF-5 (64-bit sizes), which is used only where CDF-2 has no word for a type 
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.directory import disk_errors
+from minga.record.directory import appearing
 
 __all__ = ["NetcdfVariable", "write_netcdf"]
 
@@ -67,18 +66,10 @@ def write_netcdf(path: Path, variables: Sequence[NetcdfVariable], attributes: Ma
     """
     wide = any(v.stored.name in _TYPES_5 or v.nbytes > _MOST_2 for v in variables)
     header = _Header(wide)
-    temporary = path.with_name(f".{path.name}.partial")
-    with disk_errors(path):
-        try:
-            with temporary.open("wb") as stream:
-                stream.write(header.of(variables, attributes))
-                for variable in variables:
-                    _write_values(stream, variable)
-            temporary.replace(path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+    with appearing(path) as temporary, temporary.open("wb") as stream:
+        stream.write(header.of(variables, attributes))
+        for variable in variables:
+            _write_values(stream, variable)
 
 
 def _write_values(stream: _Sink, variable: NetcdfVariable) -> None:

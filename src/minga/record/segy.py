@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.record.directory import disk_errors
+from minga.record.directory import appearing
 
 __all__ = ["TRACE_KEYS", "SegyFile", "ibm_to_ieee", "write_segy"]
 
@@ -154,26 +154,20 @@ def write_segy(
         about[key] = value
     kind = np.dtype([("header", _record(TRACE_KEYS, _TRACE)), ("samples", ">f4", (samples,))])
     known = {"record": 1, "kind": 1, "coordinate_units": 1, "samples": samples, "interval": micro} | dict(headers or {})
-    temporary = path.with_name(f".{path.name}.partial")
-    with disk_errors(path):
-        try:
-            with temporary.open("wb") as stream:
-                stream.write(_text_header([*text, f"SAMPLES EVERY {interval * 1e6!r} MICROSECONDS, {count} TRACES"]))
-                stream.write(about.tobytes())
-                for low in range(0, count, _TRACES_AT_ONCE):
-                    part = slice(low, min(count, low + _TRACES_AT_ONCE))
-                    block = np.zeros(part.stop - low, kind)
-                    numbers = np.arange(low + 1, part.stop + 1)
-                    block["header"]["in_line"] = block["header"]["in_file"] = block["header"]["number"] = numbers
-                    for key, value in known.items():
-                        block["header"][key] = value if np.ndim(value) == 0 else np.asarray(value)[part]
-                    block["samples"] = np.asarray(traces[part])
-                    stream.write(block.tobytes())
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    with appearing(path) as temporary, temporary.open("wb") as stream:
+        stream.write(_text_header([*text, f"SAMPLES EVERY {interval * 1e6!r} MICROSECONDS, {count} TRACES"]))
+        stream.write(about.tobytes())
+        for low in range(0, count, _TRACES_AT_ONCE):
+            part = slice(low, min(count, low + _TRACES_AT_ONCE))
+            block = np.zeros(part.stop - low, kind)
+            numbers = np.arange(low + 1, part.stop + 1)
+            block["header"]["in_line"] = block["header"]["in_file"] = block["header"]["number"] = numbers
+            for key, value in known.items():
+                block["header"][key] = value if np.ndim(value) == 0 else np.asarray(value)[part]
+            block["samples"] = np.asarray(traces[part])
+            stream.write(block.tobytes())
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _text_header(lines: Sequence[str]) -> bytes:

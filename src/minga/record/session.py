@@ -1,6 +1,6 @@
 """One run from beginning to end on the ranks there are: frames, digest, observables and ledger of a model.
 
-``run`` is the way in from Python and returns what xarray works with; the command line writes the same to a directory.
+:func:`minga.record.run.run` is the way in from Python; the command line writes the same to a directory.
 """
 
 from __future__ import annotations
@@ -15,38 +15,29 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.engine.comm import Comm, SerialComm
+from minga.engine.comm import Comm
 from minga.engine.drive import Result, drive
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.state import BEGINNING, Position
 from minga.engine.stop import Ended, Stop
-from minga.errors import CaseError, suggest
 from minga.record.account import account_entry, balance_entry, plan_entry
 from minga.record.cells import blocks_of_cells, layout_of_cells
 from minga.record.checkpoint.keeper import Keeper
 from minga.record.digest import digest_of_blocks
 from minga.record.ledger import blocks_entry, ledger_entry, levels_entry, machine_entry
 from minga.record.planning import AUTO, Settled, balancer_of, settle
-from minga.record.series import Series
 from minga.record.snapshots.snapshots import Snapshots
 from minga.record.snapshots.whole import WholeFrames
 from minga.record.trace import RankTrace, Stopwatch, events_a_thread, gather_traces
-from minga.record.variables import CONVENTIONS, TIME, variables_of
-from minga.record.versions import check_versions
 from minga.space.field import Field
 
 if TYPE_CHECKING:
-    import xarray
-
     from minga.fit.balance import Balancer
 
-__all__ = ["Outcome", "Settings", "execute", "run"]
+__all__ = ["Outcome", "Settings", "execute"]
 
 Arrays = Mapping[str, NDArray[Any]]
-
-OBSERVED = "observed"
-"""The dimension of observables over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,134 +266,3 @@ def state_digest(engine: Engine, model: Model, fields: Sequence[Field]) -> str:
     words = np.array([mine], np.uint64).view(np.int64)
     engine.comm.allreduce(words, "sum")
     return f"{int(words.view(np.uint64)[0]):016x}"
-
-
-def run(
-    model: Model,
-    steps: int,
-    *,
-    every: int | None = None,
-    fields: Sequence[str] | None = None,
-    threads: int = 1,
-    comm: Comm | None = None,
-    layout: str = AUTO,
-    halo_depth: int | Literal["auto"] = AUTO,
-    overlap: bool | Literal["auto"] = AUTO,
-    machine: str | Path | None = None,
-    balance: int | Literal["auto", "off"] = AUTO,
-    stop: Stop | None = None,
-    observe: int | None = None,
-    device: Literal["cpu", "gpu", "gpu-shared"] = "cpu",
-) -> xarray.Dataset:
-    """Run a model and return its frames: dimensions time, y, x; the digest and the last observables are attributes.
-
-    Observables are also variables, over the dimension ``observed``: at frames, and every ``observe`` steps.
-
-    Parameters
-    ----------
-    steps, every
-        How many steps, and from one frame to the next; without ``every`` the first and the last state are kept.
-    fields
-        Names of the fields to keep; by default the model's output.
-    stop
-        When to end before the last step: ``mg.Stop(when="population < 10")``; the attribute ``ended`` says why it did.
-    observe
-        Steps from one observation to the next.
-    threads, comm, layout, halo_depth, overlap, balance
-        How it is run; nothing of the result depends on them. On several ranks (``comm=mg.MPIComm()``) every rank calls
-        this, and rank 0 gets the frames; the datasets of the others hold attributes only. ``layout="auto"`` plans: for
-        a run that is worth it the ranks time the model and the network for a moment, and the other three may be
-        ``"auto"`` too. ``balance`` may be steps from one look to the next, or ``"off"``.
-    machine
-        A machine file to plan by, as ``minga measure`` writes it, in place of timing.
-    device
-        ``"gpu"`` for a GPU for each rank of a machine, ``"gpu-shared"`` where ranks may share one.
-
-    Raises CaseError for an argument that cannot be meant.
-    """
-    import xarray
-
-    _check_kinds(model, stop)
-    _check_number("steps", steps, 0, "say how many steps to do: steps=100")
-    if every is not None:
-        _check_number("every", every, 1, "say the steps from one frame to the next, every=10, or leave it out")
-    if observe is not None:
-        _check_number("observe", observe, 1, "say the steps from one observation to the next, or leave it out")
-    _check_number("threads", threads, 1, "say how many threads a rank has: threads=2")
-    if halo_depth != AUTO:
-        _check_number("halo_depth", halo_depth, 1, "say how many steps lie between two exchanges: halo_depth=1")
-    if overlap != AUTO and not isinstance(overlap, bool | np.bool_):
-        raise CaseError(f"overlap={overlap!r}: expected True or False", remedy='write overlap=True, False or "auto"')
-    if balance not in (AUTO, "off"):
-        _check_number("balance", balance, 1, 'say the steps from one look to the next, "auto" or "off"')
-    chosen = _chosen(model, fields)
-    frames: list[tuple[int, dict[str, NDArray[Any]]]] = []
-
-    def keep(step: int, arrays: Arrays) -> None:
-        frames.append((step, {name: np.array(array) for name, array in arrays.items()}))
-
-    ranks = comm or SerialComm()
-    check_versions(ranks)
-    variables = variables_of(chosen, f"model {model.name!r}")
-    file = None if machine is None else Path(machine)
-    settings = Settings(
-        steps, every, threads, layout, halo_depth, overlap, machine=file, balance=balance, until=stop, observe=observe,
-        device=device,
-    )  # fmt: skip
-    series = Series()
-    outcome = execute(model, ranks, settings, chosen, keep, on_observe=series.add)
-    attributes = {"Conventions": CONVENTIONS, "model": model.name, "steps": outcome.steps, "digest": outcome.digest}
-    attributes["ended"] = str(outcome.ended)
-    dataset = xarray.Dataset(attrs=attributes | outcome.observables)
-    if ranks.rank != 0:
-        return dataset
-    dataset = dataset.assign_coords({TIME: (TIME, [step for step, _ in frames], {"long_name": "steps done"})})
-    for variable in variables:
-        dataset = dataset.assign_coords({c.name: (c.name, c.values, c.attributes) for c in variable.coordinates})
-        stacked = np.stack([arrays[variable.name] for _, arrays in frames])
-        dataset[variable.name] = (variable.dims, stacked, variable.attributes)
-    return _with_series(dataset, series)
-
-
-def _with_series(dataset: xarray.Dataset, series: Series) -> xarray.Dataset:
-    """The dataset with a variable for each observable; one that has a field's name is called ``NAME_observed``."""
-    if series.values:
-        dataset = dataset.assign_coords({OBSERVED: (OBSERVED, series.steps, {"long_name": "steps done"})})
-    for name, values in series.values.items():
-        array = np.asarray(values)
-        dims = (OBSERVED, *(f"{name}_{number}" for number in range(1, array.ndim)))
-        dataset[name if name not in dataset.variables else f"{name}_{OBSERVED}"] = (dims, array)
-    return dataset
-
-
-def _check_kinds(model: object, stop: object) -> None:
-    """CaseError where Python was given something else for the model or the stop."""
-    if not isinstance(model, Model):
-        raise CaseError(
-            f"expected a model, found {model!r}",
-            remedy='make one: mg.automaton("B3/S23", (256, 256), init={"soup": 0.3}), or mg.Model(...)',
-        )
-    if stop is not None and not isinstance(stop, Stop):
-        raise CaseError(f"stop={stop!r}: expected mg.Stop", remedy=f"write stop=mg.Stop(when={str(stop)!r}), for one")
-
-
-def _check_number(name: str, value: object, least: int, remedy: str) -> None:
-    """CaseError unless a parameter is a whole number that is large enough."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise CaseError(f"{name}={value!r}: expected a whole number of at least {least}", remedy=remedy)
-
-
-def _chosen(model: Model, fields: Sequence[str] | None) -> tuple[Field, ...]:
-    """The fields to keep; CaseError for one that the model does not have."""
-    known = {field.name: field for field in model.visible}
-    names = (fields,) if isinstance(fields, str) else model.output if fields is None else tuple(fields)
-    for name in names:
-        if name not in known:
-            raise CaseError(
-                f"fields={list(names)!r}: model {model.name!r} has no field {name!r}",
-                suggestion=suggest(str(name), known),
-                remedy=f"its fields are {', '.join(known)}",
-            )
-    if not names:
-        raise CaseError("fields=[]: expected at least one field", remedy=f"leave it out, or name {', '.join(known)}")
-    return tuple(known[name] for name in names)

@@ -22,7 +22,7 @@ from typing import Any, Final
 from minga.engine.comm import Comm
 from minga.engine.engine import Engine
 from minga.engine.events import Entry, Timeline
-from minga.record.directory import disk_errors
+from minga.record.directory import appearing
 
 __all__ = ["RankTrace", "Span", "Stopwatch", "events_a_thread", "gather_traces", "write_trace"]
 
@@ -118,14 +118,11 @@ def _machine() -> str:
 # Writing -------------------------------------------------------------------------------------------------------------
 def write_trace(path: Path, traces: Sequence[RankTrace]) -> Path:
     """Write the file under a temporary name and rename it; RunError where the disk refuses."""
-    temporary = path.with_name(f".{path.name}.partial")
-    with disk_errors(path):
-        with temporary.open("wb") as raw:
-            with gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=raw, mtime=0) as stream:
-                _write(stream, traces)
-            raw.flush()
-            os.fsync(raw.fileno())
-        temporary.replace(path)
+    with appearing(path) as temporary, temporary.open("wb") as raw:
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=raw, mtime=0) as stream:
+            _write(stream, traces)
+        raw.flush()
+        os.fsync(raw.fileno())
     return path
 
 

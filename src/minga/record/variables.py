@@ -16,12 +16,29 @@ from numpy.typing import NDArray
 from minga.errors import RunError
 from minga.space.field import Field
 
-__all__ = ["CONVENTIONS", "SECTION", "TIME", "Coordinate", "Variable", "variable_of", "variables_of"]
+__all__ = [
+    "ALONG",
+    "CONSERVED",
+    "CONVENTIONS",
+    "SECTION",
+    "TIME",
+    "VELOCITY",
+    "Coordinate",
+    "Variable",
+    "variable_of",
+    "variables_of",
+]
 
 CONVENTIONS = "CF-1.11"
 TIME = "time"
 SECTION = "section"
 """The attribute that says across which axis, and where, pictures cut a field."""
+ALONG = "drawn_along"
+"""The attribute that says which axis pictures of a field draw to the right, the other one upwards."""
+VELOCITY = "velocity"
+"""The attribute of a store that names the fields of its velocity, one an axis of the grid."""
+CONSERVED = "conserved"
+"""The attribute of a store that names the observables of an audit: what there is of something, now against then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +73,18 @@ class Variable:
 def variable_of(field: Field) -> Variable:
     """The terms of one field."""
     bounds = field.bounds
+    coordinates = tuple(
+        _coordinate(field, axis, low, high) for axis, low, high in zip(field.axes, bounds.lo, bounds.hi, strict=True)
+    )
     return Variable(
         name=field.name,
         dtype=np.dtype(field.dtype),
-        coordinates=tuple(
-            _coordinate(field, axis, low, high)
-            for axis, low, high in zip(field.axes, bounds.lo, bounds.hi, strict=True)
-        ),
+        coordinates=coordinates,
         attributes={"units": field.unit, "long_name": field.description or field.name}
         | ({"flag_colors": " ".join(field.colours)} if field.colours else {})
         | ({"colour_scale": "signed"} if field.signed else {})
-        | ({SECTION: f"{field.section[0]} = {field.section[1]!r}"} if field.section else {}),
+        | ({SECTION: f"{field.section[0]} = {field.section[1]!r}"} if field.section else {})
+        | ({ALONG: coordinates[field.axes.index(field.grid.axis(field.along))].name} if field.along else {}),
     )
 
 

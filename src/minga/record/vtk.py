@@ -18,9 +18,9 @@ from minga.errors import CaseError
 from minga.record.spacing import even_spacing
 from minga.record.variables import Coordinate
 
-__all__ = ["pvd", "vti"]
+__all__ = ["TYPES", "pvd", "vti"]
 
-_TYPES = {
+TYPES = {
     "bool": "UInt8", "uint8": "UInt8", "int16": "Int16", "int32": "Int32", "int64": "Int64", "uint32": "UInt32",
     "uint64": "UInt64", "float32": "Float32", "float64": "Float64",
 }  # fmt: skip
@@ -50,7 +50,7 @@ def vti(name: str, values: NDArray[Any], axes: Sequence[Coordinate]) -> bytes:
         f'  <ImageData WholeExtent="{extent}" Origin="{_numbers(origin)}" Spacing="{_numbers(spacing)}">\n'
         f'    <Piece Extent="{extent}">\n'
         f"      <CellData Scalars={quoteattr(name)}>\n"
-        f'        <DataArray type="{_TYPES[values.dtype.name]}" Name={quoteattr(name)} format="appended" offset="0"/>\n'
+        f'        <DataArray type="{TYPES[values.dtype.name]}" Name={quoteattr(name)} format="appended" offset="0"/>\n'
         "      </CellData>\n"
         "    </Piece>\n"
         "  </ImageData>\n"

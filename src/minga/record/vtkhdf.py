@@ -5,7 +5,6 @@ Source of the format: "VTKHDF File Format" (docs.vtk.org), version 1.0, type Ima
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.record.directory import disk_errors
+from minga.record.directory import appearing
 from minga.record.spacing import even_spacing
 from minga.record.variables import Coordinate
 
@@ -41,21 +40,13 @@ def write_vtkhdf(path: Path, name: str, values: NDArray[Any], axes: Sequence[Coo
     firsts = [float(axis.values[0]) for axis in reversed(axes)]
     lengths = [*(len(axis.values) for axis in reversed(axes)), *[1] * missing]
     cells = values.view(np.uint8) if values.dtype == bool else values
-    temporary = path.with_name(f".{path.name}.partial")
-    with disk_errors(path):
-        try:
-            with h5py.File(temporary, "w") as file:
-                root = file.create_group("VTKHDF")
-                root.attrs["Version"] = np.array([1, 0], np.int64)
-                root.attrs.create("Type", b"ImageData", dtype=h5py.string_dtype("ascii", len("ImageData")))
-                root.attrs["WholeExtent"] = np.array([end for length in lengths for end in (0, length)], np.int64)
-                origin = [first - 0.5 * step for first, step in zip(firsts, steps, strict=True)]
-                root.attrs["Origin"] = np.array([*origin, *[0.0] * missing])
-                root.attrs["Spacing"] = np.array([*steps, *[1.0] * missing])
-                root.attrs["Direction"] = np.eye(3).ravel()
-                root.create_group("CellData").create_dataset(name, data=cells.reshape(lengths[::-1]))
-            temporary.replace(path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+    with appearing(path) as temporary, h5py.File(temporary, "w") as file:
+        root = file.create_group("VTKHDF")
+        root.attrs["Version"] = np.array([1, 0], np.int64)
+        root.attrs.create("Type", b"ImageData", dtype=h5py.string_dtype("ascii", len("ImageData")))
+        root.attrs["WholeExtent"] = np.array([end for length in lengths for end in (0, length)], np.int64)
+        origin = [first - 0.5 * step for first, step in zip(firsts, steps, strict=True)]
+        root.attrs["Origin"] = np.array([*origin, *[0.0] * missing])
+        root.attrs["Spacing"] = np.array([*steps, *[1.0] * missing])
+        root.attrs["Direction"] = np.eye(3).ravel()
+        root.create_group("CellData").create_dataset(name, data=cells.reshape(lengths[::-1]))

@@ -14,23 +14,43 @@ UNEVEN: Final = 1.25
 """How much more the busiest rank may get when cuts are rounded, if that saves moves on coarser levels."""
 EQUAL_WIDTHS: Final = 1.5
 """Axes whose widest cell is within this factor of the narrowest axis' are coarsened together."""
+STRETCHED: Final = 4.0
+"""How much wider than the narrowest cell of an axis the widest is, where its lines are worth solving exactly."""
 
 
-def choose_factors(grid: Grid) -> Point:
-    """2 for each axis to coarsen next, else 1: the axes of strongest coupling, so that point relaxation is enough."""
+def choose_factors(grid: Grid, solved: int | None = None) -> Point:
+    """2 for each axis to coarsen next, else 1: the axes of strongest coupling, so that point relaxation is enough.
+
+    `solved` is an axis whose lines are solved exactly, and which need not be coarsened.
+    """
     widest = [float(grid.widths(axis).max()) for axis in range(grid.ndim)]
-    long = [axis for axis, n in enumerate(grid.shape) if n > 1]
+    long = [axis for axis, n in enumerate(grid.shape) if n > 1 and axis != solved]
     narrow = min((widest[axis] for axis in long), default=0.0)
     return tuple(2 if axis in long and widest[axis] <= EQUAL_WIDTHS * narrow else 1 for axis in range(grid.ndim))
 
 
-def rough_share(grid: Grid, factors: Point) -> float:
+def stretched_axis(grid: Grid) -> int | None:
+    """The axis whose lines are better solved exactly: the only one, or the most stretched one; None if none is.
+
+    Where an axis has wide and narrow cells, the strongest coupling is here along it and there across it: no choice of
+    axes to coarsen leaves to point relaxation what it can do.
+    """
+    ends = [axis for axis, n in enumerate(grid.shape) if n > 1 and not grid.periodic[axis]]
+    if len([n for n in grid.shape if n > 1]) == 1 and ends:
+        return ends[0]
+    ratio = {axis: float(grid.widths(axis).max() / grid.widths(axis).min()) for axis in ends}
+    most = max(ratio, key=lambda axis: ratio[axis], default=None)
+    return most if most is not None and ratio[most] > STRETCHED else None
+
+
+def rough_share(grid: Grid, factors: Point, solved: int | None = None) -> float:
     """The lowest eigenvalue of the scaled Laplacian (whose highest is at most 2) among what a coarse grid cannot hold.
 
     A wave of four cells along a coarsened axis: its share of the couplings (Trottenberg, Oosterlee and Schüller,
     Multigrid, 2001, section 2.1).
     """
-    coupling = [1.0 / float(grid.widths(a).max()) ** 2 if n > 1 else 0.0 for a, n in enumerate(grid.shape)]
+    coupled = [n > 1 and axis != solved for axis, n in enumerate(grid.shape)]
+    coupling = [1.0 / float(grid.widths(a).max()) ** 2 if is_coupled else 0.0 for a, is_coupled in enumerate(coupled)]
     total = sum(coupling)
     return min((coupling[a] / total for a, f in enumerate(factors) if f > 1), default=1.0)
 

@@ -7,17 +7,24 @@ Computations (4th edition), algorithm 11.5.1.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from minga.compile.explain import kernel
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
+from minga.lang.functions import max as larger
 from minga.lang.functions import sum as cell_sum
 from minga.space.boundary import BoundaryLike, fixed
 from minga.space.field import Field, Register, Slot
+
+TINY: Final = 1e-300
+"""Keeps a null vector that is all 0 from being divided by."""
+LARGEST: Final = 1e300
+"""Of a squared norm: what is not below it is lost."""
 
 
 class Operator(Protocol):
@@ -41,17 +48,45 @@ class Solution:
     reference: Register
 
 
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The vectors of an iteration: residual, direction, its image, and the preconditioned residual.
+
+    Solves that follow one another may share one: nothing in it outlives a solve.
+    """
+
+    r: Slot
+    d: Slot
+    image: Slot
+    z: Slot
+
+
+def like(x: Field, name: str, boundary: BoundaryLike = None) -> Slot:
+    """Declare a vector with the points of `x`, and 0 beyond its ends unless `boundary` says otherwise."""
+    zero = fixed(0.0) if boundary is None else boundary
+    return Field(name, x.grid, x.dtype, centre=_faces(x), on=x.on, boundary=zero).now
+
+
+def workspace(x: Field, boundary: BoundaryLike = None, name: str = "cg", *, preconditioned: bool = True) -> Workspace:
+    """Declare the vectors for unknowns like `x`; see `conjugate_gradients` for `boundary`."""
+    r, d, image = (like(x, f"{name} {suffix}", boundary) for suffix in ("r", "d", "Ad"))
+    return Workspace(r, d, image, like(x, f"{name} z", boundary) if preconditioned else r)
+
+
 def conjugate_gradients(
     program: Program,
     operator: Operator,
-    x: Field,
-    b: Field,
+    x: Field | Slot,
+    b: Field | Slot,
     *,
     preconditioner: Preconditioner | None = None,
-    tolerance: float = 1e-8,
+    tolerance: float | Register = 1e-8,
     limit: int = 1000,
     boundary: BoundaryLike = None,
     name: str = "cg",
+    work: Workspace | None = None,
+    null: Field | Slot | None = None,
+    unsolved: Register | None = None,
 ) -> Solution:
     """Record the solution of A x = b, for A symmetric and positive definite, starting from what `x` holds.
 
@@ -60,52 +95,93 @@ def conjugate_gradients(
                fixed at 0)
     tolerance  done when |b - A x| <= tolerance * |b|, or, if b is 0, * the first residual's norm
     limit      at most so many iterations; the run then ends with the reason "limit"
-
-    Four vectors of the grid are declared besides (r, d, A d, and z if there is a preconditioner).
+    work       vectors shared with other solves; else four of the grid are declared besides (r, d, A d, and z if there
+               is a preconditioner)
+    null       for singular A: the vector that it maps to 0, such as 1 in all cells that are no walls. Its share of b,
+               which no x can bring about, is left out, and x ends without any of it
+    unsolved   an i8 register, which grows by 1 where the limit is reached or the residual is no number; x is then what
+               was reached, or 0. The run goes on. None: it ends with "limit" or "not finite"
     """
-    _check(x, b, tolerance)
-    zero = fixed(0.0) if boundary is None else boundary
-
-    def vector(suffix: str) -> Slot:
-        return Field(f"{name} {suffix}", x.grid, x.dtype, centre=_faces(x), on=x.on, boundary=zero).now
-
-    r, d, image = vector("r"), vector("d"), vector("Ad")
-    z = r if preconditioner is None else vector("z")
+    unknown = x.now if isinstance(x, Field) else x
+    check_system("conjugate gradients", unknown.field, b if isinstance(b, Field) else b.field, tolerance)
+    vectors = work or workspace(unknown.field, boundary, name, preconditioned=preconditioner is not None)
+    r, d, image = vectors.r, vectors.d, vectors.image
+    z = r if preconditioner is None else vectors.z
     iterations = Register(f"{name} iterations", "i8")
     rr, rz, bb, reference = (Register(f"{name} {suffix}") for suffix in ("rr", "rz", "bb", "reference"))
 
-    operator(program, x.now, image)
-    program.apply(first_residual, b, image, r, d, into={"bb": bb, "rr": rr})
-    program.let(reference, where(bb > 0.0, bb, rr))
-    program.let(iterations, 0)
-    program.let(rz, 1.0)
-    with program.repeat(until=rr <= (tolerance * tolerance) * reference, limit=limit):
-        new = rr
-        if preconditioner is not None:
-            preconditioner(program, r, z)
-            new = program.apply(dot, r, z)  # type: ignore[assignment]
-        # d is 0 before the first round, so that beta does not matter there.
-        program.apply(xpby, z, d, beta=new / rz)
-        program.let(rz, new)
-        product = operator(program, d, image)
-        if product is None:
-            product = program.apply(dot, d, image)  # type: ignore[assignment]
-        program.apply(update, x, r, d, image, alpha=rz / product, into=rr)
-        program.let(iterations, iterations + 1)
+    with lenient(program, "conjugate gradients", unsolved):
+        operator(program, unknown, image)
+        program.apply(first_residual, b, image, r, d, into={"bb": bb, "rr": rr})
+        if null is not None:
+            # A x has no share of the null vector, so what the residual has of it is b's.
+            found = program.apply(share, r, null)
+            mean = found.value / larger(found.size, TINY)  # type: ignore[union-attr]
+            program.apply(remove, r, null, amount=mean, into=rr)
+            program.let(bb, bb - mean * found.value)  # type: ignore[union-attr]
+        program.let(reference, where(bb > 0.0, bb, rr))
+        program.let(iterations, 0)
+        program.let(rz, 1.0)
+        done = rr <= (tolerance * tolerance) * reference
+        with rounds(program, done, rr, iterations, limit, unsolved):
+            new = rr
+            if preconditioner is not None:
+                preconditioner(program, r, z)
+                new = program.apply(dot, r, z)  # type: ignore[assignment]
+            # d is 0 before the first round, so that beta does not matter there.
+            program.apply(xpby, z, d, beta=new / rz)
+            program.let(rz, new)
+            product = operator(program, d, image)
+            if product is None:
+                product = program.apply(dot, d, image)  # type: ignore[assignment]
+            program.apply(update, x, r, d, image, alpha=rz / product, into=rr)
+            program.let(iterations, iterations + 1)
+        if unsolved is not None:
+            note(program, unknown, done, rr, unsolved)
+        if null is not None:
+            found = program.apply(share, x, null)
+            program.apply(remove, x, null, amount=found.value / larger(found.size, TINY))  # type: ignore[union-attr]
     return Solution(iterations, rr, reference)
 
 
-def _check(x: Field, b: Field, tolerance: float) -> None:
+def lenient(program: Program, method: str, unsolved: Register | None) -> AbstractContextManager[None]:
+    """Where a solve is recorded: unchecked if its failures are counted. ProgramError for what cannot count."""
+    if unsolved is None:
+        return nullcontext()
+    if unsolved.dtype != "i8":
+        raise ProgramError(f"{method}: register {unsolved.name!r} is {unsolved.dtype}", remedy="declare it as i8")
+    return program.unchecked()
+
+
+def rounds(
+    program: Program, done: Node, rr: Register, iterations: Register, limit: int, unsolved: Register | None
+) -> AbstractContextManager[None]:
+    """The loop of a solve: until `done`, and where failures are counted also until it has failed."""
+    if unsolved is None:
+        return program.repeat(until=done, limit=limit)
+    return program.repeat(until=done | (iterations >= limit) | ~(rr < LARGEST))
+
+
+def note(program: Program, x: Slot, done: Node, rr: Register, unsolved: Register) -> None:
+    """Record whether a solve has failed; where nothing is a number any more, x becomes 0."""
+    known = rr < LARGEST
+    program.let(unsolved, where(done & known, unsolved, unsolved + 1))
+    with program.when(~known):
+        program.apply(clear, x)
+
+
+def check_system(method: str, x: Field, b: Field, tolerance: float | Register) -> None:
+    """ProgramError unless `x` and `b` are f8 fields of the same points, and the tolerance is one."""
     if x.grid != b.grid or x.centre != b.centre or x.on != b.on or x.replicated:
         raise ProgramError(
-            f"conjugate gradients: the unknown is {x!r}, the right side {b!r}",
+            f"{method}: the unknown is {x!r}, the right side {b!r}",
             remedy="declare both on one grid, with the same points",
         )
     for item in (x, b):
         if item.dtype != "f8":
-            raise ProgramError(f"conjugate gradients: field {item.name!r} is {item.dtype}", remedy="declare it as f8")
-    if not 0.0 < tolerance < 1.0:
-        raise ProgramError(f"conjugate gradients: tolerance {tolerance}", remedy="give a number between 0 and 1")
+            raise ProgramError(f"{method}: field {item.name!r} is {item.dtype}", remedy="declare it as f8")
+    if not isinstance(tolerance, Register) and not 0.0 < tolerance < 1.0:
+        raise ProgramError(f"{method}: tolerance {tolerance}", remedy="give a number between 0 and 1")
 
 
 def _faces(item: Field) -> tuple[int, ...]:
@@ -127,10 +203,32 @@ def first_residual(b: CellReader, image: CellReader, r: CellReader, d: CellReade
 
 
 @kernel
+def clear(x: CellReader) -> None:
+    """x = 0."""
+    x[_here(x)] = 0.0
+
+
+@kernel
 def dot(a: CellReader, b: CellReader) -> Reduced:
     """The inner product of two vectors."""
     here = _here(a)
     return cell_sum(a[here] * b[here])
+
+
+@kernel
+def share(a: CellReader, null: CellReader) -> dict[str, Reduced]:
+    """null . a and |null|^2."""
+    here = _here(a)
+    return {"value": cell_sum(null[here] * a[here]), "size": cell_sum(null[here] * null[here])}
+
+
+@kernel
+def remove(a: CellReader, null: CellReader, *, amount: Node) -> Reduced:
+    """a = a - amount * null; returns |a|^2."""
+    here = _here(a)
+    value = a[here] - amount * null[here]
+    a[here] = value
+    return cell_sum(value * value)
 
 
 @kernel

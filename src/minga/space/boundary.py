@@ -241,12 +241,13 @@ def trace_fill(target: Field, axis: int, side: Side, layer: int) -> Fill | None:
         return None
     ndim = target.grid.ndim
     trace = Trace(ndim, target.grid.axes, False, 0)
-    trace.params.append(Param(target.name, target.dtype, tuple(range(ndim))))
+    # Named after nothing of the field, so that fields of equal conditions share machine code.
+    trace.params.append(Param("target", target.dtype, tuple(range(ndim))))
     edge = Edge(trace, axis, side, layer, target)
     with tracing(trace):
         value = cast(as_node(_value(condition, edge, target)), target.dtype)
     share = Interner()
     store = Store(0, (1,) * ndim, (0,) * ndim, share(value))
-    graph = assemble(f"{condition.name} of {target.name}", trace, (store,))
+    graph = assemble(condition.name, trace, (store,))
     depth = max(edge.depth.values(), default=0)
     return Fill(graph, (target, *edge.fields), depth, bool(graph.scalars))

@@ -33,6 +33,7 @@ class Field:
     colours   in which pictures draw whole numbers, the first for 0: ("#f7f5ef", "#1f3b57"); their choice if empty
     signed    whether values swing around 0, as waves do: pictures then have a colour for each sign
     section   of three axes: the one across which pictures cut, and where, ("y", 240.0), the first axis drawn downwards
+    along     the axis that pictures draw to the right, with the other one upwards; None: the last axis
     """
 
     name: str
@@ -48,6 +49,7 @@ class Field:
     colours: tuple[str, ...]
     signed: bool
     section: tuple[str, float] | None
+    along: str | None
 
     def __init__(
         self,
@@ -65,6 +67,7 @@ class Field:
         colours: Sequence[str] = (),
         signed: bool = False,
         section: tuple[str, float] | None = None,
+        along: str | None = None,
     ) -> None:
         put = object.__setattr__
         faces = set(map(grid.axis, _names(centre)))
@@ -83,6 +86,7 @@ class Field:
         put(self, "description", description)
         put(self, "signed", bool(signed))
         put(self, "section", None if section is None else (grid.axes[grid.axis(section[0])], float(section[1])))
+        put(self, "along", None if along is None else grid.axes[grid.axis(along)])
         try:
             put(self, "colours", as_colours(colours))
         except ValueError as error:

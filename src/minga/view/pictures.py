@@ -119,7 +119,7 @@ def draw(
     ``limits`` are the ends of the colour scale; by default those of the values.
     """
     plane = plane_of(coordinates, attributes)
-    image, axes = values[plane.at], list(plane.axes)
+    image, axes = plane.laid(values[plane.at]), list(plane.axes)
     if limits is None:
         limits = limits_of([image], signed=True) if is_signed(attributes) else limits_of([values])
     scale = colour_scale(limits, values.dtype, attributes)
@@ -132,7 +132,7 @@ def draw(
         figure = (
             _line(image, axes, label, title, scale)
             if image.ndim == 1
-            else _image(image, axes, label, title, scale, down=plane.down)
+            else _image(image, axes, label, title, scale, upwards=plane.upwards(values.dtype))
         )
     with disk_errors(path):
         _save(figure, path)
@@ -168,17 +168,15 @@ def _image(
     title: str,
     scale: ColourScale,
     square: bool = False,
-    down: bool = False,
+    upwards: bool = False,
 ) -> Any:
     """A picture of two axes, in which a cell is a whole number of pixels where there is room.
 
     The proportions are those of the coordinates, or of `square` cells.
 
-    Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards,
-    unless `down`.
+    The first axis goes downwards, or `upwards`.
     """
     discrete = image.dtype.kind in "bui"
-    down = down or discrete
     longest = _LONGEST_CELLS if discrete else _LONGEST_FIELD
     wide, high = (max(_SHORTEST, side) for side in pixels_of(image.shape, [] if square else axes, (longest, longest)))
     figure, plot, bar = _frame(wide, high)
@@ -188,8 +186,8 @@ def _image(
         aspect="auto",
         interpolation="nearest" if wide >= image.shape[1] and high >= image.shape[0] else "antialiased",
         interpolation_stage="rgba",
-        origin="upper" if down else "lower",
-        extent=(left, right, last, first) if down else (left, right, first, last),
+        origin="lower" if upwards else "upper",
+        extent=(left, right, first, last) if upwards else (left, right, last, first),
         **_colours(scale),
     )
     if image.min() < image.max() or scale.high > scale.low + 1 or not discrete:
@@ -198,6 +196,8 @@ def _image(
     else:
         bar.remove()
     plot.set(xlabel=_axis_label(axes[1]), ylabel=_axis_label(axes[0]), title=f"{label}, {title}" if title else label)
+    if axes[1].attributes.get("units", "1") != "1":
+        plot.ticklabel_format(scilimits=(-2, 4))  # small lengths would not fit beside the picture
     return figure
 
 

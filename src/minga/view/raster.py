@@ -8,7 +8,7 @@ a pixel.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ class FieldView:
     axes   the coordinates of the plane, one or two
     where  the positions of the plane along the field's other axes, such as "z = 5"
     crisp  whether values are whole numbers
+    laid   brings values of the plane into the order of `axes`
     """
 
     reader: FrameReader
@@ -53,10 +54,11 @@ class FieldView:
     scale: ColourScale
     crisp: bool
     upwards: bool
+    laid: Callable[[Values], Values]
 
     def values(self, index: int) -> Values:
-        """The plane of one frame."""
-        return self.reader.frame(self.field, index, self.at)
+        """The plane of one frame, its axes in the order of `axes`."""
+        return self.laid(self.reader.frame(self.field, index, self.at))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -89,7 +91,8 @@ def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> Field
         plane.where,
         colour_scale(limits, dtype, attributes),
         crisp=crisp,
-        upwards=not crisp and not plane.down,
+        upwards=plane.upwards(dtype),
+        laid=plane.laid,
     )
 
 

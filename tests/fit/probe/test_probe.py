@@ -17,7 +17,7 @@ from minga.engine.model import Model
 from minga.fit.plan.cost import work_of
 from minga.fit.probe import probe
 from minga.fit.probe.pingpong import links_of, rounds_of_pairs
-from minga.fit.probe.probe import measure_speed, probe_beyond, probe_crew, probed_sizes, sample_sizes
+from minga.fit.probe.probe import known_speed, measure_speed, probe_beyond, probe_crew, probed_sizes, sample_sizes
 from minga.fit.probe.rehearsal import Rehearsal, Sample, part_of
 from minga.fit.topology import Tree
 from minga.fit.work.work import Exchange, Work
@@ -188,8 +188,12 @@ def test_all_ranks_get_the_same_crew() -> None:
 def test_speeds_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINGA_CACHE", str(tmp_path / "objects"))
     case = model(relax)
+    assert known_speed(case, 1) is None
     first = probe_crew(case, SerialComm(), seconds=0.02)
     (file,) = (tmp_path / "speeds").iterdir()
+    known = known_speed(case, 1)
+    assert known is not None
+    assert known.seconds.tolist() == first.speeds[0].seconds.tolist()
 
     def refuse(*_: object) -> None:
         raise AssertionError("measured again")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from minga.errors import RunError
 from minga.record.session import Outcome, Settings, execute
 from minga.record.snapshots.archive import Archive, manifest_of
 from minga.record.snapshots.files import Disk
-from minga.record.snapshots.manifest import read_manifest, verified
+from minga.record.snapshots.manifest import read_manifest, receipt_of, verified
 from minga.record.snapshots.settings import SnapshotSettings
 from minga.record.snapshots.snapshots import Snapshots
 from minga.space.cuts import slabs
@@ -252,6 +253,26 @@ def test_a_full_disk_is_one_clear_error_on_every_rank(
     assert not list(path.rglob("*.partial"))
 
 
+def test_the_last_frames_of_several_writers_outlast_an_error(tmp_path: Path) -> None:
+    """Writers tell each other what is complete with the next frame; an error that has no next one loses nothing."""
+    path = tmp_path / "fields.zarr"
+    settings = SnapshotSettings(durable=False, chunk=1500, writers=2)
+
+    def body(comm: Comm) -> None:
+        model = waves()
+        fields = [model.field(name) for name in model.output]
+        snapshots = Snapshots(path, model, fields, settings, comm)
+        with mg.Engine(model.layouts("single", 3), comm=comm) as engine:
+            for step in range(2):
+                snapshots.take(step, engine)
+        snapshots.abandon()
+
+    mg.run_virtual(3, body)
+    with xarray.open_zarr(path) as found:
+        assert found.time.values.tolist() == [0, 1]
+    assert not list(path.glob(".*"))
+
+
 def test_going_on_after_a_step(tmp_path: Path) -> None:
     path, model = tmp_path / "fields.zarr", waves()
     settings = SnapshotSettings(durable=False, chunk=1500)
@@ -339,8 +360,7 @@ def test_many_small_frames_become_visible_together(tmp_path: Path, monkeypatch: 
         publish(archive, frames)
 
     monkeypatch.setattr(Archive, "publish", counted)
-    monkeypatch.setattr("minga.record.snapshots.snapshots._SHARE", 1e9)
-    monkeypatch.setattr("minga.record.snapshots.snapshots._GROUP_SECONDS", 1.0)
+    monkeypatch.setattr("minga.record.snapshots.snapshots._SHARE", 100)
     path, model = tmp_path / "s.zarr", waves()
     snapshots = Snapshots(path, model, model.fields, SnapshotSettings(durable=False), mg.SerialComm())
     with mg.Engine(model.layouts("single", 1)) as engine:
@@ -356,6 +376,19 @@ def test_many_small_frames_become_visible_together(tmp_path: Path, monkeypatch: 
         assert sum(calls) == 41
         assert len(calls) < 41
         snapshots.close()
+
+
+@pytest.mark.parametrize("size", [0, 5, 100_000])
+def test_what_is_said_of_a_chunk(size: int) -> None:
+    """Looked at piece by piece; the file may be shorter than the values, or longer."""
+    values = np.random.default_rng(1).standard_normal(size)
+    for content in (values.tobytes(), b"packed", b""):
+        receipt = receipt_of("u", 0, values, memoryview(content))
+        assert (receipt.bytes, receipt.crc32) == (len(content), zlib.crc32(content))
+        assert (receipt.min, receipt.max) == ((values.min(), values.max()) if size else (None, None))
+    if size:
+        values[-1] = np.nan
+        assert receipt_of("u", 0, values, memoryview(b"")).min is None
 
 
 def test_a_damaged_frame_reads_as_nothing(tmp_path: Path) -> None:
@@ -376,6 +409,10 @@ def test_a_damaged_frame_reads_as_nothing(tmp_path: Path) -> None:
     other = SnapshotSettings(durable=False, decimate=2)
     with pytest.raises(RunError, match="of another kind: the array 'u'"):
         Snapshots(path, model, model.fields, other, mg.SerialComm(), resume=True)
+    manifest_of(path).unlink()
+    with pytest.raises(RunError, match="which says which frames in"):
+        Snapshots(path, model, model.fields, settings, mg.SerialComm(), resume=True)
+    assert (path / "u" / "c.0.0.0.0").exists()
 
 
 def test_frames_follow_cells_that_move(tmp_path: Path) -> None:

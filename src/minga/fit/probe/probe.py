@@ -18,6 +18,7 @@ import numpy as np
 
 from minga.engine.comm import Comm, MPIComm, SerialComm
 from minga.engine.model import Model
+from minga.engine.pin import available_cores, share
 from minga.engine.waiting import longest_nap
 from minga.fit.crew import Crew
 from minga.fit.links import Link, Links, Segment
@@ -32,7 +33,7 @@ from minga.fit.topology import Tree, seats_of
 from minga.fit.work.work import Work
 from minga.space.boxes import Ints
 
-__all__ = ["measure_speed", "probe_beyond", "probe_crew", "probed_sizes", "sample_sizes"]
+__all__ = ["known_speed", "measure_speed", "probe_beyond", "probe_crew", "probed_sizes", "sample_sizes"]
 
 _FRACTIONS: Final = (1.0, 1 / 4, 1 / 16)
 """Of the equal share of cells: the sizes that are timed."""
@@ -91,7 +92,7 @@ def probe_crew(
     seats = seats_of(comm)
     crowd = len(np.flatnonzero(seats.paths[:, 0] == seats.paths[comm.rank, 0]))
     parts = probed_sizes(work, comm.size)
-    key = _key(work, parts, threads, crowd)
+    key = _key(work, parts, threads, crowd, _allowed())
     known = recall(key, _speeds_in) if cache else None
     missing = np.array([known is None], np.int64)
     comm.allreduce(missing, "max")
@@ -109,6 +110,18 @@ def probe_crew(
         crew = Crew(speeds, speed_of, _memory(found), seats, links, names)
     agreed: Crew = comm.bcast(crew)
     return agreed
+
+
+def known_speed(model: Model, ranks: int, threads: int = 1) -> Speed | None:
+    """The speed of each of so many ranks that this host has measured for a model within a week; None without one."""
+    work = work_of(model)
+    parts = probed_sizes(work, ranks)
+    pinned = sum(len(core) for core in share(available_cores(), 0, ranks, threads))
+    for allowed in (pinned, _allowed()):
+        found = recall(_key(work, parts, threads, ranks, allowed), _speeds_in)
+        if found is not None:
+            return Speed.measured(*found)
+    return None
 
 
 def probe_beyond(
@@ -255,9 +268,13 @@ def _memory(found: Sequence[_Found]) -> Ints:
 
 
 # What was measured before --------------------------------------------------------------------------------------------
-def _key(work: Work, sizes: Sequence[int], threads: int, crowd: int) -> str:
+def _allowed() -> int:
+    """Logical processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _key(work: Work, sizes: Sequence[int], threads: int, crowd: int, allowed: int) -> str:
     """What speeds depend on."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return key_of(
         "2", platform.node(), processor_name(), work.kernel, str(sizes), str(work.domain), threads, crowd, allowed,
         quota(), os.environ.get("MINGA_PIN", ""),

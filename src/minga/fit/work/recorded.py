@@ -71,7 +71,7 @@ def work_of(model: Model) -> Work:
 def _granules(model: Model, grid: Grid, run: int) -> tuple[int, ...]:
     """For each axis where cuts may lie: at whole cells of all coarser grids, along the innermost axis at whole runs."""
     steps = [1] * (grid.ndim - 1) + [run]
-    for other in model.grids:
+    for other in model.cut_grids:
         if other.ndim == grid.ndim:
             for axis, (fine, coarse) in enumerate(zip(grid.shape, other.shape, strict=True)):
                 steps[axis] = math.lcm(steps[axis], fine // coarse if coarse < fine and fine % coarse == 0 else 1)

@@ -93,7 +93,7 @@ class Equations:
         d = self.differences
         if self.kind == "vertical":
             return _apart(d.d2(u, Z)), d.d2(u, X) + _apart(d.d2(u, Y))
-        straight = {X: d.d2(u, X), Y: _apart(d.d2(u, Y)), Z: _apart(d.d2(u, Z))}
+        straight = {X: _apart(d.d2(u, X)), Y: _apart(d.d2(u, Y)), Z: _apart(d.d2(u, Z))}
         laplacian = total(straight.values())
         h1 = self.divergence(u, c) if self.form == "selfadjoint" else self._along(u, c, straight)
         return h1, laplacian - h1
@@ -160,10 +160,11 @@ def forward_kernel(equations: Equations) -> Kernel:
 
 
 def _apart(value: Any) -> Any:
-    """The value, computed in a loop of its own.
+    """The value, computed in a loop of its own, or with others that are made of the same.
 
-    One loop for all would walk along more rows at once than a processor has registers for their addresses: TTI steps
-    are a fifth faster so, VTI steps a quarter; the bits are the same.
+    One loop for all would walk along more rows at once than a processor has registers for their addresses, and second
+    derivatives share most of their loads with the first derivatives of mixed ones: TTI steps are a third faster so,
+    VTI steps a quarter; the bits are the same.
     """
     return local(value)[HERE]
 

@@ -7,6 +7,7 @@ file. What a process that was killed in between has left is put right when the s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,7 @@ from minga.record.variables import TIME, Coordinate
 __all__ = ["Archive", "describe", "manifest_of"]
 
 _METADATA = "zarr.json"
+_WORD = ".written-by-"
 _VERIFIED_WHOLE = 2
 """Of so many of the last frames every byte is checked when a store is opened to go on; of others the size."""
 
@@ -129,7 +131,13 @@ class Archive:
                     remedy="go on with the same fields, region, decimation, chunks and codec as before",
                 )
         archive._attributes = root["attributes"]
-        archive.frames = read_manifest(manifest_of(path))
+        lines = manifest_of(path)
+        if not lines.exists() and found.get(TIME, {}).get("shape", [0])[0]:
+            raise RunError(
+                f"{lines} is gone, which says which frames in {path} are whole",
+                remedy=f"put it back; or remove {path} too, to go on without the frames so far",
+            )
+        archive.frames = read_manifest(lines)
         return archive
 
     def chunk_path(self, chunk: Chunk, frame: int) -> Path:
@@ -146,6 +154,23 @@ class Archive:
             self.frames += frames
             self._lengthen(frames[0].index)
 
+    def leave_word(self, rank: int, parts: Sequence[FrameRecord]) -> None:
+        """For who publishes: what a rank has written of frames. Nobody is told of a disk that refuses this too."""
+        with contextlib.suppress(OSError):
+            content = "".join(part.line() for part in parts).encode()
+            self._metadata.write(self.path / f"{_WORD}{rank}", content)
+
+    def last_words(self) -> dict[int, list[FrameRecord]]:
+        """What other ranks have left so, by rank and each once."""
+        words: dict[int, list[FrameRecord]] = {}
+        with contextlib.suppress(OSError):
+            for path in sorted(self.path.glob(f"{_WORD}*")):
+                rank = path.name.removeprefix(_WORD)
+                if rank.isdigit():  # else it is being written
+                    words[int(rank)] = [FrameRecord.of(line) for line in path.read_text().splitlines()]
+                    path.unlink()
+        return words
+
     def truncate(self, step: int) -> tuple[int, ...]:
         """Leave out the frames of later steps, and remove whatever a killed process has left of others.
 
@@ -158,6 +183,7 @@ class Archive:
             self._lengthen()
             self.disk.write(manifest_of(self.path), "".join(frame.line() for frame in self.frames).encode())
             self.disk.settle()
+            self.last_words()
             for name in self._growing:
                 for path in (self.path / name).glob("c.*"):
                     if _frame_of(path) >= len(self.frames) or path.name.endswith(".partial"):

@@ -13,10 +13,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["FrameRecord", "Receipt", "read_manifest", "receipt_of", "verified"]
 
+_IN_CACHE = 1 << 18
+"""Bytes of a chunk that are looked at together."""
 _PIECE = 16 << 20
 
 
@@ -87,9 +90,19 @@ def read_manifest(path: Path) -> list[FrameRecord]:
 
 
 def receipt_of(variable: str, number: int, values: NDArray[Any], content: memoryview) -> Receipt:
-    """What is said of a chunk: `values` that it holds, `content` of its file."""
-    low, high = _limits(values)
-    return Receipt(variable, number, len(content), zlib.crc32(content), low, high)
+    """What is said of a chunk: `values` that it holds, `content` of its file, which may be these values' own memory."""
+    flat = values.reshape(-1)
+    low, high, crc = [], [], 0
+    length = max(1, _IN_CACHE // flat.itemsize)
+    pieces = max(1, -(-flat.size // length))
+    part = -(-len(content) // pieces)
+    for k in range(pieces):  # what was just looked at is still in the cache
+        piece = flat[k * length : (k + 1) * length]
+        if piece.size:
+            low.append(piece.min())
+            high.append(piece.max())
+        crc = zlib.crc32(content[k * part : (k + 1) * part], crc)
+    return Receipt(variable, number, len(content), crc, _finite(low, np.min), _finite(high, np.max))
 
 
 def verified(path: Path, receipt: Receipt, *, whole: bool) -> bool:
@@ -108,11 +121,10 @@ def verified(path: Path, receipt: Receipt, *, whole: bool) -> bool:
     return crc == receipt.crc32
 
 
-def _limits(values: NDArray[Any]) -> tuple[float | None, float | None]:
-    if not values.size:
-        return None, None
-    low, high = values.min().item(), values.max().item()
-    return (low if math.isfinite(low) else None), (high if math.isfinite(high) else None)
+def _finite(found: Sequence[Any], choose: Any) -> float | None:
+    """The least or largest of what was found; None where there is nothing, or it is no number."""
+    value = choose(found).item() if found else math.nan
+    return value if math.isfinite(value) else None
 
 
 def _over(choose: Any, values: Sequence[float | None]) -> float | None:

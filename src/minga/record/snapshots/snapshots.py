@@ -11,6 +11,7 @@ import datetime
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,9 +40,15 @@ __all__ = ["Snapshots"]
 
 _A_WRITER: Final = 64 << 20
 """Bytes of a frame from which a rank more writes, where ranks that compute write as well."""
+_LOOKED_AT_MEANWHILE: Final = 1 << 20
+"""Bytes of a chunk from which its checksum is computed beside writing it."""
+_SHARE: Final = 50
+"""Making frames visible takes at most this part of the writer's time: one in so many seconds."""
 _GROUP_SECONDS: Final = 0.25
-_SHARE: Final = 10
-"""Frames that are complete become visible so often, and where the queue is empty after so many times what that took."""
+"""Where frames are waiting, they become visible together, after so long."""
+_LAST_WORDS: Final = 2.0
+"""Seconds that the first writer waits for the others' after an error: they may have none, or have ended before."""
+_MOMENT: Final = 0.02
 
 
 class Snapshots:
@@ -49,6 +56,7 @@ class Snapshots:
 
     counters   what output took on this rank
     settings   how frames are kept
+    gone       whether the store that was to be gone on with is not there
     """
 
     def __init__(
@@ -109,9 +117,11 @@ class Snapshots:
         self._last: int | None = None
         self.path, self._count = path, 0
         self._archive = Archive(path, self._chunks, settings, self._disk)
-        self._begin(attributes or {}, resume and (path / "zarr.json").exists())
+        self.gone = False
+        self._begin(attributes or {}, resume)
         self._later = resume
         self._thread: WriterThread | None = None
+        self._helper: ThreadPoolExecutor | None = None
         self._cpus = cpus
 
     @property
@@ -163,13 +173,7 @@ class Snapshots:
 
         With ``lasting`` they also outlast a power failure, whatever the settings say.
         """
-        if self._thread is not None:
-            self._staging.settle()
-            self._thread.drain()
-        self._exchange()
-        if self._thread is not None:
-            self._thread.submit(Job(-1, -1, None, self._publish))
-            self._thread.drain()
+        self._gather_written()
         if self._agreed(self._failed)[0]:
             self._raise()
         if lasting:
@@ -181,16 +185,43 @@ class Snapshots:
         """Drain, and release what frames needed; collective. RunError where a frame failed."""
         try:
             self.drain()
-        finally:
+        except BaseException:
             self.abandon()
+            raise
+        self._release()
 
     def abandon(self) -> None:
         """Write what has come so far, and release everything; for one rank alone, after an error."""
-        if self._thread is not None:
-            self._thread.submit(Job(-1, -1, None, self._publish))
-            self._thread.close()
-            self._thread = None
-            self._staging.close()
+        if self._release() and len(self._writers) > 1 and self._comm.rank in self._writers:
+            self._part()
+
+    def _release(self) -> bool:
+        """Write what has come so far, and release everything; whether there was something."""
+        if self._thread is None:
+            return False
+        self._thread.submit(Job(-1, -1, None, self._publish))
+        self._thread.close()
+        self._thread = None
+        if self._helper is not None:
+            self._helper.shutdown()
+            self._helper = None
+        self._staging.close()
+        return True
+
+    def _part(self) -> None:
+        """Let who makes frames visible know what was written and not told yet: in files, as ranks may be gone."""
+        if self._comm.rank != self.publisher:
+            told = [FrameRecord(index, step, "", tuple(several)) for index, (step, several) in self._receipts.items()]
+            self._archive.leave_word(self._comm.rank, told)
+            return
+        missing, end = set(self._writers) - {self.publisher}, time.monotonic() + _LAST_WORDS
+        while self._receipts and missing and time.monotonic() < end:
+            time.sleep(_MOMENT)
+            for rank, parts in self._archive.last_words().items():
+                missing.discard(rank)
+                for part in parts:
+                    self._receipts.setdefault(part.index, (part.step, []))[1].extend(part.chunks)
+        self._publish()
 
     def truncate(self, step: int) -> tuple[int, ...]:
         """Leave out the frames after ``step`` steps; collective, with all frames drained.
@@ -228,26 +259,37 @@ class Snapshots:
             self._receipts.setdefault(job.index, (job.step, []))[1].extend(receipts)
 
     def _write_chunk(self, chunk: Chunk, frame: int, values: np.ndarray, raw: np.ndarray) -> Receipt:
-        encode = self._encoders[chunk.variable.name]
+        encode, path = self._encoders[chunk.variable.name], self._archive.chunk_path(chunk, frame)
         with self.counters.time("encode"):
             held = values[: chunk.box.shape[0]]
             values[chunk.box.shape[0] :] = np.nan if values.dtype.kind == "f" else 0
             content: bytes | np.ndarray = raw if encode is None else encode(values)
             size = chunk.nbytes if encode is None else len(content)
-            receipt = receipt_of(chunk.variable.name, chunk.number, held, bytes_of(content)[:size])
-        path = self._archive.chunk_path(chunk, frame)
-        with disk_errors(self.path):
-            self._disk.write(path, content, size)
+        about = (chunk.variable.name, chunk.number, held, bytes_of(content)[:size])
+        # Large ones are looked at while the disk is busy with them.
+        later = self._beside().submit(receipt_of, *about) if size >= _LOOKED_AT_MEANWHILE else None
+        try:
+            with disk_errors(self.path):
+                self._disk.write(path, content, size)
+        finally:
+            with self.counters.time("encode"):
+                receipt = receipt_of(*about) if later is None else later.result()
         self.counters.bytes += size
         self.counters.raw_bytes += chunk.nbytes
         return receipt
+
+    def _beside(self) -> ThreadPoolExecutor:
+        """A thread beside the writer's, on the same processors, as the writer makes it."""
+        if self._helper is None:
+            self._helper = ThreadPoolExecutor(1, "minga checksums")
+        return self._helper
 
     def _rest(self, idle: bool) -> bool:
         """After a frame: make it visible, where no other rank writes; whether that is still to be done."""
         if len(self._writers) > 1 or self._comm.rank != self.publisher:
             return False
         since = time.monotonic() - self._published_at
-        if since > _GROUP_SECONDS or (idle and since > _SHARE * self._publishing):
+        if since > max(0.0 if idle else _GROUP_SECONDS, _SHARE * self._publishing):
             self._publish()
             return False
         return True
@@ -284,13 +326,14 @@ class Snapshots:
         quick = Disk(self.counters, durable=self._disk.durable)
         if self._comm.rank == self.publisher:
             try:
-                if resume:
+                self.gone = resume and not (self.path / "zarr.json").exists()
+                if resume and not self.gone:
                     self._archive = Archive.open(self.path, self._chunks, self.settings, quick, attributes)
                 else:
                     self._archive = Archive.create(self.path, self._chunks, self.settings, quick, attributes)
             except MingaError as error:
                 failure = error
-        failure = self._from_publisher(failure)
+        failure, self.gone = self._from_publisher((failure, self.gone))
         if failure is not None:
             raise failure
         blind = self._comm.rank in self._writers and not (self.path / "zarr.json").exists()
@@ -318,6 +361,16 @@ class Snapshots:
                         self._receipts.setdefault(index, (step, []))[1].extend(several)
             if self._thread is not None:
                 self._thread.submit(Job(-1, -1, None, self._publish))
+
+    def _gather_written(self) -> None:
+        """Write all that was taken, and make visible what is complete; collective."""
+        if self._thread is not None:
+            self._staging.settle()
+            self._thread.drain()
+        self._exchange()
+        if self._thread is not None:
+            self._thread.submit(Job(-1, -1, None, self._publish))
+            self._thread.drain()
 
     def _agreed(self, *wishes: bool) -> list[bool]:
         """For each wish whether any rank has it."""

@@ -84,9 +84,9 @@ class Pictures:
         """The picture of a preview."""
         plane = plane_of(frames.reader.coordinates(preview.field), frames.reader.attributes(preview.field))
         scale = self._scale(frames, preview.field, preview.values)
-        high, wide = preview.values.shape
-        upwards = preview.values.dtype.kind == "f" and not plane.down
-        image = raster(preview.values, scale, (wide, high), upwards)
+        values = plane.laid(preview.values)
+        high, wide = values.shape
+        image = raster(values, scale, (wide, high), plane.upwards(values.dtype))
         return _picture(preview.field, preview.step, _aspect(plane.axes), scale, png(image))
 
     def of_frame(self, frames: Frames, field: str, index: int) -> Picture:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from minga.record.directory import RunDirectory, write_whole
 from minga.record.store import FrameReader
+from minga.record.variables import CONSERVED
 from minga.view.progress import ranks_text, rate_text, time_text
 from minga.view.report.bound import find_bound
 from minga.view.report.charts import Curve, curves, quantity
@@ -109,6 +110,8 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "observables": {n: _short(value) for n, value in result.get("observables", {}).items() if n != drawn},
         "before": result.get("preflight") or _json(directory.preflight),
         "waves": [*_waves(directory)],
+        "flow": [*_flow(directory)],
+        "audit": [*_audit(directory, series)],
         "figures": pictures,
         "block_rows": block_rows(blocks, ranks, waiting),
         "overlays": {
@@ -144,6 +147,28 @@ def _waves(directory: RunDirectory) -> Iterator[tuple[str, str]]:
     found = _section(directory, recorded.sources[0] if len(recorded.sources) else None)
     if found is not None:
         yield found
+
+
+def _flow(directory: RunDirectory) -> Iterator[tuple[str, str]]:
+    """Of runs that kept a velocity: sections through the flow; words and pictures."""
+    if directory.fields.exists():
+        from minga.view.flow import flow_pictures
+
+        for words, picture in flow_pictures(FrameReader.open(directory.fields)):
+            yield words, _png_address(picture)
+
+
+def _audit(directory: RunDirectory, series: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """What there was of something and what there is, as names, amounts and the relative change."""
+    if not directory.fields.exists():
+        return
+    names = str(FrameReader.open(directory.fields).group.attrs.get(CONSERVED, "")).split(", ")
+    for name in names:
+        values = series.get(name)
+        if isinstance(values, list) and len(values) > 1:
+            first, last = _float(values[0]), _float(values[-1])
+            change = (last - first) / abs(first) if first else math.nan
+            yield name, f"{first:.10g}", f"{last:.10g}", "none" if change == 0 else f"{change:+.2e}"
 
 
 def _section(directory: RunDirectory, source: Sequence[float] | None) -> tuple[str, str] | None:

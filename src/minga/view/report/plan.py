@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,7 @@ class PlanSection:
 
     facts: tuple[tuple[str, str], ...]
     picture: Markup | None
+    shown: str
     rows: tuple[PlanRow, ...]
     bars: Markup | None
     predicted: float | None
@@ -92,7 +94,8 @@ def plan_section(plan: Mapping[str, Any], ledger: Mapping[str, Any], shape: Sequ
     decisions = [_table(entry) for entry in _list(_table(balance).get("decisions"))]
     return PlanSection(
         facts=tuple(_facts(plan)),
-        picture=_picture(blocks_of(plan.get("blocks"), len(shape)), shape),
+        picture=_picture(blocks := blocks_of(plan.get("blocks"), len(shape)), shape),
+        shown=_shown(blocks, shape),
         rows=tuple(_rows(lines, expected, measured)),
         bars=_bars(expected, measured),
         predicted=predicted["seconds"] / steps if steps and "seconds" in predicted else None,
@@ -186,12 +189,34 @@ def _timeline(decisions: Sequence[Mapping[str, Any]]) -> Markup | None:
     return curves("imbalance", [Curve("slowest rank over the best cut", steps, values)], logarithmic=False)
 
 
+def _plane(blocks: Sequence[Block], shape: Sequence[int]) -> tuple[int, ...]:
+    """The two axes (or the one) of the plane through the middle that meets most blocks, the last two where equal."""
+    pairs: list[tuple[int, ...]] = [*itertools.combinations(range(len(shape)), min(2, len(shape)))]
+    return max(pairs, key=lambda pair: (len(_met(blocks, shape, pair)), pair))
+
+
+def _met(blocks: Sequence[Block], shape: Sequence[int], plane: Sequence[int]) -> list[Block]:
+    """The blocks that the plane of some axes through the middle meets."""
+    across = [axis for axis in range(len(shape)) if axis not in plane]
+    return [b for b in blocks if all(b.lo[axis] <= shape[axis] // 2 < b.hi[axis] for axis in across)]
+
+
+def _shown(blocks: Sequence[Block], shape: Sequence[int]) -> str:
+    """Words for what of all blocks the picture shows; nothing where these are all."""
+    if len(shape) < 3:
+        return ""
+    first, second = _plane(blocks, shape)
+    met = len(_met(blocks, shape, (first, second)))
+    plane = f"axes {first + 1} (down) and {second + 1} (across) of {len(shape)}, through the middle of the others"
+    return plane + ("" if met == len(blocks) else f": {met} of {len(blocks)} blocks")
+
+
 def _picture(blocks: Sequence[Block], shape: Sequence[int]) -> Markup | None:
-    """The blocks of the plan in the plane of the last two axes through the middle, each with its rank's share."""
+    """The blocks of the plan in a plane through the middle, each with its rank's share of all cells."""
     if not blocks or len(blocks) > 1024:
         return None
-    middle = [length // 2 for length in shape[:-2]]
-    rows, columns = (1, shape[-1]) if len(shape) == 1 else shape[-2:]
+    plane = _plane(blocks, shape)
+    rows, columns = (1, shape[-1]) if len(shape) == 1 else (shape[axis] for axis in plane)
     width = _WIDTH if columns >= rows else max(140.0, _WIDTH * columns / rows)
     height = max(_LOWEST, min(_HIGHEST, width * rows / columns))
     total = float(np.prod(shape, dtype=float))
@@ -199,11 +224,10 @@ def _picture(blocks: Sequence[Block], shape: Sequence[int]) -> Markup | None:
     for block in blocks:
         share[block.rank] = share.get(block.rank, 0.0) + block.cells / total
     children: list[Element] = []
-    for block in blocks:
-        if not all(low <= at < high for at, low, high in zip(middle, block.lo, block.hi)):
-            continue
-        low, high = (0, 1) if len(shape) == 1 else (block.lo[-2], block.hi[-2])
-        x, wide = block.lo[-1] * width / columns, (block.hi[-1] - block.lo[-1]) * width / columns
+    for block in _met(blocks, shape, plane):
+        low, high = (0, 1) if len(shape) == 1 else (block.lo[plane[0]], block.hi[plane[0]])
+        left, right = block.lo[plane[-1]], block.hi[plane[-1]]
+        x, wide = left * width / columns, (right - left) * width / columns
         y, tall = low * height / rows, (high - low) * height / rows
         says = f"rank {block.rank}: {block.cells:,} cells here, {100 * share[block.rank]:.3g} % of all"
         box = element("rect", x=x, y=y, width=wide, height=tall, fill=rank_colour(block.rank), class_="part")

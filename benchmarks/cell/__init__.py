@@ -1,0 +1,1 @@
+"""Electrodeposition: one scheme beside the other, and beside FiPy."""

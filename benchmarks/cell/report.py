@@ -1,0 +1,55 @@
+"""The results as tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def markdown(content: Mapping[str, Any]) -> str:
+    """All parts that were measured."""
+    machine = content["machine"]
+    lines = [
+        f"{content['date'][:10]}, {machine['processor']}, {machine['usable_cores']} cores, load {machine['load']}."
+    ]
+    for part, table in (("schemes", _schemes), ("multigrid", _multigrid), ("line", _line)):
+        if part in content:
+            lines += ["", *table(content[part])]
+    return "\n".join(lines) + "\n"
+
+
+def _schemes(found: Mapping[str, Any]) -> Iterator[str]:
+    yield f"A time step of {found['dt']:g} s to a residual of {found['tolerance']:g}, {found['threads']} thread:"
+    yield ""
+    yield "| cells | semi-implicit | relaxation | sweeps | times as fast |"
+    yield "|---|---|---|---|---|"
+    for row in found["rows"]:
+        ours, other = row["semi_implicit"], row["relaxation"]
+        expected = other.get("sweeps_expected")
+        about = "about " if expected else ""
+        size = " x ".join(map(str, row["cells"]))
+        sweeps = f"{about}{expected or other['sweeps']:.0f}"
+        seconds = f"{ours['seconds']:.3g} s | {about}{other['seconds']:.3g} s"
+        yield f"| {size} | {seconds} | {sweeps} | {about}{row['times_as_fast']:.0f} |"
+
+
+def _multigrid(found: list[Mapping[str, Any]]) -> Iterator[str]:
+    yield "| conjugate gradients with multigrid | iterations | ms an iteration |"
+    yield "|---|---|---|"
+    for row in found:
+        details = row["details"]
+        yield f"| {row['title']} | {details['iterations']} | {details['milliseconds_an_iteration']} |"
+
+
+def _line(found: Mapping[str, Any]) -> Iterator[str]:
+    if not found["rows"]:
+        yield "FiPy was not installed."
+        return
+    yield "| FiPy: cells, error, time | minga: cells, error, time | times as fast |"
+    yield "|---|---|---|"
+    for row in found["rows"]:
+        cells = [
+            "" if one is None else f"{one['cells']}, {one['error']:.1e}, {one['seconds']:.3g} s"
+            for one in (row["fipy"], row["minga"])
+        ]
+        yield f"| {cells[0]} | {cells[1]} | {row.get('times_as_fast', '')} |"

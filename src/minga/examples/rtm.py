@@ -1,0 +1,99 @@
+"""An image of the rock below a survey, by reverse time migration (E. Baysal, D. Kosloff and J. Sherwood, 1983).
+
+A flat wave goes down, a fold reflects it, and receivers at the surface record what comes back. Then the wave is turned
+back in time while the records travel down from the receivers: where both meet, something reflected. `image` is the sum
+over time of p times the waves of the records; frames show how it grows, and that it does so from below.
+"""
+
+import functools
+
+import numpy as np
+
+import minga as mg
+from minga.models.fletcher import Medium, PlaneSource, Random, Receivers, Ricker, Sponge, Wavelet, prepare
+from minga.models.fletcher.adjoint import adjoint_fields, record_adjoint_step
+from minga.models.fletcher.receivers import Taps
+from minga.models.fletcher.source import add_sources
+
+STEPS = 420
+"""Of the survey; as many go back, and one turns."""
+
+SPACING, DT, SURFACE = 10.0, 1.2e-3, 20.0  # m, s, m
+ABOVE, BELOW = 2000.0, 2500.0  # m/s
+
+run = {"steps": 2 * STEPS + 1}
+output = {"every": 60}
+
+
+@mg.kernel
+def correlate(p, adjoint, image):
+    image[0, 0, 0] = image[0, 0, 0] + p[0, 0, 0] * adjoint[0, 0, 0]
+
+
+def fold(shape):
+    """The depth in cells of what reflects, over x: a fold in the middle, 12 % of the model high."""
+    x = np.arange(shape[2]) / (shape[2] - 1) - 0.5
+    return shape[0] * (0.7 - 0.12 * np.exp(-np.square(6 * x)))
+
+
+def survey(shape, steps, wavelet):
+    """What receivers record of the fold alone, for each step from 0 on: with it, less without it."""
+
+    def rock(box):
+        z, _, x = np.ogrid[box.slices((0, 0, 0))]
+        return np.where(z < fold(shape)[x], ABOVE, BELOW) + np.zeros(box.shape)
+
+    def recorded(vp):
+        shot = mg.fletcher(
+            shape, SPACING, dt=DT, medium=Medium(vp), boundary=Sponge(12), sources=[source(wavelet)],
+            receivers=receivers(shape),
+        )  # fmt: skip
+        return mg.run(shot, steps, observe=1).receivers.values
+
+    return recorded(rock) - recorded(ABOVE)
+
+
+def source(wavelet):
+    return PlaneSource("z", SURFACE, wavelet)
+
+
+def receivers(shape):
+    """One above every second cell along x, and every fourth along y."""
+    y, x = (SPACING * np.arange(0, n, every) for n, every in zip(shape[1:], (4, 2)))
+    return Receivers([(SURFACE, b, a) for b in y.tolist() for a in x.tolist()])
+
+
+def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
+    """`steps` of a survey with a Ricker wavelet of so many Hz at its peak, and the way back."""
+    waves = prepare(shape, SPACING, dt=DT, medium=Medium(ABOVE), boundary=Random(12))
+    adjoint = adjoint_fields(waves)
+    image = mg.Field("image", waves.grid, "f8", signed=True, section=waves.fields[0].section, description="reflectors")
+    taps = Taps.of(receivers(shape).placed(waves.shape, waves.spacing, waves.layers))
+    ricker = Ricker(frequency)
+    records = functools.cache(lambda: survey(shape, steps, ricker))  # when they are needed first
+
+    # Step k goes from time k to k + 1; step `steps` turns; step 2 steps - n goes back from n to n - 1, where what the
+    # source had added at n is taken from the waves when these are the previous ones.
+    sent = ricker.at(DT * np.arange(steps))
+    there = Wavelet(np.concatenate([sent, np.zeros(steps + 1)]))
+    back = Wavelet(np.concatenate([np.zeros(steps + 1), [0.0], -sent[:0:-1]]))
+    here, before = waves.fields, [field.previous for field in waves.fields]
+
+    def inject_records(engine):
+        taps.inject(engine, adjoint[:1], records()[2 * steps - engine.read(mg.STEP)])
+
+    step = mg.Program("step")
+    for fields, wavelet in ((here, there), (before, back)):
+        add_sources(step, [source(wavelet)], fields, waves.shape, waves.spacing, waves.layers, waves.dt)
+    with step.when(steps < mg.STEP):
+        step.call(inject_records, reads=adjoint[:1], writes=adjoint[:1])
+        step.apply(correlate, here[0], adjoint[0], image)
+        record_adjoint_step(step, waves, adjoint)
+    with step.when(steps != mg.STEP):
+        waves.record_kernel(step)
+    step.rotate(*here)  # all that the turn is: what comes next and what was before change places
+    step.let(mg.STEP, mg.STEP + 1)
+    return mg.Model(
+        name="rtm", grid=waves.grid, fields=(*here, *adjoint, image, *waves.medium), step=step, initial=waves.start(),
+        output=("image",), window=waves.inside, parameters={"frequency": frequency, "steps": steps},
+    )  # fmt: skip

@@ -1,0 +1,272 @@
+"""From the case's table [electrodeposition] to a Problem and its Model: what it names is found and checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.model import Model
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.models.electrodeposition.conditions import check_pair, electrode_of
+from minga.models.electrodeposition.electrolytes import METALS, bath, check_species, metal_of
+from minga.models.electrodeposition.fronts import record_fronts
+from minga.models.electrodeposition.geometry import check_attached, grid_of, kinds_of
+from minga.models.electrodeposition.groups import permittivity_for
+from minga.models.electrodeposition.preflight import notes_of
+from minga.models.electrodeposition.problem import Constants, Growth, Problem, Species, Steps
+from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
+from minga.models.settings import GridSettings
+from minga.schema import validate
+from minga.space.grid import Grid
+
+__all__ = ["load", "problem_of", "read_settings"]
+
+GAS: float = 8.314462618
+GRAVITY: float = 9.81
+
+
+def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
+    """The model that the table [electrodeposition] of a case describes; see `minga.models`."""
+    from minga.models.electrodeposition.model import electrodeposition
+
+    said = read_settings(section)
+    problem = problem_of(said, grid, directory)
+    model = electrodeposition(problem, scheme=said.scheme, **options_of(said))
+    return replace(
+        _observed(model, problem, metal_of(problem.species, said.metal)),
+        notes=(*notes_of(problem, scaled=said.scaled), *model.notes),
+        steps=round(problem.steps.end / problem.steps.every),
+    )
+
+
+def _observed(model: Model, problem: Problem, metal: Species) -> Model:
+    """The model with what a case reports beyond the model's own: where the layers at the electrodes end."""
+    if metal.bulk <= 0:
+        return model
+    observe = Program("observe") if model.observe is None else model.observe
+    fronts = record_fronts(observe, problem.grid, model.field("kind"), model.field(metal.name), metal.bulk)
+    return replace(model, observe=observe, observables={**model.observables, **fronts})
+
+
+def read_settings(section: Mapping[str, object]) -> ElectrodepositionSettings:
+    """The table, checked against its schema."""
+    return validate(ElectrodepositionSettings, section, "electrodeposition")
+
+
+def options_of(said: ElectrodepositionSettings) -> dict[str, object]:
+    """What a case says of its scheme."""
+    name = said.scheme.replace("-", "_")
+    for other in ("relaxation", "semi_implicit"):
+        if other != name and getattr(said, other) is not None:
+            raise CaseError(
+                f"[electrodeposition.{other}] in a case whose scheme is {said.scheme!r}",
+                key=f"electrodeposition.{other}",
+                remedy=f'leave it out, or write scheme = "{other.replace("_", "-")}"',
+            )
+    table = getattr(said, name)
+    return {} if table is None else table.model_dump(exclude_none=True)
+
+
+def problem_of(said: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Problem:
+    """What a case wants solved. CaseError, with the key, for whatever cannot be."""
+    if grid.boundary is not None:
+        raise CaseError(
+            "a cell has glass and electrodes for its ends",
+            key="grid.boundary",
+            remedy='leave it out; for joined ends write periodic = ["x"] in [electrodeposition]',
+        )
+    species = _species(said)
+    metal = metal_of(species, said.metal)
+    space = grid_of(said, grid.shape)
+    constants = _constants(said, species)
+    gravity, flow = _gravity(said, space)
+    _check_drive(said)
+    default = "reversible" if said.debye is None and said.scheme != "relaxation" else "held"
+    cathode = electrode_of(said.cathode, "cathode", species, metal, default)
+    anode = electrode_of(said.anode, "anode", species, metal, default)
+    check_pair(cathode, anode, said.current)
+    kinds = kinds_of(said, space, directory)
+    if said.scheme == "relaxation" and flow:
+        check_attached(kinds, space)
+    return Problem(
+        grid=space,
+        species=species,
+        steps=_steps(said.time, fixed=said.scheme == "relaxation"),
+        constants=constants,
+        kinds=kinds,
+        cathode=cathode,
+        anode=anode,
+        voltage=said.voltage,
+        current=said.current,
+        gravity=gravity,
+        flow=flow,
+        growth=_growth(said, metal),
+        seed=said.seed,
+        initial=_disturbed(said, species, space),
+    )
+
+
+def _species(said: ElectrodepositionSettings) -> tuple[Species, ...]:
+    """The ions of a bath by name, of a table, or those of a scaled problem."""
+    named = [name for name in ("concentration", "acid", "acid_concentration") if getattr(said, name) is not None]
+    if said.species is not None:
+        for name in ("electrolyte", *named):
+            if getattr(said, name) is not None:
+                raise CaseError(
+                    f"both species and {name}",
+                    key=f"electrodeposition.{name}",
+                    remedy="give the bath by name, or ion by ion",
+                )
+        species = tuple(Species(s.name, s.charge, s.diffusivity, s.bulk, s.expansion) for s in said.species)
+        check_species(species)
+        return species
+    if said.electrolyte is None:
+        if said.scaled and not named:
+            return Species("cation", 1, 1.0, 1.0), Species("anion", -1, 1.0, 1.0)
+        raise CaseError(
+            "it is not said what is in the bath",
+            key="electrodeposition.electrolyte",
+            remedy='write electrolyte = "ZnSO4" and concentration = "0.1 M", or list the ions as species',
+        )
+    if said.scaled:
+        raise CaseError(
+            f"a scaled case has no {said.electrolyte}: its diffusivities are in m2/s",
+            key="electrodeposition.electrolyte",
+            remedy="leave it out, or list scaled species",
+        )
+    return _bath(said, said.electrolyte)
+
+
+def _bath(said: ElectrodepositionSettings, salt: str) -> tuple[Species, ...]:
+    for name, wanted in (("concentration", True), ("acid_concentration", said.acid is not None)):
+        value = getattr(said, name)
+        key = f"electrodeposition.{name}"
+        if wanted and value is None:
+            raise CaseError(f"{name!r} is missing", key=key, remedy=f'write {name} = "0.1 M"')
+        if not wanted and value is not None:
+            raise CaseError("there is no acid", key=key, remedy='write acid = "H2SO4", or leave it out')
+        if value is not None and (value < 0 or (value == 0 and name == "concentration")):
+            raise CaseError(f"a concentration of {value:g} mol/m3", key=key, remedy='give one above 0, such as "0.1 M"')
+    species = bath(salt, said.concentration or 0.0, said.acid, said.acid_concentration or 0.0)
+    check_species(species, "electrodeposition.electrolyte")
+    return species
+
+
+def _constants(said: ElectrodepositionSettings, species: Sequence[Species]) -> Constants:
+    chosen = said.constants
+    if said.scaled and chosen.temperature is not None:
+        raise CaseError(
+            "a scaled case has no temperature: RT is 1",
+            key="electrodeposition.constants.temperature",
+            remedy="leave it out",
+        )
+    found = Constants(1.0, 1.0, 1.0, 1.0, 1.0) if said.scaled else Constants()
+    if chosen.temperature is not None:
+        found = replace(found, thermal=GAS * chosen.temperature)
+    for name in ("permittivity", "density", "viscosity"):
+        if (value := getattr(chosen, name)) is not None:
+            found = replace(found, **{name: value})
+    if said.debye is None:
+        if said.scaled and chosen.permittivity is None:
+            raise CaseError(
+                "'debye' is missing",
+                key="electrodeposition.debye",
+                remedy="a scaled case has a Debye length: debye = 0.05",
+            )
+        return found
+    if chosen.permittivity is not None:
+        raise CaseError(
+            "both debye and constants.permittivity, which follow from each other",
+            key="electrodeposition.debye",
+            remedy="leave one of them out",
+        )
+    return replace(found, permittivity=permittivity_for(said.debye, species, found))
+
+
+def _gravity(said: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[float, ...], bool]:
+    """Gravity along each axis, and whether the fluid moves."""
+    key = "electrodeposition.orientation"
+    pull = [0.0] * grid.ndim
+    if isinstance(said.orientation, tuple):
+        if len(said.orientation) != grid.ndim:
+            raise CaseError(
+                f"{len(said.orientation)} numbers for the axes {', '.join(grid.axes)}",
+                key=key,
+                remedy="give the m/s2 along each of them",
+            )
+        pull = list(said.orientation)
+    elif said.orientation == "horizontal":
+        if "z" not in grid.axes:
+            raise CaseError(
+                "gravity along the gap, but the cell has none",
+                key=key,
+                remedy='give a gap and cells along it, or write orientation = "off"',
+            )
+        pull[grid.axis("z")] = -GRAVITY
+    elif said.orientation != "off":
+        pull[0] = GRAVITY if said.orientation == "cathode-above" else -GRAVITY
+    flow = any(pull) if said.flow is None else said.flow
+    if flow and grid.ndim == 1:
+        raise CaseError(
+            "nothing can flow along one axis", key="electrodeposition.flow", remedy="give the cell a gap or a width"
+        )
+    return tuple(pull), flow
+
+
+def _check_drive(said: ElectrodepositionSettings) -> None:
+    if (said.voltage is None) == (said.current is None):
+        found = "neither voltage nor current" if said.voltage is None else "both voltage and current"
+        raise CaseError(
+            f"{found}: one of them drives the cell, the other follows",
+            key="electrodeposition.voltage",
+            remedy='write voltage = 0.5, or current = "5 mA/cm2"',
+        )
+
+
+def _steps(said: TimeSettings, *, fixed: bool) -> Steps:
+    every = said.end / 100 if said.every is None else said.every
+    count = said.end / every
+    if not math.isclose(count, round(count), rel_tol=1e-6) or round(count) < 1:
+        raise CaseError(
+            f"{said.end:g} is {count:.4g} times {every:g}",
+            key="electrodeposition.time.every",
+            remedy=f"let it be a whole number of times: {said.end / max(1, round(count)):g}",
+        )
+    first = (every if fixed else every / 100) if said.first is None else said.first
+    if first > every:
+        raise CaseError(
+            f"a first time step of {first:g} in intervals of {every:g}",
+            key="electrodeposition.time.first",
+            remedy="let it be as long as every, or shorter",
+        )
+    return Steps(said.end, said.end / round(count), first, said.adaptive and not fixed, said.tolerance, said.order)
+
+
+def _growth(said: ElectrodepositionSettings, metal: Species) -> Growth | None:
+    if said.growth is False:
+        return None
+    chosen = GrowthSettings() if said.growth is True else said.growth
+    volume = METALS.get(metal.name) if chosen.volume is None and not said.scaled else chosen.volume
+    if volume is None:
+        raise CaseError(
+            f"it is not known how much room a mole of {metal.name} takes",
+            key="electrodeposition.growth.volume",
+            remedy=f"give it in m3/mol; that of Zn is {METALS['Zn']:.3g}",
+        )
+    return Growth(metal.name, volume, chosen.porosity, chosen.exponent)
+
+
+def _disturbed(
+    said: ElectrodepositionSettings, species: Sequence[Species], grid: Grid
+) -> dict[str, NDArray[np.float64]]:
+    """First concentrations with noise, the same part for all ions, so that the bath stays neutral."""
+    if not said.noise:
+        return {}
+    factor = 1 + said.noise * np.random.default_rng(said.seed).uniform(-1.0, 1.0, grid.shape)
+    return {ion.name: ion.bulk * factor for ion in species}

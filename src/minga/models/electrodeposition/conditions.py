@@ -1,0 +1,165 @@
+"""What passes at an electrode, from words or a table of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from minga.errors import CaseError, suggest
+from minga.models.electrodeposition.problem import (
+    ButlerVolmer,
+    Electrode,
+    Flux,
+    Held,
+    Reversible,
+    Species,
+    Surface,
+)
+from minga.models.electrodeposition.quantities import quantity
+from minga.models.electrodeposition.settings import CONDITION_FORM, ConditionSettings
+from minga.schema import validate
+
+__all__ = ["check_pair", "electrode_of"]
+
+WORDS: Final = ("held", "sink", "reversible", "butler-volmer", "balance", "blocked")
+EXCHANGE: Final = 30.0
+"""Exchange current density of copper in 10 mol/m3 of its sulphate, A/m2 (LLNL's echemfem, after Bortels 1996)."""
+
+
+def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Species, default: str) -> Electrode:
+    """An electrode as a case describes it: a word for the metal's ion, or a table with one entry for each ion."""
+    key = f"electrodeposition.{name}"
+    if entry is None:
+        entry = default
+    if isinstance(entry, str):
+        surface = _word(entry, metal, key)
+        return Electrode({} if surface is None else {metal.name: surface})
+    if not isinstance(entry, Mapping):
+        raise CaseError(f"expected a word or a table, found {entry!r}", key=key, remedy=CONDITION_FORM)
+    known = {s.name: s for s in species}
+    surfaces: dict[str, Surface] = {}
+    for ion, said in entry.items():
+        if ion == "stern":
+            continue
+        if ion not in known:
+            raise CaseError(
+                f"there is no species {ion!r}",
+                key=f"{key}.{ion}",
+                suggestion=suggest(ion, [*known, "stern"]),
+                remedy=f"the species are {', '.join(known)}; stern is the thickness of a Stern layer",
+            )
+        found = _surface(said, known[ion], f"{key}.{ion}")
+        if found is not None:
+            surfaces[ion] = found
+    return Electrode(surfaces, _stern(entry.get("stern", 0.0), f"{key}.stern"))
+
+
+def check_pair(cathode: Electrode, anode: Electrode, current: float | None) -> None:
+    """Refuse two electrodes that each wait for the other, and a current that nothing can carry."""
+    for ion, surface in cathode.surfaces.items():
+        if surface == Flux(None) and anode.surfaces.get(ion) == Flux(None):
+            raise CaseError(
+                f'"balance" of {ion} at both electrodes: each would take what the other gives',
+                key=f"electrodeposition.anode.{ion}",
+                remedy='let one of them be "held", "reversible", "butler-volmer", or a flux',
+            )
+    for name, one, other in (("cathode", cathode, anode), ("anode", anode, cathode)):
+        balancing = [ion for ion, surface in one.surfaces.items() if surface == Flux(None)]
+        if len(balancing) > 1:
+            raise CaseError(
+                f"{' and '.join(balancing)} balance at the {name}",
+                key=f"electrodeposition.{name}.{balancing[1]}",
+                remedy="one ion balances; say of the others what passes there",
+            )
+        for ion, surface in one.surfaces.items():
+            if surface == Flux(None) and ion not in other.surfaces:
+                raise CaseError(
+                    f"{ion} balances at the {name} what passes at the other electrode, where it does not pass",
+                    key=f"electrodeposition.{name}",
+                    remedy="say there what happens to it",
+                )
+    if current and not (cathode.surfaces and anode.surfaces):
+        name = "anode" if cathode.surfaces else "cathode"
+        raise CaseError(
+            f"a current of {current:g} A/m2, but no ion passes at the {name}",
+            key=f"electrodeposition.{name}",
+            remedy=CONDITION_FORM,
+        )
+
+
+def _surface(said: object, ion: Species, key: str) -> Surface | None:
+    if isinstance(said, str):
+        return _word(said, ion, key)
+    if not isinstance(said, Mapping):
+        raise CaseError(f"expected a word or a table, found {said!r}", key=key, remedy=CONDITION_FORM)
+    table = validate(ConditionSettings, said, key)
+    given = [name for name in ("held", "flux", "exchange", "reversible") if getattr(table, name) is not None]
+    if len(given) != 1:
+        raise CaseError(
+            f"a condition is one of held, flux, exchange, reversible; found {', '.join(given) or 'none of them'}",
+            key=key,
+            remedy=CONDITION_FORM,
+        )
+    kinetic = [
+        name for name in ("reference", "equilibrium", "transfer", "electrons") if getattr(table, name) is not None
+    ]
+    if kinetic and table.exchange is None:
+        raise CaseError(f"{kinetic[0]} goes with exchange", key=f"{key}.{kinetic[0]}", remedy="leave it out")
+    if table.held is not None:
+        return Held(table.held)
+    if table.flux is not None:
+        return Flux(None if table.flux == "balance" else float(table.flux))
+    if table.reversible is not None:
+        return Reversible(_bulk(ion, key) if table.reversible == "bulk" else float(table.reversible))
+    electrons = ion.charge if table.electrons is None else table.electrons
+    if ion.charge < 0 or electrons <= 0:
+        more = "they are for cations" if ion.charge < 0 else "say how many electrons it takes: electrons = 1"
+        raise CaseError(
+            f"Butler-Volmer kinetics for {ion.name}, whose charge is {ion.charge}",
+            key=key,
+            remedy=f"{more}; let other ions be held, or prescribe their flux",
+        )
+    return ButlerVolmer(
+        float(table.exchange or 0.0),
+        _bulk(ion, key) if table.reference is None else table.reference,
+        table.equilibrium or 0.0,
+        0.5 if table.transfer is None else table.transfer,
+        table.electrons,
+    )
+
+
+def _word(word: str, ion: Species, key: str) -> Surface | None:
+    match word:
+        case "held":
+            return Held(ion.bulk)
+        case "sink":
+            return Held(0.0)
+        case "reversible":
+            return Reversible(_bulk(ion, key))
+        case "butler-volmer":
+            return ButlerVolmer(EXCHANGE, _bulk(ion, key))
+        case "balance":
+            return Flux(None)
+        case "blocked":
+            return None
+    raise CaseError(f"found {word!r}", key=key, suggestion=suggest(word, WORDS), remedy=CONDITION_FORM)
+
+
+def _bulk(ion: Species, key: str) -> float:
+    if ion.bulk <= 0:
+        raise CaseError(
+            f"the bath has no {ion.name}, so its bulk is no reference",
+            key=key,
+            remedy="give a concentration: {reversible = 100.0}, or {exchange = 30.0, reference = 100.0}",
+        )
+    return ion.bulk
+
+
+def _stern(value: object, key: str) -> float:
+    try:
+        thickness = quantity(value, "length")
+    except ValueError as error:
+        raise CaseError(f"expected {error}, found {value!r}", key=key, remedy='write stern = "0.5 nm"') from error
+    if thickness < 0:
+        raise CaseError(f"a Stern layer of {thickness:g}", key=key, remedy="a thickness is 0 or more")
+    return thickness

@@ -1,0 +1,135 @@
+"""What passes from a cell of solution into a metal: amount and slope, for each condition at an electrode.
+
+The flux into the metal is written `leaving * c - arriving`, with c the concentration in the cell, so that an implicit
+step may take it at its end: `leaving` >= 0 goes to the diagonal, `arriving` to the right side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from minga.lang import functions as mg
+from minga.lang.expr import Node, as_node
+from minga.lang.math import exp
+from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
+from minga.models.electrodeposition.problem import ButlerVolmer, Electrode, Flux, Held, Problem, Species, Surface
+
+__all__ = ["Exchange", "Wall", "exchange", "surfaces"]
+
+LARGEST: Final = 60.0
+"""Exponents of kinetics are kept within it: beyond, transport alone decides."""
+RICHEST: Final = 5.0
+"""Logarithm of the edge's concentration over the reference: beyond, a line takes the place of the exponential, from
+which corrections find back at once. Salts would not be dissolved there."""
+
+Number = Node | float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wall:
+    """A face between solution and metal, seen from the solution.
+
+    area         m2
+    conductance  area * D / distance, m3/s
+    share        of the difference of potential that lies in the solution, the rest in the Stern layer
+    difference   V, metal - cell
+    w            z (F/RT) times the part of it in the solution
+    cell         the concentration in the cell, mol/m3
+    given        mol/m2/s into the solution, where that balances the other electrode
+    """
+
+    area: Number
+    conductance: Node
+    share: Number
+    difference: Node
+    w: Node
+    cell: Node
+    given: Number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """`leaving * c - arriving` goes into the metal, mol/s; `slope` is its derivative by the potential of the cell."""
+
+    leaving: Number
+    arriving: Number
+    slope: Number
+
+
+NOTHING: Final = Exchange(0.0, 0.0, 0.0)
+
+
+def surfaces(problem: Problem, species: Species) -> tuple[Surface | None, Surface | None]:
+    """The conditions for a species at the cathode and at the anode, None where it does not pass."""
+    return problem.cathode.surfaces.get(species.name), problem.anode.surfaces.get(species.name)
+
+
+def exchange(surface: Surface | None, species: Species, electrode: Electrode, problem: Problem, wall: Wall) -> Exchange:
+    """What a condition lets pass."""
+    charge = species.charge * problem.beta
+    match surface:
+        case None:
+            return NOTHING
+        case Held(concentration):
+            toward, back = bernoulli_pair(wall.w)
+            return Exchange(
+                wall.conductance * toward,
+                wall.conductance * back * concentration,
+                charge * wall.share * wall.conductance * flux_slope(wall.w, wall.cell, as_node(concentration)),
+            )
+        case Flux(density):
+            return Exchange(0.0, wall.area * (wall.given if density is None else density), 0.0)
+        case ButlerVolmer():
+            return _kinetics(surface, species, electrode, problem, wall)
+        case _:
+            return _reversible(surface.reference, charge, wall)
+
+
+def _kinetics(surface: ButlerVolmer, species: Species, electrode: Electrode, problem: Problem, wall: Wall) -> Exchange:
+    """Butler-Volmer kinetics at the wall, in series with the way from the cell's centre to it.
+
+    Without a Stern layer the difference of potential between metal and solution lies in the reaction alone, which is
+    then taken to happen at the cell's centre.
+    """
+    electrons = abs(species.charge) if surface.electrons is None else surface.electrons
+    per_volt = electrons * problem.beta
+    rate = wall.area * surface.exchange / (electrons * problem.constants.faraday)
+    across = wall.difference if electrode.stern == 0.0 else (1.0 - wall.share) * wall.difference
+    driving = _clamped(per_volt * (across - surface.equilibrium))
+    b = surface.transfer
+    # N = into * c_wall - out_of; a higher potential of the cell lowers `across`.
+    into = rate / surface.reference * exp(-b * driving)
+    out_of = rate * exp((1.0 - b) * driving)
+    part = 1.0 if electrode.stern == 0.0 else 1.0 - wall.share
+    into_slope, out_slope = b * per_volt * part * into, -(1.0 - b) * per_volt * part * out_of
+    if electrode.stern == 0.0:
+        return Exchange(into, out_of, into_slope * wall.cell - out_slope)
+    toward, back = bernoulli_pair(wall.w)
+    total = wall.conductance * back + into
+    at_wall = (wall.conductance * toward * wall.cell + out_of) / total
+    middle = wall.conductance * flux_slope(wall.w, wall.cell, at_wall)
+    charge = species.charge * problem.beta
+    passed = wall.conductance * back / total
+    return Exchange(
+        wall.conductance * toward * into / total,
+        out_of * passed,
+        (into / total) * charge * wall.share * middle + passed * (at_wall * into_slope - out_slope),
+    )
+
+
+def _reversible(reference: float, charge: float, wall: Wall) -> Exchange:
+    """Equilibrium at the outer edge of a double layer thinner than any cell.
+
+    The edge's concentration follows from its potential, c = reference * exp(charge * (metal - edge)), with that of the
+    cell's centre for the edge's; the salt then diffuses over half a cell. For a neutral cell this is right to second
+    order in the cell's width, migration and the ions that do not pass included.
+    """
+    exponent = charge * wall.difference
+    slope = reference * exp(mg.max(mg.min(exponent, RICHEST), -LARGEST))
+    edge = slope * (1.0 + mg.max(exponent - RICHEST, 0.0))
+    return Exchange(wall.conductance, wall.conductance * edge, charge * wall.conductance * slope)
+
+
+def _clamped(exponent: Node) -> Node:
+    return mg.min(mg.max(exponent, -LARGEST), LARGEST)

@@ -1,0 +1,133 @@
+"""Salts and acids by name, and the species of a bath.
+
+Diffusivities at 25 C as in phreeqc.dat of PHREEQC 3 (U.S. Geological Survey); density slopes of the sulphates from
+tables of densities of aqueous solutions at 20 C, split evenly between metal and sulphate; that of H+ likewise from
+sulphuric acid. Volumes of the metals are molar mass over density.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from minga.errors import CaseError, suggest
+from minga.models.electrodeposition.problem import Species
+
+__all__ = ["ACIDS", "METALS", "SALTS", "bath", "check_species", "metal_of"]
+
+IONS: Final = {
+    "Zn": Species("Zn", 2, 0.715e-9, 0.0, 0.8e-4),
+    "Cu": Species("Cu", 2, 0.733e-9, 0.0, 0.8e-4),
+    "SO4": Species("SO4", -2, 1.07e-9, 0.0, 0.8e-4),
+    "H": Species("H", 1, 9.31e-9, 0.0, -0.9e-5),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Electrolyte:
+    """How many of which ions a mole of it gives."""
+
+    ions: Mapping[str, int]
+
+
+SALTS: Final = {"ZnSO4": Electrolyte({"Zn": 1, "SO4": 1}), "CuSO4": Electrolyte({"Cu": 1, "SO4": 1})}
+ACIDS: Final = {"H2SO4": Electrolyte({"SO4": 1, "H": 2})}
+METALS: Final = {"Zn": 65.38e-3 / 7140, "Cu": 63.55e-3 / 8960}
+"""Volume of a mole of solid metal, m3/mol."""
+
+RESERVED: Final = ("kind", "potential", "pressure", "charge", "time", "x", "y", "z", "stern")
+"""Names of other fields and of axes."""
+
+_ROUNDING: Final = 1e-9
+
+
+def bath(salt: str, concentration: float, acid: str | None, acid_concentration: float) -> tuple[Species, ...]:
+    """The species of a salt, and of an acid in it; concentrations in mol/m3. CaseError names an unknown one."""
+    parts = [(_find(salt, SALTS, "electrolyte"), concentration)]
+    if acid is not None:
+        parts.append((_find(acid, ACIDS, "acid"), acid_concentration))
+    found: dict[str, Species] = {}
+    for electrolyte, moles in parts:
+        for name, count in electrolyte.ions.items():
+            ion = found.get(name, IONS[name])
+            found[name] = replace(ion, bulk=ion.bulk + count * moles)
+    return tuple(found.values())
+
+
+def metal_of(species: Sequence[Species], named: str | None) -> Species:
+    """The ion that is deposited: the one that is named, or else the first cation."""
+    names = [s.name for s in species]
+    if named is not None:
+        if named not in names:
+            raise CaseError(
+                f"there is no species {named!r}",
+                key="electrodeposition.metal",
+                suggestion=suggest(named, names),
+                remedy=f"name one of {', '.join(names)}",
+            )
+        return species[names.index(named)]
+    cations = [s for s in species if s.charge > 0]
+    if not cations:
+        raise CaseError(
+            "no species has a positive charge, so nothing can be deposited",
+            key="electrodeposition.species",
+            remedy='add a cation, such as {name = "Zn", charge = 2, diffusivity = 0.715e-9, bulk = 100.0}',
+        )
+    return cations[0]
+
+
+def check_species(species: Sequence[Species], key: str = "electrodeposition.species") -> None:
+    """Refuse baths that cannot be: two species of one name, negative concentrations, a bulk that is not neutral."""
+    names = [s.name for s in species]
+    for number, ion in enumerate(species):
+        if ion.name in RESERVED or ion.name.startswith("v_"):
+            raise CaseError(
+                f"a species cannot be called {ion.name!r}: something else is",
+                key=f"{key}[{number}].name",
+                remedy="choose another name",
+            )
+        if names.count(ion.name) > 1:
+            raise CaseError(f"two species are called {ion.name!r}", key=key, remedy="give each a name of its own")
+        if ion.bulk < 0:
+            raise CaseError(
+                f"the bulk concentration of {ion.name} is {ion.bulk:g} mol/m3",
+                key=f"{key}[{number}].bulk",
+                remedy="concentrations are 0 or more",
+            )
+        if ion.diffusivity <= 0:
+            raise CaseError(
+                f"the diffusivity of {ion.name} is {ion.diffusivity:g} m2/s",
+                key=f"{key}[{number}].diffusivity",
+                remedy="ions diffuse: give a number above 0, such as 1e-9",
+            )
+    if not any(s.bulk for s in species):
+        raise CaseError("there are no ions: all bulk concentrations are 0", key=key, remedy="give them a concentration")
+    total = sum(s.charge * s.bulk for s in species)
+    if abs(total) > _ROUNDING * sum(abs(s.charge) * s.bulk for s in species):
+        raise CaseError(
+            f"the bath is not neutral: charges sum to {total:+.6g} mol/m3 of elementary charges "
+            f"({', '.join(f'{s.charge:+d} x {s.bulk:g} {s.name}' for s in species)})",
+            key=key,
+            remedy=_neutral(species, total),
+        )
+
+
+def _neutral(species: Sequence[Species], total: float) -> str:
+    """Which concentration would make a bath neutral."""
+    for ion in reversed(species):
+        if ion.charge and (wanted := ion.bulk - total / ion.charge) >= 0:
+            return f"with {wanted:.6g} mol/m3 of {ion.name} it would be"
+    return "add an ion of the other sign"
+
+
+def _find(name: str, known: Mapping[str, Electrolyte], what: str) -> Electrolyte:
+    if name not in known:
+        raise CaseError(
+            f"there is no {what} {name!r}",
+            key=f"electrodeposition.{what}",
+            suggestion=suggest(name, known),
+            remedy=f"name one of {', '.join(known)}, or list the ions: "
+            'species = [{name = "Zn", charge = 2, diffusivity = 0.715e-9, bulk = 100.0}, ...]',
+        )
+    return known[name]

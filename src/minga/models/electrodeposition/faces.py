@@ -1,0 +1,200 @@
+"""One face of the grid inside a kernel: what lies beside it, and which fluxes of ions and charge go through.
+
+Faces between two cells of solution and faces of metals are one expression: at a metal the distance ends half a cell
+away, and the metal counts as a cell whose concentration is 1, so that every flux reads `up * low - down * high`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from minga.lang.cell import CellReader
+from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.electrodes import Exchange, Wall, exchange, surfaces
+from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
+from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, INSULATOR, Problem
+from minga.models.electrodeposition.relaxation.lengths import Lengths
+from minga.solve.laplacian import step
+
+__all__ = ["Beside", "Drive", "Passage", "beside", "displacement", "has_metal", "moving", "passage"]
+
+Readers = Sequence[CellReader]
+Number = Node | float
+
+
+def has_metal(problem: Problem, axis: int) -> bool:
+    """Whether some face across an axis may belong to a metal: the ends of y, and all where there are solid cells."""
+    solids = problem.growth is not None or (problem.kinds is not None and bool(np.any(_metals(problem.kinds))))
+    return solids or problem.grid.axes[axis] == "y"
+
+
+def _metals(kinds: np.ndarray) -> np.ndarray:
+    return np.asarray((kinds != FLUID) & (kinds != INSULATOR))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drive:
+    """Registers that faces follow: V of the anode, and mol/m2/s that balance the other electrode, at each one."""
+
+    voltage: Node
+    at_cathode: Node
+    at_anode: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """A face, which lies below the cell that a kernel is at.
+
+    inside      whether solution lies on both sides; `above` and `below` whether a metal does, on that side of solution
+    cathode     whether that metal is the cathode
+    area        m2
+    distance    m, between centres, or from a centre to the metal
+    difference  V, the potential above less that below
+    stern       m of Stern layer, 0 inside
+    """
+
+    axis: int
+    inside: Node
+    above: Node | None
+    below: Node | None
+    cathode: Node | None
+    area: Number
+    distance: Number
+    difference: Node
+    stern: Number
+
+    @property
+    def passable(self) -> Node:
+        """Whether a field crosses it."""
+        return self.inside if self.above is None else self.inside | self.above | self.below
+
+
+def beside(
+    problem: Problem, lengths: Lengths, axis: int, kind: CellReader, phi: CellReader, widths: Readers, drive: Drive
+) -> Beside:
+    """The face below the cell, across `axis`."""
+    ndim = lengths.ndim
+    here, down = (0,) * ndim, step(ndim, axis, -1)
+    low, high = kind[down], kind[here]
+    inside = (low == FLUID) & (high == FLUID)
+    area: Number = 1.0
+    for other in range(ndim):
+        if other != axis:
+            area = lengths.width(widths, other) * area
+    if not has_metal(problem, axis):
+        gap = lengths.gap(widths, axis)
+        return Beside(axis, inside, None, None, None, area, gap, phi[here] - phi[down], 0.0)
+    above = (low == FLUID) & ((high == CATHODE) | (high == ANODE))
+    below = (high == FLUID) & ((low == CATHODE) | (low == ANODE))
+    cathode = (low == CATHODE) | (high == CATHODE)
+    half = where(below, lengths.width(widths, axis), lengths.width(widths, axis, -1)) * 0.5
+    distance = where(inside, lengths.gap(widths, axis), half)
+
+    def potential(what: Node, value: Node) -> Node:
+        return where(what == CATHODE, 0.0, where(what == ANODE, drive.voltage, value))
+
+    stern: Number = 0.0
+    if problem.cathode.stern or problem.anode.stern:
+        stern = where(inside, 0.0, where(cathode, problem.cathode.stern, problem.anode.stern))
+    difference = potential(high, phi[here]) - potential(low, phi[down])
+    return Beside(axis, inside, above, below, cathode, area, distance, difference, stern)
+
+
+def displacement(problem: Problem, face: Beside) -> Node:
+    """permittivity * area / distance, through Stern layers as well; 0 where no field crosses."""
+    return where(face.passable, problem.constants.permittivity * face.area / (face.distance + face.stern), 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passage:
+    """The flux of a species through a face, upwards: `up * low - down * high`, mol/s.
+
+    low, high  concentrations, 1 of a metal
+    slope      minus the derivative by the difference of potential, mol/s/V; of the sign of the charge
+    amount     the flux
+    """
+
+    up: Node
+    down: Node
+    slope: Node
+    amount: Node
+
+
+def passage(
+    problem: Problem,
+    face: Beside,
+    number: int,
+    concentrations: Readers,
+    velocity: Number | None,
+    drive: Drive,
+) -> Passage:
+    """Species `number` through a face."""
+    species = problem.species[number]
+    ndim = problem.grid.ndim
+    here, down = (0,) * ndim, step(ndim, face.axis, -1)
+    charge = species.charge * problem.beta
+    share: Number = 1.0
+    if not isinstance(face.stern, float):
+        share = face.distance / (face.distance + face.stern)
+    w = charge * share * face.difference
+    if velocity is not None:
+        w = w - velocity * face.distance / species.diffusivity
+    conductance = as_node(face.area * species.diffusivity / face.distance)
+    falling, rising = bernoulli_pair(w)
+    low, high = concentrations[number][down], concentrations[number][here]
+    inner = Passage(
+        where(face.inside, conductance * falling, 0.0),
+        where(face.inside, conductance * rising, 0.0),
+        where(face.inside, charge * conductance * flux_slope(w, low, high), 0.0),
+        as_node(0.0),
+    )
+    walls = surfaces(problem, species)
+    if face.above is None or face.below is None or face.cathode is None or walls == (None, None):
+        return Passage(inner.up, inner.down, inner.slope, inner.up * low - inner.down * high)
+    above = face.above
+
+    def at(readers: CellReader) -> Node:
+        return where(above, readers[down], readers[here])
+
+    sides = [
+        exchange(
+            surface,
+            species,
+            electrode,
+            problem,
+            Wall(
+                face.area,
+                conductance,
+                share,
+                where(above, face.difference, -face.difference),
+                where(above, w, -w),
+                at(concentrations[number]),
+                given,
+            ),
+        )
+        for surface, electrode, given in zip(
+            walls, (problem.cathode, problem.anode), (drive.at_cathode, drive.at_anode), strict=True
+        )
+    ]
+    leaving, arriving, slope = (where(face.cathode, *pair) for pair in zip(*map(_parts, sides), strict=True))
+    up = where(face.inside, inner.up, where(above, leaving, where(face.below, arriving, 0.0)))
+    going_down = where(face.inside, inner.down, where(above, arriving, where(face.below, leaving, 0.0)))
+    steep = where(face.inside, inner.slope, where(above | face.below, slope, 0.0))
+    amount = up * where(face.below, 1.0, low) - going_down * where(above, 1.0, high)
+    return Passage(up, going_down, steep, amount)
+
+
+def _parts(item: Exchange) -> tuple[Number, Number, Number]:
+    return item.leaving, item.arriving, item.slope
+
+
+def moving(velocity: Readers, previous: Readers, axis: int, ratio: Node) -> Node | None:
+    """The velocity through the face, continued from the last two steps to the end of this one; None without flow."""
+    if not velocity:
+        return None
+    here = (0,) * len(velocity[axis].axes)
+    now = velocity[axis][here]
+    return now + ratio * (now - previous[axis][here])

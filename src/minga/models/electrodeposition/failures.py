@@ -1,0 +1,66 @@
+"""Why a run could not go on, in words: the quantity, the place and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from minga.engine.engine import Engine
+from minga.errors import RunError
+from minga.models.electrodeposition.problem import Problem
+from minga.models.electrodeposition.stepping import Stepping
+
+__all__ = ["explainer"]
+
+
+def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunError | None]:
+    """What a Model calls after a step without success."""
+    counters, state, iteration = stepping.counters, stepping.state, stepping.iteration
+
+    def explain(engine: Engine) -> RunError | None:
+        why = int(engine.read(counters.failed))
+        if why == 0:
+            return None
+        cell = np.unravel_index(int(engine.read(counters.place)), problem.grid.shape)
+        names = zip(problem.grid.axes, cell, strict=True)
+        where = ", ".join(
+            f"{axis} = {problem.grid.centres(axis)[number]:.4g} {unit}"
+            for (axis, number), unit in zip(names, problem.grid.units, strict=True)
+        )
+        place = f"cell {tuple(map(int, cell))} ({where})"
+        time, dt = engine.read(state.time), engine.read(state.dt)
+        when = f"at t = {time:.6g} s with a step of {dt:.3g} s"
+        if why == 1:
+            change, passes = engine.read(iteration.change), engine.read(iteration.passes)
+            return RunError(
+                f"the potential did not converge {when}: after {passes} passes it still changes by {change:.3g} RT/F",
+                where=place,
+                remedy="a current beyond the limiting one cannot be driven through a depleted layer: lower it, or "
+                "allow more passes ([electrodeposition.semi_implicit] passes) or a finer grid there",
+            )
+        if why == 3:
+            return RunError(
+                f"a concentration becomes negative {when}",
+                where=place,
+                remedy="more of an ion is taken out than is there (Sand's time): lower the prescribed flux or current, "
+                "or hold the concentration instead",
+            )
+        if why == 4:
+            found = iteration.unsolved
+            systems = {"potential": found.potential, "concentrations": found.concentrations, "flow": found.flow}
+            lost = " and ".join(f"the {name}" for name, register in systems.items() if engine.read(register))
+            return RunError(
+                f"the linear systems of {lost} were not solved {when}",
+                where=place,
+                remedy="no current can be driven through a layer without ions: lower the voltage or the current; or "
+                "allow more iterations ([electrodeposition.semi_implicit] limit), or choose cells that are less thin",
+            )
+        error = engine.read(counters.error)
+        return RunError(
+            f"the concentrations change too fast {when}: {error:.3g} times the tolerance",
+            where=place,
+            remedy="raise the tolerance of the time steps, or refine the grid there",
+        )
+
+    return explain

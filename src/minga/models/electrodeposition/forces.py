@@ -1,0 +1,104 @@
+"""What moves the fluid: Coulomb's force on the charge in it, and weight, as force densities on faces.
+
+The Coulomb force is taken together with the gradient of the osmotic pressure, which only adds to the pressure: of each
+ion it is then RT (grad c + z F/RT c grad phi), its flux without flow over its diffusivity, in the same discretisation
+(`minga.models.electrodeposition.fluxes`). In equilibrium, where no ion moves, it vanishes to rounding, and a double
+layer at rest stays at rest however thin it is against the cells. The pressure of the flow is therefore p - RT sum c.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from minga.compile.explain import kernel
+from minga.engine.program import Program
+from minga.lang.cell import CellReader
+from minga.lang.expr import Node, where
+from minga.lang.kernel import Kernel
+from minga.models.electrodeposition.fluxes import drift, flux
+from minga.models.electrodeposition.problem import Problem
+from minga.models.electrodeposition.staggered import Readers, Staggered
+from minga.solve.laplacian import step
+from minga.space.field import Field, Slot
+
+__all__ = ["record_forces", "resolves_charge"]
+
+RESOLVED: Final = 20.0
+"""Debye lengths that a cell may be wide."""
+
+
+def record_forces(
+    program: Program,
+    problem: Problem,
+    staggered: Staggered,
+    concentration: Sequence[Field | Slot],
+    potential: Field | Slot,
+    targets: Sequence[Field],
+) -> None:
+    """Record the force density (N/m3) along each axis on open faces, 0 on others.
+
+    concentration, potential  the levels to take it from, such as `c.next`
+    targets                   fields at the faces across each axis: `Flow.force`
+    """
+    species, s, constants = problem.species, staggered, problem.constants
+    for axis, target in enumerate(targets):
+        g = problem.gravity[axis] if problem.gravity else 0.0
+        ions = tuple(
+            Ion(item.charge * problem.beta, constants.density * g * item.expansion, item.bulk) for item in species
+        )
+        made = force(s.grid.ndim, axis, ions, constants.thermal, resolves_charge(problem))
+        program.apply(made, list(concentration), potential, s.open[axis], target, s.width, s.per_gap)
+
+
+@dataclass(frozen=True, slots=True)
+class Ion:
+    """What the force on an ion depends on: z F/RT (1/V), weight (N/mol) above `bulk` (mol/m3)."""
+
+    charge: float
+    weight: float
+    bulk: float
+
+
+def resolves_charge(problem: Problem) -> bool:
+    """Whether the narrowest cells are no wider than some Debye lengths, so that layers of charge are in the fields.
+
+    Where they are not, the bath is neutral in every cell. The osmotic form of the force is then the gradient of
+    RT sum c but for a share w**2 / 12, w the drop of z F/RT phi across a cell: that is no gradient, and much more than
+    the weight of the fluid. The charge itself times the field has no such part.
+    """
+    constants = problem.constants
+    strength = sum(s.charge**2 * s.bulk for s in problem.species)
+    if strength <= 0.0:
+        return True
+    debye = math.sqrt(constants.permittivity * constants.thermal / (constants.faraday**2 * strength))
+    narrowest = min(float(problem.grid.widths(axis).min()) for axis in range(problem.grid.ndim))
+    return narrowest <= RESOLVED * debye
+
+
+@functools.cache
+def force(ndim: int, axis: int, ions: tuple[Ion, ...], thermal: float, osmotic: bool = True) -> Kernel:
+    """Concentrations, potential, mask, target, widths, inverse gaps; `osmotic`: with the gradient of RT sum c."""
+    here, below = (0,) * ndim, step(ndim, axis, -1)
+
+    def collect(
+        c: Readers, potential: CellReader, open: CellReader, target: CellReader, width: Readers, per_gap: Readers
+    ) -> None:
+        near = per_gap[axis][0]
+        share = 0.5 * near * width[axis][0], 0.5 * near * width[axis][-1]
+        difference = potential[here] - potential[below]
+        total: Node = 0.0 * difference
+        for item, ion in zip(c, ions, strict=True):
+            low, high = item[below], item[here]
+            if ion.charge and not osmotic:
+                total = total - (thermal * ion.charge) * (share[0] * low + share[1] * high) * (near * difference)
+            elif ion.charge:
+                total = total + thermal * flux(near, drift(ion.charge, difference, None, 0.0), low, high)
+            if ion.weight:
+                total = total + ion.weight * ((share[0] * low + share[1] * high) - ion.bulk)
+        target[here] = where(open[here] > 0, total, 0.0)
+
+    return kernel(collect)

@@ -1,0 +1,317 @@
+"""The cell: its grid, and which of its cells are metal or glass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError, LayoutError
+from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, INSULATOR
+from minga.models.electrodeposition.settings import (
+    ElectrodepositionSettings,
+    FingerSettings,
+    SolidSettings,
+    StretchSettings,
+)
+from minga.models.electrodeposition.volumes import read_image, read_volume
+from minga.space.grid import Grid
+
+__all__ = ["KINDS", "check_attached", "grid_of", "kinds_of", "widths_of"]
+
+Kinds = NDArray[np.uint8]
+Stretch = str | StretchSettings
+
+KINDS: Final = {"cathode": CATHODE, "anode": ANODE, "insulator": INSULATOR}
+NAMED: Final = {"y": "length", "z": "gap", "x": "width"}
+LEAST: Final = {"y": 4, "z": 2, "x": 2}
+"""Cells along each axis below which there is nothing to be seen."""
+
+
+def grid_of(said: ElectrodepositionSettings, shape: Sequence[int] | None) -> Grid:
+    """The grid of a cell: y, then z and x where it has a gap and a width. CaseError names what does not fit."""
+    lengths = {axis: getattr(said, name) for axis, name in NAMED.items()}
+    if lengths["y"] is None and said.scaled:
+        lengths["y"] = 1.0
+    axes = [axis for axis in NAMED if lengths[axis] is not None]
+    unit = "L" if said.scaled else "m"
+    if lengths["y"] is None:
+        raise CaseError("the cell has no length", key="electrodeposition.length", remedy='write length = "1 cm"')
+    if shape is None:
+        raise CaseError(
+            "it is not said how many cells there are",
+            key="grid.shape",
+            remedy=f"give the cells along {', '.join(axes)} in [grid]: shape = {[64] * len(axes)}",
+        )
+    if len(shape) != len(axes):
+        raise CaseError(
+            f"a shape of {len(shape)} axes, but the cell has {_and([NAMED[axis] for axis in axes])}, "
+            f"that is the axes {', '.join(axes)}",
+            key="grid.shape",
+            remedy='give length, gap (z) and width (x) for as many axes: gap = "500 um"; cells in the order y, z, x',
+        )
+    for axis, cells in zip(axes, shape):
+        if cells < LEAST[axis]:
+            raise CaseError(
+                f"{cells} cells along {axis} are too few", key="grid.shape", remedy=f"give {LEAST[axis]} or more"
+            )
+    for axis in said.periodic:
+        if axis not in axes:
+            raise CaseError(
+                f"the cell has no axis {axis!r} to be periodic along",
+                key="electrodeposition.periodic",
+                remedy=f"its axes are {', '.join(axes)}; give {NAMED[axis]} to have {axis}",
+            )
+    try:
+        return Grid(
+            tuple(shape),
+            axes=axes,
+            spacing=[widths_of(_stretch(said, axis), n, lengths[axis], axis) for axis, n in zip(axes, shape)],
+            units="1" if unit == "L" else unit,
+            periodic=[axis in said.periodic for axis in axes],
+        )
+    except LayoutError as error:
+        raise CaseError(error.message, key="grid", remedy=error.remedy) from error
+
+
+def widths_of(stretch: Stretch, cells: int, length: float, axis: str = "y") -> float | NDArray[np.float64]:
+    """The width of the cells along an axis: one number, or one each, thin where layers are.
+
+    "cosine" puts face i at length (1 - cos(pi i / cells)) / 2; geometric widths grow from the ends by a factor.
+    """
+    if stretch == "uniform":
+        return length / cells
+    if stretch == "cosine":
+        return np.diff(0.5 * length * (1 - np.cos(np.linspace(0, math.pi, cells + 1))))
+    assert isinstance(stretch, StretchSettings)
+    number = np.arange(cells)
+    steps = {"low": number, "high": number[::-1], "both": np.minimum(number, number[::-1])}[stretch.at]
+    exponent = steps * math.log(stretch.geometric)
+    if exponent.max() > math.log(1e6):
+        raise CaseError(
+            f"{cells} cells along {axis} that grow by {stretch.geometric:g} each would differ by more than 1e6",
+            key=f"electrodeposition.stretched.{axis}",
+            remedy="take a factor nearer to 1",
+        )
+    widths = np.exp(exponent)
+    return np.asarray(length * widths / widths.sum())
+
+
+def _stretch(said: ElectrodepositionSettings, axis: str) -> Stretch:
+    """How an axis is stretched; a word alone is for y."""
+    if isinstance(said.stretched, str):
+        return said.stretched if axis == "y" else "uniform"
+    return next((stretch for name, stretch in said.stretched.items() if name == axis), "uniform")
+
+
+def kinds_of(said: ElectrodepositionSettings, grid: Grid, directory: Path) -> Kinds | None:
+    """What every cell is; None where all is solution. CaseError for solids that cannot be."""
+    if not said.fingers and not said.solids:
+        return None
+    kinds = np.full(grid.shape, FLUID, np.uint8)
+    for number, solid in enumerate(said.solids):
+        _put_solid(kinds, solid, grid, directory, f"electrodeposition.solids[{number}]")
+    for number, finger in enumerate(said.fingers):
+        _put_finger(kinds, finger, grid, f"electrodeposition.fingers[{number}]")
+    _check_apart(kinds, grid, said)
+    return kinds
+
+
+def _put_finger(kinds: Kinds, finger: FingerSettings, grid: Grid, key: str) -> None:
+    y = grid.faces("y")
+    if finger.length >= y[-1]:
+        raise CaseError(
+            f"a finger of {finger.length:g} in a cell of {y[-1]:g}: the electrodes touch",
+            key=f"{key}.length",
+            remedy="make it shorter than the cell",
+        )
+    inside = _along(grid, 0, 0.0, finger.length)
+    distances = []
+    for axis in grid.axes[1:]:
+        low, high = grid.faces(axis)[[0, -1]]
+        place = finger.place.get(axis, 0.5 * (low + high))  # type: ignore[call-overload]
+        if not low + 0.5 * finger.size <= place <= high - 0.5 * finger.size:
+            raise CaseError(
+                f"a finger of {finger.size:g} around {axis} = {place:g} leaves the cell, which is "
+                f"{high - low:g} along {axis}",
+                key=f"{key}.size" if finger.size > high - low else f"{key}.place.{axis}",
+                remedy=f"keep it between {low:g} and {high:g}",
+            )
+        distances.append(_beside(grid, axis, grid.centres(axis) - place))
+    for axis in finger.place:
+        if axis not in grid.axes:
+            raise CaseError(
+                f"the cell has no axis {axis}", key=f"{key}.place.{axis}", remedy=f"it has {', '.join(grid.axes)}"
+            )
+    half = 0.5 * finger.size * (1 + 1e-9)
+    if finger.form == "round":
+        inside = inside & (sum((d**2 for d in distances), np.zeros(1)) <= half**2)
+    else:
+        for distance in distances:
+            inside = inside & (np.abs(distance) <= half)
+    inside = np.broadcast_to(inside, grid.shape)
+    if not inside.any():
+        raise CaseError(
+            "the finger is thinner than the cells of the grid: none lies in it",
+            key=f"{key}.size",
+            remedy="make it wider or longer, or the cells smaller",
+        )
+    kinds[inside] = CATHODE
+
+
+def _put_solid(kinds: Kinds, solid: SolidSettings, grid: Grid, directory: Path, key: str) -> None:
+    given = [name for name in ("box", "image", "file") if getattr(solid, name) is not None]
+    if len(given) != 1:
+        raise CaseError(
+            f"a solid part is a box, an image or a file; found {', '.join(given) or 'none of them'}",
+            key=key,
+            remedy='write box = {y = [0, "1 mm"]}, image = "mask.png" or file = "mask.npy"',
+        )
+    if solid.image is None and (solid.plane or solid.across):
+        name = "plane" if solid.plane else "across"
+        raise CaseError(f"{name} is for an image", key=f"{key}.{name}", remedy="leave it out")
+    if solid.file is not None:
+        found = read_volume(solid.file, grid.shape, directory, f"{key}.file", marks=solid.kind is not None)
+        kinds[found != 0] = found[found != 0] if solid.kind is None else KINDS[solid.kind]
+        return
+    if solid.kind is None:
+        raise CaseError("it is not said what it is of", key=f"{key}.kind", remedy='write kind = "cathode"')
+    inside = _box(solid, grid, key) if solid.box is not None else _extruded(solid, grid, directory, key)
+    if not inside.any():
+        raise CaseError("no cell of the grid lies in it", key=key, remedy="make it larger, or the cells smaller")
+    kinds[inside] = KINDS[solid.kind]
+
+
+def _box(solid: SolidSettings, grid: Grid, key: str) -> NDArray[np.bool_]:
+    inside: NDArray[np.bool_] = np.ones((1,) * grid.ndim, bool)
+    for axis, (low, high) in (solid.box or {}).items():
+        where = f"{key}.box.{axis}"
+        if axis not in grid.axes:
+            raise CaseError(f"the cell has no axis {axis}", key=where, remedy=f"it has {', '.join(grid.axes)}")
+        first, last = grid.faces(axis)[[0, -1]]
+        slack = 1e-9 * (last - first)
+        if not first - slack <= low < high <= last + slack:
+            raise CaseError(
+                f"from {low:g} to {high:g}, where the cell goes from {first:g} to {last:g}",
+                key=where,
+                remedy="give two places inside the cell, the lower one first",
+            )
+        inside = inside & _along(grid, grid.axis(axis), low, high)
+    return np.broadcast_to(inside, grid.shape)
+
+
+def _extruded(solid: SolidSettings, grid: Grid, directory: Path, key: str) -> NDArray[np.bool_]:
+    """The dark parts of an image that covers a plane of the cell, through all of the other axis or a part of it."""
+    plane = solid.plane or ("yx" if "x" in grid.axes else "yz")
+    missing = [axis for axis in plane if axis not in grid.axes]
+    if missing:
+        raise CaseError(
+            f"an image of the plane {plane} in a cell without {missing[0]}",
+            key=f"{key}.plane",
+            remedy=f"the cell has {', '.join(grid.axes)}",
+        )
+    dark = read_image(solid.image or "", directory, f"{key}.image")
+    places = []
+    for axis, pixels in zip(plane, dark.shape):
+        faces = grid.faces(axis)
+        share = (grid.centres(axis) - faces[0]) / (faces[-1] - faces[0])
+        places.append(np.minimum((share * pixels).astype(np.int64), pixels - 1))
+    sampled = dark[np.ix_(*places)]
+    order = [axis for axis in grid.axes if axis in plane]
+    if order != list(plane):
+        sampled = sampled.T
+    inside = sampled.reshape([n if axis in plane else 1 for axis, n in zip(grid.axes, grid.shape)])
+    others = [axis for axis in grid.axes if axis not in plane]
+    if solid.across is not None:
+        if not others:
+            raise CaseError("the cell has no axis across the image", key=f"{key}.across", remedy="leave it out")
+        inside = inside & _along(grid, grid.axis(others[0]), *sorted(solid.across))
+    return np.broadcast_to(inside, grid.shape)
+
+
+def _along(grid: Grid, axis: int, low: float, high: float) -> NDArray[np.bool_]:
+    """Cells whose centres lie between two places along an axis, with that axis in its place."""
+    centres = grid.centres(axis)
+    return _beside(grid, axis, (centres >= low) & (centres <= high))
+
+
+def _beside(grid: Grid, axis: str | int, values: NDArray) -> NDArray:  # type: ignore[type-arg]
+    """Values along one axis, shaped to combine with the others'."""
+    shape = [1] * grid.ndim
+    shape[grid.axis(axis)] = -1
+    return values.reshape(shape)
+
+
+def _check_apart(kinds: Kinds, grid: Grid, said: ElectrodepositionSettings) -> None:
+    """Refuse cells without solution, and electrodes that touch."""
+    key = "electrodeposition.fingers" if said.fingers else "electrodeposition.solids"
+    if not (kinds == FLUID).any():
+        raise CaseError("no cell is left for the solution", key=key, remedy="make the solid parts smaller")
+    where = next(_touching(kinds, grid), None)
+    if where is not None:
+        place = ", ".join(f"{axis} = {grid.centres(axis)[i]:g}" for axis, i in zip(grid.axes, where))
+        raise CaseError(
+            f"the electrodes touch: cathode and anode are neighbours at {place}",
+            key=key,
+            remedy="leave at least one cell of solution or glass between the two metals",
+        )
+
+
+def _touching(kinds: Kinds, grid: Grid) -> Iterator[tuple[int, ...]]:
+    """Cells where one metal has the other one beside it; the planes beyond the ends of y are metals too."""
+    for axis, periodic in enumerate(grid.periodic):
+        padded = np.moveaxis(kinds, axis, 0)
+        if axis == 0:
+            ends = [np.full_like(padded[:1], kind) for kind in (CATHODE, ANODE)]
+            padded = np.concatenate([ends[0], padded, ends[1]])
+        elif periodic:
+            padded = np.concatenate([padded, padded[:1]])
+        one, other = padded[:-1], padded[1:]
+        short = ((one == CATHODE) & (other == ANODE)) | ((one == ANODE) & (other == CATHODE))
+        for found in np.argwhere(short)[:1]:
+            here = max(0, int(found[0]) - (axis == 0))
+            rest = iter(found[1:].tolist())
+            yield tuple(here if a == axis else next(rest) for a in range(kinds.ndim))
+
+
+def check_attached(kinds: Kinds | None, grid: Grid) -> None:
+    """Refuse solid parts that hang in the solution: a vector potential of the flow is not 0 on them."""
+    if kinds is None:
+        return
+    solid = kinds != FLUID
+    reached = _reached(solid, grid)
+    for place in np.argwhere(solid & ~reached)[:1]:
+        where = ", ".join(f"{axis} = {grid.centres(axis)[i]:g}" for axis, i in zip(grid.axes, place))
+        raise CaseError(
+            f"a solid part at {where} is attached to no wall, where the vector potential of the flow is unknown",
+            key="electrodeposition.scheme",
+            remedy='let it touch an electrode or a plate, or take scheme = "semi-implicit"',
+        )
+
+
+def _reached(solid: NDArray[np.bool_], grid: Grid) -> NDArray[np.bool_]:
+    """The solid cells that are joined to an end of the grid through solid ones."""
+    reached = np.zeros_like(solid)
+    for axis, periodic in enumerate(grid.periodic):
+        if not periodic:
+            for end in (0, -1):
+                at = (slice(None),) * axis + (end,)
+                reached[at] = solid[at]
+    while True:
+        before = int(reached.sum())
+        for axis, periodic in enumerate(grid.periodic):
+            for shift in (1, -1):
+                moved = np.roll(reached, shift, axis)
+                if not periodic:
+                    moved[(slice(None),) * axis + ((0, -1)[shift < 0],)] = False
+                reached |= moved & solid
+        if int(reached.sum()) == before:
+            return reached
+
+
+def _and(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

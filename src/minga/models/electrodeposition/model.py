@@ -1,0 +1,144 @@
+"""A Problem as a Model, by the scheme that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from minga.engine.model import Model
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.models.electrodeposition.failures import explainer
+from minga.models.electrodeposition.flow import Flow
+from minga.models.electrodeposition.iteration import Iteration
+from minga.models.electrodeposition.observe import record_observables
+from minga.models.electrodeposition.potential import Poisson
+from minga.models.electrodeposition.problem import FLUID, Problem
+from minga.models.electrodeposition.relaxation.lengths import Lengths
+from minga.models.electrodeposition.solvers import Solvers, Unsolved
+from minga.models.electrodeposition.state import State, state_of
+from minga.models.electrodeposition.stepping import Stepping
+from minga.models.electrodeposition.transport import Formula, Transport
+from minga.space.field import Field, Register
+
+__all__ = ["Scheme", "electrodeposition"]
+
+Scheme = Literal["semi-implicit", "relaxation"]
+
+
+def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **options: Any) -> Model:
+    """Ions, potential, flow and deposit of a cell; one step of the model covers `problem.steps.every` seconds.
+
+    scheme    "semi-implicit": Scharfetter-Gummel fluxes, semi-implicit Poisson and implicit transport in passes until
+              they agree, BDF2 with steps that follow the error; "relaxation": coupled point relaxation after Milano,
+              Mocskos and Marshall
+    options   of the scheme; "semi-implicit" takes passes (most in a time step, 40), agreement (of the last change of
+              the potential, in RT/F), tolerance (of the residuals of the concentrations' systems, 1e-12) and limit (of
+              iterations of a linear system, 500)
+
+    Raises CaseError for an option that the scheme does not have.
+    """
+    if scheme == "relaxation":
+        from minga.models.electrodeposition.relaxation.scheme import relaxation_model
+
+        return relaxation_model(problem, **options)
+    known = ("passes", "agreement", "tolerance", "limit")
+    for name in options:
+        if name not in known:
+            raise CaseError(
+                f"the semi-implicit scheme has no option {name!r}",
+                key=f"electrodeposition.semi_implicit.{name}",
+                remedy=f"it has {', '.join(known)}",
+            )
+    return _semi_implicit(problem, **options)
+
+
+def _semi_implicit(
+    problem: Problem,
+    *,
+    passes: int = 40,
+    agreement: float | None = None,
+    tolerance: float = 1e-12,
+    limit: int = 500,
+) -> Model:
+    state, lengths, formula = state_of(problem), Lengths(problem.grid), Formula()
+    drive = {name: Register(f"drive {name}") for name in ("voltage", "at_cathode", "at_anode")}
+    if agreement is None:
+        # The current follows the potential, so a given one needs closer agreement.
+        agreement = 1e-9 if problem.current is not None else 1e-3 * problem.steps.tolerance
+    unsolved = Unsolved()
+    transport = Transport(problem, state, lengths, drive, formula, tolerance, limit, unsolved.concentrations)
+    solvers = Solvers(problem.grid, limit, unsolved.potential)
+    poisson = Poisson(problem, state, lengths, drive, formula, solvers.solve, solvers.assembled)
+    solvers.prepare(poisson.first, poisson.second)
+    iteration = Iteration(
+        problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved
+    )
+    flow, flow_fields, flow_initial, hierarchies = _flow(problem, state, unsolved)
+    stepping = Stepping(problem, state, iteration, flow)
+    step, observe = Program("step"), Program("observe")
+    stepping.record(step)
+    observables = record_observables(observe, problem, lengths, stepping)
+    own = (state.kind, *state.concentration, state.potential, *state.velocity)
+    if state.pressure is not None:
+        own = (*own, state.pressure)
+    solids = problem.kinds is not None or problem.growth is not None
+    output = tuple(item.name for item in own if item is not state.kind or solids)
+    return Model(
+        name="electrodeposition",
+        grid=problem.grid,
+        fields=(*own, *lengths.fields, *stepping.rates, *solvers.fields, *flow_fields, *stepping.grown),
+        step=step,
+        initial={**_initial(problem, state), **lengths.initial, **flow_initial},
+        output=output,
+        observe=observe,
+        observables=observables,
+        registers=stepping.registers | {state.voltage: problem.voltage or 0.0},
+        parameters=_parameters(problem),
+        seed=problem.seed,
+        hierarchies=(*solvers.hierarchies, *hierarchies),
+        velocity=tuple(item.name for item in state.velocity),
+        explain=explainer(problem, stepping),
+        over=None if stepping.growing is None else stepping.growing.over,
+        conserved=tuple(f"total_{s.name}" for s in problem.species),
+    )
+
+
+def _flow(
+    problem: Problem, state: State, unsolved: Unsolved
+) -> tuple[Flow | None, tuple[Field, ...], Mapping[Field, Any], tuple[Any, ...]]:
+    """The flow, if the fluid moves, with what a Model needs of it."""
+    if not problem.flow:
+        return None, (), {}, ()
+    flow = Flow(problem, state, unsolved=unsolved.flow)
+    return flow, flow.fields, flow.initial, flow.hierarchies
+
+
+def _initial(problem: Problem, state: State) -> dict[Any, Any]:
+    """First values of the state: the bulk's, none in solid cells, and a potential that rises evenly."""
+    shape = problem.grid.shape
+    kinds = np.zeros(shape, np.uint8) if problem.kinds is None else problem.kinds
+    fluid = kinds == FLUID
+    values: dict[Any, Any] = {state.kind: kinds}
+    for species, item in zip(problem.species, state.concentration, strict=True):
+        given = np.broadcast_to(np.asarray(problem.initial.get(species.name, species.bulk), np.float64), shape)
+        values[item.now] = values[item.previous] = np.where(fluid, given, 0.0)
+    axis = problem.grid.axis("y")
+    y, length = problem.grid.centres(axis), float(problem.grid.widths(axis).sum())
+    rising = (problem.voltage or 0.0) * (y - problem.grid.origin[axis]) / length
+    place = [1] * len(shape)
+    place[axis] = -1
+    phi = np.asarray(problem.initial.get("potential", np.broadcast_to(rising.reshape(place), shape)), np.float64)
+    values[state.potential.now] = values[state.potential.previous] = np.where(fluid, phi, 0.0)
+    known = {s.name for s in problem.species} | {"potential"}
+    return values | {name: array for name, array in problem.initial.items() if name not in known}
+
+
+def _parameters(problem: Problem) -> dict[str, object]:
+    return {
+        "species": {s.name: {"charge": s.charge, "diffusivity": s.diffusivity} for s in problem.species},
+        "voltage": problem.voltage, "current": problem.current, "end": problem.steps.end, "every": problem.steps.every,
+        "order": problem.steps.order, "tolerance": problem.steps.tolerance,
+    }  # fmt: skip

@@ -1,0 +1,183 @@
+"""What is looked at: currents, amounts of ions, voltage, and what the steps took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minga.compile.explain import Kernel, kernel
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.faces import beside, displacement, has_metal, passage
+from minga.models.electrodeposition.iteration import Iteration
+from minga.models.electrodeposition.problem import FLUID, Held, Problem
+from minga.models.electrodeposition.relaxation.lengths import Lengths
+from minga.models.electrodeposition.stepping import Stepping
+from minga.models.electrodeposition.transport import driving, volume
+from minga.space.box import Box
+from minga.space.field import Register
+
+__all__ = ["limiting_current", "record_observables"]
+
+Readers = Sequence[CellReader]
+
+
+def record_observables(
+    program: Program, problem: Problem, lengths: Lengths, stepping: Stepping
+) -> dict[str, Register | tuple[Register, ...]]:
+    """Record what people see; registers by name. Currents are in A/m2 of the cathode's plane, positive where cations
+    go to the cathode, with the displacement of the last step."""
+    state, iteration, counters = stepping.state, stepping.iteration, stepping.counters
+    seen: dict[str, Register | tuple[Register, ...]] = {
+        "time": state.time, "dt": state.last, "voltage": state.voltage,
+    }  # fmt: skip
+
+    def value(name: str, expression: object) -> None:
+        register = Register(f"observed {name}")
+        program.let(register, expression)
+        seen[name] = register
+
+    at_cathode, at_anode = _electrode_currents(program, problem, lengths, iteration)
+    scale = 1.0 / iteration.plane
+    value("current", at_anode * scale)
+    value("current_cathode", at_cathode * scale)
+    value("current_middle", _middle_current(program, problem, lengths, iteration) * scale)
+    limit = limiting_current(problem)
+    if limit is not None:
+        value("J_over_Jlim", at_anode * (scale / limit))
+    concentrations = [c.now for c in state.concentration]
+    found = vars(program.apply(amounts(problem, lengths), state.kind, concentrations, lengths.fields))
+    for number, species in enumerate(problem.species):
+        seen[f"total_{species.name}"] = found[f"total{number}"]
+    seen["least_concentration"] = found["least"]
+    value("charge_imbalance", found["charge"] / where(found["salt"] > 0.0, found["salt"], 1.0))
+    if stepping.growing is not None:
+        seen |= stepping.growing.observe(program)
+    seen["steps_taken"] = counters.taken
+    seen["steps_rejected"] = counters.rejected
+    seen["passes"] = iteration.all_passes
+    seen["potential_iterations"] = iteration.poisson_iterations
+    seen["species_iterations"] = iteration.transport.iterations
+    return seen
+
+
+def limiting_current(problem: Problem) -> float | None:
+    """A/m2 at which the cations of a salt run out at the cathode, None where there is no such number.
+
+    2 z F D C (1 + z/|z'|) / L for a salt of which only the cation passes, between electrodes L apart and C its mean
+    concentration; half of that if the anode holds the anion as well, which makes C the salt's there.
+    """
+    if len(problem.species) != 2:
+        return None
+    cations = [s for s in problem.species if s.charge > 0]
+    anions = [s for s in problem.species if s.charge < 0]
+    if len(cations) != 1 or len(anions) != 1:
+        return None
+    cation, anion = cations[0], anions[0]
+    length = float(problem.grid.widths("y").sum())
+    ratio = 1.0 + cation.charge / abs(anion.charge)
+    unit = cation.charge * problem.constants.faraday * cation.diffusivity * ratio / length
+    passes = [anion.name in e.surfaces for e in (problem.cathode, problem.anode)]
+    if cation.name not in problem.cathode.surfaces or passes[0]:
+        return None
+    held = problem.anode.surfaces.get(cation.name)
+    if passes[1]:
+        return unit * held.concentration if isinstance(held, Held) else None
+    return 2.0 * unit * cation.bulk if cation.name in problem.anode.surfaces else None
+
+
+def _electrode_currents(program: Program, problem: Problem, lengths: Lengths, iteration: Iteration) -> tuple[Any, Any]:
+    """From the solution into the cathode, and from the anode into the solution, A."""
+    cathode: Any = 0.0
+    anode: Any = 0.0
+    for axis in range(problem.grid.ndim):
+        if has_metal(problem, axis):
+            found = _currents(program, problem, lengths, iteration, axis, None)
+            cathode = found.cathode + cathode
+            anode = found.anode + anode
+    return cathode, anode
+
+
+def _middle_current(program: Program, problem: Problem, lengths: Lengths, iteration: Iteration) -> Any:
+    """Through the plane half way along y, towards the cathode, A."""
+    grid = problem.grid
+    axis, half = grid.axis("y"), grid.shape[grid.axis("y")] // 2
+    points = iteration.poisson.carried[axis].points
+    low, high = list(points.lo), list(points.hi)
+    low[axis], high[axis] = half, half + 1
+    return _currents(program, problem, lengths, iteration, axis, Box(tuple(low), tuple(high))).through
+
+
+def _currents(
+    program: Program, problem: Problem, lengths: Lengths, iteration: Iteration, axis: int, region: Box | None
+) -> Any:
+    state, phi, formula = iteration.state, iteration.state.potential, iteration.formula
+    return program.apply(
+        currents(problem, lengths, axis), state.kind, phi.now, phi.previous, phi.next,
+        [c.now for c in state.concentration], [v.now for v in state.velocity], iteration.poisson.carried[axis],
+        lengths.fields,
+        region=region, voltage=state.voltage, voltage1=iteration.voltages[0], voltage2=iteration.voltages[1],
+        at_cathode=iteration.drive["at_cathode"], at_anode=iteration.drive["at_anode"],
+        rate=formula.rate, h0=formula.now, h1=formula.before,
+    )  # fmt: skip
+
+
+def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
+    """Currents of ions and displacement through the faces across an axis; the displacement from three time levels.
+
+    They are stored, too, in a field of the iteration that it writes before it reads.
+    """
+    here = (0,) * problem.grid.ndim
+
+    @kernel
+    def currents_through_faces(
+        kind: CellReader, phi: CellReader, before: CellReader, earlier: CellReader, c: Readers, velocity: Readers,
+        result: CellReader, widths: Readers, *, voltage: Node, voltage1: Node, voltage2: Node, at_cathode: Node,
+        at_anode: Node, rate: Node, h0: Node, h1: Node,
+    ) -> dict[str, Reduced]:  # fmt: skip
+        drive = driving(voltage, at_cathode, at_anode)
+        face = beside(problem, lengths, axis, kind, phi, widths, drive)
+        once = beside(problem, lengths, axis, kind, before, widths, driving(voltage1, at_cathode, at_anode))
+        then = beside(problem, lengths, axis, kind, earlier, widths, driving(voltage2, at_cathode, at_anode))
+        change = rate * face.difference - (h0 * once.difference - h1 * then.difference)
+        v = velocity[axis][here] if velocity else None
+        total = -displacement(problem, face) * change
+        for number, species in enumerate(problem.species):
+            item = passage(problem, face, number, c, v, drive)
+            total = total + (problem.constants.faraday * species.charge) * item.amount
+        result[here] = total
+        if face.above is None or face.below is None or face.cathode is None:
+            return {"through": mg.sum(-total)}
+        metal = face.above | face.below
+        outwards = where(face.above, -1.0, 1.0)
+        return {
+            "through": mg.sum(-total),
+            "cathode": mg.sum(where(metal & face.cathode, -outwards * total, 0.0)),
+            "anode": mg.sum(where(metal & ~face.cathode, outwards * total, 0.0)),
+        }
+
+    return currents_through_faces
+
+
+def amounts(problem: Problem, lengths: Lengths) -> Kernel:
+    """Moles of every ion, the least concentration, and charge (mol)."""
+    here = (0,) * problem.grid.ndim
+
+    @kernel
+    def amounts_of_ions(kind: CellReader, c: Readers, widths: Readers) -> dict[str, Reduced]:
+        size, fluid = volume(lengths, widths), kind[here] == FLUID
+        charge, salt, least = as_node(0.0), as_node(0.0), None
+        found = {}
+        for number, species in enumerate(problem.species):
+            value = c[number][here]
+            found[f"total{number}"] = mg.sum(size * value)
+            charge = charge + species.charge * value
+            salt = salt + abs(species.charge) * value
+            least = value if least is None else mg.min(least, value)
+        assert least is not None
+        lowest = mg.min(where(fluid, least, 1e300))
+        return {**found, "charge": mg.sum(size * charge), "salt": mg.sum(size * salt), "least": lowest}
+
+    return amounts_of_ions

@@ -1,0 +1,370 @@
+"""Corrections of the potential that make the implicit step of ions and field consistent.
+
+Given a potential, the concentrations of the step follow (`transport`); what is sought is the potential for which the
+charge they carry is that of Poisson's equation. With a the inverse of the time formula's rate and f its known part,
+
+    r = a F sum z_i f_i V - sum over the faces of (a I + D),      D = -eps grad(phi) A, I the current of the ions
+
+is what is left of it in a cell. Its answer to the potential, at fixed concentrations, is the symmetric operator
+
+    A = -div (eps + a s) grad,      s = -dI/d(grad phi) > 0
+
+(the semi-implicit Poisson equation; Ventzek, Sommerer, Hoekstra and Kushner, Appl. Phys. Lett. 63, 1993, for plasmas),
+which for eps -> 0 asks for div I = 0. Concentrations answer, too: a wave of wavenumber k changes the charge by
+1/(1 + a D k2) of that only. So that steps much longer than a cell's diffusion time converge as well, the correction is
+
+    delta = (1 - m D a lap)^-1 (1 - a D lap) A^-1 r,      m = eps / (eps + a s),
+
+exact where coefficients are constant. Then m D a is the square of the Debye length, or that of diffusion if shorter.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from minga.compile.explain import Kernel, kernel
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.faces import beside, displacement, has_metal, moving, passage
+from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Flux, Problem
+from minga.models.electrodeposition.relaxation.lengths import Lengths
+from minga.models.electrodeposition.state import State
+from minga.models.electrodeposition.transport import Formula, driving, volume
+from minga.solve.elliptic import Elliptic
+from minga.solve.laplacian import step
+from minga.space.boundary import fixed
+from minga.space.field import Field, Register, Slot
+
+__all__ = ["Poisson", "Sums"]
+
+Readers = Sequence[CellReader]
+Solver = Callable[[Program, Elliptic, Field, Field], None]
+"""Records the solution of an elliptic system: program, operator, right side, unknown (set by the solver)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Registers of what the electrodes see, over the whole of each.
+
+    carried     a I + D from the anode into the solution, C
+    charge      D from the anode into the solution, C
+    conductance derivative of `carried` by the anode's potential, F
+    at_cathode, at_anode    mol/m2/s that a species which balances there brings for what the other electrode takes
+    """
+
+    carried: Register
+    charge: Register
+    conductance: Register
+    at_cathode: Register
+    at_anode: Register
+
+    @staticmethod
+    def declare() -> Sums:
+        names = ("anode carried", "anode charge", "anode conductance", "balance at cathode", "balance at anode")
+        return Sums(*map(Register, names))
+
+
+@dataclass(frozen=True, eq=False)
+class Poisson:
+    """The operators of the corrections and what they are made of.
+
+    first    A; its faces and diagonal follow from the state
+    second   1 - m D a lap, times the volume
+    walls    by axis: conductance of the faces of metals
+    carried  by axis: a I + D, C
+    spread   by axis: a D times area over distance, of the second operator's right side, and at metals
+    """
+
+    problem: Problem
+    state: State
+    lengths: Lengths
+    drive: Mapping[str, Any]
+    formula: Formula
+    solver: Solver
+    assembled: Callable[[Program, Elliptic], None]
+    first: Elliptic = field(init=False)
+    second: Elliptic = field(init=False)
+    walls: tuple[Field, ...] = field(init=False)
+    carried: tuple[Field, ...] = field(init=False)
+    spread: tuple[Field, ...] = field(init=False)
+    thin: tuple[Field, ...] = field(init=False)
+    residual: Field = field(init=False)
+    delta: Field = field(init=False)
+    unit: Field | None = field(init=False)
+    sums: Sums = field(init=False)
+
+    def __post_init__(self) -> None:
+        grid, zero, put = self.problem.grid, fixed(0.0), object.__setattr__
+
+        def on_faces(word: str) -> tuple[Field, ...]:
+            return tuple(Field(f"{word} {a}", grid, centre=a, boundary=zero) for a in grid.axes)
+
+        put(self, "first", Elliptic(grid, "charge"))
+        put(self, "second", Elliptic(grid, "screening"))
+        put(self, "walls", on_faces("wall conductance"))
+        put(self, "carried", on_faces("carried"))
+        put(self, "spread", on_faces("spread"))
+        put(self, "thin", on_faces("thin wall"))
+        put(self, "residual", Field("charge residual", grid, boundary=zero))
+        put(self, "delta", Field("charge correction", grid, boundary=zero))
+        put(self, "unit", Field("unit potential", grid, boundary=zero) if self.problem.voltage is None else None)
+        put(self, "sums", Sums.declare())
+
+    def assemble(self, program: Program, potential: Slot, concentration: Sequence[Slot]) -> None:
+        """Record the operators, the residual and the sums at the electrodes for a state of the iteration."""
+        state, problem, sums = self.state, self.problem, self.sums
+        velocity = [v.now for v in state.velocity], [v.previous for v in state.velocity]
+        inverse = Register("formula inverse")
+        program.let(inverse, 1.0 / self.formula.rate)
+        totals: dict[str, Any] = {}
+        for axis in range(problem.grid.ndim):
+            found = program.apply(
+                charge_faces(problem, self.lengths, axis), state.kind, potential, list(concentration), *velocity,
+                self.lengths.fields, self.first.faces[axis], self.walls[axis], self.carried[axis],
+                self.second.faces[axis], self.thin[axis], self.spread[axis],
+                **self.drive, ratio=self.formula.ratio, inverse=inverse,
+            )  # fmt: skip
+            if found is not None:
+                totals = {n: totals.get(n, 0.0) + value for n, value in vars(found).items()}
+        for name in ("carried", "charge", "conductance"):
+            program.let(getattr(sums, name), totals[name])
+        for here, there in (("cathode", "anode"), ("anode", "cathode")):
+            if f"into_{there}" in totals:
+                area = totals[f"{here}_area"]
+                shared = where(area > 0.0, totals[f"into_{there}"] / where(area > 0.0, area, 1.0), 0.0)
+                program.let(getattr(sums, f"at_{here}"), shared)
+        now, before = [c.now for c in state.concentration], [c.previous for c in state.concentration]
+        program.apply(
+            charge_cells(problem, self.lengths), state.kind, now, before, self.carried, self.walls, self.thin,
+            self.lengths.fields, self.first.diagonal, self.second.diagonal, self.residual,
+            inverse=inverse, h0=self.formula.now, h1=self.formula.before,
+        )  # fmt: skip
+        for operator in (self.first, self.second):
+            self.assembled(program, operator)
+
+    def anode_charge(self, program: Program, potential: Slot) -> object:
+        """Record D from the anode into the solution, C; an expression of registers."""
+        result: object = 0.0
+        for axis in range(self.problem.grid.ndim):
+            if has_metal(self.problem, axis):
+                made = charge_at_anode(self.problem, self.lengths, axis)
+                found = program.apply(made, self.state.kind, potential, self.lengths.fields, self.carried[axis],
+                                      voltage=self.drive["voltage"])  # fmt: skip
+                result = found + result  # type: ignore[operator]
+        return result
+
+    def correct(self, program: Program, shift: Register, wanted: Register | None) -> None:
+        """Record the correction into `delta`; `shift` becomes that of the anode's potential.
+
+        wanted  what `carried` is to be, where the current is given and the voltage sought
+        """
+        kind, axes = self.state.kind, self.problem.grid.ndim
+        self.solver(program, self.first, self.residual, self.delta)
+        if wanted is None or self.unit is None:
+            program.let(shift, 0.0)
+        else:
+            program.apply(from_anode(axes), kind, self.walls, self.residual)
+            self.solver(program, self.first, self.residual, self.unit)
+            found = program.apply(at_anode(axes), kind, self.walls, self.delta, self.unit)
+            gain = self.sums.conductance - found.unit  # type: ignore[union-attr]
+            program.let(shift, (wanted - self.sums.carried + found.delta) / gain)  # type: ignore[union-attr]
+            program.apply(add_times, self.unit, self.delta, amount=shift)
+        made = spread_out(self.lengths)
+        program.apply(made, kind, self.delta, self.spread, self.thin, self.lengths.fields, self.residual, shift=shift)
+        self.solver(program, self.second, self.residual, self.delta)
+
+
+def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
+    """The kernel of the faces across an axis."""
+    ndim = problem.grid.ndim
+    here = (0,) * ndim
+    per_mol = problem.constants.faraday
+    balancing = {
+        other: [n for n, s in enumerate(problem.species) if electrode.surfaces.get(s.name) == Flux(None)]
+        for other, electrode in (("anode", problem.cathode), ("cathode", problem.anode))
+    }
+
+    @kernel
+    def charge_at_faces(
+        kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
+        conductance: CellReader, wall: CellReader, carried: CellReader, screening: CellReader, thin: CellReader,
+        spread: CellReader, *, voltage: Node, at_cathode: Node, at_anode: Node, ratio: Node, inverse: Node,
+    ) -> dict[str, Reduced] | None:  # fmt: skip
+        drive = driving(voltage, at_cathode, at_anode)
+        face = beside(problem, lengths, axis, kind, phi, widths, drive)
+        v = moving(velocity, previous, axis, ratio)
+        found = [passage(problem, face, number, c, v, drive) for number in range(len(c))]
+        current, slope, quotient = as_node(0.0), as_node(0.0), as_node(0.0)
+        for species, item in zip(problem.species, found, strict=True):
+            current = current + (per_mol * species.charge) * item.amount
+            part = (per_mol * species.charge) * item.slope
+            slope = slope + part
+            quotient = quotient + part / species.diffusivity
+        field_part = displacement(problem, face)
+        charge = -field_part * face.difference
+        total = field_part + inverse * slope
+        through = inverse * current + charge
+        conductance[here] = where(face.inside, total, 0.0)
+        carried[here] = through
+        # The mean diffusivity by which charge spreads; where nothing conducts it does not matter.
+        mean = where(quotient > 0.0, slope / where(quotient > 0.0, quotient, 1.0), 0.0)
+        reach = where(face.passable, inverse * mean * face.area / face.distance, 0.0)
+        share = where(total > 0.0, field_part / where(total > 0.0, total, 1.0), 0.0)
+        screening[here] = where(face.inside, reach * share, 0.0)
+        if face.above is None or face.below is None or face.cathode is None:
+            spread[here] = reach
+            wall[here] = 0.0
+            thin[here] = 0.0
+            return None
+        metal = face.above | face.below
+        wall[here] = where(metal, total, 0.0)
+        # The same at a metal, where not all ions conduct: conductance over what screens in the cell.
+        screens = as_node(0.0)
+        for number, species in enumerate(problem.species):
+            beside_metal = where(face.above, c[number][step(ndim, axis, -1)], c[number][here])
+            screens = screens + (per_mol * problem.beta * species.charge**2) * beside_metal
+        answer = where(screens > 0.0, slope / where(screens > 0.0, screens, 1.0), 0.0)
+        reach = where(metal, inverse * answer, reach)
+        spread[here] = reach
+        thin[here] = where(metal, reach * share, 0.0)
+        anode, cathode = metal & ~face.cathode, metal & face.cathode
+        outwards = where(face.above, -1.0, 1.0)
+        sums = {
+            "carried": mg.sum(where(anode, outwards * through, 0.0)),
+            "charge": mg.sum(where(anode, outwards * charge, 0.0)),
+            "conductance": mg.sum(where(anode, total, 0.0)),
+        }
+        for there, other, name in ((cathode, anode, "cathode"), (anode, cathode, "anode")):
+            if balancing[name]:
+                into = functools.reduce(lambda a, b: a - outwards * found[b].amount, balancing[name], as_node(0.0))
+                sums[f"into_{name}"] = mg.sum(where(there, into, 0.0))
+                sums["anode_area" if name == "cathode" else "cathode_area"] = mg.sum(where(other, face.area, 0.0))
+        return sums
+
+    return charge_at_faces
+
+
+def charge_at_anode(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
+    """D from the anode into the solution through the faces across an axis."""
+    here = (0,) * problem.grid.ndim
+
+    @kernel
+    def sum_anode_charge(
+        kind: CellReader, phi: CellReader, widths: Readers, charge: CellReader, *, voltage: Node
+    ) -> Reduced:
+        zero = as_node(0.0)
+        face = beside(problem, lengths, axis, kind, phi, widths, driving(voltage, zero, zero))
+        assert face.above is not None and face.below is not None and face.cathode is not None  # noqa: PT018
+        inwards = where(face.above, face.difference, -face.difference) * displacement(problem, face)
+        value = where((face.above | face.below) & ~face.cathode, inwards, 0.0)
+        charge[here] = value
+        return mg.sum(value)
+
+    return sum_anode_charge
+
+
+def charge_cells(problem: Problem, lengths: Lengths) -> Kernel:
+    """Diagonals of both operators, and the residual."""
+    ndim = problem.grid.ndim
+    here = (0,) * ndim
+
+    @kernel
+    def charge_in_cells(
+        kind: CellReader, now: Readers, before: Readers, carried: Readers, walls: Readers, thin: Readers,
+        widths: Readers, diagonal: CellReader, screened: CellReader, residual: CellReader, *, inverse: Node, h0: Node,
+        h1: Node,
+    ) -> None:  # fmt: skip
+        size = volume(lengths, widths)
+        charge, out, first, second = as_node(0.0), as_node(0.0), as_node(0.0), size
+        for number, species in enumerate(problem.species):
+            charge = charge + species.charge * (h0 * now[number][here] - h1 * before[number][here])
+        for axis in range(ndim):
+            up = step(ndim, axis, 1)
+            out = out + (carried[axis][up] - carried[axis][here])
+            first = first + (walls[axis][up] + walls[axis][here])
+            second = second + (thin[axis][up] + thin[axis][here])
+        fluid = kind[here] == FLUID
+        diagonal[here] = where(fluid, first, 0.0)
+        screened[here] = where(fluid, second, 0.0)
+        residual[here] = where(fluid, problem.constants.faraday * inverse * size * charge - out, 0.0)
+
+    return charge_in_cells
+
+
+@functools.cache
+def from_anode(ndim: int) -> Kernel:
+    """The right side of a unit of potential at the anode."""
+    here = (0,) * ndim
+
+    @kernel
+    def unit_at_anode(kind: CellReader, walls: Readers, b: CellReader) -> None:
+        b[here] = where(kind[here] == FLUID, _beside_anode(kind, walls), 0.0)
+
+    return unit_at_anode
+
+
+def _beside_anode(kind: CellReader, walls: Readers) -> Node:
+    ndim, total = len(walls), as_node(0.0)
+    for axis in range(ndim):
+        up = step(ndim, axis, 1)
+        total = total + where(kind[up] == ANODE, walls[axis][up], 0.0)
+        total = total + where(kind[step(ndim, axis, -1)] == ANODE, walls[axis][(0,) * ndim], 0.0)
+    return total
+
+
+@functools.cache
+def at_anode(ndim: int) -> Kernel:
+    """What flows to the anode's conductance from two potentials."""
+    here = (0,) * ndim
+
+    @kernel
+    def seen_by_anode(kind: CellReader, walls: Readers, delta: CellReader, unit: CellReader) -> dict[str, Reduced]:
+        held = where(kind[here] == FLUID, _beside_anode(kind, walls), 0.0)
+        return {"delta": mg.sum(held * delta[here]), "unit": mg.sum(held * unit[here])}
+
+    return seen_by_anode
+
+
+@kernel
+def add_times(unit: CellReader, delta: CellReader, *, amount: Node) -> None:
+    """delta = delta + amount * unit."""
+    here = (0,) * len(delta.axes)
+    delta[here] = delta[here] + amount * unit[here]
+
+
+def spread_out(lengths: Lengths) -> Kernel:
+    """(1 - a D lap) delta, times the volume, and what the anode's shift gives the second system."""
+    ndim = lengths.ndim
+    here = (0,) * ndim
+
+    @kernel
+    def spread_correction(
+        kind: CellReader, delta: CellReader, spread: Readers, thin: Readers, widths: Readers, result: CellReader, *,
+        shift: Node,
+    ) -> None:  # fmt: skip
+        value = volume(lengths, widths) * delta[here]
+        for axis in range(ndim):
+            up, down = step(ndim, axis, 1), step(ndim, axis, -1)
+            for beyond, face in ((down, here), (up, up)):
+                there = where(kind[beyond] == ANODE, shift, where(kind[beyond] == CATHODE, 0.0, delta[beyond]))
+                value = (
+                    value
+                    + spread[axis][face] * (delta[here] - there)
+                    + thin[axis][face] * where(kind[beyond] == ANODE, shift, 0.0)
+                )
+        result[here] = where(kind[here] == FLUID, value, 0.0)
+
+    return spread_correction
+
+
+@kernel
+def advance(kind: CellReader, before: CellReader, phi: CellReader, *, voltage: Node) -> None:
+    """phi takes the potential of the metals where they are."""
+    here = (0,) * len(phi.axes)
+    value = where(kind[here] == CATHODE, 0.0, where(kind[here] == ANODE, voltage, before[here]))
+    phi[here] = where(kind[here] > ANODE, 0.0, value)

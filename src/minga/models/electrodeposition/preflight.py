@@ -1,0 +1,148 @@
+"""What a person should know of a cell before it starts: its layers, currents, times and dimensionless groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from minga.models.electrodeposition.groups import (
+    Salt,
+    Scales,
+    conductivity,
+    debye_length,
+    groups_of,
+)
+from minga.models.electrodeposition.observe import limiting_current
+from minga.models.electrodeposition.problem import FLUID, Problem, Species
+
+__all__ = ["notes_of"]
+
+Notes = Iterator[tuple[str, str]]
+
+
+def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
+    """What to say, in pairs: what, and how much."""
+    unit = _SCALED if scaled else _SI
+    yield "ions", ", ".join(f"{_ion(s)} {s.bulk:.4g}{unit['concentration']}" for s in problem.species)
+    salt = Salt.of(problem.species)
+    if salt is not None:
+        share = f"the cation carries {100 * salt.transference:.1f} % of the current"
+        yield "salt", f"diffuses with {salt.diffusivity:.4g}{unit['diffusivity']}; {share}"
+    yield from _layers(problem, unit)
+    yield from _currents(problem, salt, unit)
+    yield from _flow(problem, salt, unit)
+    yield from _groups(problem, salt, unit)
+    if problem.kinds is not None:
+        solid = int(np.count_nonzero(problem.kinds != FLUID))
+        yield "solid", f"{solid:,} cells, {100 * solid / problem.kinds.size:.2g} % of the cell"
+    steps = problem.steps
+    adaptive = f"in time steps that keep errors below {steps.tolerance:g}"
+    how = adaptive if steps.adaptive else f"in steps of {steps.first:g}{unit['time']}"
+    yield "time", f"{steps.end:g}{unit['time']} {how}, looked at every {steps.every:g}{unit['time']}"
+
+
+_SI = {
+    "concentration": " mol/m3", "diffusivity": " m2/s", "length": " m", "time": " s", "current": " A/m2",
+    "potential": " V", "velocity": " m/s", "conductivity": " S/m",
+}  # fmt: skip
+_SCALED = dict.fromkeys(_SI, "")
+
+
+def _layers(problem: Problem, unit: dict[str, str]) -> Notes:
+    """The double layer beside the cells that would have to resolve it."""
+    debye = debye_length(problem.species, problem.constants)
+    half = 0.5 * float(problem.grid.widths("y")[0])
+    ratio = 2 * half / debye
+    said = "resolved" if ratio <= 2 else "not resolved: its charge lies in the cells beside the metal"
+    yield "Debye length", f"{_prefixed(debye, unit['length'])}; the first cell is {ratio:.3g} of them wide ({said})"
+    sigma = conductivity(problem.species, problem.constants)
+    relaxation = problem.constants.permittivity / sigma
+    vanish = f"charges vanish in {_prefixed(relaxation, unit['time'])}"
+    yield "conductivity", f"{sigma:.4g}{unit['conductivity']}; {vanish}"
+
+
+def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
+    limit = limiting_current(problem)
+    if salt is None or limit is None:
+        return
+    faraday = problem.constants.faraday
+    yield "limiting current", f"{limit:.4g}{unit['current']}, steady and without flow"
+    current = problem.current
+    if not current:
+        return
+    length = _length(problem, "y")
+    drop = current * length / conductivity(problem.species, problem.constants)
+    across = f"{drop:.3g}{unit['potential']} across the bath at first"
+    yield "current", f"{current:.4g}{unit['current']}, {100 * current / limit:.3g} % of the limit; {across}"
+    if current > 0:
+        yield (
+            "Sand's time",
+            f"{_prefixed(salt.sand(current, faraday), unit['time'])}: then the cathode runs out of ions",
+        )
+
+
+def _flow(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
+    """How fast gravity is to move the fluid between level plates, once the layers at the electrodes have met."""
+    axes = problem.grid.axes
+    if not (problem.flow and any(problem.gravity)):
+        return
+    pull = dict(zip(axes, problem.gravity))
+    if salt is None or not salt.expansion or not pull.get("z") or pull.get("y"):
+        return
+    gap = _length(problem, "z")
+    gradient = _gradient(problem, salt)
+    nu = problem.constants.viscosity / problem.constants.density
+    velocity = salt.roll_velocity(gradient, gap, nu, abs(pull["z"]))
+    spread = (velocity * 216 / math.sqrt(3) * gap / salt.diffusivity) ** 2 / 362880
+    mixing = f"they mix {1 + spread:.3g} times as fast as diffusion"
+    yield "rolls", f"up to {_prefixed(velocity, unit['velocity'])} expected in the middle, where {mixing}"
+
+
+def _gradient(problem: Problem, salt: Salt) -> float:
+    """The steady gradient of concentration in the middle of the cell, without flow."""
+    steepest = 2 * salt.concentration / _length(problem, "y")
+    if problem.current is not None:
+        return min(steepest, salt.gradient(abs(problem.current), problem.constants.faraday))
+    return steepest * math.tanh(0.25 * salt.cation.charge * problem.beta * abs(problem.voltage or 0.0))
+
+
+def _groups(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
+    length = _length(problem, "y")
+    diffusivity = salt.diffusivity if salt else max(s.diffusivity for s in problem.species)
+    concentration = salt.concentration if salt else max(s.bulk for s in problem.species)
+    scales = Scales(length, diffusivity / length, 1 / problem.beta, concentration)
+    gravity = math.hypot(*problem.gravity)
+    found = groups_of(problem.species, problem.constants, scales, gravity)
+    measures = (
+        f"x0 {length:.3g}{unit['length']}, u0 {scales.velocity:.3g}{unit['velocity']}, Phi0 RT/F, "
+        f"C0 {concentration:.3g}{unit['concentration']}"
+    )
+    numbers = f"Po {found.poisson:.3g}, Re {found.reynolds:.3g}, Ge {found.coulomb:.3g}, Ge/Po {found.force:.3g}"
+    yield "groups", f"{numbers} for {measures}"
+    ions = []
+    for ion, m, pe, gg in zip(problem.species, found.migration, found.peclet, found.buoyancy):
+        ions.append(f"{ion.name}: M {m:.4g}, Pe {pe:.4g}" + (f", Gg {gg:.3g}" if gg else ""))
+    yield "of the ions", "; ".join(ions)
+
+
+def _length(problem: Problem, axis: str) -> float:
+    return float(np.ptp(problem.grid.faces(axis)))
+
+
+def _ion(species: Species) -> str:
+    charge = abs(species.charge)
+    sign = "+" if species.charge > 0 else "-"
+    return species.name + (f" {'' if charge == 1 else charge}{sign}" if charge else "")
+
+
+_PREFIXES: Sequence[tuple[float, str]] = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p"))
+
+
+def _prefixed(value: float, unit: str) -> str:
+    """A quantity with the prefix that leaves one to three digits before the point; as it is where it has no unit."""
+    if not unit or not value:
+        return f"{value:.3g}{unit}"
+    factor, prefix = next((p for p in _PREFIXES if abs(value) >= p[0]), _PREFIXES[-1])
+    return f"{value / factor:.3g} {prefix}{unit.strip()}"

@@ -1,0 +1,46 @@
+"""Why a relaxation did not settle, in words: the equation, the place and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from minga.engine.engine import Engine
+from minga.errors import RunError
+from minga.models.electrodeposition.problem import Problem
+from minga.models.electrodeposition.state import State
+from minga.space.field import Register
+
+REMEDIES = {
+    "the ions": "take shorter time steps (electrodeposition.time.first)",
+    "the potential": "take shorter time steps, or a larger Debye length (electrodeposition.debye)",
+    "the flow": "take shorter time steps (electrodeposition.time.first): the fluid turns faster than they are",
+}
+
+
+def explainer(
+    problem: Problem, state: State, stuck: Register, parts: Sequence[tuple[str, Register]], place: Register, limit: int
+) -> Callable[[Engine], RunError | None]:
+    """What a Model calls after a step without success; `parts` are the residuals by what they are of."""
+
+    def explain(engine: Engine) -> RunError | None:
+        if not engine.read(stuck):
+            return None
+        name, residual = max(((n, float(engine.read(r))) for n, r in parts), key=lambda part: part[1])
+        where = None
+        if name != "the flow":
+            cell = tuple(map(int, np.unravel_index(int(engine.read(place)), problem.grid.shape)))
+            positions = ", ".join(
+                f"{axis} = {problem.grid.centres(axis)[number]:.4g} {unit}"
+                for axis, number, unit in zip(problem.grid.axes, cell, problem.grid.units, strict=True)
+            )
+            where = f"cell {cell} ({positions})"
+        return RunError(
+            f"{name} did not settle at t = {engine.read(state.time):.6g} s: after {limit} sweeps the residual is "
+            f"{residual:.3g}",
+            where=where,
+            remedy=f"{REMEDIES[name]}, or allow more sweeps ([electrodeposition.relaxation] limit)",
+        )
+
+    return explain

@@ -1,0 +1,60 @@
+"""Widths of cells and distances of their centres: numbers where they are equal, else fields of one axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.lang.cell import CellReader
+from minga.lang.expr import Node
+from minga.space.boundary import zero_gradient
+from minga.space.field import Field
+from minga.space.grid import Grid
+
+Number = Node | float
+
+
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """The lengths of a grid. Kernels take `fields` and give their readers back to `width` and `gap`."""
+
+    grid: Grid
+    fields: tuple[Field, ...] = field(init=False)
+    initial: dict[Field, NDArray[np.float64]] = field(init=False)
+    _even: tuple[float | None, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        grid, put = self.grid, object.__setattr__
+        even = tuple(float(s) if isinstance(s, float | int) else None for s in grid.spacing)
+        boundary = zero_gradient() if grid.ndim == 1 and not grid.periodic[0] else None
+        made = {
+            Field(f"width {name}", grid, axes=(axis,), boundary=boundary, unit="m"): grid.widths(axis)
+            for axis, name in enumerate(grid.axes)
+            if None in even
+        }
+        put(self, "_even", even)
+        put(self, "fields", tuple(made))
+        put(self, "initial", made)
+
+    @property
+    def ndim(self) -> int:
+        return self.grid.ndim
+
+    def width(self, readers: Sequence[CellReader], axis: int, at: int = 0) -> Number:
+        """The width of the cell `at` cells up an axis."""
+        even = self._even[axis]
+        return even if even is not None else readers[axis][at]
+
+    def gap(self, readers: Sequence[CellReader], axis: int, at: int = 0) -> Number:
+        """The distance of cell centres across the face `at` faces up an axis (0: the face below the cell)."""
+        even = self._even[axis]
+        return even if even is not None else 0.5 * (readers[axis][at - 1] + readers[axis][at])
+
+    @property
+    def smoothest(self) -> float:
+        """Sum of (pi / extent)**2 over the axes, 1/m2: minus the Laplacian of the smoothest wave between walls."""
+        return sum((math.pi / float(np.sum(self.grid.widths(axis)))) ** 2 for axis in range(self.ndim))

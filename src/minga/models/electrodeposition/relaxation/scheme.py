@@ -1,0 +1,328 @@
+"""The scheme of Milano, Mocskos and Marshall: in every time step one relaxation over all unknowns until it settles.
+
+Implicit Euler with a fixed time step. Sweeps go over ions and potential (coupled at each point), vorticity, vector
+potential and velocity, in one of three orders, until the largest residual is small.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from minga.compile.explain import kernel
+from minga.engine.engine import FieldValue
+from minga.engine.model import Model
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader
+from minga.lang.expr import cast
+from minga.lang.kernel import Kernel
+from minga.models.electrodeposition.observe import amounts, limiting_current
+from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
+from minga.models.electrodeposition.relaxation.currents import balances, electrode_sums
+from minga.models.electrodeposition.relaxation.failures import explainer
+from minga.models.electrodeposition.relaxation.ions import sweep
+from minga.models.electrodeposition.relaxation.lengths import Lengths
+from minga.models.electrodeposition.relaxation.push import push_kernel
+from minga.models.electrodeposition.relaxation.vorticity import VectorPotential
+from minga.models.electrodeposition.state import State, state_of
+from minga.space.field import Field, Register
+
+Order = Literal["lexicographic", "boundary-first", "red-black"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the relaxation goes.
+
+    order      of the points in a sweep. "red-black": the same bits on all layouts. "lexicographic" and
+               "boundary-first" sweep each block with its neighbours' values of the sweep before, so their results
+               depend on the layout, within the tolerance
+    across     "exact" for "lexicographic": blocks wait for one another, with the bits of one process
+    criterion  what is compared with `tolerance`: the largest scaled "residual", or the largest "update" of a sweep,
+               as in the paper, which can be small long before the solution is reached
+    limit      sweeps in a time step, at most
+    newton     steps for the potential at a point
+    wall       weight of the wall's new vorticity against its old one
+    """
+
+    order: Order = "red-black"
+    across: Literal["exact", "block"] = "block"
+    criterion: Literal["residual", "update"] = "residual"
+    tolerance: float = 1e-6
+    limit: int = 100_000
+    newton: int = 1
+    wall: float = 0.6
+
+
+def relaxation(problem: Problem, settings: Settings = Settings()) -> Model:
+    """The model of a problem, solved by relaxation. CaseError for what this scheme does not do."""
+    refuse(problem, settings)
+    return _Scheme.of(problem, settings).model()
+
+
+def relaxation_model(problem: Problem, **options: Any) -> Model:
+    """The model of a problem, solved by relaxation, with some of `Settings` by name. CaseError for others."""
+    known = [item.name for item in dataclasses.fields(Settings)]
+    for name in options:
+        if name not in known:
+            raise CaseError(
+                f"relaxation has no option {name!r}",
+                key=f"electrodeposition.relaxation.{name}",
+                remedy=f"it has {', '.join(known)}",
+            )
+    return relaxation(problem, Settings(**options))
+
+
+def refuse(problem: Problem, settings: Settings) -> None:
+    """Raise CaseError for problems and orders that the scheme does not know."""
+    if problem.voltage is None:
+        raise _not_here("a given current", "give voltage")
+    if problem.growth is not None:
+        raise _not_here("a growing deposit", "leave growth out")
+    if settings.across == "exact" and settings.order == "boundary-first":
+        raise CaseError(
+            "boundary-first sweeps depend on how the grid is cut",
+            key="electrodeposition.relaxation.order",
+            remedy='use order = "red-black" for the same bits on all layouts',
+        )
+
+
+def _not_here(what: str, remedy: str) -> CaseError:
+    return CaseError(
+        f"relaxation does not solve cells with {what}",
+        key="electrodeposition.scheme",
+        remedy=f'{remedy}, or write scheme = "semi-implicit"',
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Scheme:
+    """What the scheme stores besides the state.
+
+    sweeps, worst  of the last time step: how many there were, and what was compared with the tolerance at the end
+    total          sweeps since the beginning
+    stuck          1 once a time step did not settle; nothing more happens then
+    met            largest residuals of the last sweep by equation, change, and where ions or potential were worst
+    given          mol/m2/s into the solution at cathode and anode, of ions that balance the other electrode
+    """
+
+    problem: Problem
+    settings: Settings
+    state: State
+    lengths: Lengths
+    sweeps: Register
+    total: Register
+    worst: Register
+    stuck: Register
+    met: dict[str, Register]
+    given: tuple[Register, Register]
+    flow: VectorPotential | None
+
+    @classmethod
+    def of(cls, problem: Problem, settings: Settings) -> _Scheme:
+        state, lengths = state_of(problem), Lengths(problem.grid)
+        flow = None
+        if problem.flow:
+            viscosity = problem.constants.viscosity / problem.constants.density
+            across = settings.across if settings.order == "lexicographic" else "block"
+            flow = VectorPotential(
+                state.kind, state.velocity, lengths, viscosity, settings.order, across, settings.wall
+            )
+        return cls(
+            problem,
+            settings,
+            state,
+            lengths,
+            Register("sweeps", "i8"),
+            Register("sweeps in all", "i8"),
+            Register("unsettled"),
+            Register("stuck", "i8"),
+            {name: Register(f"residual {name}") for name in ("ions", "potential", "change", "flow")}
+            | {"place": Register("residual at", "i8")},
+            (Register("into solution at cathode"), Register("into solution at anode")),
+            flow,
+        )
+
+    @property
+    def moving(self) -> tuple[Field, ...]:
+        """The fields that have time levels."""
+        turning = () if self.flow is None else (*self.state.velocity, *self.flow.zeta.values())
+        return (*self.state.concentration, self.state.potential, *turning)
+
+    def model(self) -> Model:
+        """All of it."""
+        state, steps = self.state, self.problem.steps
+        step = Program("time steps")
+        if self.flow is not None:
+            self.flow.setup(step)
+        count = max(1, round(steps.every / steps.first))
+        with step.repeat(count), step.when(self.stuck == 0):
+            self.time_step(step, steps.every / count)
+        flow = () if self.flow is None else self.flow.fields
+        fields = tuple(dict.fromkeys((state.kind, *self.moving, *flow, *self.lengths.fields)))
+        observe = Program("observe")
+        observables = self.observables(observe)
+        return Model(
+            "electrodeposition",
+            self.problem.grid,
+            fields,
+            step,
+            initial={**start_values(self.problem, state), **self.lengths.initial},
+            output=tuple(f.name for f in (*state.concentration, state.potential, *state.velocity)),
+            observe=observe,
+            observables=observables,
+            explain=explainer(
+                self.problem,
+                state,
+                self.stuck,
+                [(f"the {name}", self.met[name]) for name in ("ions", "potential", "flow")],
+                self.met["place"],
+                self.settings.limit,
+            ),
+            velocity=tuple(f.name for f in state.velocity),
+            registers={self.stuck: 0, state.time: 0.0},
+            conserved=tuple(f"total_{s.name}" for s in self.problem.species),
+            steps=round(steps.end / steps.every),
+            seed=self.problem.seed,
+        )
+
+    def observables(self, program: Program) -> dict[str, Register | tuple[Register, ...]]:
+        """Record what people see besides the fields, and name it. Currents are of ions, A/m2 of the cathode's plane."""
+        problem, state = self.problem, self.state
+        grid = problem.grid
+        plane = float(np.prod([np.sum(grid.widths(axis)) for axis in range(1, grid.ndim)]))
+        sums = self.electrodes(program, new=False)
+        seen: dict[str, Register | tuple[Register, ...]] = {
+            "time": state.time,
+            "dt": state.last,
+            "voltage": state.voltage,
+            "current": program.let(Register("current"), -sums.current_anode / plane),
+            "current_cathode": program.let(Register("current at cathode"), sums.current_cathode / plane),
+        }
+        most = limiting_current(problem)
+        if most is not None:
+            seen["J_over_Jlim"] = program.let(Register("share of limit"), -sums.current_anode / (plane * most))
+        ions: Any = program.apply(
+            amounts(problem, self.lengths), state.kind, list(state.concentration), list(self.lengths.fields)
+        )
+        for number, species in enumerate(problem.species):
+            seen[f"total_{species.name}"] = getattr(ions, f"total{number}")
+        seen["least_concentration"] = ions.least
+        return seen | {"sweeps": self.sweeps, "all_sweeps": self.total, "residual": self.worst}
+
+    def time_step(self, program: Program, dt: float) -> None:
+        """Record one time step."""
+        state, moving = self.state, self.moving
+        for item in moving:
+            program.apply(copy_field(self.lengths.ndim), item, item.next)
+        program.let(self.sweeps, 0)
+        program.let(self.worst, float("inf"))
+        with program.repeat(until=self.worst < self.settings.tolerance, limit=self.settings.limit):
+            self.iteration(program, dt)
+            program.let(self.sweeps, self.sweeps + 1)
+        program.let(self.total, self.total + self.sweeps)
+        program.let(self.stuck, cast(self.worst >= self.settings.tolerance, "i8"))
+        with program.when(self.stuck == 0):
+            program.rotate(*moving)
+            program.let(state.time, state.time + dt)
+            program.let(state.last, dt)
+
+    def iteration(self, program: Program, dt: float) -> None:
+        """Record one sweep over everything."""
+        state, settings = self.state, self.settings
+        across = settings.across if settings.order == "lexicographic" else "block"
+        relax = sweep(self.problem, self.lengths, settings.order, across, settings.newton)
+        found: Any = program.apply(
+            relax,
+            state.kind,
+            [c.next for c in state.concentration],
+            state.potential.next,
+            list(state.concentration),
+            [v.next for v in state.velocity],
+            list(self.lengths.fields),
+            per_dt=1.0 / dt,
+            voltage=state.voltage,
+            at_cathode=self.given[0],
+            at_anode=self.given[1],
+            into={name: self.met[name] for name in ("ions", "potential", "change", "place")},
+        )
+        if balances(self.problem):
+            self.balance(program)
+        worst, change = mg.max(found.ions, found.potential), found.change
+        if self.flow is not None:
+            turning, moved = self.stir(program, self.flow, dt)
+            program.let(self.met["flow"], turning)
+            worst, change = mg.max(worst, turning), mg.max(change, moved)
+        program.let(self.worst, change if settings.criterion == "update" else worst)
+
+    def balance(self, program: Program) -> None:
+        """Record what each electrode gives, of ions that balance what the other one takes."""
+        sums = self.electrodes(program, new=True)
+        program.let(self.given[0], sums.ions_anode / sums.area_cathode)
+        program.let(self.given[1], sums.ions_cathode / sums.area_anode)
+
+    def electrodes(self, program: Program, *, new: bool) -> Any:
+        """Record the sums over electrodes, of the newest state or of the present one."""
+        state = self.state
+        return program.apply(
+            electrode_sums(self.problem, self.lengths),
+            state.kind,
+            [c.next if new else c.now for c in state.concentration],
+            state.potential.next if new else state.potential.now,
+            list(self.lengths.fields),
+            voltage=state.voltage,
+            at_cathode=self.given[0],
+            at_anode=self.given[1],
+        )
+
+    def stir(self, program: Program, flow: VectorPotential, dt: float) -> tuple[Register, Register]:
+        """Record one sweep over the flow."""
+        state = self.state
+        for axis, push in enumerate(flow.push):
+            program.apply(
+                push_kernel(self.problem, flow, axis),
+                state.kind,
+                [c.next for c in state.concentration],
+                state.potential.next,
+                [z.next for z in flow.zeta.values()],
+                [v.next for v in state.velocity],
+                push,
+                list(self.lengths.fields),
+                region=flow.inner_faces(axis),
+            )
+        slowest = max(s.diffusivity for s in self.problem.species)
+        extent = max(float(np.sum(self.problem.grid.widths(a))) for a in range(self.lengths.ndim))
+        return flow.sweep(program, [v.next for v in state.velocity], 1.0 / dt, slowest / extent**2)
+
+
+def copy_field(ndim: int) -> Kernel:
+    """The kernel that copies a field."""
+    here = (0,) * ndim
+
+    def copy(source: CellReader, target: CellReader) -> None:
+        target[here] = source[here]
+
+    return kernel(copy)
+
+
+def start_values(problem: Problem, state: State) -> dict[Field, FieldValue]:
+    """First values: the bulk's concentrations, a potential that rises evenly from the cathode; metals have theirs."""
+    grid = problem.grid
+    kinds = np.zeros(grid.shape, np.uint8) if problem.kinds is None else problem.kinds
+    values: dict[Field, FieldValue] = {state.kind: kinds}
+    for species, item in zip(problem.species, state.concentration, strict=True):
+        given = problem.initial.get(item.name, np.full(grid.shape, species.bulk))
+        values[item] = np.where(kinds == FLUID, given, 0.0)
+    voltage = problem.voltage or 0.0
+    height = grid.centres(0) - grid.faces(0)[0]
+    rising = voltage * height / float(np.sum(grid.widths(0)))
+    even = np.broadcast_to(rising.reshape(-1, *(1,) * (grid.ndim - 1)), grid.shape)
+    potential = problem.initial.get(state.potential.name, even)
+    potential = np.where(kinds == CATHODE, 0.0, np.where(kinds == ANODE, voltage, potential))
+    values[state.potential] = potential
+    return values

@@ -1,0 +1,113 @@
+"""Who solves the elliptic systems: directly in one dimension, else conjugate gradients with multigrid or lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from minga.engine.program import Program
+from minga.lang.cell import CellReader
+from minga.lang.expr import Node
+from minga.lang.kernel import Kernel
+from minga.solve.elliptic import Elliptic
+from minga.solve.elliptic_multigrid import EllipticMultigrid
+from minga.solve.krylov import Workspace, conjugate_gradients, workspace
+from minga.solve.lines import EllipticLines
+from minga.space.boundary import fixed
+from minga.space.field import Field, Register
+from minga.space.grid import Grid
+
+__all__ = ["Solvers", "Unsolved"]
+
+INNER: Final = 1e-3
+"""Of the residual: passes correct what is left, so that closer solves would not save one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unsolved:
+    """How many linear systems of an attempt at a time step were not solved, by the unknown."""
+
+    potential: Register = field(default_factory=lambda: Register("potential not solved", "i8"))
+    concentrations: Register = field(default_factory=lambda: Register("concentrations not solved", "i8"))
+    flow: Register = field(default_factory=lambda: Register("flow not solved", "i8"))
+
+    def begin(self, program: Program) -> None:
+        """Record that an attempt begins."""
+        for register in (self.potential, self.concentrations, self.flow):
+            program.let(register, 0)
+
+    @property
+    def any(self) -> Node:
+        """Whether there is one."""
+        return (self.potential > 0) | (self.concentrations > 0) | (self.flow > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Solvers:
+    """Solvers of elliptic operators of a grid.
+
+    far, near   operators whose solutions reach everywhere, and those whose solutions reach a few cells
+    limit       iterations of a system at most
+    unsolved    counts systems that took more, or ended without numbers
+    iterations  all that conjugate gradients did
+    """
+
+    grid: Grid
+    limit: int
+    unsolved: Register
+    iterations: Register = field(default_factory=lambda: Register("potential iterations", "i8"))
+    lines: dict[str, EllipticLines] = field(default_factory=dict)
+    cycles: dict[str, EllipticMultigrid] = field(default_factory=dict)
+    work: list[Workspace] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def prepare(self, far: Elliptic, near: Elliptic) -> None:
+        """Declare what operators need."""
+        if self.grid.ndim == 1:
+            for operator in (far, near):
+                self.lines[operator.name] = EllipticLines(operator, 0, f"{operator.name} lines")
+            return
+        self.cycles[far.name] = EllipticMultigrid(far, name=f"{far.name} multigrid")
+        ends = [axis for axis in range(self.grid.ndim) if not self.grid.periodic[axis]]
+        finest = min(ends, key=lambda axis: float(self.grid.widths(axis).min()))
+        self.lines[near.name] = EllipticLines(near, finest, f"{near.name} lines")
+        self.work.append(workspace(Field("potential unknown", self.grid, boundary=fixed(0.0)), name="potential"))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Fields on coarse grids, which a Model has to know."""
+        return tuple(item for cycle in self.cycles.values() for item in cycle.fields)
+
+    @property
+    def hierarchies(self) -> tuple[EllipticMultigrid, ...]:
+        """What lays out coarse grids."""
+        return tuple(self.cycles.values())
+
+    def assembled(self, program: Program, operator: Elliptic) -> None:
+        """Record what follows from new coefficients."""
+        for found in (self.cycles.get(operator.name), self.lines.get(operator.name)):
+            if found is not None:
+                found.setup(program)
+
+    def solve(self, program: Program, operator: Elliptic, b: Field, x: Field) -> None:
+        """Record x from b."""
+        lines = self.lines.get(operator.name)
+        if self.grid.ndim == 1:
+            assert lines is not None
+            lines(program, b, x)
+            return
+        name = f"{operator.name} {self.names.count(operator.name)}"
+        self.names.append(operator.name)
+        program.apply(_CLEAR, x)
+        found = conjugate_gradients(
+            program, operator, x, b, preconditioner=lines or self.cycles[operator.name], tolerance=INNER,
+            limit=self.limit, name=name, work=self.work[0], unsolved=self.unsolved,
+        )  # fmt: skip
+        program.let(self.iterations, self.iterations + found.iterations)
+
+
+def _clear(x: CellReader) -> None:
+    x[(0,) * len(x.axes)] = 0.0
+
+
+_CLEAR = Kernel(_clear, name="clear")

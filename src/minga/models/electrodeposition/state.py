@@ -1,0 +1,100 @@
+"""The fields that a cell's state is kept in, and what lies beyond the ends of the grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from minga.models.electrodeposition.problem import ANODE, CATHODE, INSULATOR, Problem
+from minga.space.boundary import BoundaryLike, fixed
+from minga.space.field import Field, Register
+from minga.space.grid import Grid
+
+COLOURS: Final = ("#f4f1e8", "#6d4326", "#c79a2c", "#a9bcc6")
+"""Solution, cathode and its deposit, anode, glass."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Fields of a problem's state; all f8 but `kind` (u1).
+
+    kind           what a cell is; beyond the grid's ends the metals and the glass, so that planes and fingers are
+                   one mechanism: a face with a metal on one side is an electrode, one with glass lets nothing pass
+    concentration  mol/m3 of each species, at cell centres: slots now, next (what a step works out), previous
+    potential      V, at cell centres: slots now, next, previous
+    velocity       m/s, one field an axis of the grid, at its faces: slots now, next, previous; empty without flow
+    pressure       Pa, without the hydrostatic and the osmotic part; None without flow
+    time, dt       s: of `now`, and of the step to come
+    last           s: the step that led to `now`; 0 at the beginning
+    voltage        V of the anode over the cathode
+    """
+
+    kind: Field
+    concentration: tuple[Field, ...]
+    potential: Field
+    velocity: tuple[Field, ...]
+    pressure: Field | None
+    time: Register
+    dt: Register
+    last: Register
+    voltage: Register
+
+
+def state_of(problem: Problem) -> State:
+    """Declare the fields of a problem."""
+    grid = problem.grid
+    beyond: BoundaryLike = {
+        axis: (fixed(CATHODE), fixed(ANODE)) if axis == "y" else fixed(INSULATOR)
+        for number, axis in enumerate(grid.axes)
+        if not grid.periodic[number]
+    }
+
+    def declare(name: str, unit: str, description: str, **options: object) -> Field:
+        return Field(name, grid, slots=3, unit=unit, description=description, along="y", **options)  # type: ignore[arg-type]
+
+    onto, aside = _sections(grid)
+    # What lies beyond the ends is said by `kind`; these values are read, but never used.
+    beside = fixed(0.0)
+    ions = tuple(
+        declare(s.name, "mol/m3", f"concentration of {s.name}", boundary=beside, section=onto) for s in problem.species
+    )
+    moving = grid.axes if problem.flow else ()
+    return State(
+        kind=Field(
+            "kind",
+            grid,
+            "u1",
+            boundary=beyond,
+            description="0 solution, 1 cathode, 2 anode, 3 glass",
+            colours=COLOURS,
+            section=onto,
+            along="y",
+        ),
+        concentration=ions,
+        potential=declare("potential", "V", "electric potential", boundary=beside, section=onto),
+        velocity=tuple(
+            declare(
+                f"v_{a}",
+                "m/s",
+                f"velocity along {a}",
+                centre=a,
+                signed=True,
+                boundary=fixed(0.0),
+                section=onto if a == "x" else aside,
+            )
+            for a in moving
+        ),
+        pressure=Field("pressure", grid, unit="Pa", section=onto, along="y") if problem.flow else None,
+        time=Register("time"),
+        dt=Register("dt", initial=problem.steps.first),
+        last=Register("last dt"),
+        voltage=Register("voltage", initial=problem.voltage or 0.0),
+    )
+
+
+def _sections(grid: Grid) -> tuple[tuple[str, float] | None, tuple[str, float] | None]:
+    """Where pictures of three axes are cut: level with the plates, and along the cell for flow between them."""
+    if grid.ndim < 3:
+        return None, None
+    z, x = ((axis, float(0.5 * (grid.faces(axis)[0] + grid.faces(axis)[-1]))) for axis in ("z", "x"))
+    return z, x

@@ -1,0 +1,290 @@
+"""Steps in time: attempts that are committed or tried again shorter, all inside one Program.
+
+One step of a run covers `steps.every` seconds. It is made of time steps by BDF2 (or implicit Euler) whose length
+follows from an estimate of their error: what was found, compared with what the last steps foretold. An attempt writes
+next slots only, so that one that is not accepted leaves no trace but a shorter proposal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from minga.compile.explain import Kernel, kernel
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node, as_node, cast, where
+from minga.lang.math import exp, log
+from minga.models.electrodeposition.flow import Flow
+from minga.models.electrodeposition.forces import record_forces
+from minga.models.electrodeposition.growth import Growing
+from minga.models.electrodeposition.iteration import Iteration
+from minga.models.electrodeposition.problem import FLUID, Held, Problem
+from minga.models.electrodeposition.state import State
+from minga.space.field import STEP, Field, Register, Slot
+
+__all__ = ["Counters", "Stepping"]
+
+Readers = Sequence[CellReader]
+
+SAFETY: Final = 0.8
+SHORTEST: Final = 1e-9
+"""Of `steps.every` or of the first step: shorter steps mean that something is wrong."""
+TOO_BIG: Final = 1e6
+"""Stands for an error that is not a number."""
+LANDING: Final = 1e-9
+"""Of a step: what may be left to the target."""
+EARLY: Final = 1e-30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counters:
+    """Registers of what steps took: `taken` and `rejected` from the beginning, `passes` of the last attempt and all.
+
+    failed  0, or why the run cannot go on: 1 the iteration did not converge, 2 the error stayed too large,
+            3 a concentration became negative, 4 a linear system was not solved
+    place   the number (row-major) of the cell where the change was largest
+    """
+
+    taken: Register = field(default_factory=lambda: Register("steps taken", "i8"))
+    rejected: Register = field(default_factory=lambda: Register("steps rejected", "i8"))
+    error: Register = field(default_factory=lambda: Register("step error"))
+    failed: Register = field(default_factory=lambda: Register("failed", "i8"))
+    place: Register = field(default_factory=lambda: Register("failed at", "i8"))
+    species: Register = field(default_factory=lambda: Register("failed species", "i8"))
+
+
+@dataclass(frozen=True, eq=False)
+class Stepping:
+    """Records the step of a run.
+
+    flow      its `setup` and `step`, where the fluid moves
+    rates     dc/dt of each species at the last step: slots now, next
+    growing   the deposit, where it grows
+    """
+
+    problem: Problem
+    state: State
+    iteration: Iteration
+    flow: Flow | None
+    counters: Counters = field(default_factory=Counters)
+    rates: tuple[Field, ...] = field(init=False)
+    growing: Growing | None = field(init=False)
+    proposal: Register = field(init=False)
+    before: Register = field(init=False)
+    careful: Register = field(init=False)
+    prepared: Register = field(init=False)
+    fresh: Register = field(init=False)
+
+    def __post_init__(self) -> None:
+        put, grid = object.__setattr__, self.problem.grid
+        put(self, "rates", tuple(Field(f"rate of {s.name}", grid, slots=2) for s in self.problem.species))
+        transport = self.iteration.transport
+        growing = None
+        if self.problem.growth is not None:
+            growing = Growing(self.problem, self.state, transport.lengths, transport, self.rates)
+        put(self, "growing", growing)
+        put(self, "proposal", Register("proposed dt", initial=self.problem.steps.first))
+        put(self, "before", Register("error before", initial=1.0))
+        put(self, "careful", Register("careful", "i8"))
+        put(self, "prepared", Register("prepared", "i8"))
+        put(self, "fresh", Register("fresh cells", "i8"))
+
+    @property
+    def registers(self) -> dict[Register, float]:
+        """First values for a Model."""
+        first = self.problem.steps.first
+        return {self.state.dt: first, self.proposal: first, self.before: 1.0, self.state.time: 0.0}
+
+    @property
+    def grown(self) -> tuple[Field, ...]:
+        """Fields of a deposit that grows, which outlive a step."""
+        return () if self.growing is None else (self.growing.flux,)
+
+    def record(self, program: Program) -> None:
+        """Record one step of the run."""
+        state, steps, counters = self.state, self.problem.steps, self.counters
+        target = Register("target")
+        program.let(target, (_count() + 1.0) * steps.every)
+        over = (state.time >= target) | (counters.failed > 0)
+        if self.growing is not None:
+            over = over | (self.growing.reached > 0)
+        with program.repeat(until=over):
+            if self.growing is None:
+                self._go_on(program, target)
+            else:
+                self._grow(program, self.growing)
+                with program.when(self.growing.reached == 0):
+                    self._go_on(program, target)
+        # A loop that reaches its limit ends the run; the model says why.
+        with program.when(counters.failed > 0), program.repeat(until=counters.failed == 0, limit=0):
+            program.let(counters.failed, counters.failed)
+        program.let(STEP, STEP + 1)
+
+    def _grow(self, program: Program, growing: Growing) -> None:
+        """Cells that turn solid, before the next attempt."""
+        growing.fill(program)
+        with program.when(growing.added > 0):
+            program.let(self.prepared, 0)
+            program.let(self.fresh, growing.added)
+
+    def _go_on(self, program: Program, target: Register) -> None:
+        """An attempt, and what follows from it."""
+        with program.when(self.prepared == 0):
+            self.iteration.prepare(program)
+            if self.flow is not None:
+                self.flow.setup(program)
+            program.let(self.prepared, 1)
+        self._choose(program, target)
+        with program.unchecked():
+            accepted = self._attempt(program)
+        with program.when(accepted):
+            self._commit(program, target)
+        self._control(program, accepted)
+
+    def _choose(self, program: Program, target: Register) -> None:
+        """The length of the next attempt: the proposal, or so that the target is met without a tiny last step."""
+        state, steps = self.state, self.problem.steps
+        left, proposal = target - state.time, self.proposal
+        near = where(proposal * 2.0 > left, 0.5 * left, proposal)
+        program.let(state.dt, where(proposal * (1.0 + LANDING) >= left, left, near))
+        ratio: Node | float = 0.0
+        if steps.order == 2:
+            last = where(state.last > 0.0, state.last, 1.0)
+            ratio = where((state.last > 0.0) & (self.careful == 0), state.dt / last, 0.0)
+        self.iteration.formula.record(program, state.dt, ratio)
+
+    def _attempt(self, program: Program) -> Register:
+        """An attempt, and whether it is accepted."""
+        state, steps, counters = self.state, self.problem.steps, self.counters
+        formula = self.iteration.formula
+        self.iteration.record(program)
+        if self.flow is not None:
+            then = [c.next for c in state.concentration]
+            with program.when(self.iteration.converged > 0):
+                record_forces(program, self.problem, self.flow.staggered, then, state.potential.next, self.flow.force)
+                self.flow.step(program)
+        seen = program.apply(
+            compare(self.problem), state.kind, *self._levels(), [r.now for r in self.rates],
+            [r.next for r in self.rates], rate=formula.rate, h0=formula.now, h1=formula.before, dt=state.dt,
+            ratio=formula.ratio, last=state.last,
+        )  # fmt: skip
+        share = (1.0 + formula.ratio) / (2.0 + 3.0 * formula.ratio)
+        error = Register("error now")
+        # Of the first step nothing was foretold: its length is what was asked for.
+        program.let(error, where(state.last > 0.0, seen.difference * share * (1.0 / steps.tolerance), 0.0))  # type: ignore[union-attr]
+        program.let(counters.error, where(error < TOO_BIG, error, TOO_BIG))
+        if self.growing is not None:
+            # Cells that turn solid are a jump, which no shorter step would make smaller: what counts is how many.
+            program.let(counters.error, where(self.fresh > 0, 0.0, counters.error))
+        least: Register = seen.least  # type: ignore[union-attr]
+        converged, positive = (self.iteration.converged > 0) & ~self.iteration.unsolved.any, least >= 0.0
+        small = (counters.error <= 1.0) if steps.adaptive else (counters.error <= TOO_BIG)
+        accepted = Register("accepted", "bool")
+        program.let(accepted, converged & positive & small)
+        at = where(positive, seen.place, seen.least_at)  # type: ignore[union-attr]
+        program.let(counters.place, where(converged, at, self.iteration.place))
+        return accepted
+
+    def _levels(self) -> tuple[list[Slot], list[Slot], list[Slot]]:
+        c = self.state.concentration
+        return [x.now for x in c], [x.next for x in c], [x.previous for x in c]
+
+    def _commit(self, program: Program, target: Register) -> None:
+        state, counters = self.state, self.counters
+        landed = state.dt * (1.0 + LANDING) >= target - state.time
+        program.let(state.time, where(landed, target, state.time + state.dt))
+        program.let(state.last, state.dt)
+        program.rotate(*state.concentration, state.potential, *state.velocity, *self.rates)
+        self.iteration.commit(program)
+        program.let(counters.taken, counters.taken + 1)
+        program.let(self.careful, 0)
+        program.let(self.fresh, 0)
+        if self.growing is not None:
+            self.growing.book(program)
+
+    def _control(self, program: Program, accepted: Register) -> None:
+        """The proposal for the next attempt, by a PI controller (Soederlind, Numer. Algorithms 31, 2002)."""
+        state, steps, counters, iteration = self.state, self.problem.steps, self.counters, self.iteration
+        if self.growing is not None:
+            much = mg.min(self.growing.amount, 1.0)
+            program.let(counters.error, where(accepted & (counters.error < much), much, counters.error))
+        error = where(counters.error > EARLY, counters.error, EARLY)
+        order = where(iteration.formula.ratio > 0.0, 3.0, 2.0)
+        factor = SAFETY * exp((-0.6 * log(error) + 0.2 * log(self.before)) / order)
+        # An iteration that takes many passes would not gain from longer steps.
+        most = where(iteration.passes * 2 > iteration.limit, 1.0, 2.0)
+        grown = where(factor > most, most, where(factor < 0.3, 0.3, factor))
+        shrunk = where(iteration.converged > 0, where(factor < 0.6, where(factor < 0.1, 0.1, factor), 0.6), 0.3)
+        if steps.adaptive:
+            longer = grown * state.dt
+            kept = where((state.dt < self.proposal) & (longer < self.proposal) & (grown >= 1.0), self.proposal, longer)
+            program.let(self.proposal, where(accepted, kept, shrunk * state.dt))
+        else:
+            # A step of the order that was asked for, then one of Euler's, then shorter ones.
+            retry = where(self.careful > 0, 0.5, 1.0) * state.dt
+            program.let(self.proposal, where(accepted, steps.first, retry))
+        with program.when(accepted):
+            program.let(self.before, where(error > 1e-4, error, 1e-4))
+        with program.when(~accepted):
+            program.let(counters.rejected, counters.rejected + 1)
+            program.let(self.careful, 1)
+            floor = SHORTEST * min(steps.every, steps.first)
+            why = where(iteration.converged > 0, where(counters.error > 1.0, 2, 3), 1)
+            why = where(iteration.unsolved.any, 4, why)
+            program.let(counters.failed, where(self.proposal < floor, why, 0))
+
+
+def _count() -> Node:
+    """Steps of the run that are over."""
+    return cast(as_node(STEP), "f8")
+
+
+def compare(problem: Problem) -> Kernel:
+    """The next rates, the largest difference from what was foretold (of a species' scale), and the least concentration.
+
+    Foretold is the parabola through the last two values with the last rate, or with Euler the line.
+    """
+    here = (0,) * problem.grid.ndim
+    scales = [1.0 / _scale(problem, number) for number in range(len(problem.species))]
+
+    @kernel
+    def compare_with_foretold(
+        kind: CellReader, now: Readers, then: Readers, before: Readers, rates: Readers, next_rates: Readers, *,
+        rate: Node, h0: Node, h1: Node, dt: Node, ratio: Node, last: Node,
+    ) -> dict[str, Reduced]:  # fmt: skip
+        worst, least = mg.abs(then[0][here]) * 0.0, None
+        for number, scale in enumerate(scales):
+            new, old, older = then[number][here], now[number][here], before[number][here]
+            next_rates[number][here] = rate * new - (h0 * old - h1 * older)
+            slope = rates[number][here]
+            foretold = old + dt * slope + ratio * ratio * ((older - old) + last * slope)
+            worst = mg.max(worst, mg.abs(new - foretold) * scale)
+            least = new if least is None else mg.min(least, new)
+        fluid = kind[here] == FLUID
+        shown = where(fluid & (worst < TOO_BIG), worst, where(fluid, TOO_BIG, 0.0))
+        assert least is not None
+        lowest = where(fluid & (least > -TOO_BIG), least, where(fluid, -TOO_BIG, TOO_BIG))
+        return {
+            "difference": mg.max(shown),
+            "place": mg.argmax(shown),
+            "least": mg.min(lowest),
+            "least_at": mg.argmin(lowest),
+        }
+
+    return compare_with_foretold
+
+
+def _scale(problem: Problem, number: int) -> float:
+    """The largest concentration that a species is given anywhere."""
+    species = problem.species[number]
+    given = [species.bulk]
+    for electrode in (problem.cathode, problem.anode):
+        surface = electrode.surfaces.get(species.name)
+        if isinstance(surface, Held):
+            given.append(surface.concentration)
+    if species.name in problem.initial:
+        given.append(float(problem.initial[species.name].max()))
+    return max(given) or 1.0

@@ -1,0 +1,314 @@
+"""An implicit step of the concentrations in a given potential: coefficients of the faces, and the linear systems.
+
+    g V c + sum over the faces of the outward flux = V (h0 c_now - h1 c_previous)
+
+with g, h0, h1 those of the time formula and V the cell's volume. The matrix of each species is an M-matrix for any
+step, so that concentrations stay positive where the right side is. In one dimension the systems are solved directly, by
+two sweeps for all species at once; else by BiCGStab on rows divided by their diagonals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from minga.compile.explain import Kernel, kernel
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.electrodes import surfaces
+from minga.models.electrodeposition.faces import Drive, beside, moving, passage
+from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
+from minga.models.electrodeposition.relaxation.lengths import Lengths
+from minga.models.electrodeposition.state import State
+from minga.solve.laplacian import step
+from minga.space.boundary import fixed
+from minga.space.field import Field, Register, Slot
+
+__all__ = ["Formula", "Transport", "driving", "volume"]
+
+Readers = Sequence[CellReader]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Formula:
+    """Registers of the time formula: c' = rate * c_next - now * c_now + before * c_previous (implicit Euler or BDF2).
+
+    ratio  of this step to the last one, 0 for Euler
+    """
+
+    rate: Register = field(default_factory=lambda: Register("formula rate"))
+    now: Register = field(default_factory=lambda: Register("formula now"))
+    before: Register = field(default_factory=lambda: Register("formula before"))
+    ratio: Register = field(default_factory=lambda: Register("formula ratio"))
+
+    def record(self, program: Program, step: Register, ratio: object) -> None:
+        """Record the numbers for a step of so many seconds."""
+        program.let(self.ratio, ratio)
+        program.let(self.rate, (1.0 + 2.0 * self.ratio) / ((1.0 + self.ratio) * step))
+        program.let(self.now, (1.0 + self.ratio) / step)
+        program.let(self.before, self.ratio * self.ratio / ((1.0 + self.ratio) * step))
+
+
+def volume(lengths: Lengths, widths: Readers) -> Node:
+    """The cell's volume, m3."""
+    result = as_node(1.0)
+    for axis in range(lengths.ndim):
+        result = lengths.width(widths, axis) * result
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Transport:
+    """Coefficients and systems of the concentrations.
+
+    up, down  by axis and species: the flux through a face upwards is `up * low - down * high`, mol/s, with 1 for the
+              concentration of a metal
+    unsolved  counts systems that were not solved within `limit` iterations
+    """
+
+    problem: Problem
+    state: State
+    lengths: Lengths
+    drive: Mapping[str, Any]
+    formula: Formula
+    tolerance: float
+    limit: int
+    unsolved: Register
+    up: tuple[tuple[Field, ...], ...] = field(init=False)
+    down: tuple[tuple[Field, ...], ...] = field(init=False)
+    work: tuple[Field, ...] = field(init=False)
+    iterations: Register = field(init=False)
+    amounts: tuple[Register, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        grid = self.problem.grid
+
+        def on_faces(word: str) -> tuple[tuple[Field, ...], ...]:
+            return tuple(
+                tuple(Field(f"{word} {s.name} {a}", grid, centre=a, unit="m3/s") for s in self.problem.species)
+                for a in grid.axes
+            )
+
+        put = object.__setattr__
+        put(self, "up", on_faces("up"))
+        put(self, "down", on_faces("down"))
+        zero = fixed(0.0)
+        names = [f"{s.name} {w}" for w in ("upper", "partial") for s in self.problem.species]
+        if grid.ndim > 1:
+            names = ["species right side", "species unknown"]
+        put(self, "work", tuple(Field(n, grid, boundary=zero) for n in names))
+        put(self, "amounts", tuple(Register(f"amount of {s.name}") for s in self.problem.species))
+        put(self, "iterations", Register("species iterations", "i8"))
+
+    def set_faces(self, program: Program, potential: Slot, concentration: Sequence[Slot]) -> None:
+        """Record the coefficients in a potential; the concentrations matter to reversible electrodes only."""
+        velocity = [v.now for v in self.state.velocity], [v.previous for v in self.state.velocity]
+        for axis in range(self.problem.grid.ndim):
+            program.apply(
+                coefficients(self.problem, self.lengths, axis), self.state.kind, potential, list(concentration),
+                *velocity, self.lengths.fields, self.up[axis], self.down[axis],
+                **self.drive, ratio=self.formula.ratio,
+            )  # fmt: skip
+
+    def solve(self, program: Program) -> None:
+        """Record the next concentrations."""
+        state, formula = self.state, self.formula
+        numbers: dict[str, Any] = {"rate": formula.rate, "h0": formula.now, "h1": formula.before}
+        now = [c.now for c in state.concentration]
+        then = [c.next for c in state.concentration]
+        before = [c.previous for c in state.concentration]
+        if self.problem.grid.ndim == 1:
+            half = len(self.work) // 2
+            upper, partial = self.work[:half], self.work[half:]
+            program.apply(
+                eliminate(self.lengths), state.kind, now, before, self.up[0], self.down[0], self.lengths.fields, upper,
+                partial, **numbers,
+            )  # fmt: skip
+            program.apply(SUBSTITUTE, upper, partial, then)
+            return
+        from minga.solve.bicgstab import bicgstab
+
+        b, x = self.work
+        for number in range(len(now)):
+            ups = [axis[number] for axis in self.up]
+            downs = [axis[number] for axis in self.down]
+            shared = (state.kind, ups, downs, self.lengths.fields)
+            program.apply(right_side(self.lengths), now[number], before[number], then[number], *shared, b, x, **numbers)
+
+            def operator(program: Program, source: Slot, target: Slot, shared: tuple[object, ...] = shared) -> None:
+                program.apply(rows(self.lengths), source, *shared, target, rate=formula.rate)  # type: ignore[arg-type]
+
+            name = f"solve {self.problem.species[number].name}"
+            found = bicgstab(
+                program, operator, x, b, tolerance=self.tolerance, limit=self.limit, name=name, unsolved=self.unsolved
+            )
+            program.let(self.iterations, self.iterations + found.iterations)
+            program.apply(copy, x, then[number])
+
+    @property
+    def kept(self) -> list[int]:
+        """Numbers of the species that pass neither electrode, whose amount stays what it is."""
+        return [n for n, s in enumerate(self.problem.species) if surfaces(self.problem, s) == (None, None)]
+
+    def measure(self, program: Program) -> None:
+        """Record the amounts that are to stay."""
+        for number in self.kept:
+            source = self.state.concentration[number].now
+            program.apply(amount(self.lengths), source, self.lengths.fields, into=self.amounts[number])
+
+    def restore(self, program: Program) -> None:
+        """Record that these amounts are what they were, to the last bits: linear systems are solved to a tolerance,
+        and rounding adds up over many steps. The factors differ from 1 by no more than that."""
+        for number in self.kept:
+            target = self.state.concentration[number].next
+            found = program.apply(amount(self.lengths), target, self.lengths.fields)
+            assert isinstance(found, Register)
+            there = found > 0.0
+            factor = where(there, self.amounts[number] / where(there, found, 1.0), 1.0)
+            program.apply(scale, target, factor=factor)
+
+
+def driving(voltage: Node, at_cathode: Node, at_anode: Node) -> Drive:
+    """The registers of a kernel, by their names in `Transport.drive`."""
+    return Drive(voltage, at_cathode, at_anode)
+
+
+def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
+    """The kernel of the faces across an axis."""
+    here = (0,) * problem.grid.ndim
+
+    @kernel
+    def species_faces(
+        kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
+        up: Readers, down: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node, ratio: Node,
+    ) -> None:  # fmt: skip
+        drive = driving(voltage, at_cathode, at_anode)
+        face = beside(problem, lengths, axis, kind, phi, widths, drive)
+        v = moving(velocity, previous, axis, ratio)
+        for number in range(len(c)):
+            found = passage(problem, face, number, c, v, drive)
+            up[number][here] = found.up
+            down[number][here] = found.down
+
+    return species_faces
+
+
+def eliminate(lengths: Lengths) -> Kernel:
+    """Elimination upwards, for all species."""
+
+    def species_elimination(
+        kind: CellReader, now: Readers, before: Readers, up: Readers, down: Readers, widths: Readers, upper: Readers,
+        partial: Readers, *, rate: Node, h0: Node, h1: Node,
+    ) -> None:  # fmt: skip
+        size = volume(lengths, widths)
+        fluid = kind[0] == FLUID
+        for number in range(len(now)):
+            low = where(kind[-1] == FLUID, up[number][0], 0.0)
+            high = where(kind[1] == FLUID, down[number][1], 0.0)
+            given = (up[number][0] - low) + (down[number][1] - high)
+            b = size * (h0 * now[number][0] - h1 * before[number][0]) + given
+            diagonal = size * rate + (up[number][1] + down[number][0])
+            pivot = where(fluid, diagonal - low * upper[number][-1], 1.0)
+            upper[number][0] = where(fluid, high / pivot, 0.0)
+            partial[number][0] = where(fluid, (b + low * partial[number][-1]) / pivot, 0.0)
+
+    return Kernel(species_elimination, order={0: 1})
+
+
+def _substitute(upper: Readers, partial: Readers, x: Readers) -> None:
+    for u, p, c in zip(upper, partial, x, strict=True):
+        c[0] = p[0] + u[0] * c[1]
+
+
+SUBSTITUTE = Kernel(_substitute, order={0: -1}, name="species_substitution")
+
+
+def _arriving(kind: CellReader, ups: Readers, downs: Readers) -> Node:
+    """What metals beside a cell give, mol/s."""
+    ndim = len(ups)
+    here, total = (0,) * ndim, as_node(0.0)
+    for axis in range(ndim):
+        low, high = kind[step(ndim, axis, -1)], kind[step(ndim, axis, 1)]
+        total = total + where((low == CATHODE) | (low == ANODE), ups[axis][here], 0.0)
+        total = total + where((high == CATHODE) | (high == ANODE), downs[axis][step(ndim, axis, 1)], 0.0)
+    return total
+
+
+def _diagonal(ups: Readers, downs: Readers, size: Node, rate: Node) -> Node:
+    ndim = len(ups)
+    total = size * rate
+    for axis in range(ndim):
+        total = total + (ups[axis][step(ndim, axis, 1)] + downs[axis][(0,) * ndim])
+    return total
+
+
+def _from_neighbours(c: CellReader, kind: CellReader, ups: Readers, downs: Readers) -> Node:
+    ndim = len(ups)
+    here, total = (0,) * ndim, as_node(0.0)
+    for axis in range(ndim):
+        down, up = step(ndim, axis, -1), step(ndim, axis, 1)
+        total = total + where(kind[down] == FLUID, ups[axis][here] * c[down], 0.0)
+        total = total + where(kind[up] == FLUID, downs[axis][up] * c[up], 0.0)
+    return total
+
+
+def right_side(lengths: Lengths) -> Kernel:
+    """b of rows divided by their diagonals, and the first guess."""
+    here = (0,) * lengths.ndim
+
+    @kernel
+    def species_right_side(
+        now: CellReader, before: CellReader, guess: CellReader, kind: CellReader, ups: Readers, downs: Readers,
+        widths: Readers, b: CellReader, x: CellReader, *, rate: Node, h0: Node, h1: Node,
+    ) -> None:  # fmt: skip
+        size = volume(lengths, widths)
+        value = size * (h0 * now[here] - h1 * before[here]) + _arriving(kind, ups, downs)
+        fluid = kind[here] == FLUID
+        b[here] = where(fluid, value / _diagonal(ups, downs, size, rate), 0.0)
+        x[here] = where(fluid, guess[here], 0.0)
+
+    return species_right_side
+
+
+def rows(lengths: Lengths) -> Kernel:
+    """The matrix divided by its diagonal."""
+    here = (0,) * lengths.ndim
+
+    @kernel
+    def species_rows(
+        c: CellReader, kind: CellReader, ups: Readers, downs: Readers, widths: Readers, result: CellReader, *,
+        rate: Node,
+    ) -> None:  # fmt: skip
+        diagonal = _diagonal(ups, downs, volume(lengths, widths), rate)
+        value = c[here] - _from_neighbours(c, kind, ups, downs) / diagonal
+        result[here] = where(kind[here] == FLUID, value, 0.0)
+
+    return species_rows
+
+
+@kernel
+def copy(source: CellReader, target: CellReader) -> None:
+    """target = source."""
+    here = (0,) * len(target.axes)
+    target[here] = source[here]
+
+
+@kernel
+def scale(c: CellReader, *, factor: Node) -> None:
+    """c = factor * c."""
+    here = (0,) * len(c.axes)
+    c[here] = factor * c[here]
+
+
+def amount(lengths: Lengths) -> Kernel:
+    """The amount of a species, mol."""
+    here = (0,) * lengths.ndim
+
+    @kernel
+    def amount_of_species(c: CellReader, widths: Readers) -> Reduced:
+        return mg.sum(c[here] * volume(lengths, widths))
+
+    return amount_of_species

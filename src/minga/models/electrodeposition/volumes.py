@@ -1,0 +1,77 @@
+"""Solid parts in files: pictures of a plane, and volumes of the whole grid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+from minga.models.electrodeposition.problem import INSULATOR
+from minga.models.files import locate, nearest
+
+__all__ = ["read_image", "read_volume"]
+
+
+def read_image(name: str, directory: Path, key: str) -> NDArray[np.bool_]:
+    """Where a PNG picture is darker than middle grey (and not transparent): rows and columns, the first row on top."""
+    from PIL import Image, UnidentifiedImageError
+
+    path = _find(name, directory, key)
+    try:
+        with Image.open(path) as picture:
+            pixels = np.asarray(picture.convert("LA"))
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise CaseError(f"{name} cannot be read as a picture: {error}", key=key, remedy="give a PNG file") from error
+    return np.asarray((pixels[..., 0] < 128) & (pixels[..., 1] >= 128))
+
+
+def read_volume(name: str, shape: tuple[int, ...], directory: Path, key: str, *, marks: bool) -> NDArray[np.uint8]:
+    """A volume of the grid's shape from a .npy file: what every cell is, 0 to 3; with `marks` 1 where it is solid."""
+    path = _find(name, directory, key)
+    if path.suffix != ".npy":
+        raise CaseError(
+            f"{name} is no .npy file", key=key, remedy="write one with numpy.save, or give a PNG file as image"
+        )
+    try:
+        values = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise CaseError(f"{name} cannot be read: {error}", key=key, remedy="write it with numpy.save") from error
+    if values.shape != shape:
+        raise CaseError(
+            f"{name} has the shape {list(values.shape)}, the grid {list(shape)}",
+            key=key,
+            remedy=f"give one value for each cell, or grid.shape = {list(values.shape)}",
+        )
+    if values.dtype.kind not in "bui":
+        raise CaseError(
+            f"{name} holds {values.dtype} numbers", key=key, remedy="solids are integers, or true and false"
+        )
+    if marks:
+        return np.asarray(values != 0, np.uint8)
+    if values.dtype.kind == "b":
+        raise CaseError(
+            f"{name} says where it is solid, but not what it is of",
+            key=key.removesuffix("file") + "kind",
+            remedy='write kind = "cathode"',
+        )
+    if values.size and (values.min() < 0 or values.max() > INSULATOR):
+        raise CaseError(
+            f"{name} holds values from {values.min()} to {values.max()}",
+            key=key,
+            remedy='0 is solution, 1 cathode, 2 anode, 3 insulator; or say what all other values are: kind = "cathode"',
+        )
+    return np.asarray(values).astype(np.uint8)
+
+
+def _find(name: str, directory: Path, key: str) -> Path:
+    path = locate(name, directory)
+    if not path.is_file():
+        raise CaseError(
+            f"there is no file {name!r}",
+            key=key,
+            suggestion=nearest(name, directory),
+            remedy="paths are relative to the case file's directory",
+        )
+    return path

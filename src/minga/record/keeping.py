@@ -1,0 +1,175 @@
+"""What a run keeps on the disk while it goes on - frames, observables, checkpoints - and how it goes on with them.
+
+The same for the command line and for :func:`minga.run`. What lies where says
+:class:`minga.record.directory.RunDirectory`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minga.engine.comm import Comm
+from minga.engine.model import Model
+from minga.engine.stop import Stop
+from minga.errors import CaseError, MingaError
+from minga.record.checkpoint.head import Head, heads_of
+from minga.record.checkpoint.keeper import UNFINISHED, Keeper, Schedule
+from minga.record.directory import RunDirectory, disk_errors
+from minga.record.series import SeriesFile
+from minga.record.snapshots.archive import manifest_of
+from minga.record.snapshots.settings import SnapshotSettings
+from minga.record.snapshots.snapshots import Snapshots
+from minga.space.field import Field
+
+__all__ = ["Kept", "check_unfinished", "has_checkpoints"]
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is written while a run goes on; made and used alike on all ranks."""
+
+    directory: RunDirectory
+    snapshots: Snapshots
+    series: SeriesFile
+    """Observables, on rank 0."""
+    keeper: Keeper
+
+    @classmethod
+    def of(
+        cls,
+        directory: RunDirectory,
+        model: Model,
+        fields: Sequence[Field],
+        comm: Comm,
+        settings: SnapshotSettings,
+        schedule: Schedule,
+        *,
+        observe: int | None = None,
+        stop: Stop | None = None,
+        goes_on: bool = False,
+        case: Mapping[str, Any] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        cpus: Collection[int] | None = None,
+        note: Note = lambda text: None,
+    ) -> Kept:
+        """Begin to keep a run in a directory, or with `goes_on` go on with what it has; collective.
+
+        settings   how frames are kept; `settings.every` and `observe` are those of the run
+        schedule   when checkpoints are written
+        case       what has to be equal in a run that goes on, beside the model and `stop`; rank 0's counts
+        attributes of the store of frames
+        note       told on rank 0 what people should know
+
+        Raises CaseError and RunError as :class:`Snapshots` does.
+        """
+        snapshots = Snapshots(
+            directory.fields, model, fields, settings, comm, attributes=attributes, resume=goes_on, cpus=cpus
+        )
+        series = SeriesFile(directory)
+
+        def flush(step: int) -> None:
+            snapshots.drain(lasting=True)
+            if comm.rank == 0:
+                series.write(lasting=True)
+
+        def rewind(step: int) -> None:
+            if comm.rank == 0:
+                directory.result.unlink(missing_ok=True)  # of the run as it was when it was interrupted
+            damaged = snapshots.truncate(step - step % settings.every if settings.every else 0)
+            if comm.rank == 0 and (snapshots.gone or damaged):
+                note(_loss(directory, snapshots.gone, damaged, step))
+            series.go_on(step, settings.every, observe)
+
+        keeper = Keeper(
+            directory.checkpoints,
+            comm,
+            schedule,
+            resumes=goes_on,
+            stop=stop,
+            case=case or {},
+            flush=flush,
+            rewind=rewind,
+            note=note,
+        )
+        return cls(directory, snapshots, series, keeper)
+
+
+def _loss(directory: RunDirectory, gone: bool, damaged: Sequence[int], step: int) -> str:
+    """What of the frames of a run that goes on after a step is not there any more."""
+    if gone:
+        return f"minga: {directory.fields} is gone, and with it the frames up to step {step}; later ones are kept there"
+    numbers = ", ".join(map(str, damaged[:10])) + (", ..." if len(damaged) > 10 else "")
+    return f"minga: frames {numbers} in {directory.fields} are damaged or missing; what is gone reads as NaN or 0"
+
+
+def has_checkpoints(comm: Comm, directory: RunDirectory) -> bool:
+    """Whether a run that is resumed has checkpoints, whole or not; if not, what it has left is removed. Collective.
+
+    RunError on every rank where the disk refuses.
+    """
+    answer: bool | MingaError = False
+    if comm.rank == 0:
+        try:
+            with disk_errors(directory.path):
+                answer = any(map(bool, heads_of(directory.checkpoints)))
+                if not answer:
+                    _begin_anew(directory)
+        except MingaError as error:
+            answer = error
+    answer = comm.bcast(answer)
+    if isinstance(answer, MingaError):
+        raise answer
+    return answer
+
+
+def _begin_anew(directory: RunDirectory) -> None:
+    """Remove what a run has left that was interrupted before its first checkpoint."""
+    shutil.rmtree(directory.fields, ignore_errors=True)
+    for path in (manifest_of(directory.fields), directory.series, directory.result, directory.ledger):
+        path.unlink(missing_ok=True)
+
+
+def check_unfinished(
+    directory: RunDirectory, heads: Sequence[Head], steps: int, *, keys: tuple[str, str], longer: str, kept: str
+) -> None:
+    """CaseError where a run did all it was to do and no more is asked for.
+
+    heads  its checkpoints
+    steps  that it is to do now
+    keys   what the person wrote to have it go on, and to have so many steps
+    longer, kept  how to ask for more steps, "{}" being how many, and for a checkpoint of the last one
+    """
+    result = _result(directory)
+    if result is None or result["ended"]["reason"] in UNFINISHED:
+        return
+    done, ended = result["steps"], result["ended"]
+    if ended["reason"] != "steps":
+        raise CaseError(
+            f"the run in {directory.path} is finished ({ended['text']}); there is nothing left to do", key=keys[0]
+        )
+    if done >= steps:
+        raise CaseError(
+            f"the run in {directory.path} is finished: all {done} steps are done",
+            key=keys[0],
+            remedy=f"to make it longer, {longer.format(2 * done or 100)}" if heads else None,
+        )
+    if not heads:
+        raise CaseError(
+            f"the run in {directory.path} is finished, and no checkpoint of its last step was kept",
+            key=keys[1],
+            remedy=f"begin it again with {kept}; then it can be made longer",
+        )
+
+
+def _result(directory: RunDirectory) -> dict[str, Any] | None:
+    try:
+        found = json.loads(directory.result.read_text())
+        return found if isinstance(found, dict) and "ended" in found else None
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,57 @@
+"""What a run came to, as data: ``result.json``, and what ``--json`` prints."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from minga.engine.model import Model
+from minga.errors import RunError
+from minga.record.costs import step_costs
+from minga.record.directory import RunDirectory
+from minga.record.environment import environment
+from minga.record.session import Outcome
+
+__all__ = ["result_of"]
+
+
+def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, directory: RunDirectory) -> dict[str, Any]:
+    """The result of a run; RunError for an observable that JSON does not know."""
+    return {
+        "model": model.name,
+        "shape": list(model.grid.shape),
+        "steps": outcome.steps,
+        "ended": outcome.ended.as_dict(),
+        "ranks": ranks,
+        "threads": threads,
+        "seconds": outcome.seconds,
+        "cells_per_second": outcome.cells_per_second,
+        "digest": outcome.digest,
+        "observables": {name: _plain(value, name) for name, value in outcome.observables.items()},
+        "run": str(directory.path),
+        "layout": outcome.layout,
+        "costs": step_costs(model),
+        "environment": environment(),
+    } | _known_before(directory)
+
+
+def _known_before(directory: RunDirectory) -> dict[str, Any]:
+    """What was said before the first step, where anything was."""
+    try:
+        return {"preflight": json.loads(directory.preflight.read_text())}
+    except (OSError, ValueError):
+        return {}
+
+
+def _plain(value: Any, name: str) -> Any:
+    """A value as JSON knows it; JSON has no numbers that are not finite, so these become words."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(entry, name) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, bool | int | float | str) or value is None:
+        return value
+    raise RunError(f"the observable {name!r} is {value!r}, which is neither a number nor a list of numbers")

@@ -1,0 +1,217 @@
+"""A run from Python: what comes back is what xarray works with, in memory, or on the disk where it can be resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.comm import Comm, SerialComm
+from minga.engine.model import Model
+from minga.engine.stop import Stop
+from minga.errors import CaseError, suggest
+from minga.record.checkpoint.keeper import Schedule
+from minga.record.place import SECONDS, Place, kept_in, run_in
+from minga.record.planning import AUTO
+from minga.record.series import Series
+from minga.record.session import Outcome, Settings, execute
+from minga.record.variables import CONVENTIONS, TIME, variables_of
+from minga.record.versions import check_versions
+from minga.space.field import Field
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["run"]
+
+OBSERVED = "observed"
+"""The dimension of observables over time."""
+
+
+def run(
+    model: Model,
+    steps: int,
+    *,
+    every: int | None = None,
+    fields: Sequence[str] | None = None,
+    threads: int = 1,
+    comm: Comm | None = None,
+    layout: str = AUTO,
+    halo_depth: int | Literal["auto"] = AUTO,
+    overlap: bool | Literal["auto"] = AUTO,
+    machine: str | Path | None = None,
+    balance: int | Literal["auto", "off"] = AUTO,
+    stop: Stop | None = None,
+    observe: int | None = None,
+    device: Literal["cpu", "gpu", "gpu-shared"] = "cpu",
+    out: str | Path | None = None,
+    checkpoint: int | Schedule | None = None,
+    resume: bool = False,
+) -> xarray.Dataset:
+    """Run a model and return its frames: dimensions time, y, x; the digest and the last observables are attributes.
+
+    Observables are also variables, over the dimension ``observed``: at frames, and every ``observe`` steps.
+
+    Parameters
+    ----------
+    steps, every
+        How many steps, and from one frame to the next; without ``every`` the first and the last state are kept.
+    fields
+        Names of the fields to keep; by default the model's output.
+    stop
+        When to end before the last step: ``mg.Stop(when="population < 10")``; the attribute ``ended`` says why it did.
+    observe
+        Steps from one observation to the next.
+    threads, comm, layout, halo_depth, overlap, balance
+        How it is run; nothing of the result depends on them. On several ranks (``comm=mg.MPIComm()``) every rank calls
+        this, and rank 0 gets the frames; the datasets of the others hold attributes only. ``layout="auto"`` plans: for
+        a run that is worth it the ranks time the model and the network for a moment, and the other three may be
+        ``"auto"`` too. ``balance`` may be steps from one look to the next, or ``"off"``.
+    machine
+        A machine file to plan by, as ``minga measure`` writes it, in place of timing.
+    device
+        ``"gpu"`` for a GPU for each rank of a machine, ``"gpu-shared"`` where ranks may share one.
+    out
+        A new directory for the frames, which are then read from there when they are looked at, and for what ``minga
+        export`` and others want to know. By default all frames are in memory.
+    checkpoint
+        Steps from one checkpoint in ``out`` to the next, or a :class:`minga.record.checkpoint.keeper.Schedule`; by
+        default one is written every five minutes.
+    resume
+        Go on with what an interrupted run of this model has left in ``out``, or begin where there is nothing. The same
+        bits come back as if it had not been interrupted.
+
+    Raises CaseError for an argument that cannot be meant; RunError where a disk refuses.
+    """
+    _check_kinds(model, stop)
+    _check_number("steps", steps, 0, "say how many steps to do: steps=100")
+    if every is not None:
+        _check_number("every", every, 1, "say the steps from one frame to the next, every=10, or leave it out")
+    if observe is not None:
+        _check_number("observe", observe, 1, "say the steps from one observation to the next, or leave it out")
+    _check_number("threads", threads, 1, "say how many threads a rank has: threads=2")
+    if halo_depth != AUTO:
+        _check_number("halo_depth", halo_depth, 1, "say how many steps lie between two exchanges: halo_depth=1")
+    if overlap != AUTO and not isinstance(overlap, bool | np.bool_):
+        raise CaseError(f"overlap={overlap!r}: expected True or False", remedy='write overlap=True, False or "auto"')
+    if balance not in (AUTO, "off"):
+        _check_number("balance", balance, 1, 'say the steps from one look to the next, "auto" or "off"')
+    chosen = _chosen(model, fields)
+    variables_of(chosen, f"model {model.name!r}")  # says what of them cannot be kept
+    ranks = comm or SerialComm()
+    check_versions(ranks)
+    file = None if machine is None else Path(machine)
+    settings = Settings(
+        steps, every, threads, layout, halo_depth, overlap, machine=file, balance=balance, until=stop, observe=observe,
+        device=device,
+    )  # fmt: skip
+    if out is None:
+        _check_without_directory(checkpoint, resume)
+        return _in_memory(model, ranks, settings, chosen)
+    schedule = _schedule(checkpoint)
+    return _on_disk(model, ranks, settings, chosen, kept_in(ranks, Path(out), schedule, resume, steps))
+
+
+def _in_memory(model: Model, comm: Comm, settings: Settings, chosen: Sequence[Field]) -> xarray.Dataset:
+    """Run a model and keep whole frames on rank 0."""
+    import xarray
+
+    frames: list[tuple[int, dict[str, NDArray[Any]]]] = []
+
+    def keep(step: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+        frames.append((step, {name: np.array(array) for name, array in arrays.items()}))
+
+    series = Series()
+    outcome = execute(model, comm, settings, chosen, keep, on_observe=series.add)
+    dataset = xarray.Dataset(attrs=_attributes(model, outcome))
+    if comm.rank != 0:
+        return dataset
+    dataset = dataset.assign_coords({TIME: (TIME, [step for step, _ in frames], {"long_name": "steps done"})})
+    for variable in variables_of(chosen, f"model {model.name!r}"):
+        dataset = dataset.assign_coords({c.name: (c.name, c.values, c.attributes) for c in variable.coordinates})
+        stacked = np.stack([arrays[variable.name] for _, arrays in frames])
+        dataset[variable.name] = (variable.dims, stacked, variable.attributes)
+    return _with_series(dataset, series)
+
+
+def _on_disk(model: Model, comm: Comm, settings: Settings, chosen: Sequence[Field], place: Place) -> xarray.Dataset:
+    """Run a model in a directory, and open on rank 0 what it left."""
+    import xarray
+
+    outcome, series = run_in(place, model, comm, settings, chosen)
+    if comm.rank != 0:
+        return xarray.Dataset(attrs=_attributes(model, outcome))
+    dataset = xarray.open_zarr(place.directory.fields, chunks=None).assign_attrs(_attributes(model, outcome))
+    return _with_series(dataset, series)
+
+
+def _attributes(model: Model, outcome: Outcome) -> dict[str, Any]:
+    """Attributes of what is returned."""
+    found = {"Conventions": CONVENTIONS, "model": model.name, "steps": outcome.steps, "digest": outcome.digest}
+    return found | {"ended": str(outcome.ended)} | outcome.observables
+
+
+def _schedule(checkpoint: object) -> Schedule:
+    """When checkpoints are written; CaseError for what cannot be meant."""
+    if checkpoint is None or isinstance(checkpoint, Schedule):
+        return checkpoint or Schedule(seconds=SECONDS)
+    _check_number("checkpoint", checkpoint, 1, "say the steps from one checkpoint to the next, or leave it out")
+    return Schedule(steps=int(checkpoint))  # type: ignore[call-overload]
+
+
+def _check_without_directory(checkpoint: object, resume: bool) -> None:
+    """CaseError where a run is to be kept, and nobody said where."""
+    name = "resume=True" if resume else None if checkpoint is None else f"checkpoint={checkpoint!r}"
+    if name is not None:
+        raise CaseError(
+            f"{name}: in which directory?", remedy='name one for what the run leaves, such as out="runs/heat"'
+        )
+
+
+def _with_series(dataset: xarray.Dataset, series: Series) -> xarray.Dataset:
+    """The dataset with a variable for each observable; one that has a field's name is called ``NAME_observed``."""
+    if series.values:
+        dataset = dataset.assign_coords({OBSERVED: (OBSERVED, series.steps, {"long_name": "steps done"})})
+    for name, values in series.values.items():
+        array = np.asarray(values)
+        if array.dtype == object:  # what was not finite, from before the run was interrupted
+            array = np.asarray(values, float)
+        dims = (OBSERVED, *(f"{name}_{number}" for number in range(1, array.ndim)))
+        dataset[name if name not in dataset.variables else f"{name}_{OBSERVED}"] = (dims, array)
+    return dataset
+
+
+def _check_kinds(model: object, stop: object) -> None:
+    """CaseError where Python was given something else for the model or the stop."""
+    if not isinstance(model, Model):
+        raise CaseError(
+            f"expected a model, found {model!r}",
+            remedy='make one: mg.automaton("B3/S23", (256, 256), init={"soup": 0.3}), or mg.Model(...)',
+        )
+    if stop is not None and not isinstance(stop, Stop):
+        raise CaseError(f"stop={stop!r}: expected mg.Stop", remedy=f"write stop=mg.Stop(when={str(stop)!r}), for one")
+
+
+def _check_number(name: str, value: object, least: int, remedy: str) -> None:
+    """CaseError unless a parameter is a whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise CaseError(f"{name}={value!r}: expected a whole number of at least {least}", remedy=remedy)
+
+
+def _chosen(model: Model, fields: Sequence[str] | None) -> tuple[Field, ...]:
+    """The fields to keep; CaseError for one that the model does not have."""
+    known = {field.name: field for field in model.visible}
+    names = (fields,) if isinstance(fields, str) else model.output if fields is None else tuple(fields)
+    for name in names:
+        if name not in known:
+            raise CaseError(
+                f"fields={list(names)!r}: model {model.name!r} has no field {name!r}",
+                suggestion=suggest(str(name), known),
+                remedy=f"its fields are {', '.join(known)}",
+            )
+    if not names:
+        raise CaseError("fields=[]: expected at least one field", remedy=f"leave it out, or name {', '.join(known)}")
+    return tuple(known[name] for name in names)

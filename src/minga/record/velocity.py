@@ -1,0 +1,45 @@
+"""The velocity of a run, which lies on the faces of cells, one field an axis: at the centres of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.record.store import FrameReader
+from minga.record.variables import VELOCITY, Coordinate
+
+__all__ = ["centred", "centres_of", "faces_of", "velocity_of"]
+
+_FACE = "_face"
+
+Floats = NDArray[np.float64]
+
+
+def velocity_of(reader: FrameReader) -> tuple[str, ...]:
+    """Names of the fields of a run's velocity, one an axis; empty where it has none, or they were not kept."""
+    names = tuple(str(reader.group.attrs.get(VELOCITY, "")).split())
+    return names if names and set(names) <= set(reader.fields) else ()
+
+
+def centres_of(reader: FrameReader, names: Sequence[str]) -> list[Coordinate]:
+    """The centres of the cells along each axis of a velocity of two or more: from the fields on faces of the others."""
+    axes = [axis for name in names for axis in reader.coordinates(name)]
+    found = {axis.name: axis for axis in axes if not axis.name.endswith(_FACE)}
+    return [found[axis.name.removesuffix(_FACE)] for axis in reader.coordinates(names[0])]
+
+
+def faces_of(centres: Floats) -> Floats:
+    """Edges of cells, half-way between their centres and as far beyond the last; exact where widths are equal."""
+    if len(centres) < 2:
+        return np.array([centres[0] - 0.5, centres[0] + 0.5])
+    middle = 0.5 * (centres[1:] + centres[:-1])
+    return np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])
+
+
+def centred(values: Floats, axis: int, cells: int) -> Floats:
+    """Values on the faces across an axis as means at the centres between; the last of a periodic axis is its first."""
+    low = np.take(values, range(cells), axis)
+    high = np.take(values, [(i + 1) % values.shape[axis] for i in range(cells)], axis)
+    return np.asarray(0.5 * (low + high))

@@ -1,0 +1,162 @@
+"""An elliptic operator with coefficients that vary from face to face, as an operator for solvers.
+
+    (A u)_P = sum over the faces f of cell P of k_f (u_P - u_N) + d_P u_P
+
+k_f is a face's conductance: coefficient times area over the distance of the centres beside it. A face that nothing
+passes through has k = 0, so masked cells, glass and the grid's ends need nothing else; what goes to walls of a given
+value is in d. Where k >= 0 and d >= 0 the operator is symmetric and positive semidefinite on any grid. The row of a
+solid cell is all zero: its unknown stays as it is, and its right side has to be 0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from minga.compile.explain import Kernel, kernel
+from minga.engine.program import Program
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node, where
+from minga.lang.functions import sum as cell_sum
+from minga.solve.laplacian import step
+from minga.space.boundary import fixed
+from minga.space.field import Field, Register, Slot
+from minga.space.grid import Grid
+
+__all__ = ["Elliptic", "live_axes"]
+
+Readers = Sequence[CellReader]
+
+
+def live_axes(grid: Grid) -> tuple[int, ...]:
+    """The axes along which a cell may have other neighbours than itself: all but periodic ones of one cell."""
+    return tuple(axis for axis, n in enumerate(grid.shape) if n > 1 or not grid.periodic[axis])
+
+
+@dataclass(frozen=True, eq=False)
+class Elliptic:
+    """The operator on one grid, of one to four axes, any of them periodic.
+
+    faces     conductances, a field for each axis at its faces (f8, >= 0); face i lies below cell i. The first and the
+              last face of an axis are 0; on a periodic axis they are one, which the field holds once
+    diagonal  d, at the cells (f8, >= 0)
+
+    Both are written by the caller's kernels. Fields that it is applied to need a condition at their boundary, any one:
+    what is read there counts for nothing.
+    """
+
+    grid: Grid
+    name: str = "elliptic"
+    faces: tuple[Field, ...] = field(init=False)
+    diagonal: Field = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = self.grid.axes
+        faces = tuple(Field(f"{self.name} faces {a}", self.grid, centre=a, boundary=fixed(0.0)) for a in names)
+        object.__setattr__(self, "faces", faces)
+        object.__setattr__(self, "diagonal", Field(f"{self.name} diagonal", self.grid, boundary=fixed(0.0)))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields of the operator, for a Model."""
+        return (*self.faces, self.diagonal)
+
+    def __call__(self, program: Program, source: Field | Slot, target: Field | Slot) -> Register:
+        """Record target = A source; returns the register of the sum of source * target."""
+        made = apply_elliptic(self.grid.ndim, live_axes(self.grid))
+        product = program.apply(made, source, self.faces, self.diagonal, target)
+        assert isinstance(product, Register)
+        return product
+
+    def residual(self, program: Program, u: Field | Slot, f: Field | Slot, target: Field | Slot) -> None:
+        """Record target = f - A u."""
+        program.apply(subtract_elliptic(self.grid.ndim, live_axes(self.grid)), u, f, self.faces, self.diagonal, target)
+
+    def active(self, program: Program, target: Field | Slot) -> None:
+        """Record target = 1 where the row is not all zero, else 0: if nothing goes to walls, the null vector."""
+        program.apply(mark_active(self.grid.ndim, live_axes(self.grid)), self.faces, self.diagonal, target)
+
+
+# In kernels ----------------------------------------------------------------------------------------------------------
+def outflow(u: CellReader, faces: Readers, walls: Node, axes: Sequence[int]) -> Node:
+    """A u in the cell; `faces` hold the conductance of the face below the cell, one field for each axis of the grid."""
+    ndim = len(faces)
+    here = (0,) * ndim
+    value = u[here]
+    total = walls * value
+    for axis in axes:
+        below, above = step(ndim, axis, -1), step(ndim, axis, 1)
+        total = total + (faces[axis][here] * (value - u[below]) + faces[axis][above] * (value - u[above]))
+    return total
+
+
+def whole_diagonal(faces: Readers, walls: Node, axes: Sequence[int]) -> Node:
+    """What `outflow` multiplies the cell's own value with."""
+    ndim = len(faces)
+    total = walls
+    for axis in axes:
+        total = total + (faces[axis][(0,) * ndim] + faces[axis][step(ndim, axis, 1)])
+    return total
+
+
+def quotient(value: Node | float, divisor: Node) -> Node:
+    """value / divisor, 0 where the divisor is 0."""
+    held = divisor > 0.0
+    return where(held, value / where(held, divisor, 1.0), 0.0)
+
+
+@functools.cache
+def apply_elliptic(ndim: int, axes: tuple[int, ...]) -> Kernel:
+    """result = A u; returns the sum of u * A u."""
+    here = (0,) * ndim
+
+    @kernel
+    def elliptic(u: CellReader, faces: Readers, diagonal: CellReader, result: CellReader) -> Reduced:
+        value = outflow(u, faces, diagonal[here], axes)
+        result[here] = value
+        return cell_sum(u[here] * value)
+
+    return elliptic
+
+
+def outside_axis(grid: Grid, axis: int) -> Kernel:
+    """What goes to walls, and through the faces of all axes but one."""
+    return _outside(grid.ndim, tuple(a for a in live_axes(grid) if a != axis))
+
+
+@functools.cache
+def _outside(ndim: int, axes: tuple[int, ...]) -> Kernel:
+    here = (0,) * ndim
+
+    @kernel
+    def outside_lines(faces: Readers, diagonal: CellReader, result: CellReader) -> None:
+        result[here] = whole_diagonal(faces, diagonal[here], axes)
+
+    return outside_lines
+
+
+@functools.cache
+def mark_active(ndim: int, axes: tuple[int, ...]) -> Kernel:
+    """1 where the row is not all zero, else 0."""
+    here = (0,) * ndim
+
+    @kernel
+    def active_cells(faces: Readers, diagonal: CellReader, result: CellReader) -> None:
+        result[here] = where(whole_diagonal(faces, diagonal[here], axes) > 0.0, 1.0, 0.0)
+
+    return active_cells
+
+
+@functools.cache
+def subtract_elliptic(ndim: int, axes: tuple[int, ...]) -> Kernel:
+    """result = f - A u."""
+    here = (0,) * ndim
+
+    @kernel
+    def elliptic_residual(
+        u: CellReader, f: CellReader, faces: Readers, diagonal: CellReader, result: CellReader
+    ) -> None:
+        result[here] = f[here] - outflow(u, faces, diagonal[here], axes)
+
+    return elliptic_residual

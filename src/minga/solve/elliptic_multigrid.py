@@ -1,0 +1,293 @@
+"""A multigrid V-cycle for `Elliptic`: coefficients that vary or change, masked cells, thin gaps, any layout.
+
+Levels halve the resolution of the axes of strongest coupling first, down to a single cell. Transfers and coarse
+operators follow the coefficients (see `minga.solve.elliptic_kernels`); kernels make them, so that a Program makes them
+anew when cells have turned solid. The error is relaxed as in `minga.solve.multigrid`, and the cycle is symmetric and
+positive definite like that one.
+
+Nothing about layouts is known when the cycle is recorded: each level has a grid of its own label, which `move` reaches,
+and `layouts` says where these grids lie when the finest one is cut in some way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from minga.engine.program import Program
+from minga.errors import LayoutError, ProgramError
+from minga.solve.coarsening import choose_factors, rough_share, settle, stretched_axis
+from minga.solve.elliptic import Elliptic, live_axes, outside_axis
+from minga.solve.elliptic_kernels import (
+    coarse_faces,
+    coarse_walls,
+    copy_active,
+    find_shares,
+    first_step,
+    jacobi_step,
+    left_over,
+    prolongation,
+    restriction,
+    sum_diagonal,
+    take_faces,
+)
+from minga.solve.lines import Lines
+from minga.solve.multigrid import chebyshev_weights
+from minga.space.boundary import fixed
+from minga.space.field import Field, Slot
+from minga.space.grid import Grid
+from minga.space.layout import Layout
+
+__all__ = ["EllipticMultigrid"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """One resolution; all fields at its cells.
+
+    factors   2 for each axis that the next level has half the cells of; all 1 on the coarsest
+    faces     conductance of the face below each cell, for each axis; `walls` what goes to walls, `diagonal` the whole
+    u         the correction, in two slots between which the relaxation goes to and fro
+    f, r      the right side, and what is left of it
+    shares    what cells take from their coarse neighbours, for each coarsened axis
+    lines     what relaxes whole lines at once, if anything does
+    landing   a field of the next level's cells, where they lie below this level's: all that goes between them
+    """
+
+    grid: Grid
+    factors: tuple[int, ...]
+    weights: tuple[float, ...]
+    faces: tuple[Field, ...]
+    walls: Field
+    diagonal: Field
+    u: Field
+    f: Field
+    r: Field
+    shares: tuple[Field, ...]
+    lines: Lines | None
+    landing: Field | None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        landing = () if self.landing is None else (self.landing,)
+        lines = () if self.lines is None else self.lines.fields
+        return (*self.faces, self.walls, self.diagonal, self.u, self.f, self.r, *self.shares, *lines, *landing)
+
+    @property
+    def closing(self) -> tuple[int, ...]:
+        """Coarsened axes whose last cell has no partner, and the first cell of all beside it."""
+        halved = (axis for axis, factor in enumerate(self.factors) if factor == 2)
+        return tuple(axis for axis in halved if self.grid.periodic[axis] and self.grid.shape[axis] % 2)
+
+    @property
+    def ends(self) -> Mapping[str, Any]:
+        """The last index of each axis of the next level, as the scalars n0 to n3 of kernels."""
+        assert self.landing is not None
+        shape = self.landing.grid.shape
+        return {f"n{axis}": shape[axis] - 1 if axis < len(shape) else -1 for axis in range(4)}
+
+
+@dataclass(frozen=True, eq=False)
+class EllipticMultigrid:
+    """The levels below an operator's grid, and the V-cycle over them.
+
+    elliptic        the operator, whose approximate inverse the V-cycle is
+    lines           an axis whose lines are solved exactly in each relaxation step, which makes steps twice as long;
+                    "auto": the only axis, or the most stretched one, if it is stretched much; None: no lines
+    steps           relaxation steps before and after each coarse correction
+    cells_per_rank  a level with fewer is moved to fewer ranks: their messages would take longer than its work
+
+    `setup` records the making of the coarse coefficients, and has to run before the first cycle and whenever the
+    operator's fields have changed; a call records a cycle::
+
+        multigrid = EllipticMultigrid(elliptic)
+        multigrid.setup(program)
+        conjugate_gradients(program, elliptic, x, b, preconditioner=multigrid)
+        Model(..., fields=(*elliptic.fields, *multigrid.fields, x, b), hierarchies=(multigrid,))
+    """
+
+    elliptic: Elliptic
+    lines: str | int | None = "auto"
+    steps: int = 2
+    cells_per_rank: int = 4096
+    name: str = "multigrid"
+    grid: Grid = field(init=False)
+    scratch: Field = field(init=False)
+    levels: tuple[Level, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        grid = self.elliptic.grid
+        if grid.twisted:
+            raise LayoutError(
+                "multigrid on a shifted torus: its coarse grids would not join",
+                remedy="use conjugate gradients without a preconditioner, or no shift",
+            )
+        if self.steps < 1 or self.cells_per_rank < 1:
+            raise LayoutError(
+                f"multigrid with {self.steps} steps and {self.cells_per_rank} cells a rank", remedy="give 1 or more"
+            )
+        put = object.__setattr__
+        put(self, "grid", grid)
+        put(self, "scratch", Field(f"{self.name} scratch", grid))
+        put(self, "levels", tuple(self._build()))
+
+    def _build(self) -> list[Level]:
+        levels: list[Level] = []
+        grid = self.grid
+        along = stretched_axis(grid) if self.lines == "auto" else None if self.lines is None else grid.axis(self.lines)
+        while True:
+            number = len(levels)
+            grid = grid.relabel(f"{self.name} {number}")
+            halved = choose_factors(grid, along)
+            factors = _fewer_kinds(grid, halved, along)
+            last = max(factors) == 1
+            coarse = grid.coarsen(factors).relabel(f"{self.name} below {number}")
+
+            def vector(kind: str, on: Grid = grid, slots: int = 1, number: int = number) -> Field:
+                return Field(f"{self.name} {number} {kind}", on, slots=slots, boundary=fixed(0.0))
+
+            levels.append(
+                Level(
+                    grid=grid,
+                    factors=factors,
+                    weights=(1.0,) if last else chebyshev_weights(rough_share(grid, halved, along), 2.0, self.steps),
+                    faces=tuple(vector(f"faces {axis}") for axis in grid.axes),
+                    walls=vector("walls"),
+                    diagonal=vector("diagonal"),
+                    u=vector("correction", slots=2),
+                    f=vector("right side"),
+                    r=vector("residual"),
+                    shares=tuple(vector(f"shares {grid.axes[a]}") for a, f in enumerate(factors) if f == 2),
+                    lines=None if along is None else Lines(grid, along, f"{self.name} {number} lines"),
+                    landing=None if last else vector("landing", coarse),
+                )
+            )
+            if last:
+                return levels
+            grid = coarse
+
+    # For Models and Engines ------------------------------------------------------------------------------------------
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields of the levels, for a Model."""
+        return (self.scratch, *(item for level in self.levels for item in level.fields))
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The grids of all levels, and of what goes between them."""
+        landings = (level.landing.grid for level in self.levels if level.landing is not None)
+        return (*(level.grid for level in self.levels), *landings)
+
+    def layouts(self, layout: Layout) -> Mapping[Grid, Layout]:
+        """The layout of each level's grid, and of the one below it, where `layout` is the operator's grid's."""
+        if layout.domain != self.grid.box:
+            raise LayoutError(f"the layout is for {layout.domain}, the grid has {self.grid.box}")
+        found: dict[Grid, Layout] = {}
+        for level in self.levels:
+            layout = settle(layout, level.factors, self.cells_per_rank)
+            found[level.grid] = layout
+            if level.landing is not None:
+                layout = layout.coarsen(level.factors)
+                found[level.landing.grid] = layout
+        return found
+
+    # In Programs -----------------------------------------------------------------------------------------------------
+    def setup(self, program: Program) -> None:
+        """Record the making of all levels' coefficients from the operator's."""
+        first, ndim = self.levels[0], self.grid.ndim
+        for source, target in zip(self.elliptic.faces, first.faces, strict=True):
+            program.apply(take_faces(ndim), source, self.scratch)
+            program.move(self.scratch, target)
+        program.move(self.elliptic.diagonal, first.walls)
+        for level, below in zip(self.levels, (*self.levels[1:], None), strict=True):
+            program.apply(sum_diagonal(ndim, live_axes(level.grid)), level.faces, level.walls, level.diagonal)
+            if level.lines is not None:
+                faces = level.faces[level.lines.along]
+                program.apply(outside_axis(level.grid, level.lines.along), level.faces, level.walls, level.r)
+                level.lines.setup(program, faces, faces, level.r)
+            if below is None or level.landing is None:
+                return
+            program.apply(find_shares(level.factors), level.faces, level.landing, level.shares)
+            for axis in range(ndim):
+                made = coarse_faces(level.factors, axis, level.closing)
+                program.apply(made, level.faces[axis], level.landing, **level.ends)
+                program.move(level.landing, below.faces[axis])
+            made = coarse_walls(level.factors, level.closing)
+            program.apply(made, level.faces, level.walls, level.landing, **level.ends)
+            program.move(level.landing, below.walls)
+
+    def __call__(self, program: Program, residual: Field | Slot, correction: Field | Slot) -> None:
+        """Record correction = M residual, one V-cycle from 0; 0 in solid cells."""
+        source = residual.now if isinstance(residual, Field) else residual
+        target = correction.now if isinstance(correction, Field) else correction
+        for slot in (source, target):
+            if slot.field.grid != self.grid or any(slot.field.centre) or slot.field.on is not None:
+                raise ProgramError(
+                    f"multigrid on {self.grid!r} is applied to {slot.field!r}",
+                    remedy="apply it to fields with all cells of its grid",
+                )
+        program.move(source, self.levels[0].f)
+        program.move(self._cycle(program, 0), target)
+
+    def _cycle(self, program: Program, number: int) -> Slot:
+        """One V-cycle for level `number` and those below; returns where the correction is."""
+        level = self.levels[number]
+        weights = level.weights
+        old, new = level.u.slot(0), level.u.slot(1)
+        _first_step(program, level, old, weights[0])
+        if level.landing is None:
+            return old
+        for weight in weights[1:]:
+            _step(program, level, old, new, weight)
+            old, new = new, old
+        _left_over(program, level, old)
+        below = self.levels[number + 1]
+        made = restriction(level.factors, level.closing)
+        program.apply(made, level.r, level.shares, level.landing, **level.ends)
+        program.move(level.landing, below.f)
+        program.move(self._cycle(program, number + 1), level.landing)
+        program.apply(prolongation(level.factors), level.landing, level.shares, old)
+        for weight in weights[::-1]:
+            _step(program, level, old, new, weight)
+            old, new = new, old
+        return old
+
+    def __repr__(self) -> str:
+        lines = [f"EllipticMultigrid {self.name!r}, {self.steps} steps before and after each correction"]
+        return "\n".join([*lines, *("  " + " x ".join(map(str, level.grid.shape)) for level in self.levels)])
+
+
+def _fewer_kinds(grid: Grid, factors: tuple[int, ...], along: int | None) -> tuple[int, ...]:
+    """The factors, with 2 also for axes of one cell, which stay so: levels then share more of their kernels."""
+    if max(factors) == 1:
+        return factors
+    single = [n == 1 and not grid.periodic[axis] and axis != along for axis, n in enumerate(grid.shape)]
+    return tuple(2 if one else factor for one, factor in zip(single, factors, strict=True))
+
+
+# Relaxation ----------------------------------------------------------------------------------------------------------
+def _first_step(program: Program, level: Level, result: Slot, weight: float) -> None:
+    """Record a step from 0."""
+    ndim = level.grid.ndim
+    if level.lines is None:
+        program.apply(first_step(ndim), level.f, level.diagonal, result, weight=weight)
+        return
+    program.apply(copy_active(ndim), level.f, level.diagonal, level.r)
+    level.lines.relax(program, level.faces[level.lines.along], level.diagonal, level.r, None, result, weight)
+
+
+def _step(program: Program, level: Level, u: Slot, result: Slot, weight: float) -> None:
+    """Record a step from `u`."""
+    if level.lines is None:
+        made = jacobi_step(level.grid.ndim, live_axes(level.grid))
+        program.apply(made, u, level.f, level.faces, level.diagonal, result, weight=weight)
+        return
+    _left_over(program, level, u)
+    level.lines.relax(program, level.faces[level.lines.along], level.diagonal, level.r, u, result, weight)
+
+
+def _left_over(program: Program, level: Level, u: Slot) -> None:
+    """Record r = f - A u."""
+    made = left_over(level.grid.ndim, live_axes(level.grid))
+    program.apply(made, u, level.f, level.faces, level.diagonal, level.r)

@@ -1,0 +1,140 @@
+"""Flow of a run as people look at it: streamlines over the vorticity, in sections through the middle.
+
+Velocities lie on the faces of cells, one field an axis; a store names them in its attribute ``velocity``.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.record.store import FrameReader
+from minga.record.variables import Coordinate
+from minga.record.velocity import centred, centres_of, faces_of, velocity_of
+
+__all__ = ["Section", "flow_pictures", "picture", "section_of"]
+
+Floats = NDArray[np.float64]
+_LINES = 160
+"""Points along the longer side of the grid that streamlines are drawn on."""
+_MOST_ASPECT = 8.0
+"""A section that is longer than this many times its height is drawn taller than it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Flow in a plane, at the centres of cells.
+
+    axes       names of the plane's axes: drawn upwards, drawn to the right
+    places     positions along them
+    unit       of positions
+    velocity   along each of them, (up, right)
+    vorticity  the turn of `right` towards `up`, 1/s
+    where      the positions of the plane along the other axes, "x = 0.002"
+    """
+
+    axes: tuple[str, str]
+    places: tuple[Floats, Floats]
+    unit: str
+    velocity: tuple[Floats, Floats]
+    where: str
+
+    @property
+    def vorticity(self) -> Floats:
+        """d up / d right - d right / d up; 0 along an axis of one cell."""
+        up, right = self.velocity
+        return _slope(up, self.places[1], 1) - _slope(right, self.places[0], 0)
+
+
+def flow_pictures(reader: FrameReader) -> Iterator[tuple[str, bytes]]:
+    """Of a run with a velocity of two or three axes: words and a PNG picture of each section, at the last frame."""
+    names = velocity_of(reader)
+    if len(names) < 2 or not reader.steps:
+        return
+    axes = centres_of(reader, names)
+    parts = [reader.frame(name) for name in names]
+    # The first axis is the long one: it lies to the right wherever it is in the plane.
+    planes = [pair for pair in itertools.combinations(range(len(axes)), 2) if 0 in pair] or [(0, 1)]
+    for right, up in planes:
+        found = section_of(parts, axes, up, right)
+        words = f"Streamlines over vorticity after step {reader.steps[-1]}"
+        yield f"{words}, {found.where}" if found.where else words, picture(found)
+
+
+def section_of(parts: Sequence[Floats], axes: Sequence[Coordinate], up: int, right: int) -> Section:
+    """The plane of two axes through the middle of the others.
+
+    `parts` are the velocities on the faces of each axis, `axes` the centres of the cells.
+    """
+    others = [axis for axis in range(len(axes)) if axis not in (up, right)]
+    at: list[int | slice] = [slice(None)] * len(axes)
+    for axis in others:
+        at[axis] = len(axes[axis].values) // 2
+    planes = []
+    for axis in (up, right):
+        plane = centred(parts[axis], axis, len(axes[axis].values))[tuple(at)]
+        planes.append(plane if up < right else plane.T)
+    return Section(
+        axes=(axes[up].name, axes[right].name),
+        places=(axes[up].values, axes[right].values),
+        unit=axes[right].attributes.get("units", "1"),
+        velocity=(planes[0], planes[1]),
+        where=", ".join(f"{axes[a].name} = {axes[a].values[len(axes[a].values) // 2]:.4g}" for a in others),
+    )
+
+
+def picture(section: Section) -> bytes:
+    """A PNG of a section."""
+    from matplotlib.figure import Figure
+
+    (vertical, horizontal), (up, right) = section.places, section.velocity
+    bottom, top = _ends(vertical)
+    left, far = _ends(horizontal)
+    aspect = (far - left) / (top - bottom)
+    stretch = max(1.0, aspect / _MOST_ASPECT)
+    figure = Figure(figsize=(9.0, min(9.0, 7.2 / aspect * stretch + 1.1)), layout="constrained")
+    axes = figure.subplots()
+    turning = section.vorticity
+    loud = float(np.abs(turning).max(initial=0.0)) or 1.0
+    colours = axes.pcolormesh(
+        faces_of(horizontal), faces_of(vertical), turning, cmap="RdBu_r", vmin=-loud, vmax=loud, rasterized=True
+    )
+    speed = np.hypot(up, right)
+    fastest = float(speed.max(initial=0.0))
+    if fastest > 0 and min(len(vertical), len(horizontal)) > 1:
+        # matplotlib wants equal distances, and lengths in the proportions of the picture.
+        x = np.linspace(horizontal[0], horizontal[-1], _LINES)
+        y = np.linspace(vertical[0], vertical[-1], max(16, int(_LINES / min(aspect, _MOST_ASPECT))))
+        u, v = (_resampled(part, vertical, horizontal, y, x) for part in (right, up))
+        axes.streamplot(x, y, u, v, color="#22303a", linewidth=0.7, arrowsize=0.7, density=(1.6, 0.9))
+    unit = "" if section.unit == "1" else f" ({section.unit})"
+    title = f"fastest {fastest:.3g}" + (f" {section.unit}/s" if unit else "")
+    axes.set(
+        xlabel=section.axes[1] + unit, ylabel=section.axes[0] + unit, xlim=(left, far), ylim=(bottom, top),
+        aspect=stretch, title=title + (f"; {section.axes[0]} drawn {stretch:.2g} times longer" if stretch > 1 else ""),
+    )  # fmt: skip
+    axes.ticklabel_format(scilimits=(-2, 4))
+    figure.colorbar(colours, label="vorticity" + (" (1/s)" if unit else ""), shrink=0.9)
+    stream = io.BytesIO()
+    figure.savefig(stream, dpi=100, format="png", metadata={"Software": None})
+    return stream.getvalue()
+
+
+def _slope(values: Floats, places: Floats, axis: int) -> Floats:
+    return np.zeros_like(values) if len(places) < 2 else np.asarray(np.gradient(values, places, axis=axis))
+
+
+def _resampled(values: Floats, old_y: Floats, old_x: Floats, y: Floats, x: Floats) -> Floats:
+    """Linear interpolation between the points of a rectangular grid."""
+    rows = np.stack([np.interp(x, old_x, row) for row in values])
+    return np.stack([np.interp(y, old_y, column) for column in rows.T], axis=1)
+
+
+def _ends(centres: Floats) -> tuple[float, float]:
+    edges = faces_of(centres)
+    return float(edges[0]), float(edges[-1])

@@ -1,0 +1,57 @@
+"""The benchmark of electrodeposition runs, and compares equal results. No speed is required here."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def module(name: str) -> Any:
+    return importlib.import_module(f"benchmarks.cell.{name}")
+
+
+@pytest.mark.slow
+def test_both_schemes_reach_the_residual() -> None:
+    found = module("schemes").measure_schemes(True, 2000)
+    for row in found["rows"]:
+        assert row["semi_implicit"]["residual"] <= found["tolerance"]
+        assert row["relaxation"]["residual"] <= found["tolerance"]
+    assert "| 2 x 12 x 2 |" in module("report").markdown(frame() | {"schemes": found})
+
+
+def test_a_line_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands for FiPy here prints a number of its own."""
+    line = module("line")
+    peer = tmp_path / "peer.py"
+    peer.write_text(f"print({json.dumps(json.dumps({'seconds': 10.0, 'J_over_Jlim': 0.9}))})")
+    (tmp_path / "fipy.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(line, "PEER", peer)
+    found = line.measure_line(True, Path(sys.executable))
+    (row,) = found["rows"]
+    assert row["fipy"]["error"] == pytest.approx(0.9 / 0.8590507 - 1.0)
+    assert row["minga"]["error"] < row["fipy"]["error"]
+    assert row["times_as_fast"] > 0.0
+    assert "| 20, 4.8e-02, 10 s | 24, " in module("report").markdown(frame() | {"line": found})
+
+
+def test_without_the_peer(tmp_path: Path) -> None:
+    found = module("line").measure_line(True, tmp_path / "python")
+    assert found["rows"] == []
+    assert "FiPy was not installed" in module("report").markdown(frame() | {"line": found})
+
+
+def frame() -> dict[str, Any]:
+    return {"date": "2000-01-01", "machine": {"processor": "a", "usable_cores": 1, "load": 0.0}}

@@ -1,0 +1,103 @@
+"""Exponential fitting: the Bernoulli function to a few ulp, fluxes that vanish in equilibrium and keep their signs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.compile.numpy import BoundArray, evaluate
+from minga.lang.cell import CellReader
+from minga.lang.expr import Node
+from minga.lang.kernel import Kernel, infer_signature
+from minga.models.electrodeposition import fluxes
+
+Floats = NDArray[np.float64]
+
+HARD = np.array([0.0, -0.0, 5e-324, 1e-300, 1e-17, 1e-8, 0.0299999, 0.03, 0.0300001, 0.5, 1.0, 36.0, 700.0, 745.0, 1e4])
+POINTS = np.concatenate([HARD, np.geomspace(1e-12, 800.0, 2001)])
+
+
+def values(function: Callable[..., Node], *arguments: Floats) -> Floats:
+    result = np.empty(arguments[0].shape)
+
+    def three(a: CellReader, b: CellReader, c: CellReader, out: CellReader) -> None:
+        out[0] = function(*[item[0] for item in (a, b, c)][: len(arguments)])
+
+    arrays = [*arguments, *[arguments[0]] * (3 - len(arguments)), result]
+    graph = Kernel(three).graph(infer_signature(1, [("f8", (0,))] * 4))
+    evaluate(graph, ((0,), result.shape), [BoundArray(np.ascontiguousarray(a), (0,)) for a in arrays])
+    return result
+
+
+def series(u: Floats) -> NDArray[np.longdouble]:
+    """B of |u| < 1 by its Taylor series, whose coefficients are Bernoulli numbers over factorials."""
+    wide, total = u.astype(np.longdouble), np.zeros(u.shape, np.longdouble)
+    numbers = [(1, 1), (-1, 2), (1, 6), (0, 1), (-1, 30), (0, 1), (1, 42), (0, 1), (-1, 30), (0, 1), (5, 66), (0, 1)]
+    numbers += [(-691, 2730), (0, 1), (7, 6), (0, 1), (-3617, 510), (0, 1), (43867, 798), (0, 1), (-174611, 330)]
+    factor = np.longdouble(1)
+    for order, (top, bottom) in enumerate(numbers):
+        factor = factor / max(order, 1)
+        total += np.longdouble(top) / np.longdouble(bottom) * factor * wide**order
+    return total
+
+
+def reference(u: Floats) -> NDArray[np.longdouble]:
+    wide = u.astype(np.longdouble)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        closed = wide / np.expm1(wide)
+    return np.where(np.abs(u) < 0.5, series(np.clip(u, -0.5, 0.5)), closed)
+
+
+def test_bernoulli_is_accurate_to_a_few_units_in_the_last_place() -> None:
+    for u in (POINTS, -POINTS):
+        found, exact = values(fluxes.bernoulli, u), reference(u)
+        assert np.isfinite(found).all()
+        assert (found >= 0.0).all()
+        assert (np.abs(found - exact) <= 8e-16 * np.abs(exact) + 1e-305).all()  # 0 where exp(u) is too large
+
+
+def test_both_sides_of_a_face_differ_by_the_drift() -> None:
+    low = values(lambda u: fluxes.bernoulli_pair(u)[0], POINTS)
+    high = values(lambda u: fluxes.bernoulli_pair(u)[1], POINTS)
+    assert (high == low + POINTS).all()
+    assert (values(fluxes.bernoulli, -POINTS) == high).all()
+
+
+def test_the_slope_is_the_derivative() -> None:
+    u = np.concatenate([POINTS, -POINTS])
+    wide = np.abs(u).astype(np.longdouble)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        b = wide / np.expm1(wide)
+        closed = np.where(wide > 11000, 0, b * (1 - b - wide) / wide)
+    small = -0.5 + wide / 6 - wide**3 / 180 + wide**5 / 5040 - wide**7 / 151200 + wide**9 / 4790016
+    exact = np.where(wide < 0.2, small, closed)
+    exact = np.where(u < 0, -1 - exact, exact)
+    found = values(fluxes.bernoulli_slope, u)
+    assert np.abs(found - exact).max() < 3e-14
+    assert ((found <= 0.0) & (found >= -1.0)).all()
+
+
+def test_flux_of_constant_field_is_exact_and_vanishes_in_equilibrium() -> None:
+    w = np.linspace(-30.0, 30.0, 241)
+    low = np.exp(np.sin(w))
+    equilibrium = low * np.exp(-w)
+    scale = values(lambda w, a, b: fluxes.bernoulli(w) * a, w, low, low)
+    still = values(lambda w, a, b: fluxes.flux(1.0, w, a, b), w, low, equilibrium)
+    assert (np.abs(still) <= 1e-14 * scale).all()
+    # c(x) = a + b exp(-w x) carries the flux -w a.
+    a, b = 0.7, 0.2
+    moving = values(lambda w, x, y: fluxes.flux(2.0, w, x, y), w, np.full(w.shape, a + b), a + b * np.exp(-w))
+    assert np.allclose(moving, -2.0 * w * a, rtol=1e-12, atol=1e-13)
+
+
+def test_the_slope_of_a_flux_lies_between_both_concentrations() -> None:
+    w = np.linspace(-50.0, 50.0, 201)
+    low, high = np.full(w.shape, 1.0), np.full(w.shape, 3.0)
+    slope = values(fluxes.flux_slope, w, low, high)
+    assert ((slope >= 1.0 - 1e-14) & (slope <= 3.0 + 1e-14)).all()
+    step = 1e-5
+    above = values(lambda w, a, b: fluxes.flux(1.0, w, a, b), w + step, low, high)
+    below = values(lambda w, a, b: fluxes.flux(1.0, w, a, b), w - step, low, high)
+    assert np.allclose(slope, -(above - below) / (2 * step), rtol=1e-6, atol=1e-8)

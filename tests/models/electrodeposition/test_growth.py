@@ -1,0 +1,239 @@
+"""Deposits that grow: what is deposited, where, what becomes of the ions, and that nothing depends on the ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.engine.comm import Comm, run_virtual
+from minga.engine.drive import Result, drive, observe
+from minga.engine.drive import start as begin_with
+from minga.engine.model import Model
+from minga.engine.program import Program
+from minga.engine.state import state_of
+from minga.models.electrodeposition.growth import first_deposit, look_at_cell, mark, race_for_growth, settle, spread
+from minga.models.electrodeposition.model import electrodeposition
+from minga.models.electrodeposition.problem import (
+    ANODE,
+    CATHODE,
+    FLUID,
+    INSULATOR,
+    Electrode,
+    Growth,
+    Problem,
+    Reversible,
+    Species,
+    Steps,
+)
+from minga.models.electrodeposition.relaxation.lengths import Lengths
+from minga.record.cells import gather_cells
+from minga.record.checkpoint.head import Head, heads_of
+from minga.record.checkpoint.slots import begin, complete, put_back, write_slots
+from minga.space.boundary import fixed
+from minga.space.cuts import slabs
+from minga.space.field import STEP, Field, Register
+from minga.space.grid import Grid
+
+from ...model_runs import Left, assert_same, run_model
+
+SIDE = 1e-3 / 12
+PER_MOL = 7.1e-6 / 0.0006
+COPPER = Species("Cu", 2, 7.33e-10, 100.0), Species("SO4", -2, 1.07e-9, 100.0)
+CURRENT, STEPS = 100.0, 4
+
+
+def cell(**options: Any) -> Problem:
+    """A millimetre of copper sulphate between copper plates, periodic along x, under a given current."""
+    grid = Grid((12, 8), spacing=(SIDE, SIDE), axes=("y", "x"), periodic=(False, True))
+    metal = Electrode({"Cu": Reversible(100.0)})
+    settings: dict[str, Any] = {
+        "steps": Steps(end=12.0, every=3.0, first=0.2, tolerance=2e-2), "cathode": metal, "anode": metal,
+        "current": CURRENT, "growth": Growth("Cu", 7.1e-6, porosity=0.9994), "seed": 3,
+    }  # fmt: skip
+    return Problem(grid, COPPER, **(settings | options))
+
+
+@pytest.fixture(scope="module")
+def grown() -> Left:
+    """What a run on one rank leaves."""
+    return run_model(electrodeposition(cell()), STEPS)
+
+
+def test_mass_follows_from_charge_by_faradays_law(grown: Left) -> None:
+    seen = grown.observables
+    area = 8 * SIDE
+    assert seen["deposit_charge"] == pytest.approx(CURRENT * area * seen["time"], rel=1e-9)
+    volume = seen["deposit_charge"] / (2 * 96485.33212) * PER_MOL
+    # What is left fills no cell yet, or does before the next time step.
+    assert 0 <= volume - seen["deposit_volume"] < 2 * SIDE * SIDE
+    assert seen["deposit_cells"] == np.count_nonzero(grown.fields["kind"] == CATHODE) >= 3
+    assert seen["deposit_volume"] == pytest.approx(seen["deposit_cells"] * SIDE * SIDE, rel=1e-12)
+    rows = np.flatnonzero((grown.fields["kind"] == CATHODE).any(axis=1))
+    assert seen["deposit_height"] == pytest.approx((rows.max() + 1) * SIDE)
+    assert seen["front_speed"] == pytest.approx(seen["deposit_height"] / seen["time"])
+
+
+def test_ions_make_room_and_none_is_lost(grown: Left) -> None:
+    solid = grown.fields["kind"] == CATHODE
+    whole = 100.0 * 96 * SIDE * SIDE
+    assert grown.observables["total_SO4"] == pytest.approx(whole, rel=1e-12)
+    for name in ("Cu", "SO4"):
+        assert not grown.fields[name][solid].any()
+        assert (grown.fields[name][~solid] > 0).all()
+    assert not grown.fields["potential"][solid].any()
+
+
+def test_ranks_and_threads_change_no_bit(grown: Left) -> None:
+    assert_same(run_model(electrodeposition(cell()), STEPS, ranks=3, threads=2), grown)
+
+
+def test_a_run_that_moves_and_resumes_while_it_grows_changes_no_bit(grown: Left, tmp_path: Path) -> None:
+    model = electrodeposition(cell())
+    state = state_of(model)
+
+    def first(comm: Comm) -> Any:
+        with mg.Engine(model.layouts("slabs", 2), comm=comm) as engine:
+            begin_with(model, engine)
+            engine.run(model.step)
+            engine.relayout(model.layouts_like(slabs(model.grid.box, 2, weights=[3, 1])))
+            engine.run(model.step)
+            if comm.rank == 0:
+                begin(tmp_path / "a")
+            comm.barrier()
+            blocks = write_slots(tmp_path / "a", engine, state)
+            if comm.rank == 0:
+                dtypes = {name: slot.field.dtype for name, slot in state.changing.items()}
+                head = Head(2, 0.0, (), state.registers(engine), dtypes, blocks, {}, {}, {}, "")
+                complete(tmp_path / "a", head, comm.size)
+            comm.barrier()
+            return observe(model, engine)["deposit_cells"]
+
+    def second(comm: Comm) -> Left:
+        with mg.Engine(model.layouts("slabs", 3), comm=comm) as engine:
+            begin_with(model, engine)
+            engine.prepare(model.step)
+            (head,), _ = heads_of(tmp_path)
+            put_back(tmp_path / head.slot, head, engine, state)
+            engine.run(model.step, STEPS - 2)
+            fields = {name: gather_cells(engine, model, name) for name in model.output}
+            return Left(fields, observe(model, engine))
+
+    assert 0 < run_virtual(2, first)[0] < grown.observables["deposit_cells"]
+    assert_same(run_virtual(3, second)[0], grown)
+
+
+def run(model: Model, steps: int) -> tuple[Result, np.ndarray[Any, Any]]:
+    with mg.Engine(model.layouts("slabs", 1)) as engine:
+        return drive(model, engine, steps), engine.gather(model.field("kind"))
+
+
+def test_a_deposit_that_reaches_the_anode_ends_the_run() -> None:
+    kinds = np.zeros((12, 8), np.uint8)
+    kinds[:-1, 2] = CATHODE
+    result, after = run(electrodeposition(cell(kinds=kinds, current=20.0, steps=Steps(60.0, 6.0, 0.1))), 10)
+    assert result.ended.reason == "over"
+    assert str(result.ended).startswith("the deposit reached the anode at t = ")
+    assert result.outcome.ok
+    assert result.steps < 10
+    assert result.observables["time"] <= result.steps * 6.0
+    assert (after[-1] == CATHODE).sum() == 1
+
+
+# The draw and the turn alone ----------------------------------------------------------------------------------------
+def frequencies(grid: Grid, flux: np.ndarray[Any, Any], exponent: float, draws: int) -> np.ndarray[Any, Any]:
+    """How often each cell is drawn."""
+    lengths, kind, count = Lengths(grid), Field("kind", grid, "u1", boundary=fixed(INSULATOR)), Field("count", grid)
+    flows = Field("flux", grid)
+
+    @mg.kernel
+    def add(count: Any, *, place: Any) -> None:
+        mine = mg.index(0) * grid.shape[1] + mg.index(1) == place
+        count[0, 0] = count[0, 0] + mg.where(mine, 1.0, 0.0)
+
+    program = Program("draws")
+    with program.repeat(draws):
+        won: Any = program.apply(race_for_growth(lengths, exponent), kind, flows, lengths.fields)
+        program.apply(add, count, place=won.place)
+        program.let(STEP, STEP + 1)
+    with mg.Engine({grid: slabs(grid.box, 1)}) as engine:
+        engine.write(mg.SEED, 11)
+        for item, values in ((kind, 0), (count, 0.0), (flows, flux), *lengths.initial.items()):
+            engine.set(item, values)
+        engine.run(program)
+        return np.asarray(engine.gather(count))
+
+
+@pytest.mark.parametrize(("exponent", "stretched"), [(0.0, False), (1.0, True), (2.0, False)])
+def test_cells_are_drawn_in_proportion_to_their_flux_by_volume(exponent: float, stretched: bool) -> None:
+    widths = np.array([1.0, 2.0, 4.0]) if stretched else 2.0
+    grid = Grid((3, 4), spacing=(widths, 1.0), axes=("y", "x"), periodic=(False, True))
+    flux = np.array([[1.0, 2.0, 0.0, 3.0], [0.5, 0.0, 4.0, 1.0], [1.0, -1.0, 2.0, 1.0]]) * 1e-12
+    draws = 4000
+    found = frequencies(grid, flux, exponent, draws)
+    density = flux / grid.widths("y")[:, None]
+    weights = np.where(flux > 0, np.maximum(density, 1e-300) ** exponent, 0.0)
+    expected = draws * weights / weights.sum()
+    assert not found[flux <= 0].any()
+    assert found.sum() == draws
+    there = expected > 0
+    # Of chi squared with 8 degrees of freedom, once in ten million.
+    assert ((found - expected)[there] ** 2 / expected[there]).sum() < 47.0
+
+
+def test_a_cell_that_turns_gives_its_ions_to_the_solution_beside_it() -> None:
+    rng = np.random.default_rng(1)
+    grid = Grid((4, 3, 5), spacing=(np.array([1.0, 2.0, 3.0, 5.0]), 0.5, 2.0), axes=("y", "z", "x"))
+    kinds = np.zeros(grid.shape, np.uint8)
+    kinds[0, 1, 2], kinds[1, 1, 1], kinds[1, 2, 2] = CATHODE, CATHODE, INSULATOR
+    place = int(np.ravel_multi_index((1, 1, 2), grid.shape))
+    c = np.where(kinds == FLUID, rng.uniform(1, 2, grid.shape), 0.0)
+    boundary: Any = {"y": (fixed(CATHODE), fixed(ANODE)), "z": fixed(INSULATOR), "x": fixed(INSULATOR)}
+    lengths, kind = Lengths(grid), Field("kind", grid, "u1", boundary=boundary)
+    ions, older, rates = (Field(name, grid) for name in ("ions", "older", "rates"))
+    phi = Field("phi", grid, slots=3)
+    program, number = Program("turn"), Register("number", "i8")
+    found: Any = program.apply(
+        look_at_cell(lengths, grid), kind, [ions], [older], [rates], lengths.fields, place=number
+    )
+    program.apply(mark(grid), kind, place=number)
+    shares = {"amount": found.amount0 / found.room, "older": found.older0 / found.room, "rate": found.rate0}
+    program.apply(spread(grid), kind, ions, older, rates, **shares)
+    program.apply(settle, kind, phi.now, phi.previous)
+    with mg.Engine({grid: slabs(grid.box, 1)}) as engine:
+        engine.write(number, place)
+        for item, values in ((kind, kinds), (ions, c), (older, 2 * c), (rates, 0.0), *lengths.initial.items()):
+            engine.set(item, values)
+        for slot in (phi.now, phi.previous):
+            engine.set(slot, 1.0)
+        engine.run(program)
+        size, touches = engine.read(found.size), engine.read(found.touches)
+        after, twice, solid = engine.gather(ions), engine.gather(older), engine.gather(kind)
+        potential = engine.gather(phi.now)
+    sizes = grid.widths("y")[:, None, None] * np.full(grid.shape, 0.5 * 2.0)
+    assert size == 2.0
+    assert touches == 0
+    assert solid[1, 1, 2] == CATHODE
+    assert (solid != kinds).sum() == 1
+    assert potential[1, 1, 2] == 0.0
+    assert potential.sum() == grid.size - 1
+    beside = [(2, 1, 2), (1, 0, 2), (1, 1, 3)]
+    room = sum(sizes[where] for where in beside)
+    expected = c.copy()
+    expected[1, 1, 2] = 0.0
+    for where in beside:
+        expected[where] += c[1, 1, 2] * 2.0 / room
+    np.testing.assert_allclose(after, expected, rtol=1e-15)
+    np.testing.assert_allclose(twice, 2 * expected, rtol=1e-15)
+    assert (after * sizes).sum() == pytest.approx((c * sizes).sum(), rel=1e-15)
+
+
+def test_what_is_solid_at_the_start_is_no_deposit() -> None:
+    kinds = np.zeros((12, 8), np.uint8)
+    kinds[:3, 4], kinds[5, 1] = CATHODE, INSULATOR
+    first = first_deposit(cell(kinds=kinds))
+    assert (first.cells, first.height) == (3, pytest.approx(3 * SIDE))
+    assert first.volume == pytest.approx(3 * SIDE * SIDE)

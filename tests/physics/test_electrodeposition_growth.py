@@ -1,0 +1,77 @@
+"""What deposits look like, and how fast their fronts are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.engine.drive import Result, drive
+from minga.models.electrodeposition.model import electrodeposition
+from minga.models.electrodeposition.problem import CATHODE, Electrode, Growth, Problem, Reversible, Species, Steps
+from minga.space.grid import Grid
+
+LENGTH, CELLS = 1e-3, 48
+COPPER = Species("Cu", 2, 7.33e-10, 100.0), Species("SO4", -2, 1.07e-9, 100.0)
+MOBILITY = 2 * 1.07e-9 * 96485.33212 / (8.314462618 * 298.15)
+"""Of the anion, m2/s/V."""
+
+
+def deposit(exponent: float, voltage: float, porosity: float, end: float) -> tuple[Result, np.ndarray[Any, Any]]:
+    """A deposit in a square millimetre of copper sulphate, and where it is."""
+    size = LENGTH / CELLS
+    grid = Grid((CELLS, CELLS), spacing=(size, size), axes=("y", "x"), periodic=(False, True))
+    metal = Electrode({"Cu": Reversible(100.0)})
+    problem = Problem(
+        grid, COPPER, Steps(end, end / 20, end / 2000, tolerance=1e-2), cathode=metal, anode=metal, voltage=voltage,
+        growth=Growth("Cu", 7.1e-6, porosity, exponent), seed=2,
+    )  # fmt: skip
+    model = electrodeposition(problem)
+    with mg.Engine(model.layouts("slabs", 1), threads=2) as engine:
+        result = drive(model, engine, 20)
+        return result, engine.gather(model.field("kind")) == CATHODE
+
+
+def dimension(solid: np.ndarray[Any, Any]) -> float:
+    """Of the part of a deposit between a sixth and the whole of its height, by counting boxes of 1 to 6 cells."""
+    top = int(np.flatnonzero(solid.any(axis=1)).max()) + 1
+    there = solid[top // 6 : top]
+    sizes = np.array([1, 2, 3, 4, 6])
+    counts = []
+    for size in sizes:
+        rows, columns = (n - n % size for n in there.shape)
+        boxes = there[:rows, :columns].reshape(rows // size, size, columns // size, size)
+        counts.append(boxes.any(axis=(1, 3)).sum() / (rows * columns))
+    return 2.0 - float(np.polyfit(np.log(sizes), np.log(np.array(counts) * sizes**2), 1)[0])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_tips_that_the_field_favours_outrun_the_rest() -> None:
+    """With weights that know no flux deposits stay compact; with the flux they branch, and reach farther."""
+    branched, tree = deposit(1.0, 0.3, 0.998, 8.0)
+    compact, lump = deposit(0.0, 0.3, 0.998, 8.0)
+    for result, solid in ((branched, tree), (compact, lump)):
+        assert result.observables["deposit_cells"] == solid.sum()
+        assert result.observables["total_SO4"] == pytest.approx(100.0 * LENGTH**2, rel=1e-12)
+        # Multigrid preconditions the potential as well around a deposit as without one.
+        assert result.observables["potential_iterations"] <= 15 * result.observables["passes"]
+    filled = [solid.sum() / (solid.any(axis=1).sum() * CELLS) for solid in (tree, lump)]
+    assert filled[0] < 0.9 * filled[1]
+    reached = [r.observables["deposit_height"] / r.observables["deposit_cells"] for r in (branched, compact)]
+    assert reached[0] > 1.1 * reached[1]
+    # Small deposits lie below the dimensions of large ones, 1.71 and 2.
+    assert 1.2 < dimension(tree) < dimension(lump) <= 2.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("voltage", [0.2, 0.4])
+def test_fronts_move_as_fast_as_anions_drift(voltage: float) -> None:
+    """To their order: J.-N. Chazalviel, Phys. Rev. A 42, 1990. The field is that of the cell at its beginning; fronts
+    that come nearer to the anode meet stronger ones."""
+    end = 0.3 * LENGTH / (MOBILITY * voltage / LENGTH)
+    result, _ = deposit(1.0, voltage, 0.998, end)
+    assert 0.5 < result.observables["front_speed"] / (MOBILITY * voltage / LENGTH) < 4.0
