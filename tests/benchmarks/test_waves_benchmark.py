@@ -111,6 +111,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     peers.library.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quickly")
 def test_speed_is_measured_on_one_core_and_on_all() -> None:
     results = [found.as_json() for found in module("speed").measure_speed(True)]

@@ -39,7 +39,7 @@ def team_in(chosen: Lab, rights: dict[str, Any]) -> Iterator[tuple[HostTeam, dic
 
 
 @pytest.mark.usefixtures("own_labs")
-@pytest.mark.parametrize(("wiring", "rate"), [("switch", 20e6), ("hub", 10e6)])
+@pytest.mark.parametrize(("wiring", "rate"), [pytest.param("switch", 20e6, marks=pytest.mark.slow), ("hub", 10e6)])
 def test_a_switch_and_a_hub_are_told_apart(
     wiring: Literal["switch", "hub"], rate: float, rights: dict[str, Any]
 ) -> None:

@@ -31,7 +31,11 @@ SLOW = pytest.mark.slow
 
 @pytest.mark.parametrize(
     ("ndim", "cells"),
-    [(2, (8, 16)), pytest.param(2, (16, 32, 64), marks=SLOW), pytest.param(3, (8, 16, 32), marks=SLOW)],
+    [
+        pytest.param(2, (8, 16), marks=SLOW),
+        pytest.param(2, (16, 32, 64), marks=SLOW),
+        pytest.param(3, (8, 16, 32), marks=SLOW),
+    ],
 )
 def test_order_of_ions_and_their_field(ndim: int, cells: tuple[int, ...], evidence: Evidence) -> None:
     """Two ions in a flow, between electrodes; time steps are halved with the cells."""

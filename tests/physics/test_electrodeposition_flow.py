@@ -96,6 +96,7 @@ def test_lid_driven_cube_at_reynolds_1000(evidence: Evidence) -> None:
     assert max(mirrored) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stretched", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_flow_through_a_square_duct(stretched: bool, evidence: Evidence) -> None:
     """u_max / u_mean = 2.0963 and f Re = 56.91 (Shah and London, 1978)."""

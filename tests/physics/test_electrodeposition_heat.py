@@ -127,7 +127,7 @@ def test_a_box_heated_from_the_side(evidence: Evidence) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rayleigh", "cells", "dt", "steps", "within"),
-    [(1e4, 20, 1.2e-3, 300, 0.01), (1e5, 32, 3e-4, 1000, 0.015), (1e6, 64, 5e-5, 5000, 0.02)],
+    [(1e4, 20, 1.2e-3, 300, 0.01), (1e5, 32, 3e-4, 1000, 0.015), (1e6, 64, 2e-5, 8000, 0.02)],
 )
 def test_a_box_heated_more(
     rayleigh: float, cells: int, dt: float, steps: int, within: float, evidence: Evidence

@@ -337,6 +337,7 @@ def plane(voltage: float = 3.0, cells: tuple[int, int] = (12, 8)) -> Problem:
     return dataclasses.replace(scaled(12, 0.1, voltage, steps=Steps(0.02, 0.01, 2e-3)), grid=grid, kinds=kinds)
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_ranks() -> None:
     def run(comm: Comm) -> tuple[str, str]:
         model = electrodeposition(plane())
@@ -348,6 +349,7 @@ def test_bits_do_not_depend_on_ranks() -> None:
     assert len({run_virtual(ranks, run)[0] for ranks in (1, 3)}) == 1
 
 
+@pytest.mark.slow
 def test_mirrored_cells_give_mirrored_fields() -> None:
     problem = plane()
     assert problem.kinds is not None

@@ -320,6 +320,7 @@ def test_a_disk_that_refuses(tmp_path: Path) -> None:
         write_report(run)
 
 
+@pytest.mark.slow
 def test_in_a_browser(tmp_path: Path) -> None:
     """The movie plays to its end, blocks are shown as asked, and nothing is wider than a telephone."""
     frames = {step: cells(step) for step in range(0, 101, 10)}

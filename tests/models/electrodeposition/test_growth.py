@@ -87,6 +87,7 @@ def test_ions_make_room_and_none_is_lost(grown: Left) -> None:
     assert not grown.fields["potential"][solid].any()
 
 
+@pytest.mark.slow
 def test_ranks_and_threads_change_no_bit(grown: Left) -> None:
     assert_same(run_model(electrodeposition(cell()), STEPS, ranks=3, threads=2), grown)
 
