@@ -95,6 +95,7 @@ def text(page: Page, identity: str) -> str:
     return said
 
 
+@pytest.mark.slow
 def test_a_run_in_a_browser() -> None:
     with running("run", "long.py", "--serve") as process, chromium() as browser:
         page = browser.open(address(process))

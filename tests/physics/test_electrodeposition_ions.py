@@ -301,7 +301,10 @@ def test_charge_relaxes_within_the_dielectric_time(evidence: Evidence) -> None:
     )
 
 
-@pytest.mark.parametrize(("order", "low", "high"), [pytest.param(1, 1.8, 2.2, marks=pytest.mark.slow), (2, 3.4, 4.8)])
+@pytest.mark.parametrize(
+    ("order", "low", "high"),
+    [pytest.param(1, 1.8, 2.2, marks=pytest.mark.slow), pytest.param(2, 3.4, 4.8, marks=pytest.mark.slow)],
+)
 def test_order_in_time(order: int, low: float, high: float, evidence: Evidence) -> None:
     """Half the step, half or a quarter of the error."""
     found = []

@@ -92,6 +92,7 @@ def test_ranks_and_threads_change_no_bit(grown: Left) -> None:
     assert_same(run_model(electrodeposition(cell()), STEPS, ranks=3, threads=2), grown)
 
 
+@pytest.mark.slow
 def test_a_run_that_moves_and_resumes_while_it_grows_changes_no_bit(grown: Left, tmp_path: Path) -> None:
     model = electrodeposition(cell())
     state = state_of(model)

@@ -168,6 +168,7 @@ def test_the_same_discrete_solution_as_the_semi_implicit_scheme(name: str) -> No
             np.testing.assert_allclose(engine.gather(model.field(item))[fluid], fields[item][fluid], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_red_black_has_the_same_bits_on_all_layouts() -> None:
     """Ions, field, flow and the number of sweeps."""
     problem = soft_cell({"y": 14, "z": 6}, dt=0.01, steps=1, gravity=1e7)

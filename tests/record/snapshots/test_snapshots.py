@@ -356,8 +356,8 @@ def test_many_small_frames_become_visible_together(tmp_path: Path, monkeypatch: 
     publish = Archive.publish
 
     def counted(archive: Archive, frames: Any) -> None:
-        calls.append(len(frames))
         publish(archive, frames)
+        calls.append(len(frames))
 
     monkeypatch.setattr(Archive, "publish", counted)
     monkeypatch.setattr("minga.record.snapshots.snapshots._SHARE", 100)
