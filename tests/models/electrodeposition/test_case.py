@@ -224,6 +224,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"cathode": "balance", "anode": "balance"}, "electrodeposition.anode.Zn", "at both"),
     ({"cathode": "blocked", "anode": "balance"}, "electrodeposition.anode", "does not pass"),
     ({"anode": {"Zn": "balance", "SO4": "balance"}}, "electrodeposition.anode.SO4", "one ion balances"),
+    ({"voltage": None, "current": 5.0, "anode": "balance"}, "electrodeposition.anode.Zn", "the current is given"),
     ({"voltage": None, "current": 5.0, "anode": "blocked"}, "electrodeposition.anode", "no ion passes"),
     ({"fingers": [FINGER | {"length": "2 mm"}]}, "electrodeposition.fingers[0].length", "electrodes touch"),
     ({"fingers": [FINGER | {"length": "1.99 mm"}]}, "electrodeposition.fingers", "electrodes touch"),

@@ -71,6 +71,12 @@ def check_pair(cathode: Electrode, anode: Electrode, current: float | None) -> N
                 key=f"electrodeposition.{name}.{balancing[1]}",
                 remedy="one ion balances; say of the others what passes there",
             )
+        if current is not None and balancing:
+            raise CaseError(
+                f"{balancing[0]} balances at the {name}, and the current is given: that leaves the voltage open",
+                key=f"electrodeposition.{name}.{balancing[0]}",
+                remedy='let it be "held", "reversible" or "butler-volmer" there, or give the voltage',
+            )
         for ion, surface in one.surfaces.items():
             if surface == Flux(None) and ion not in other.surfaces:
                 raise CaseError(
