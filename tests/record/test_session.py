@@ -14,6 +14,8 @@ from minga.record.checkpoint.keeper import Schedule
 from minga.record.digest import digest_of_arrays
 from minga.record.run import run
 from minga.record.session import Settings, execute
+from minga.record.store import FrameReader
+from minga.record.variables import CONSERVED, VELOCITY
 
 
 def life(shape: tuple[int, ...] = (23, 70)) -> mg.Model:
@@ -51,6 +53,8 @@ def heat() -> mg.Model:
         output=("u", "flux", "profile"),
         observe=observe,
         observables=vars(seen),
+        velocity=("flux",),
+        conserved=("total",),
     )
 
 
@@ -129,6 +133,8 @@ def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path, ranks: int) -> N
     assert found.drop_attrs().identical(expected.drop_attrs())
     assert found.attrs == {**expected.attrs}
     assert not (tmp_path / "heat" / "checkpoints").exists()
+    kept = FrameReader.open(tmp_path / "heat" / "fields.zarr").group.attrs
+    assert (kept[VELOCITY], kept[CONSERVED]) == ("flux", "total")
     with pytest.raises(CaseError, match="is finished: all 90 steps are done"):
         run(heat(), **asked)
 

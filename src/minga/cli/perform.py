@@ -11,17 +11,11 @@ from minga.cli.case import Case
 from minga.engine.comm import Comm
 from minga.engine.pin import local_place, pin
 from minga.record.checkpoint.identity import case_of
-from minga.record.checkpoint.keeper import UNFINISHED
 from minga.record.directory import RunDirectory, write_whole
 from minga.record.keeping import Kept, has_checkpoints
 from minga.record.live import LiveRecord
 from minga.record.planning import Settled
-from minga.record.result import result_of
 from minga.record.session import Settings, execute
-from minga.record.snapshots.archive import describe
-from minga.record.trace import write_trace
-from minga.record.traces import write_traces
-from minga.record.variables import CONSERVED, VELOCITY
 from minga.view.progress import Listener, Progress
 
 __all__ = ["perform"]
@@ -53,7 +47,7 @@ def perform(
         stop=case.stop.stop,
         goes_on=goes_on,
         case=case_of(directory.case, directory.inputs) if comm.rank == 0 else {},
-        attributes=_attributes(case),
+        attributes={"title": case.name, "source": f"minga {importlib.metadata.version('minga')}"},
         cpus=cpus,
         note=listener.note,
     )
@@ -110,21 +104,8 @@ def perform(
         raise
     if comm.rank != 0:
         return None
-    result = result_of(case.model, outcome, comm.size, case.run.threads, directory)
-    describe(directory.fields, {key: result[key] for key in ("steps", "digest")} | result["observables"])
     live.close(outcome.steps, outcome.seconds)
-    try:
-        kept.series.write(lasting=True)
-        if case.model.traces is not None:
-            write_traces(directory.traces, case.model.traces, kept.series.series)
-        write_whole(directory.ledger, outcome.ledger)
-    finally:  # a run that has a result is finished; should the disk be full, this is what matters
-        write_whole(directory.result, result)
-    if outcome.traces is not None:
-        write_trace(directory.trace, outcome.traces)
-    if outcome.ended.reason not in UNFINISHED:
-        kept.keeper.discard()
-    return result
+    return kept.finish(case.model, outcome, comm.size, case.run.threads)
 
 
 def _place_on_node(comm: Comm) -> tuple[int, int]:
@@ -132,12 +113,3 @@ def _place_on_node(comm: Comm) -> tuple[int, int]:
     nodes = comm.bcast(comm.gather(comm.node))
     mine = [rank for rank, node in enumerate(nodes) if node == comm.node]
     return local_place(mine.index(comm.rank), len(mine))
-
-
-def _attributes(case: Case) -> dict[str, Any]:
-    about = {"title": case.name, "source": f"minga {importlib.metadata.version('minga')}", "model": case.model.name}
-    if case.model.velocity:
-        about[VELOCITY] = " ".join(case.model.velocity)
-    if case.model.conserved:
-        about[CONSERVED] = ", ".join(case.model.conserved)
-    return about

@@ -18,11 +18,16 @@ from minga.engine.stop import Stop
 from minga.errors import CaseError, MingaError
 from minga.record.checkpoint.head import Head, heads_of
 from minga.record.checkpoint.keeper import UNFINISHED, Keeper, Schedule
-from minga.record.directory import RunDirectory, disk_errors
+from minga.record.directory import RunDirectory, disk_errors, write_whole
+from minga.record.result import result_of
 from minga.record.series import SeriesFile
-from minga.record.snapshots.archive import manifest_of
+from minga.record.session import Outcome
+from minga.record.snapshots.archive import describe, manifest_of
 from minga.record.snapshots.settings import SnapshotSettings
 from minga.record.snapshots.snapshots import Snapshots
+from minga.record.trace import write_trace
+from minga.record.traces import write_traces
+from minga.record.variables import said_of
 from minga.space.field import Field
 
 __all__ = ["Kept", "check_unfinished", "has_checkpoints"]
@@ -63,13 +68,14 @@ class Kept:
         settings   how frames are kept; `settings.every` and `observe` are those of the run
         schedule   when checkpoints are written
         case       what has to be equal in a run that goes on, beside the model and `stop`; rank 0's counts
-        attributes of the store of frames
+        attributes of the store of frames, beside what the model says of itself
         note       told on rank 0 what people should know
 
         Raises CaseError and RunError as :class:`Snapshots` does.
         """
+        about = {**said_of(model), **(attributes or {})}
         snapshots = Snapshots(
-            directory.fields, model, fields, settings, comm, attributes=attributes, resume=goes_on, cpus=cpus
+            directory.fields, model, fields, settings, comm, attributes=about, resume=goes_on, cpus=cpus
         )
         series = SeriesFile(directory)
 
@@ -98,6 +104,24 @@ class Kept:
             note=note,
         )
         return cls(directory, snapshots, series, keeper)
+
+    def finish(self, model: Model, outcome: Outcome, ranks: int, threads: int) -> dict[str, Any]:
+        """Write down what the run came to, and return it as data; on rank 0."""
+        directory = self.directory
+        result = result_of(model, outcome, ranks, threads, directory)
+        describe(directory.fields, {key: result[key] for key in ("steps", "digest")} | result["observables"])
+        try:
+            self.series.write(lasting=True)
+            if model.traces is not None:
+                write_traces(directory.traces, model.traces, self.series.series)
+            write_whole(directory.ledger, outcome.ledger)
+        finally:  # a run that has a result is finished; should the disk be full, this is what matters
+            write_whole(directory.result, result)
+        if outcome.traces is not None:
+            write_trace(directory.trace, outcome.traces)
+        if outcome.ended.reason not in UNFINISHED:
+            self.keeper.discard()
+        return result
 
 
 def _loss(directory: RunDirectory, gone: bool, damaged: Sequence[int], step: int) -> str:

@@ -12,16 +12,14 @@ from minga.engine.comm import Comm
 from minga.engine.model import Model
 from minga.errors import CaseError, MingaError
 from minga.record.checkpoint.head import heads_of
-from minga.record.checkpoint.keeper import UNFINISHED, Schedule
-from minga.record.directory import RunDirectory, disk_errors, write_whole
+from minga.record.checkpoint.keeper import Schedule
+from minga.record.directory import RunDirectory, disk_errors
 from minga.record.keeping import Kept, check_unfinished, has_checkpoints
-from minga.record.result import result_of
 from minga.record.series import Series
 from minga.record.session import Outcome, Settings, execute
-from minga.record.snapshots.archive import describe, manifest_of
+from minga.record.snapshots.archive import manifest_of
 from minga.record.snapshots.manifest import read_manifest
 from minga.record.snapshots.settings import SnapshotSettings
-from minga.record.traces import write_traces
 from minga.space.field import Field
 
 __all__ = ["SECONDS", "Place", "kept_in", "run_in"]
@@ -84,7 +82,7 @@ def run_in(
             place.directory.discard()
         raise
     if comm.rank == 0:
-        _leave(kept, model, outcome, comm.size, settings.threads)
+        kept.finish(model, outcome, comm.size, settings.threads)
     return outcome, kept.series.series
 
 
@@ -101,27 +99,12 @@ def _begun(place: Place, model: Model, comm: Comm, settings: Settings, fields: S
         stop=settings.until,
         goes_on=place.goes_on,
         case={"every": settings.every, "fields": [field.name for field in fields], "observe": settings.observe},
-        attributes={"model": model.name},
         note=_say,
     )
 
 
 def _has_frames(directory: RunDirectory) -> bool:
     return bool(read_manifest(manifest_of(directory.fields))) or directory.checkpoints.exists()
-
-
-def _leave(kept: Kept, model: Model, outcome: Outcome, ranks: int, threads: int) -> None:
-    """Write down what a run came to; on rank 0."""
-    directory = kept.directory
-    result = result_of(model, outcome, ranks, threads, directory)
-    describe(directory.fields, {key: result[key] for key in ("steps", "digest")} | result["observables"])
-    kept.series.write(lasting=True)
-    if model.traces is not None:
-        write_traces(directory.traces, model.traces, kept.series.series)
-    write_whole(directory.ledger, outcome.ledger)
-    write_whole(directory.result, result)
-    if outcome.ended.reason not in UNFINISHED:
-        kept.keeper.discard()
 
 
 def _made(path: Path) -> RunDirectory | None:

@@ -18,7 +18,7 @@ from minga.record.place import SECONDS, Place, kept_in, run_in
 from minga.record.planning import AUTO
 from minga.record.series import Series
 from minga.record.session import Outcome, Settings, execute
-from minga.record.variables import CONVENTIONS, TIME, variables_of
+from minga.record.variables import CONVENTIONS, TIME, said_of, variables_of
 from minga.record.versions import check_versions
 from minga.space.field import Field
 
@@ -150,7 +150,7 @@ def _on_disk(model: Model, comm: Comm, settings: Settings, chosen: Sequence[Fiel
 
 def _attributes(model: Model, outcome: Outcome) -> dict[str, Any]:
     """Attributes of what is returned."""
-    found = {"Conventions": CONVENTIONS, "model": model.name, "steps": outcome.steps, "digest": outcome.digest}
+    found = {"Conventions": CONVENTIONS, **said_of(model), "steps": outcome.steps, "digest": outcome.digest}
     return found | {"ended": str(outcome.ended)} | outcome.observables
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.engine.model import Model
 from minga.errors import RunError
 from minga.space.field import Field
 
@@ -25,6 +26,7 @@ __all__ = [
     "VELOCITY",
     "Coordinate",
     "Variable",
+    "said_of",
     "variable_of",
     "variables_of",
 ]
@@ -39,6 +41,16 @@ VELOCITY = "velocity"
 """The attribute of a store that names the fields of its velocity, one an axis of the grid."""
 CONSERVED = "conserved"
 """The attribute of a store that names the observables of an audit: what there is of something, now against then."""
+
+
+def said_of(model: Model) -> dict[str, Any]:
+    """What a model says of itself, as attributes of all it leaves: its name, its velocity, what it conserves."""
+    about: dict[str, Any] = {"model": model.name}
+    if model.velocity:
+        about[VELOCITY] = " ".join(model.velocity)
+    if model.conserved:
+        about[CONSERVED] = ", ".join(model.conserved)
+    return about
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.record.store import FrameReader
 from minga.record.variables import VELOCITY, Coordinate
-from minga.record.velocity import centred, centres_of, faces_of, velocity_of
+from minga.record.velocity import centred, centres_of, edges_of, velocity_of
 from minga.record.vtk import TYPES
 
 __all__ = ["rectilinear", "vtr"]
@@ -30,9 +30,9 @@ def rectilinear(reader: FrameReader, index: int, field: str | None = None) -> by
 
     Velocities on faces become one vector at the centres. CaseError for fields of four axes, and where nothing is left.
     """
-    names = velocity_of(reader)
+    names = velocity_of(reader) if field is None else ()
     cells: dict[str, Values] = {}
-    axes: Sequence[Coordinate] = centres_of(reader, names) if field is None and len(names) > 1 else ()
+    axes: Sequence[Coordinate] = centres_of(reader, names) if len(names) > 1 else ()
     for name in reader.fields if field is None else (field,):
         found = reader.coordinates(name)
         axes = axes or found
@@ -40,11 +40,11 @@ def rectilinear(reader: FrameReader, index: int, field: str | None = None) -> by
             cells[name] = reader.frame(name, index)
     if len(axes) > 3:
         raise CaseError(f"VTK grids have three axes at most, {field or 'this run'} has {len(axes)}", key="--format")
-    if field is None and len(names) > 1:
+    if len(names) > 1:
         parts = [centred(reader.frame(n, index), a, len(axes[a].values)) for a, n in enumerate(names)]
         missing = [np.zeros_like(parts[0])] * (3 - len(parts))
         cells[VELOCITY] = np.stack([*reversed(parts), *missing], axis=-1)
-    return vtr(cells, [faces_of(axis.values) for axis in axes])
+    return vtr(cells, edges_of(reader, names if len(names) == len(axes) else (), axes))
 
 
 def vtr(cells: Mapping[str, Values], faces: Sequence[NDArray[np.float64]]) -> bytes:
