@@ -9,7 +9,6 @@ python -m benchmarks --table           the stored numbers as Markdown, without m
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,6 @@ from pathlib import Path
 
 from benchmarks.command import asked
 from benchmarks.compilation import measure_compilation
-from benchmarks.elliptic import measure_elliptic
 from benchmarks.functions import measure_functions, measure_random
 from benchmarks.machine import describe, load
 from benchmarks.overhead import measure_overhead
@@ -40,7 +38,6 @@ ITEMS: dict[str, Callable[[Effort], Iterator[Found]]] = {
     "random": measure_random,
     "functions": measure_functions,
     "solver": measure_solver,
-    "elliptic": measure_elliptic,
 }
 
 
@@ -66,10 +63,9 @@ def run(names: Sequence[str], effort: Effort) -> dict[str, object]:
 
 
 def main() -> int:
-    flags = {"table": "print the stored numbers as Markdown"}
-    options = asked("benchmarks", "Measure minga beside its peers", ITEMS, "core.json", flags=flags)
-    if options.flags:
-        print(markdown(json.loads(options.source.read_text())), end="")
+    options = asked("benchmarks", "Measure minga beside its peers", ITEMS, "core.json", table=True)
+    if options.table:
+        print(markdown(options.before()), end="")
         return 0
     content = run(options.only, Effort.least() if options.quick else Effort())
     terminal(content)

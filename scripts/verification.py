@@ -25,7 +25,8 @@ SECTIONS = {
         "Orders",
         (
             "How fast errors fall: log2 of the ratio of errors when cells, or time steps, are halved. Manufactured"
-            " solutions have sources that make a chosen solution exact."
+            " solutions have sources that make a chosen solution exact; Beltrami's flow, whose vorticity is its"
+            " velocity, is exact without."
         ),
     ),
     "neutral": (
@@ -57,6 +58,14 @@ SECTIONS = {
             " exact for a neutral bath."
         ),
     ),
+    "fronts": (
+        "Salt that an electrode feeds into a thin cell",
+        (
+            "By its weight it runs along the plates, and across them it diffuses: its mean distance from the electrode"
+            " grows as the square root of time, and is that of slots that spread, with D_eff = D (1 + (G h^4 / D)^2 /"
+            " 362880) of the gradient at each place."
+        ),
+    ),
     "duct": ("A square duct", "Shah and London, Laminar Flow Forced Convection in Ducts, 1978."),
     "cavity": (
         "The lid-driven cavity",
@@ -69,8 +78,10 @@ SECTIONS = {
     "heat": (
         "Flow that weight drives",
         (
-            "A box of air heated from the side: de Vahl Davis, Int. J. Numer. Methods Fluids 3, 1983. Heated from"
-            " below: Chandrasekhar, Hydrodynamic and Hydromagnetic Stability, 1961."
+            "A box of air heated from the side: de Vahl Davis, Int. J. Numer. Methods Fluids 3, 1983, and at Ra 1e6"
+            " Le Quere, Computers & Fluids 20, 1991. A cube: Tric, Labrosse and Betrouni, Int. J. Heat Mass Transfer"
+            " 43, 2000. Heated from below: Chandrasekhar, Hydrodynamic and Hydromagnetic Stability, 1961. With a fixed"
+            " flux: the linear problem, solved by Chebyshev's polynomials, which gives 720 for long waves."
         ),
     ),
     "rest": ("Fluid that should rest", "Layers in equilibrium drive nothing, down to the rounding."),

@@ -16,6 +16,7 @@ from minga.lang import math
 from minga.lang.cell import local
 from minga.lang.expr import bitcast, cast, fused_multiply_add
 from minga.lang.graph import KernelGraph
+from minga.lang.iterate import iterate
 from minga.lang.kernel import Kernel, ScalarType, Signature, infer_signature
 from minga.lang.random import random, random_bits
 from minga.lang.types import DTYPES, integer_range, is_float
@@ -357,6 +358,22 @@ def tables(u, v, new, wide) -> None:  # type: ignore[no-untyped-def]
     wide[0, 0] = floats + mg.popcount(v[0, 1]) + mg.lookup([-7, 70000, 2**40], v[0, 0])
 
 
+def loops(u, new, rounds) -> None:  # type: ignore[no-untyped-def]
+    """Newton's method in each cell, and in a local a loop whose body has another one."""
+
+    def halves(state):
+        x, n = state
+        return iterate(x, lambda y: y > 100.0, lambda y: y * 0.125, 2).state - 3.0, n + 1
+
+    slow = local(iterate((abs(u[0, 1]), cast(0, "i4")), lambda s: s[0] > 2.0, halves, 3).state[1])
+    a = abs(u[0, 0]) + 0.25
+    new[0, 0], done = iterate(
+        0.5 * (a + u[1, 0] * u[1, 0]), lambda x: abs(x * x - a) > 1e-6 * a, lambda x: x - (x * x - a) / (x + x), 5
+    )
+    rounds[0, 0] = done + 10 * slow[1, 0] + 100 * slow[0, -1]
+    return {"most": mg.max(done), "sum": mg.sum(new[0, 0])}
+
+
 def cases() -> list[Case]:
     """The whole suite."""
     f4, f8, quarter = "f4", "f8", {"h2": np.float64(0.0625)}
@@ -384,6 +401,7 @@ def cases() -> list[Case]:
         case("sweep over two axes", sweep_two, f8, ndim=3, order={"z": 1, "y": -1}),
         case("sweep over y and x", sweep_x_down, f8, f8, ndim=2, order={"y": 1, "x": -1}),
         case("tables", tables, "u1", "i4", "u1", f8, ndim=2),
+        case("loops f8", loops, f8, f8, "i4", ndim=2),
         case("bit patterns", bit_patterns, f8, f8, ndim=1),
     ]
     found += [case(f"integers {t}", integers, t, t, t, t, ndim=1) for t in DTYPES if t != "bool" and not is_float(t)]

@@ -1,7 +1,8 @@
 """Measure electrodeposition: one scheme beside the other, multigrid by size, and a line beside FiPy.
 
-python -m benchmarks.cell                  everything, some ten minutes; stores benchmarks/results/cell.json
-python -m benchmarks.cell --only line      a part ("schemes", "multigrid", "line"); stores only where --out says
+python -m benchmarks.cell                  everything, some ten minutes; stores benchmarks/results/cell.json, and puts
+                                           its tables into docs/performance.md
+python -m benchmarks.cell --only line      a part ("schemes", "multigrid", "line"); --update: into the stored file
 python -m benchmarks.cell --quick          small and few: numbers that mean nothing
 python -m benchmarks.cell --table          the stored numbers as Markdown, without measuring
 
@@ -10,21 +11,22 @@ FiPy comes with `make bench-cell`; where it is not installed it is left out, and
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from benchmarks.cell.line import measure_line
-from benchmarks.cell.report import markdown
+from benchmarks.cell.multigrid import measure_multigrid
+from benchmarks.cell.report import markdown, update_page
 from benchmarks.cell.schemes import measure_schemes
 from benchmarks.command import asked
-from benchmarks.elliptic import measure_elliptic
 from benchmarks.machine import describe, load
 from benchmarks.timing import Effort
 
+PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 PARTS = ("schemes", "multigrid", "line")
 
 
@@ -44,19 +46,19 @@ def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
         elif part == "line":
             content[part] = measure_line(quick)
         else:
-            content[part] = [found.as_json() for found in measure_elliptic(effort)]
+            content[part] = measure_multigrid(quick)
     return content | {"seconds": round(time.perf_counter() - began, 1), "load_at_the_end": load()}
 
 
 def main() -> int:
-    flags = {"table": "print the stored numbers as Markdown"}
-    options = asked("benchmarks.cell", "Measure electrodeposition", PARTS, "cell.json", flags=flags)
-    if options.flags:
-        print(markdown(json.loads(options.source.read_text())), end="")
+    options = asked("benchmarks.cell", "Measure electrodeposition", PARTS, "cell.json", table=True, update=True)
+    if options.table:
+        print(markdown(options.before()), end="")
         return 0
-    content = run(options.only, options.quick)
+    content = options.whole(run(options.only, options.quick))
     print(markdown(content), end="")
-    options.store(content)
+    if options.store(content):
+        PAGE.write_text(update_page(PAGE.read_text(), markdown(content)))
     return 0
 
 

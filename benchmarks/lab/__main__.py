@@ -147,22 +147,11 @@ def headline(results: Mapping[str, Any]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def updated(stored: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stored, with the parts that were measured anew, and when and where they were."""
-    results = {**stored["results"], **content["results"]}
-    anew = {name: {key: content[key] for key in ("date", "machine", "load_at_the_end")} for name in content["results"]}
-    return {**stored, **headline(results), "updated": {**stored.get("updated", {}), **anew}, "results": results}
-
-
 def main() -> int:
-    flags = {"update": "put the parts into the stored file"}
-    options = asked("benchmarks.lab", "Measure clusters in a box", ITEMS, "lab-hetero.json", flags=flags)
-    content = run(options.only, options.quick)
-    if options.flags:
-        content = updated(json.loads(options.stored.read_text()), content)
-        options.source.write_text(json.dumps(content, indent=1) + "\n")
-    else:
-        options.store(content)
+    options = asked("benchmarks.lab", "Measure clusters in a box", ITEMS, "lab-hetero.json", update=True)
+    content = options.whole(run(list(options.only), options.quick))
+    content |= headline(content["results"])
+    options.store(content)
     print(json.dumps(content, indent=1))
     return 0
 

@@ -155,15 +155,9 @@ def run(names: tuple[str, ...], quick: bool) -> dict[str, Any]:
 
 
 def main() -> int:
-    flags = {"update": "put the parts into the stored file"}
-    options = asked("benchmarks.milano", "Time relaxation on a cluster in a box", ITEMS, "milano.json", flags=flags)
-    content = run(options.only, options.quick)
-    if options.flags:
-        stored = json.loads(options.stored.read_text())
-        content = {**stored, "results": {**stored["results"], **content["results"]}}
-        options.source.write_text(json.dumps(content, indent=1) + "\n")
-    else:
-        options.store(content)
+    options = asked("benchmarks.milano", "Time relaxation on a cluster in a box", ITEMS, "milano.json", update=True)
+    content = options.whole(run(options.only, options.quick))
+    options.store(content)
     print(text(content["results"]) if "times" in content["results"] else json.dumps(content["results"], indent=1))
     return 0
 

@@ -2,7 +2,7 @@
 
 python -m benchmarks.waves                both, about fifteen minutes; stores benchmarks/results/waves.json, and puts
                                           its tables into docs/performance.md
-python -m benchmarks.waves --only speed   a part ("speed" or "paper"); stores only where --out says
+python -m benchmarks.waves --only speed   a part ("speed" or "paper"); --update: into the stored file
 python -m benchmarks.waves --quick        small and few: numbers that mean nothing
 python -m benchmarks.waves --table        the stored numbers as Markdown, without measuring
 
@@ -11,7 +11,6 @@ Devito and zfp come with `make bench-waves`; what is not installed is left out, 
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -48,12 +47,12 @@ def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
 
 
 def main() -> int:
-    flags = {"table": "print the stored numbers as Markdown"}
-    options = asked("benchmarks.waves", "Measure waves beside their peers", PARTS, "waves.json", flags=flags)
-    if options.flags:
-        print(markdown(json.loads(options.source.read_text())), end="")
+    about = "Measure waves beside their peers"
+    options = asked("benchmarks.waves", about, PARTS, "waves.json", table=True, update=True)
+    if options.table:
+        print(markdown(options.before()), end="")
         return 0
-    content = run(options.only, options.quick)
+    content = options.whole(run(options.only, options.quick))
     print(markdown(content), end="")
     for place, target in targets_of(content):
         if not target["met"]:

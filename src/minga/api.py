@@ -20,6 +20,7 @@ from minga.errors import (
 )
 from minga.lang.block import BlockRule, block_rule, block_table
 from minga.lang.cell import local
+from minga.lang.derivative import derivative
 from minga.lang.expr import cast, where
 from minga.lang.expr import fused_multiply_add as fma
 from minga.lang.functions import (
@@ -37,6 +38,7 @@ from minga.lang.functions import (
     sqrt,
     sum,
 )
+from minga.lang.iterate import iterate
 from minga.lang.math import cos, exp, expm1, log, log1p, sin, tanh
 from minga.lang.neighbourhood import circular, hex, moore, offsets, von_neumann, weights
 from minga.lang.random import random, random_bits
@@ -96,6 +98,7 @@ __all__ = [
     "cos",
     "count",
     "custom",
+    "derivative",
     "drive",
     "exp",
     "expm1",
@@ -105,6 +108,7 @@ __all__ = [
     "fma",
     "hex",
     "index",
+    "iterate",
     "kernel",
     "local",
     "log",

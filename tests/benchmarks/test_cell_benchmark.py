@@ -24,7 +24,7 @@ def module(name: str) -> Any:
 
 @pytest.mark.slow
 def test_both_schemes_reach_the_residual() -> None:
-    found = module("schemes").measure_schemes(True, 2000)
+    found = module("schemes").measure_schemes(True)
     for row in found["rows"]:
         assert row["semi_implicit"]["residual"] <= found["tolerance"]
         assert row["relaxation"]["residual"] <= found["tolerance"]
@@ -45,6 +45,22 @@ def test_a_line_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert row["minga"]["error"] < row["fipy"]["error"]
     assert row["times_as_fast"] > 0.0
     assert "| 20, 4.8e-02, 10 s | 24, " in module("report").markdown(frame() | {"line": found})
+
+
+def test_the_page_shows_what_is_stored() -> None:
+    content = json.loads((ROOT / "benchmarks" / "results" / "cell.json").read_text())
+    shown = module("report").markdown(content)
+    assert shown in (ROOT / "docs" / "performance.md").read_text(), "run `make bench-cell`"
+    assert all(row["times_as_fast"] >= 100.0 for part in ("schemes", "line") for row in content[part]["rows"])
+    easy = [row["iterations"] for row in content["multigrid"] if row["problem"] != "labyrinth"]
+    assert max(easy) <= 15
+
+
+def test_multigrid_is_measured() -> None:
+    multigrid = module("multigrid")
+    found = [multigrid._measure(name, 8) for name in ("glass needles", "plates", "thin gap")]
+    assert all(0 < row["iterations"] <= 15 for row in found)
+    assert "| three metal plates of one cell | " in module("report").markdown(frame() | {"multigrid": found})
 
 
 def test_without_the_peer(tmp_path: Path) -> None:

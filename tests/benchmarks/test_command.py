@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,9 +26,34 @@ def test_what_is_stored(
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
     module = importlib.import_module("benchmarks.command")
     monkeypatch.setattr(module, "RESULTS", in_tmp_path / "results")
-    found = module.asked("benchmarks.x", "x", ["a", "b"], "x.json", flags={"update": "anew"}, arguments=words)
-    assert (found.complete, found.flags) == (complete, frozenset())
+    found = module.asked("benchmarks.x", "x", ["a", "b"], "x.json", update=True, arguments=words)
+    assert (found.complete, found.update, found.table) == (complete, False, False)
     assert found.store({"one": 1}) == stored
     assert [path.name for path in in_tmp_path.rglob("*.json")] == ["x.json"] * kept
     with pytest.raises(SystemExit):
-        module.asked("benchmarks.x", "x", ["a"], "x.json", flags={"update": "anew"}, arguments=["--quick", "--update"])
+        module.asked("benchmarks.x", "x", ["a"], "x.json", update=True, arguments=["--quick", "--update"])
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["at the top", "among results"])
+def test_a_part_can_be_measured_anew(monkeypatch: pytest.MonkeyPatch, in_tmp_path: Path, inside: bool) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    module = importlib.import_module("benchmarks.command")
+    monkeypatch.setattr(module, "RESULTS", in_tmp_path / "results")
+
+    def content(date: str, **parts: object) -> dict[str, object]:
+        about = {"date": date, "machine": {}, "load_at_the_end": 0.1}
+        return about | ({"results": parts} if inside else parts)
+
+    def asked(*words: str) -> Any:
+        return module.asked("benchmarks.x", "x", ["a", "b"], "x.json", table=True, update=True, arguments=words)
+
+    with pytest.raises(SystemExit, match=r"x\.json is not there"):
+        asked("--table").before()
+    asked().store(content("then", a=1, b=2))
+    anew = asked("--only", "a", "--update")
+    found = anew.whole(content("now", a=3))
+    assert anew.store(found)
+    assert (found["results"] if inside else found)["a"] == 3
+    assert (found["results"] if inside else found)["b"] == 2
+    assert (found["date"], found["updated"]["a"]["date"]) == ("then", "now")
+    assert asked("--table").before() == found

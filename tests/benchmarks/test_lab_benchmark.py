@@ -30,15 +30,6 @@ def test_the_headline_is_of_the_worst_case(bench: Any) -> None:
     assert bench.headline({}) == {}
 
 
-def test_a_part_can_be_measured_anew(bench: Any) -> None:
-    case = {"efficiency": 0.5, "efficiency_equal_slabs": 0.25, "prediction_error": 0.1}
-    stored = {"date": "then", "efficiency": 1.0, "results": {"hetero": {"old": case}, "depth": {"chosen": 3}}}
-    content = {"date": "now", "machine": {}, "load_at_the_end": 0.1, "results": {"hetero": {"new": case}}}
-    after = bench.updated(stored, content)
-    assert after["results"] == {"hetero": {"new": case}, "depth": {"chosen": 3}}
-    assert (after["date"], after["updated"]["hetero"]["date"], after["efficiency"]) == ("then", "now", 0.5)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="builds a lab with quotas: run it as root")
 def test_a_quick_run_in_a_lab(tmp_path: Path) -> None:

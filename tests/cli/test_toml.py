@@ -81,3 +81,33 @@ p = 0.1
 )
 def test_lines(key: str, line: int) -> None:
     assert line_of(TEXT, key) == line
+
+
+ENTRIES = """\
+[[device.layers]]      # 1
+name = "top"
+n = 1e15
+[[device.layers]]      # 4
+name = "bottom"
+n = 1e18
+[device.layers.inner]  # 7
+a = 1
+[device.light]         # 9
+power = 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("device.layers[0].n", 3),
+        ("device.layers[1].n", 6),
+        ("device.layers[1].p", 4),
+        ("device.layers[1].inner.a", 8),
+        ("device.layers[0].inner.a", 1),
+        ("device.layers", 1),
+        ("device.light.power", 10),
+    ],
+)
+def test_lines_of_entries(key: str, line: int) -> None:
+    assert line_of(ENTRIES, key) == line

@@ -14,6 +14,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import local
 from minga.lang.expr import Node, binary, bitcast, cast, unary_float, where
 from minga.lang.graph import KernelGraph
+from minga.lang.iterate import iterate
 from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature
 from minga.lang.types import BITS, DTYPES, DType, is_float, is_integer, is_signed
 
@@ -35,7 +36,7 @@ class Expressions:
     def expression(self, depth: int) -> Node:
         if depth == 0:
             return self.pick(self.leaves)()
-        kinds = ("binary", "binary", "unary", "compare", "select", "cast", "bits", "shift", "bitcast", "table")
+        kinds = ("binary", "binary", "unary", "compare", "select", "cast", "bits", "shift", "bitcast", "table", "loop")
         kind = self.pick(kinds)
         return getattr(self, f"_{kind}")(depth - 1)
 
@@ -71,6 +72,19 @@ class Expressions:
         if is_float(index.dtype):
             return mg.popcount(cast(index, "i2"))
         return mg.lookup(np.arange(-3, self.pick((1, 5, 300))).astype(self.pick(("i2", "u8", "f4"))), index)
+
+    def _loop(self, depth: int) -> Node:
+        """A loop in the cell over two values, of which one is of any type, that goes on by chance."""
+        start = (self.expression(depth), cast(self.expression(depth), self.pick(DTYPES)))
+
+        def within(state: tuple[Node, ...]) -> Expressions:
+            return Expressions(self.draw, [*self.leaves, *2 * [lambda: state[0], lambda: state[1]]])
+
+        def body(state: tuple[Node, ...]) -> tuple[Node, ...]:
+            return tuple(cast(within(state).expression(depth), place.dtype) for place in state)
+
+        end, rounds = iterate(start, lambda state: within(state)._compare(depth), body, self.pick((1, 2, 5)))
+        return self.pick((end[0], end[1], rounds))
 
     def _compare(self, depth: int) -> Node:
         a, b = self._pair(depth)

@@ -20,6 +20,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import local
 from minga.lang.expr import cast
 from minga.lang.graph import Reduction
+from minga.lang.iterate import iterate
 from minga.lang.kernel import Kernel, Signature, infer_signature
 from ptx_assembler import assemble, registers
 from ptx_machine import Memory, run
@@ -71,6 +72,12 @@ def column(u, new):
     new[0, 0] = u[-3, 0] + 2 * u[0, 0] - u[2, 0]
 
 
+def repeated(u, new):
+    """Loops inside cells, in a local and in what is stored, while the threads of a block meet at every plane."""
+    halved = local(iterate(abs(u[0, 1]), lambda x: x > 2.0, lambda x: x * 0.25, 6).state)
+    new[0, 0] = iterate(halved[1, 0] + u[-1, 0], lambda x: x > halved[0, -1], lambda x: x - 0.5, 4).state
+
+
 def lines(u, k, new):
     """Two axes: a local that is read in its margins."""
     slope = local(u[0, 1] - u[0, -1])
@@ -86,6 +93,7 @@ CASES = {
         case("chain", chain, "i4", "i4", ("i4", (2,)), "bool", "i4", "i8", ndim=3),
         case("behind", behind, "f4", "f8", "f8", ndim=3),
         case("column", column, "f8", "f8", ndim=2),
+        case("repeated", repeated, "f4", "f4", ndim=2),
         case("lines", lines, "f4", "f4", "f4", ndim=2),
         tti_case(),
     ]

@@ -17,14 +17,15 @@ from minga.models.settings import GridSettings
 from model_runs import assert_same, run_model
 
 NAMES = [
-    "billiard-balls", "brians-brain", "bugs", "critters", "cyclic", "day-and-night", "fingers", "forest-fire",
+    "apd", "billiard-balls", "brians-brain", "bugs", "critters", "cyclic", "day-and-night", "fingers", "forest-fire",
     "gray-scott", "growth", "heat", "highlife", "ising", "langtons-loop", "laplace", "life-3d", "life", "membrane",
-    "pnp-1d", "rtm", "sandpile", "traffic", "waves-vti", "waves", "wireworld", "zn-cell-cathode-above",
-    "zn-cell-cathode-below", "zn-cell",
+    "msm", "pin-inp", "pnp-1d", "rtm", "sandpile", "si-1", "traffic", "waves-vti", "waves", "wireworld",
+    "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
 ]  # fmt: skip
 WAVES = {"waves", "waves-vti", "rtm"}  # run in tests/models/fletcher: test_case.py, test_wave_migration.py
 CELLS = {"fingers", "growth", "membrane", "pnp-1d", "zn-cell", "zn-cell-cathode-above", "zn-cell-cathode-below"}
 """Read in tests/models/electrodeposition/test_case.py, where those of one dimension run."""
+DEVICES = {"apd", "msm", "pin-inp", "si-1"}  # read in tests/models/photodiode/test_case.py, where one of them runs
 SMALL = {"traffic": (330,), "life-3d": (9, 12, 70), "wireworld": (40, 75), "langtons-loop": (34, 66)}
 
 
@@ -44,7 +45,7 @@ def test_they_are_found() -> None:
     assert example("nothing") is None
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in WAVES | CELLS])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in WAVES | CELLS | DEVICES])
 def test_each_runs_the_same_on_three_ranks(name: str) -> None:
     path = examples()[name]
     defaults = python_case(path).defaults if path.suffix == ".py" else tomllib.loads(path.read_text())

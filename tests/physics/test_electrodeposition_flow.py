@@ -149,6 +149,31 @@ def test_taylor_green_vortices(uneven: bool, evidence: Evidence) -> None:
     evidence.between("orders", f"velocity, Taylor and Green's vortices, {steps}, 12 to 48 cells", min(orders), 1.8, 2.5)
 
 
+def beltrami(cells: int, steps: int) -> float:
+    """The error, at time 0.4, of the flow of Arnold, Beltrami and Childress, whose vorticity is its velocity."""
+    nu, end, h = 0.3, 0.4, 2.0 * np.pi / cells
+    grid = mg.Grid((cells,) * 3, axes=("y", "z", "x"), spacing=h, periodic=True)
+    box = Box(grid, 1.0, nu, end / steps, options=PLAIN)
+    # A component depends on the two other axes, in which its faces lie in the middle of cells.
+    s = h * (np.arange(cells) + 0.5)
+    y, z, x = s[:, None, None], s[None, :, None], s[None, None, :]
+    first = [
+        np.broadcast_to(v, grid.shape)
+        for v in (np.sin(x) + 0.7 * np.cos(z), 0.5 * np.sin(y) + np.cos(x), 0.7 * np.sin(z) + 0.5 * np.cos(y))
+    ]
+    found = run(box, steps, initial={v.now: values for v, values in zip(box.state.velocity, first, strict=True)})
+    decay = np.exp(-nu * end)
+    return max(float(np.abs(v - decay * start).max()) for v, start in zip(found.velocity, first, strict=True))
+
+
+@pytest.mark.slow
+def test_a_flow_whose_vorticity_is_its_velocity(evidence: Evidence) -> None:
+    """An exact solution in three dimensions, of the kind of Ethier and Steinman's but without inflow."""
+    errors = [beltrami(cells, cells // 2) for cells in (8, 16, 32)]
+    orders = [np.log2(a / b) for a, b in itertools.pairwise(errors)]
+    evidence.between("orders", "velocity, 3 dimensions, Beltrami's flow, 16 to 32 cells", orders[-1], 1.8, 2.3)
+
+
 # Ions and weight -----------------------------------------------------------------------------------------------------
 def forced(potential: mg.Field) -> Any:
     def record(box: Box, program: mg.Program) -> None:

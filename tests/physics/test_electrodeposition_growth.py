@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from minga.engine.drive import Result, drive
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import CATHODE, Electrode, Growth, Problem, Reversible, Species, Steps
 from minga.space.grid import Grid
+
+from ..model_runs import assert_same, run_model
 
 LENGTH, CELLS = 1e-3, 48
 COPPER = Species("Cu", 2, 7.33e-10, 100.0), Species("SO4", -2, 1.07e-9, 100.0)
@@ -75,3 +78,38 @@ def test_fronts_move_as_fast_as_anions_drift(voltage: float) -> None:
     end = 0.3 * LENGTH / (MOBILITY * voltage / LENGTH)
     result, _ = deposit(1.0, voltage, 0.998, end)
     assert 0.5 < result.observables["front_speed"] / (MOBILITY * voltage / LENGTH) < 4.0
+
+
+def stirred() -> Problem:
+    """Copper between plates half a millimetre apart, heavier where it dissolves: a deposit grows in a roll."""
+    grid = Grid((20, 10), spacing=(5e-5, 5e-5), axes=("y", "z"))
+    kinds = np.zeros(grid.shape, np.uint8)
+    kinds[:2, 4:6] = CATHODE
+    heavy = tuple(replace(ion, expansion=0.8e-4) for ion in COPPER)
+    metal = Electrode({"Cu": Reversible(100.0)})
+    return Problem(
+        grid, heavy, Steps(6.0, 1.0, 0.05, tolerance=1e-2), kinds=kinds, cathode=metal, anode=metal, current=60.0,
+        gravity=(0.0, -9.81), flow=True, growth=Growth("Cu", 7.1e-6, 0.9995), seed=1,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_deposits_grow_in_a_fluid_that_moves() -> None:
+    """Nothing flows through what has turned solid, no ion is lost, and the ranks change no bit."""
+    problem = stirred()
+    model = replace(electrodeposition(problem), output=("kind", "Cu", "SO4", "v_y", "v_z", "potential"))
+    left = run_model(model, 6)
+    solid, seen = left.fields["kind"] == CATHODE, left.observables
+    assert solid.sum() == 4 + seen["deposit_cells"] >= 8
+    cell = 5e-5**2
+    assert seen["total_SO4"] == pytest.approx(100.0 * cell * (200 - 4), rel=1e-12)
+    assert seen["deposit_charge"] == pytest.approx(60.0 * 5e-4 * seen["time"], rel=1e-6)
+    along, across = left.fields["v_y"], left.fields["v_z"]
+    assert np.abs(along).max() > 1e-7
+    for low, high in ((along[:-1], along[1:]), (across[:, :-1], across[:, 1:])):
+        assert not low[solid].any()
+        assert not high[solid].any()
+    inflow = -np.diff(along, axis=0) - np.diff(across, axis=1)
+    assert np.abs(inflow).max() < 1e-12 * np.abs(along).max()
+    assert_same(run_model(model, 6, ranks=2), left)

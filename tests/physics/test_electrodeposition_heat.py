@@ -106,13 +106,15 @@ DE_VAHL_DAVIS = {
     1e3: HeatedBox(3.649, 3.697, 1.118, 1.505, 0.692, 1.174),
     1e4: HeatedBox(16.178, 19.617, 2.243, 3.528, 0.586, 5.071),
     1e5: HeatedBox(34.73, 68.59, 4.519, 7.717, 0.729, 9.111),
-    1e6: HeatedBox(64.63, 219.36, 8.800, 17.925, 0.989, 16.32),
 }
+# Of boundary layers so thin de Vahl Davis' grids gave 17.925 for the most; P. Le Quere's, Computers & Fluids 20, 1991,
+# by spectra, are exact to these digits.
+LE_QUERE = {1e6: HeatedBox(64.83, 220.6, 8.825, 17.536, 0.9795, 16.386)}
 
 
 def compare(evidence: Evidence, rayleigh: float, cells: str, coarse: HeatedBox, fine: HeatedBox, within: float) -> None:
     """Two grids against the table."""
-    for name, expected in vars(DE_VAHL_DAVIS[rayleigh]).items():
+    for name, expected in vars((DE_VAHL_DAVIS | LE_QUERE)[rayleigh]).items():
         found = extrapolated(getattr(coarse, name), getattr(fine, name))
         words = {"mean": "mean Nu", "most": "Nu_max", "least": "Nu_min", "middle": "|psi| in the middle"}
         evidence.relative("heat", f"{words.get(name, name)}, Ra {rayleigh:.0e}, {cells}", found, expected, within)
@@ -127,7 +129,7 @@ def test_a_box_heated_from_the_side(evidence: Evidence) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rayleigh", "cells", "dt", "steps", "within"),
-    [(1e4, 20, 1.2e-3, 300, 0.01), (1e5, 32, 3e-4, 1000, 0.015), (1e6, 64, 2e-5, 8000, 0.02)],
+    [(1e4, 20, 1.2e-3, 300, 0.01), (1e5, 32, 3e-4, 1000, 0.015), (1e6, 64, 2e-5, 8000, 0.01)],
 )
 def test_a_box_heated_more(
     rayleigh: float, cells: int, dt: float, steps: int, within: float, evidence: Evidence

@@ -228,13 +228,48 @@ def test_depletion_follows_sand_with_physical_numbers(
     assert seen["total_SO4"] == pytest.approx(0.1, rel=1e-12)
 
 
+@pytest.mark.slow
+def test_depletion_of_a_finite_cell(evidence: Evidence) -> None:
+    """c(0, t) = 1 - g/2 + sum 4g/((2n+1) pi)^2 exp(-((2n+1) pi)^2 t) for the same flux at both ends, D = L = 1: with
+    g = 4 none is left at t = 0.0491827, and Sand's time is 0.0490874."""
+    gradient, end = 4.0, 0.0485
+    fluxes = {"cation": Flux(-2.0 * gradient)}, {"cation": Flux(2.0 * gradient)}
+    found = {}
+    for time in (0.0475, end):
+        problem = scaled(
+            192, 1e-5, None, cathode=fluxes[0], anode=fluxes[1], current=2.0 * gradient,
+            steps=Steps(time, time, 1e-5, tolerance=1e-4),
+        )  # fmt: skip
+        _, ions = solve(problem, "cation", "anion")
+        found[time] = float(ions["cation"][0] + ions["anion"][0]) / 2.0  # the salt: the layer's charge lies there, too
+    odd = (2.0 * np.arange(40) + 1.0) * np.pi
+    exact = 1.0 - gradient / 2.0 + float(np.sum(4.0 * gradient / odd**2 * np.exp(-(odd**2) * 0.0475)))
+    first = float(cosine(192)[0]) * gradient / 2.0
+    evidence.absolute("neutral", "c at the cathode of a finite cell at t = 0.0475", found[0.0475] - first, exact, 5e-4)
+    left = found[end] - first
+    when = end + left * (end - 0.0475) / (found[0.0475] - found[end])
+    evidence.relative("neutral", "time at which none is left in a finite cell, g = 4", when, 0.0491827, 1e-3)
+
+
 def test_more_than_there_is_cannot_be_taken_out() -> None:
     rate = 500.0 / (2.0 * FARADAY)
     problem = zinc(48, 1e-3, (Flux(-rate), Flux(rate)), current=500.0, steps=Steps(4.0, 4.0, 1e-2))
     with pytest.raises(RunError) as caught:
         solve(problem)
+    assert "the concentration of Zn becomes negative" in str(caught.value)
     assert "y =" in str(caught.value.where)
     assert caught.value.remedy
+
+
+def test_a_run_that_would_take_for_ever_ends_with_a_reason() -> None:
+    """Beyond the limiting current a layer of charge grows at the cathode, at kilovolts, in steps of microseconds."""
+    surface = ButlerVolmer(30.0, 100.0)
+    problem = zinc(32, 1e-3, (surface, surface), current=2 * 55.19, steps=Steps(200.0, 200.0, 0.5))
+    with pytest.raises(RunError) as caught:
+        solve(problem, attempts=2000)
+    assert "2,000 time steps did not cover 200 s" in str(caught.value)
+    assert "y =" in str(caught.value.where)
+    assert "2 times the limiting one, 55.19 A/m2" in str(caught.value.remedy)
 
 
 def test_kinetics_reach_the_voltage_that_they_and_the_bath_need(evidence: Evidence) -> None:

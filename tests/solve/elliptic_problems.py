@@ -116,10 +116,11 @@ def recorded(
     cells_per_rank: int = 4096,
     tolerance: float = 1e-8,
     lines: str | None = "auto",
+    solids: bool = False,
 ) -> Recorded:
     """The program of a solve, for any layout."""
     elliptic = Elliptic(grid)
-    multigrid = EllipticMultigrid(elliptic, lines, cells_per_rank=cells_per_rank)
+    multigrid = EllipticMultigrid(elliptic, lines, cells_per_rank=cells_per_rank, solids=solids)
     x, b, active = mg.Field("x", grid, boundary=mg.fixed(0.0)), mg.Field("b", grid), mg.Field("active", grid)
     step = mg.Program("solve")
     multigrid.setup(step)

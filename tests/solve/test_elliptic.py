@@ -42,6 +42,7 @@ SMALL = {
     "free lines": (mg.Grid((5, 5)), 0.0, (), "y"),
     "line": (mg.Grid((9,)), 0.0, ("x",), None),
     "closing": (mg.Grid((5, 6), periodic=(True, False)), 0.0, ("x",), None),
+    "closing around solids": (mg.Grid((7, 6), periodic=(True, False)), 0.15, ("x",), None),
     "one layer": (mg.Grid((3, 1, 4), spacing=(1.0, 2.0, 3.0)), 0.0, ("x",), None),
     "pairs": (mg.Grid((2, 2), periodic=True), 0.0, (), None),
     "four axes": (mg.Grid((3, 2, 3, 4)), 0.05, (), None),
@@ -50,7 +51,7 @@ SMALL = {
 
 def cycle_matrix(grid: mg.Grid, given: Coefficients, lines: str | None) -> np.ndarray:
     """One V-cycle, entry by entry."""
-    found = recorded(grid, lines=lines)
+    found = recorded(grid, lines=lines, solids=not given.active.all())
     program = mg.Program("cycle")
     found.multigrid(program, found.b, found.x)
     whole = []
@@ -114,6 +115,16 @@ def fingers(grid: mg.Grid, kind: int) -> np.ndarray:
     return kinds
 
 
+def plates(grid: mg.Grid) -> np.ndarray:
+    """A labyrinth: plates of one cell across the first axis, each with a gap at another end of the last."""
+    kinds = np.zeros(grid.shape, int)
+    n, m = grid.shape[0], grid.shape[-1]
+    for number, part in enumerate((0.27, 0.52, 0.78)):
+        closed = slice(0, m - m // 8) if number % 2 == 0 else slice(m // 8, None)
+        kinds[int(part * n), ..., closed] = GLASS
+    return kinds
+
+
 def smooth(grid: mg.Grid) -> np.ndarray:
     """A coefficient that varies by 1e3."""
     waves = [np.sin(2 * np.pi * (np.arange(n) + 0.5) / n) for n in grid.shape]
@@ -137,6 +148,9 @@ PROBLEMS = {
     "all walls": lambda: coefficients(BOX, held=("z", "y", "x")),
     "smooth": lambda: coefficients(BOX, smooth(BOX), held=("z",)),
     "metal fingers": lambda: coefficients(BOX, 1.0, fingers(BOX, METAL), held=("z",)),
+    "plates": lambda: coefficients(FLAT, 1.0, plates(FLAT)),
+    "more plates": lambda: coefficients(BOX, 1.0, plates(BOX)),
+    "held plates": lambda: coefficients(FLAT, 1.0, plates(FLAT), ("y",)),
     "glass fingers": lambda: coefficients(BOX, 1.0, fingers(BOX, GLASS)),
     "random metal": lambda: random_coefficients(BOX, 0.05, ("z",)),
     "thin": lambda: coefficients(THIN, held=("y",)),
@@ -149,10 +163,11 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("name", thinned(PROBLEMS, "smooth", "thin"))
+@pytest.mark.parametrize("name", thinned(PROBLEMS, "smooth", "thin", "plates"))
 def test_iterations(name: str) -> None:
     given = PROBLEMS[name]()
-    found = solve_elliptic(given, rough(given), singular=not given.walls.any())
+    solids = not given.active.all()
+    found = solve_elliptic(given, rough(given), singular=not given.walls.any(), solids=solids)
     assert found.reason == "converged"
     assert found.relative <= 1e-8
     assert found.iterations <= 15
@@ -201,12 +216,12 @@ UNEVEN = {
 
 @functools.cache
 def problem() -> Coefficients:
-    return coefficients(CUT, smooth(CUT), fingers(CUT, METAL), ("y",))
+    return coefficients(CUT, smooth(CUT), np.maximum(fingers(CUT, METAL), plates(CUT)), ("y",))
 
 
 @functools.cache
 def serial() -> tuple[int, bytes]:
-    found = solve_elliptic(problem(), rough(problem()))
+    found = solve_elliptic(problem(), rough(problem()), solids=True)
     assert found.reason == "converged"
     return bits(found)
 
@@ -217,13 +232,13 @@ def bits(found: Solved) -> tuple[int, bytes]:
 
 @pytest.mark.parametrize("layout", thinned(UNEVEN, "slabs", "weighted"))
 def test_layouts(layout: str) -> None:
-    found = solve_elliptic(problem(), rough(problem()), UNEVEN[layout](), cells_per_rank=128)
+    found = solve_elliptic(problem(), rough(problem()), UNEVEN[layout](), cells_per_rank=128, solids=True)
     assert bits(found) == serial()
 
 
 @pytest.mark.slow
 def test_engine_options() -> None:
-    found = solve_elliptic(problem(), rough(problem()), UNEVEN["slabs"](), threads=2, halo_depth=2)
+    found = solve_elliptic(problem(), rough(problem()), UNEVEN["slabs"](), threads=2, halo_depth=2, solids=True)
     assert bits(found) == serial()
 
 
@@ -233,7 +248,7 @@ def test_cut_anew_with_new_coefficients() -> None:
     b = rough(grown)
 
     def work(comm: Comm) -> tuple[bytes, bytes]:
-        found = recorded(CUT, cells_per_rank=128)
+        found = recorded(CUT, cells_per_rank=128, solids=True)
         with mg.Engine(found.model.layouts_like(slabs(CUT.box, comm.size)), comm=comm) as run:
             give(run, found, problem())
             run.set(found.b, rough(problem()))
@@ -249,7 +264,7 @@ def test_cut_anew_with_new_coefficients() -> None:
 
     first, second = run_virtual(2, work)[0]
     assert first == serial()[1]
-    assert second == solve_elliptic(grown, b).x.tobytes()
+    assert second == solve_elliptic(grown, b, solids=True).x.tobytes()
 
 
 def test_plans_cut_the_model_s_grid_and_levels_follow() -> None:

@@ -42,6 +42,11 @@ def test_floats_and_many_states_have_a_smooth_scale() -> None:
     assert colour_scale((2.0, 2.0), np.dtype("f4"), {}).numbers(np.array([2.0], "f4")).tolist() == [0]
 
 
+def test_floats_below_zero_have_a_smooth_scale() -> None:
+    scale = colour_scale((-3.0, -1.0), np.dtype("f8"), {})
+    assert (scale.low, scale.high, scale.states) == (-3.0, -1.0, False)
+
+
 def test_large_integers_are_told_apart() -> None:
     low = 2**62
     scale = colour_scale((low, low + 3), np.dtype("i8"), {})

@@ -1,4 +1,4 @@
-"""The commands ``minga bench ...`` as typer shows them; what they do is in :mod:`minga.cli.bench`."""
+"""The commands ``minga bench ...`` as typer shows them; what they do is in :mod:`minga.papers`."""
 
 from __future__ import annotations
 
@@ -29,12 +29,60 @@ def milano_tables(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Tables 1 to 4 of Milano, Mocskos and Marshall: what cutting the grid and changing the order of a sweep do."""
-    from minga.cli import bench as command
+    from minga.papers import milano
 
     if pictures is not None:
         pictures.mkdir(parents=True, exist_ok=True)
-    result = command.measure(command.sizes(quick=quick), lambda line: print(line, file=sys.stderr), pictures)
+    result = milano.measure(milano.sizes(quick=quick), lambda line: print(line, file=sys.stderr), pictures)
+    text = json.dumps(result, allow_nan=False)
+    if out is not None:
+        out.write_text(text + "\n")
+    print(text if as_json else milano.tables(result))
+
+
+@app.command("bounanos")
+def bounanos(
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer: less than a minute.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="One experiment, such as E6; may be repeated.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write results here, a JSON file.")] = None,
+    pictures: Annotated[
+        Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw figures there.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page with all tables and figures.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Bounanos, Fleury, Nicolas and Vickers: drift-diffusion on an emulated cluster, organised in several ways.
+
+    Status 1 if something that the paper says of its figures does not hold.
+    """
+    import tempfile
+
+    from minga.cli import bench_bounanos as command
+    from minga.errors import CaseError, suggest
+
+    names = tuple(only or command.NAMES)
+    for name in names:
+        if name not in command.NAMES:
+            raise CaseError(
+                f"there is no experiment {name!r}",
+                suggestion=suggest(name, command.NAMES),
+                remedy=f"choose among {', '.join(command.NAMES)}",
+            )
+    with tempfile.TemporaryDirectory() as directory:
+        drawn = pictures or (Path(directory) if html is not None else None)
+        if pictures is not None:
+            pictures.mkdir(parents=True, exist_ok=True)
+        how = command.sizes(quick=quick)
+        result = command.measure(how, names, lambda line: print(line, file=sys.stderr), drawn)
+        if html is not None:
+            html.write_text(command.page(result))
     text = json.dumps(result, allow_nan=False)
     if out is not None:
         out.write_text(text + "\n")
     print(text if as_json else command.tables(result))
+    for statement in command.failed(result):
+        print(f"does not hold: {statement}", file=sys.stderr)
+    if command.failed(result):
+        raise typer.Exit(1)

@@ -7,6 +7,7 @@ the key, what was expected, and the line of the file or the option it came from.
 from __future__ import annotations
 
 import contextlib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from minga.cli.memory import check_fields, check_shape
 from minga.cli.settings import CheckpointSettings, OutputSettings, RunSettings, StopSettings
 from minga.cli.toml import dump, line_of, parse_value
 from minga.errors import CaseError, MingaError, Where, suggest
-from minga.schema import validate
+from minga.schema import dotted, validate
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -169,8 +170,7 @@ def read_case(
     origin: dict[str, str] = {}
     for text in overrides:
         key, value = _override(text)
-        _put(table, key, value, f"--set {text}")
-        origin[key] = f"--set {text}"
+        origin[_put(table, key, value, f"--set {text}")] = f"--set {text}"
     for key, value in (options or {}).items():
         if value is not None:
             _put(table, key, value, key)
@@ -262,6 +262,8 @@ def _output_of(model: Model, output: OutputSettings) -> dict[str, object]:
     found: dict[str, object] = {}
     if output.observe is None and model.traces is not None:
         found["observe"] = model.traces.every
+    elif output.observe is None and model.tables:
+        found["observe"] = 1
     if output.region is None and model.window is not None:
         window = zip(model.grid.axes, model.window.lo, model.window.hi)
         found["region"] = {axis: (low, high) for axis, low, high in window}
@@ -335,14 +337,40 @@ def _override(text: str) -> tuple[str, object]:
     return key.strip(), absolute(parse_value(value.strip()))
 
 
-def _put(table: dict[str, Any], key: str, value: object, origin: str) -> None:
-    *tables, last = key.split(".")
-    for name in tables:
-        inner = table.setdefault(name, {})
-        if not isinstance(inner, dict):
-            raise CaseError(f"{key}: {name!r} is no table", key=key, where=origin)
-        table = inner
-    table[last] = value
+def _put(table: dict[str, Any], key: str, value: object, origin: str) -> str:
+    """Set an entry, and say its key as errors do.
+
+    Entries of lists go by number, ``layers[2].n``, or by name where they have one, ``layers.Charge.n``.
+    """
+    words = [word for part in key.split(".") for word in re.sub(r"\[(\d+)\]", r".\1", part).split(".")]
+    place: Any = table
+    said: list[str | int] = []
+    for number, word in enumerate(words):
+        if not isinstance(place, dict | list):
+            raise CaseError(f"{key}: {words[number - 1]!r} is no table", key=key, where=origin)
+        said.append(word if isinstance(place, dict) else _entry(place, word, key, origin))
+        if number == len(words) - 1:
+            place[said[-1]] = value
+        else:
+            place = place.setdefault(word, {}) if isinstance(place, dict) else place[said[-1]]
+    return dotted(*said)
+
+
+def _entry(entries: list[Any], word: str, key: str, origin: str) -> int:
+    """The number of a list's entry that is meant by its number or its name."""
+    names = [str(entry.get("name", "")) if isinstance(entry, dict) else "" for entry in entries]
+    if word in names:
+        return names.index(word)
+    if word.isdecimal() and int(word) < len(entries):
+        return int(word)
+    named = [name for name in names if name]
+    raise CaseError(
+        f"{key}: there is no entry {word!r} in a list of {len(entries)}",
+        key=key,
+        where=origin,
+        suggestion=suggest(word, named),
+        remedy=f"its entries are called {', '.join(named)}" if named else "entries count from 0",
+    )
 
 
 @contextlib.contextmanager

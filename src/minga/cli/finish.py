@@ -79,9 +79,12 @@ def _try(
 
 
 def _draw(case: Case, directory: RunDirectory) -> None:
+    from minga.view.drawings import draw_all
     from minga.view.pictures import draw_run
 
     draw_run(directory.fields, directory.pictures, case.output.pictures)
+    if case.output.pictures:
+        draw_all(directory)
 
 
 def _write_report(case: Case, directory: RunDirectory) -> None:

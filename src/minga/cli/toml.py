@@ -6,6 +6,7 @@ import json
 import math
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
@@ -34,6 +35,8 @@ def dump(table: Mapping[str, object]) -> str:
 def line_of(text: str, key: str) -> int:
     """The line, counted from 1, on which a dotted key is set; that of its table where it is not; 0 for neither."""
     wanted = _parts(re.sub(r"\[\d+\]", "", key))
+    entries = _entries(key)
+    seen: Counter[tuple[str, ...]] = Counter()
     best, found = 0, 0
     table: tuple[str, ...] = ()
     closing = ""
@@ -43,6 +46,10 @@ def line_of(text: str, key: str) -> int:
             continue
         if header := _HEADER.match(line):
             table = _parts(header["name"])
+            if line.lstrip().startswith("[["):
+                seen[table] += 1
+            if any(seen[table[: len(at)]] > 0 and seen[table[: len(at)]] - 1 != entry for at, entry in entries.items()):
+                table = ("",)  # an entry of a list that is not meant
             here = table
         elif assignment := _ASSIGNMENT.match(line):
             here = table + _parts(assignment["key"])
@@ -52,6 +59,14 @@ def line_of(text: str, key: str) -> int:
             continue
         if here == wanted[: len(here)] and len(here) > best:
             best, found = len(here), number
+    return found
+
+
+def _entries(key: str) -> dict[tuple[str, ...], int]:
+    """The numbers of entries of lists in a key, by where the list is: {("photodiode", "layers"): 2}."""
+    found = {}
+    for match in re.finditer(r"\[(\d+)\]", key):
+        found[_parts(re.sub(r"\[\d+\]", "", key[: match.start()]))] = int(match[1])
     return found
 
 

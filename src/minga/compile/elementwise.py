@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.lang.expr import Node
+from minga.lang.graph import topological
+from minga.lang.loop import Loop
 from minga.lang.types import DType, integer_range, is_float
 
 Array = NDArray[Any]
@@ -28,6 +30,52 @@ def apply(node: Node, args: Sequence[Array]) -> Array:
     result = OPERATIONS[node.op](*args)
     assert result.dtype == np.dtype(node.dtype), (node, result.dtype)
     return result
+
+
+def repeated(loop: Loop, args: Sequence[Array]) -> tuple[Array, list[Array]]:
+    """The rounds that a loop does on the values of its node's arguments, and its final state; all cells together."""
+    shape = np.broadcast_shapes(*(arg.shape for arg in args))
+    state = [np.broadcast_to(arg, shape) for arg in args[: len(loop.following)]]
+    captured = args[len(state) :]
+    rounds = np.zeros(shape, np.int32)
+    for _ in range(loop.limit):
+        values = _Values(state, captured)
+        going = np.broadcast_to(values(loop.condition), shape)
+        if not going.any():
+            break
+        state = [np.where(going, values(node), old) for node, old in zip(loop.following, state, strict=True)]
+        rounds += going
+    return rounds, state
+
+
+class _Values:
+    """The values of a loop's nodes in one round."""
+
+    def __init__(self, state: Sequence[Array], captured: Sequence[Array]) -> None:
+        self._leaves: dict[str, Sequence[Array]] = {"state": state, "captured": captured}
+        self._ndim = state[0].ndim
+        self._known: dict[int, Array] = {}
+        self._states: dict[int, list[Array]] = {}
+
+    def __call__(self, root: Node) -> Array:
+        for node in topological([root]):
+            if id(node) not in self._known:
+                self._known[id(node)] = self._value(node)
+        return self._known[id(root)]
+
+    def _value(self, node: Node) -> Array:
+        data: Any = node.data
+        if node.op in self._leaves:
+            return self._leaves[node.op][int(data)]
+        if node.op == "const":
+            return np.asarray(data).astype(node.dtype).reshape((1,) * self._ndim)
+        if node.op == "iterated":
+            return self._states[id(node.args[0])][int(data)]
+        args = [self._known[id(arg)] for arg in node.args]
+        if node.op == "iterate":
+            rounds, self._states[id(node)] = repeated(data, args)
+            return rounds
+        return apply(node, args)
 
 
 def convert(x: Array, dtype: DType) -> Array:

@@ -20,6 +20,7 @@ from minga.lang.analysis import bytes_per_cell, flops, is_star, radius, reads
 from minga.lang.cell import CellReader
 from minga.lang.graph import KernelGraph, dump
 from minga.lang.kernel import FieldType, ScalarType, Signature
+from minga.lang.loop import with_bodies
 from minga.lang.types import DType, as_dtype
 
 Printer = Literal["llvm", "ptx", "numpy"]
@@ -42,6 +43,7 @@ class Kernel(lang.Kernel):
         lines += [f"  {r.kind} -> {r.name}  {r.dtype}" for r in graph.reductions]
         if graph.locals:
             lines.append(f"  {len(graph.locals)} locals, kept in scratch a tile at a time")
+        lines += _loops(graph)
         work, traffic = flops(graph), bytes_per_cell(graph)
         machine = measure_core("f4" if all(p.dtype != "f8" for p in graph.params) else "f8")
         by_memory, by_arithmetic = machine.bytes_per_second / max(1, traffic), machine.flops_per_second / max(1, work)
@@ -106,6 +108,11 @@ def kernel(
     if function is None:
         return lambda f: Kernel(f, order=order, across=across)
     return Kernel(function, order=order, across=across)
+
+
+def _loops(graph: KernelGraph) -> list[str]:
+    found = [node.data for node in with_bodies(graph.nodes()) if node.op == "iterate"]
+    return [f"  a loop inside the cell, counted for {loop.expected} of at most {loop.limit} rounds" for loop in found]
 
 
 def _access(graph: KernelGraph, number: int) -> str:

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from minga.compile.iterate import print_iterate
 from minga.compile.text import Text
 from minga.lang.expr import Node
 from minga.lang.graph import topological
@@ -21,7 +22,7 @@ REGISTER: Final[dict[DType, str]] = {
     "f4": "float", "f8": "double",
 }  # fmt: skip
 """The type of a value in a register. In memory a bool is an i8 that holds 0 or 1."""
-LEAVES: Final = frozenset({"read", "local", "index", "scalar"})
+LEAVES: Final = frozenset({"read", "local", "index", "scalar", "state", "captured"})
 
 _FLOAT: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER: Final = {
@@ -46,7 +47,7 @@ def constant(value: object, dtype: DType) -> str:
 
 
 class Body:
-    """Prints nodes into a function. `leaf` gives the register of a read, local, index or scalar.
+    """Prints nodes into a function. `leaf` gives the register of a node without arguments that is no constant.
 
     `note` is metadata of the loads that the nodes need themselves: entries of tables.
     """
@@ -57,6 +58,11 @@ class Body:
         self.width = width
         self.note = note
         self._values: dict[int, str] = {}
+        self._states: dict[int, list[str]] = {}
+
+    def nested(self, leaf: Callable[[Node], str]) -> Body:
+        """The same for nodes with other leaves."""
+        return Body(self.text, leaf, self.width, self.note)
 
     def type(self, dtype: DType) -> str:
         """The register type of a value here."""
@@ -89,6 +95,12 @@ class Body:
             return self.leaf(node)
         if node.op == "lookup":
             return self._lookup(node, self._values[id(node.args[0])])
+        if node.op == "iterate":
+            args = [self._values[id(arg)] for arg in node.args]
+            rounds, self._states[id(node)] = print_iterate(self, node.data, args)
+            return rounds
+        if node.op == "iterated":
+            return self._states[id(node.args[0])][int(node.data)]
         return self.text.let(self._instruction(node, [self._values[id(arg)] for arg in node.args]))
 
     def _lookup(self, node: Node, index: str) -> str:

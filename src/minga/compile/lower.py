@@ -18,6 +18,7 @@ from typing import Final
 
 from minga.lang.expr import Node, binary, bitcast, compare, const, where
 from minga.lang.graph import Interner, KernelGraph, topological
+from minga.lang.loop import with_bodies
 from minga.lang.types import BITS, DType, integer_range, is_float, is_integer, is_signed
 
 ROUNDINGS: Final = ("floor", "ceil", "trunc", "rint")
@@ -38,6 +39,9 @@ def rewrite(graph: KernelGraph, rule: Callable[[Node], Node]) -> KernelGraph:
     for node in topological(graph.roots):
         args = tuple(new[id(arg)] for arg in node.args)
         same = all(a is b for a, b in zip(args, node.args, strict=True))
+        if node.op == "iterate":
+            new[id(node)] = Node(node.op, node.dtype, args, node.data.rewritten(rule))
+            continue
         new[id(node)] = rule(node if same else Node(node.op, node.dtype, args, node.data))
     share = Interner()
     return replace(
@@ -150,4 +154,4 @@ def _with_sign_of(x: Node, size: Node) -> Node:
 
 def uses_fma(graph: KernelGraph) -> bool:
     """Whether the kernel asks for a * b + c with one rounding."""
-    return any(node.op == "fma" for node in graph.nodes())
+    return any(node.op == "fma" for node in with_bodies(graph.nodes()))

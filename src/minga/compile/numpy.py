@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.compile.elementwise import apply
+from minga.compile.elementwise import apply, repeated
 from minga.compile.exact import Words, add_exactly, combine, empty_accumulator, sort_keys
 from minga.lang.expr import Node
 from minga.lang.graph import RUN, KernelGraph, Order, Reduction, Store, topological
@@ -94,13 +94,15 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The values of nodes on one box. `shifted` keeps the views that locals at offsets need."""
+    """The values of nodes on one box. `shifted` keeps the views that locals at offsets need, `states` what loops end
+    with."""
 
     call: _Call
     lo: Index
     hi: Index
     values: dict[int, Array] = field(default_factory=dict)
     shifted: dict[Index, _View] = field(default_factory=dict)
+    states: dict[int, list[Array]] = field(default_factory=dict)
 
     @property
     def shape(self) -> Index:
@@ -127,6 +129,11 @@ class _View:
             case "local":
                 number, offsets = data
                 return self._at(offsets).value(self.call.graph.locals[number])
+            case "iterate":
+                rounds, self.states[id(node)] = repeated(data, [self.values[id(arg)] for arg in node.args])
+                return rounds
+            case "iterated":
+                return self.states[id(node.args[0])][int(data)]
             case _:
                 return apply(node, [self.values[id(arg)] for arg in node.args])
 

@@ -379,8 +379,14 @@ MEETING: Final = 12
 
 
 def operations(roots: Sequence[Node]) -> int:
-    """Instructions that compute `roots`: each read and each operation is one."""
-    return sum(1 for node in topological(roots) if node.op not in ("const", "scalar"))
+    """Instructions that compute `roots`: each read and each operation is one, those of loops once a round."""
+    return sum(map(_instructions, topological(roots)))
+
+
+def _instructions(node: Node) -> int:
+    if node.op == "iterate":
+        return int(node.data.expected) * sum(map(_instructions, node.data.nodes()))
+    return int(node.op not in ("const", "scalar", "state", "captured", "iterated"))
 
 
 def _work(graph: KernelGraph, uses: dict[Source, list[Use]], march: March) -> float:

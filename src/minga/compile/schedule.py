@@ -82,9 +82,14 @@ def may_stream(graph: KernelGraph, plan: Schedule) -> bool:
     sizes = {itemsize(store.value.dtype) for store in graph.stores}
     rows = plan.parallel and plan.step == 1 and plan.axes[-1] == graph.ndim - 1
     plain = all(store.strides[-1] == 1 for store in graph.stores)
-    small = len(graph.nodes()) <= STREAMED
+    small = len(graph.nodes()) <= STREAMED and not iterates(graph)
     alike = len(sizes) == 1 and not graph.locals and not read & graph.written
     return rows and plain and small and alike and not is_number(graph)
+
+
+def iterates(graph: KernelGraph) -> bool:
+    """Whether cells have loops of their own."""
+    return any(node.op == "iterate" for node in graph.nodes())
 
 
 def is_number(graph: KernelGraph) -> bool:

@@ -1,8 +1,8 @@
 """Several cells of a line at once, printed as vectors: for loops that LLVM's own vectoriser makes badly or not at all.
 
 That is so for reads with a stride (from finer grids), which it takes apart into single numbers unless the numbers
-between are read too, and for what remains of a row after whole vectors of bytes. All else is left to it, stores with a
-stride too.
+between are read too, for loops inside cells, and for what remains of a row after whole vectors of bytes. All else is
+left to it, stores with a stride too.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import cast
 
 from minga.compile.ir import REGISTER, Body, memory_type
 from minga.compile.line import Access, Line, Offsets
-from minga.compile.schedule import Schedule, is_number, may_repeat_cells
+from minga.compile.schedule import Schedule, is_number, iterates, may_repeat_cells
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph
+from minga.lang.loop import with_bodies
 from minga.lang.types import DType, itemsize
 
 
@@ -30,10 +31,18 @@ def widths(graph: KernelGraph, plan: Schedule, lanes: int) -> list[int]:
     strided = {number for number, strides, _ in accesses if strides[-1] > 1}
     if strided & graph.written:
         return []
+    if iterates(graph):
+        return _widths_of_loops(graph, lanes)
     types = {graph.params[number].dtype for number, _, _ in accesses}
     if types <= {"bool", "u1"} and may_repeat_cells(graph):
         return [size for size in (64, 32, 16) if size <= lanes]
     return [max(2, lanes // max(map(itemsize, types)))] if strided or graph.locals else []
+
+
+def _widths_of_loops(graph: KernelGraph, lanes: int) -> list[int]:
+    """Several vectors of the processor together: a round's operations wait for one another, those of others do not."""
+    one = max(2, lanes // max(itemsize(node.dtype) for node in with_bodies(graph.nodes())))
+    return [4 * one, one]
 
 
 def _accesses(graph: KernelGraph) -> Iterator[Access]:

@@ -18,6 +18,7 @@ from minga.engine.active_bind import bind_active, bind_begin
 from minga.engine.backend import Backend, KernelCall
 from minga.engine.comm import Channel, Comm
 from minga.engine.exchange import BoundExchange, bind_exchange, bind_move, continuation
+from minga.engine.masks import Masks, Remaining
 from minga.engine.matching import check_layouts
 from minga.engine.program import REASONS, Apply, Call, Let, Move, Rotate, ScalarValue
 from minga.engine.reach import Reach
@@ -103,6 +104,7 @@ class Binder:
     begun: list[BoundReductions] = field(default_factory=list)
     converges: bool = False
     timed: int = -1
+    masks: Masks = field(default_factory=Masks)
 
     def bind(self, schedule: Schedule) -> Binding:
         """Allocate what the schedule needs and emit all commands."""
@@ -114,7 +116,9 @@ class Binder:
             activity = self.active.of(apply, self.storage)
             self.noting |= dict.fromkeys(activity.fields, activity)
         self.emit(cmd.Set(self.control(self.reason), 0))
+        self.masks = Masks.of(self, schedule.masked)
         self.items(schedule.items)
+        self.masks.close(self)
         self.emit(*self.backend.settled(), cmd.End(0))
         for label, number, channels, begun in self.stubs:
             self.mark(label)
@@ -190,6 +194,7 @@ class Binder:
                     self.loop(item)
                 case Branch():
                     self.branch(item)
+            self.masks.after(self, item)
 
     def exchange(self, exchange: Exchange) -> BoundExchange:
         bound = self.exchanges.get(id(exchange))
@@ -312,7 +317,9 @@ class Binder:
             for block in self.blocks(apply):
                 inner = inner_box(apply, block, self.storage, exchange)
                 for part in stage_parts(apply, block, self.storage, stage, inner):
-                    self.part(apply, block, part, addresses)
+                    # Shells are thin, and begin before a mask that is stored beside them is complete.
+                    remaining = self.masks.of_part(apply, block, part) if last else None
+                    self.part(apply, block, part, addresses, remaining)
         if reductions is not None and last and apply.done:
             self.finish_reductions(apply, reductions)
         elif reductions is not None and reductions not in self.begun:
@@ -347,8 +354,10 @@ class Binder:
             return -1
         return timed.blocks_of(self.comm.rank).index(block)
 
-    def part(self, apply: Apply, block: int | None, part: Part, accumulators: Sequence[int]) -> None:
-        """One kernel call over one box of one block."""
+    def part(
+        self, apply: Apply, block: int | None, part: Part, accumulators: Sequence[int], rest: Remaining | None = None
+    ) -> None:
+        """One kernel call over one box of one block, or over what remains of it behind a mask."""
         self.timed = self.clock_of(apply, block)
         operands = [self.operand(operand, block, part.shift) for operand in apply.operands]
         graph = apply.graph if part.stride is None else every_nth(apply.graph, part.stride, part.phase, part.shift)
@@ -359,7 +368,7 @@ class Binder:
             return
         self.kernel(
             graph, part, operands, scalars, cmd.Category.COMPUTE, apply.label, accumulators,
-            extent=apply.extent, colour=apply.colour,
+            extent=apply.extent, colour=apply.colour, remaining=rest,
         )  # fmt: skip
 
     def operand(
@@ -403,6 +412,7 @@ class Binder:
         *,
         extent: Sequence[int] = (0,),
         colour: int = 0,
+        remaining: Remaining | None = None,
     ) -> None:
         """Emit one kernel call: fill its argument words and choose its tiles."""
         shape = tuple(b - a for a, b in zip(part.lo, part.hi, strict=True))
@@ -417,7 +427,8 @@ class Binder:
                 args[word] = address
         block = self.timed if category is cmd.Category.COMPUTE else -1
         call = KernelCall(graph, reductions, part.lo, part.hi, tile, args, category, label, self.polls, block)
-        self.emit(*self.backend.kernel(call))
+        commands = self.backend.kernel(call)
+        self.emit(*(commands if remaining is None else remaining.around(self, call, *commands)))
 
     def arguments(
         self,

@@ -95,6 +95,16 @@ def in_region(kernel: Kernel, graph: KernelGraph, cells: Region) -> tuple[Kernel
     return graph, (0, 1) if order is not None and order.kind == "red-black" else (0,)
 
 
+def check_mask(mask: Slot) -> Slot:
+    """The mask. ProgramError unless it says of every cell whether it is left out."""
+    item = mask.field
+    if item.dtype not in ("u1", "bool") or any(item.centre) or item.on is not None or item.replicated:
+        raise ProgramError(
+            f"{item!r} is no mask", remedy='declare it as mg.Field(name, grid, "u1"): 0 in cells that are to be done'
+        )
+    return mask
+
+
 def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand], cells: Region = WHOLE) -> None:
     """One array behind two parameters, or read and stored by one: only cell by cell, in a declared order, or at cells
     of a strided region that are not stored."""

@@ -22,6 +22,7 @@ from minga.engine.events import EventLog, Timeline
 from minga.engine.gpu import Gpu
 from minga.engine.infer import infer
 from minga.engine.interpret import INTERRUPTED, interpret, new_ledger
+from minga.engine.masks import settle_masks
 from minga.engine.native import POLL_NANOSECONDS, NativeLoop, unsupported
 from minga.engine.options import check_counts, checked_layouts, poll_nanoseconds
 from minga.engine.program import REASONS, Call, Operation, Program, Repeat
@@ -318,6 +319,7 @@ class Engine:
             # Cells of a deep halo are computed on every rank that holds them: nobody says which of them changed. On a
             # GPU it costs more to find out than to compute them.
             operations = on_all_cells(operations)
+        operations = settle_masks(operations, possible=self.device is None)
         schedule = infer(
             operations, depth=self.halo_depth, overlap=self.overlap and self.comm.size > 1, valid=self._valid
         )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from minga.compile.abi import KEY_EMPTY, SUM_NEGATIVE_INFINITY
 from minga.engine import active_kernels as active
 from minga.engine import helper_kernels as kernels
+from minga.engine import mask_kernels as masks
 from minga.engine.emit import load
 from minga.lang.graph import ReductionKind
 from minga.lang.types import DType, integer_range, is_float
@@ -62,6 +63,27 @@ def active_tiles(ndim: int) -> int:
     """Address of `active_tiles_N`, compiled at first use: it takes seconds for grids of four axes."""
     with _FIRST:
         return _active_tiles(ndim)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class MaskFunctions:
+    """Addresses of the native functions of `minga.engine.mask_kernels`."""
+
+    scan_mask: int
+    masked_call: int
+
+
+def mask_functions() -> MaskFunctions:
+    """The functions for masks, compiled at first use."""
+    with _FIRST:
+        return _mask_functions()[0]
+
+
+@functools.cache
+def _mask_functions() -> tuple[MaskFunctions, object]:
+    module = ir.Module("minga_masks")
+    addresses, owner = load(module, [masks.scan_mask(module), masks.masked_call(module)])
+    return MaskFunctions(**addresses), owner
 
 
 @functools.cache

@@ -33,7 +33,8 @@ def infer(
     pass_.valid = dict(valid or {})
     items: list[Item] = []
     pass_.run(operations, items, _in_groups(operations, depth) if depth > 1 else {})
-    return Schedule(items, pass_.valid, pass_.widest, tuple(active_operations(operations)))
+    masked = tuple(item for item in flat(operations) if isinstance(item, Apply) and item.mask is not None)
+    return Schedule(items, pass_.valid, pass_.widest, tuple(active_operations(operations)), masked)
 
 
 @dataclass(slots=True)

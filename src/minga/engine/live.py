@@ -85,12 +85,13 @@ class _Scan:
 
 def _reads(apply: Apply) -> set[Slot]:
     """All slots whose values an operation uses, those that its boundaries look at included."""
+    mask = set() if apply.mask is None else {apply.mask}
     if apply.replicated:
         return {operand for operand in apply.operands if isinstance(operand, Slot)}
     _, ghosts = requirements(apply, Reach.none(apply.grid.ndim))
     found = set(stencil(apply)).union(*(each.others for each in ghosts.values()))
     # Fields that lack some axes are in no exchange.
-    return found | {o for o in apply.operands if isinstance(o, Slot) and o.field.replicated}
+    return found | mask | {o for o in apply.operands if isinstance(o, Slot) and o.field.replicated}
 
 
 def _stores(apply: Apply) -> list[Slot]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minga.engine.drawing import Drawing
 from minga.engine.engine import Engine, FieldValue
 from minga.engine.follow import Hierarchy, follow
 from minga.engine.program import Program
@@ -77,6 +78,8 @@ class Model:
     cost         what cells cost relative to each other, where that differs: a global array, a function of a Box that
                  returns that box's values, or the name of a field whose initial values say it. Cells behind a mask cost
                  0; it decides who does which cells, and nothing else
+    mask         the name of a field of cells: where it is not 0 cells cost nothing, as it is now and as it becomes.
+                 What leaves them out is `Program.masked`
     notes        what people should know before it starts, as pairs of what and how much: ("points a wavelength", "8.2")
     steps        how many steps a case does that does not say
     traces       an observable that is samples at points, such as receivers; a case that does not say observes as often
@@ -88,6 +91,9 @@ class Model:
     explain      called on every rank when a step ends without success: what went wrong, where and what to do about it;
                  None where it does not know more than the engine
     over         what ends a run well before all its steps are done; None: nothing
+    tables       names of observables that make a table, by its name: a row a step of the run, in the result and as
+                 NAME.csv. A case that does not say observes every step
+    drawings     curves of fields or observables that pictures and reports draw together
     """
 
     name: str
@@ -104,6 +110,7 @@ class Model:
     packed: Mapping[str, Packed] = field(default_factory=dict)
     recurrence: Recurrence | None = None
     cost: np.ndarray | Callable[[Box], np.ndarray] | str | None = None
+    mask: str | None = None
     notes: tuple[tuple[str, str], ...] = ()
     steps: int | None = None
     traces: Traces | None = None
@@ -113,6 +120,8 @@ class Model:
     hierarchies: tuple[Hierarchy, ...] = ()
     explain: Callable[[Engine], RunError | None] | None = None
     over: Over | None = None
+    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    drawings: tuple[Drawing, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.fields, Field):
@@ -130,13 +139,29 @@ class Model:
                     f"model {self.name!r}: initial values for {item!r}, which is none of its fields",
                     remedy=f"its fields are {', '.join(names)}",
                 )
-        for name in (*self.output, *self.velocity, *([self.cost] if isinstance(self.cost, str) else [])):
+        masks = [name for name in (self.cost, self.mask) if isinstance(name, str)]
+        for name in (*self.output, *self.velocity, *masks):
             self.field(name)
         if isinstance(self.cost, np.ndarray) and self.cost.shape != self.grid.shape:
             raise ProgramError(
                 f"model {self.name!r}: cost is an array of shape {self.cost.shape}, the grid is {self.grid.shape}",
                 remedy="give one number for each cell of the grid",
             )
+        for name, columns in self.tables.items():
+            unknown = [column for column in columns if column not in self.observables]
+            if unknown:
+                raise ProgramError(
+                    f"model {self.name!r}: table {name!r} of {unknown}, which are none of its observables",
+                    remedy=f"its observables are {', '.join(self.observables)}",
+                )
+        for drawing in self.drawings:
+            known = self.observables if drawing.over is not None else {f.name for f in self.fields}
+            lost = [n for n in (*drawing.lines.values(), *([drawing.over] if drawing.over else [])) if n not in known]
+            if lost:
+                raise ProgramError(
+                    f"model {self.name!r}: the drawing {drawing.title!r} of {lost}, which it does not have",
+                    remedy="draw fields over an axis, or observables over an observable",
+                )
         if not self.output:
             object.__setattr__(self, "output", tuple(f.name for f in self._shown))
 

@@ -18,6 +18,7 @@ from minga.engine.check import (
     Operand,
     check_aliases,
     check_colours,
+    check_mask,
     check_reach,
     check_resolution,
     field_type,
@@ -52,6 +53,7 @@ class Apply:
     region  the box (in the index space of iteration) around all cells; `cells` says which of its cells
     colour  of a red-black kernel; `done` after its last colour, when its reductions are complete
     checked whether reductions that are not finite end the run
+    mask    where it is not 0 nothing needs to be done; see `Program.masked`
     """
 
     graph: KernelGraph
@@ -64,6 +66,7 @@ class Apply:
     done: bool = True
     cells: Region = WHOLE
     checked: bool = True
+    mask: Slot | None = None
 
     @property
     def label(self) -> str:
@@ -166,6 +169,7 @@ class Program:
     _stack: list[list[Operation]] = field(default_factory=list, repr=False)
     _hidden: int = field(default=0, repr=False)
     _checked: bool = field(default=True, repr=False)
+    _mask: Slot | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._stack = [self.operations]
@@ -248,7 +252,11 @@ class Program:
             check_colours(kernel, flat, graph)
         for colour in colours:
             done = colour == colours[-1]
-            self._add(Apply(graph, tuple(operands), values, where, grid, results, colour, done, cells, self._checked))
+            self._add(
+                Apply(
+                    graph, tuple(operands), values, where, grid, results, colour, done, cells, self._checked, self._mask
+                )
+            )  # fmt: skip
         if not results:
             return None
         if len(results) == 1 and graph.reductions[0].name == "value":
@@ -275,6 +283,23 @@ class Program:
             yield
         finally:
             self._checked = before
+
+    @contextmanager
+    def masked(self, mask: Field | Slot | None) -> Iterator[None]:
+        """The operations recorded inside may leave out cells where `mask` is not 0, such as solid ones.
+
+        What they store there must not change while the mask does not, nobody else may store something else there, and
+        their sums and extremes must be those of the other cells; then results are those of all cells, and cells left
+        out cost nothing. A face may be left out where the mask is not 0 on both sides, beyond the ends of the grid
+        included. Left out are whole pieces of rows, and nothing by operations on other grids, with mg.local, an order
+        along several axes, argmax or argmin, or that store what the Program rotates. `mask` is u1 or bool with one
+        value a cell; None: nothing is left out.
+        """
+        before, self._mask = self._mask, None if mask is None else check_mask(_as_slot(mask))
+        try:
+            yield
+        finally:
+            self._mask = before
 
     @contextmanager
     def repeat(

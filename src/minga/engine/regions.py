@@ -143,7 +143,7 @@ def stage_parts(apply: Apply, block: int, storage: Storage, stage: Stage, inner:
         if not split[0].empty:
             yield from images(apply, split[0])
     elif stage.part == "all":
-        if not frames or not apply.graph.reductions:
+        if not frames or (not apply.graph.reductions and apply.mask is None):
             yield from images(apply, wide)
             return
         yield from images(apply, own)

@@ -73,12 +73,13 @@ Valid = dict[Slot, Reach]
 @dataclass(slots=True)
 class Schedule:
     """The result: items in order, validity at the end, the widest reach of every slot (what must be allocated), and the
-    operations that are done on active tiles only."""
+    operations that are done on active tiles only, and those that leave out what is behind a mask."""
 
     items: list[Item]
     valid: Valid
     widest: dict[Slot, Reach]
     active: tuple[Apply, ...] = ()
+    masked: tuple[Apply, ...] = ()
 
 
 def sets_register(item: Item, register: Register) -> bool:

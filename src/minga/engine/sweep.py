@@ -82,7 +82,8 @@ def bind_sweep(binder: Binder, apply: Apply) -> None:
                 _receive(binder, units[source], unit, upstream, tags.get((source, number), 0))
             box = unit.box & apply.region
             if not box.empty:
-                binder.part(apply, unit.block, Part.of(box), addresses)
+                part = Part.of(box)
+                binder.part(apply, unit.block, part, addresses, binder.masks.of_part(apply, unit.block, part))
         if unit.owner == rank:
             sending += [
                 _send(binder, unit, units[target], upstream, tags[number, target])

@@ -28,6 +28,7 @@ from minga.errors import LayoutError
 from minga.fit.crew import Crew
 from minga.fit.plan.cost import compute_seconds
 from minga.fit.plan.recut import costs_of_blocks, moved_cells, reassign, recut
+from minga.fit.work.masks import MaskWatch
 from minga.fit.work.recorded import applies_of
 from minga.fit.work.weights import Weights, measured_weights
 from minga.fit.work.work import Work
@@ -136,6 +137,7 @@ class Balancer:
         self._held: list[tuple[int, NDArray[np.int64]]] = []
         """After which step on, how many cells each rank held."""
         self._model: Model | None = None
+        self._mask: MaskWatch | None = None
         self._dead: frozenset[Slot] = frozenset()
         self._seen = _Seen()
         self._paces: deque[Floats] = deque(maxlen=_SAMPLES)
@@ -156,6 +158,7 @@ class Balancer:
     def start(self, model: Model, engine: Engine) -> None:
         """Get ready to balance a model; collective, before its first step."""
         self._model, self._dead = model, dead_slots(model)
+        self._mask = MaskWatch.of(model)
         if self.work.domain != model.planned_grid.box or self.crew.ranks != engine.comm.size:
             raise LayoutError(
                 f"a balancer of {self.work.domain} on {self.crew.ranks} ranks for model {model.name!r}, whose planned "
@@ -186,6 +189,7 @@ class Balancer:
         seen = _Seen.now(step, engine)
         since = seen.since(self._seen)
         gathered = engine.comm.gather(since)
+        self._look_at_mask(engine)
         answer: tuple[bool, _Proposal | None] = (False, None)
         if gathered is not None and step > self._seen.step:
             enough = self.every != "auto" or max(each.busy for each in gathered) >= _SHORT
@@ -199,6 +203,15 @@ class Balancer:
             return False
         self._move(engine, proposal, step)
         return True
+
+    def _look_at_mask(self, engine: Engine) -> None:
+        """Learn what cells cost now, where a mask changes as the model runs."""
+        if self._mask is None:
+            return
+        parts = engine.comm.gather(self._mask.part(engine))
+        weights = None if parts is None else self._mask.weights(parts)
+        if weights is not None:
+            self.work = replace(self.work, weights=weights)
 
     def _propose(self, layout: Layout, gathered: list[_Seen], remaining: int) -> _Proposal | None:
         """What rank 0 makes of a look."""
@@ -389,6 +402,8 @@ class Balancer:
         began = time.perf_counter()
         moved = engine.relayout(self._model.layouts_like(proposal.layout), dead=self._dead)
         self._held.append((step, proposal.layout.cells()))
+        if self._mask is not None:
+            self._mask.forget()
         took = np.array([moved.bytes], np.int64)
         engine.comm.allreduce(took, "sum")
         longest = np.array([round((time.perf_counter() - began) * 1e9), moved.peak], np.int64)

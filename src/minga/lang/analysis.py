@@ -81,15 +81,22 @@ def flops(graph: KernelGraph) -> int:
     """Arithmetic operations per cell, on floats and integers alike.
 
     Counted once where an expression is shared or named by `mg.local`. Not counted: casts, comparisons, selects, logic,
-    shifts, and what depends on no cell (it is computed once a call).
+    shifts, and what depends on no cell (it is computed once a call). Of loops inside cells, the rounds that they are
+    expected to do.
     """
     varying: set[int] = set()
     count = 0
     for node in topological(_all_roots(graph)):
         if node.op in ("read", "local", "index") or any(id(arg) in varying for arg in node.args):
             varying.add(id(node))
-            count += ARITHMETIC.get(node.op, 0)
+            count += _work(node)
     return count
+
+
+def _work(node: Node) -> int:
+    if node.op == "iterate":
+        return int(node.data.expected) * sum(map(_work, node.data.nodes()))
+    return ARITHMETIC.get(node.op, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,8 @@ class Arithmetic:
         raise author_error(
             "a cell's value is not known while the kernel is traced, so Python cannot decide on it "
             "(if, while, and, or, not, min, max, chained comparisons)",
-            "write mg.where(condition, a, b); & | ~ instead of and or not; mg.min and mg.max; (a < b) & (b < c)",
+            "write mg.where(condition, a, b); & | ~ instead of and or not; mg.min and mg.max; (a < b) & (b < c); "
+            "mg.iterate instead of while",
         )
 
     def __int__(self) -> int:
@@ -216,7 +217,9 @@ class Node(Arithmetic):
     data   what the operation needs besides its arguments:
            const -> the Python value; scalar -> name; index -> axis number;
            read  -> (parameter number, strides per axis of the parameter, offsets per axis of the parameter);
-           local -> (local number, offsets per iteration axis); lookup -> the Table
+           local -> (local number, offsets per iteration axis); lookup -> the Table; iterate -> the Loop
+    of     for the value of an elementary function (mg.exp, ...), which is spelled out in other operations: its name and
+           argument, while a kernel is traced. It is no part of the meaning.
     """
 
     op: str
@@ -224,11 +227,12 @@ class Node(Arithmetic):
     args: tuple[Node, ...] = ()
     data: Any = None
     weak: bool = False
+    of: tuple[str, Node] | None = None
 
     @property
     def reads_cells(self) -> bool:
         """Whether the value can differ from cell to cell."""
-        return self.op in ("read", "local", "index") or any(arg.reads_cells for arg in self.args)
+        return self.op in ("read", "local", "index", "state") or any(arg.reads_cells for arg in self.args)
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.dtype}{'' if self.data is None else f' {self.data}'}>"
@@ -291,7 +295,7 @@ def cast(value: object, dtype: object) -> Node:
             return const(node.data, target)
         return Node("cast", target, (Node("const", node.dtype, data=node.data),))
     if node.dtype == target:
-        return node if not node.weak else Node(node.op, node.dtype, node.args, node.data)
+        return node if not node.weak else Node(node.op, node.dtype, node.args, node.data, of=node.of)
     return Node("cast", target, (node,))
 
 

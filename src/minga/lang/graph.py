@@ -149,6 +149,8 @@ class Interner:
 
     def __call__(self, root: Node) -> Node:
         """The shared, strong equivalent of `root`."""
+        if id(root) in self._memo:
+            return self._memo[id(root)]
         for node in topological([root]):
             if id(node) in self._memo:
                 continue

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from minga.lang.expr import Node
 from minga.lang.graph import Interner, KernelGraph
+from minga.lang.moved import moved_leaf
 
 __all__ = ["without_locals"]
 
@@ -59,11 +60,6 @@ class _Moved:
         parts = [self._made[id(part), place] for part, place in self._parts(node, offset)]
         if node.op == "local":
             return parts[0]
-        if node.op == "read" and any(offset):
-            param, strides, offsets = node.data
-            steps = [s * offset[axis] for s, axis in zip(strides, self._axes[param], strict=True)]
-            return Node("read", node.dtype, data=(param, strides, tuple(map(sum, zip(offsets, steps, strict=True)))))
-        if node.op == "index" and offset[node.data]:
-            moved = Node("const", node.dtype, data=offset[node.data])
-            return Node("add", node.dtype, (node, moved))
+        if not parts:
+            return moved_leaf(node, offset, self._axes)
         return Node(node.op, node.dtype, tuple(parts), node.data, node.weak)

@@ -141,7 +141,7 @@ def exp(value: object) -> Node:
     # 2**k in two factors: each is a normal number, and only the last product can round (to a denormal).
     half = k * f.const(0.5) + f.magic
     rest = (k - (half - f.magic)) + f.magic
-    return _result(result * _power_of_two(half, f) * _power_of_two(rest, f), weak)
+    return _result(result * _power_of_two(half, f) * _power_of_two(rest, f), weak, ("exp", x))
 
 
 def expm1(value: object) -> Node:
@@ -153,7 +153,7 @@ def expm1(value: object) -> Node:
     scale = _power_of_two(where(large, k - f.const(1.0), k) + f.magic, f)
     result = _scaled_expm1(scale, r, c, f)
     result = where(large, result + result, result)
-    return _result(where(x == f.const(0.0), x, result), weak)
+    return _result(where(x == f.const(0.0), x, result), weak, ("expm1", x))
 
 
 def log(value: object) -> Node:
@@ -164,7 +164,7 @@ def log(value: object) -> Node:
     k, m = _split_logarithm(where(tiny, x * f.const(2.0**steps), x), f)
     k = where(tiny, k - f.const(float(steps)), k)
     result = _log_of_parts(k, m - f.const(1.0), f.const(0.0), f)
-    return _result(_logarithm_specials(x, x, result, f), weak)
+    return _result(_logarithm_specials(x, x, result, f), weak, ("log", x))
 
 
 def log1p(value: object) -> Node:
@@ -178,7 +178,7 @@ def log1p(value: object) -> Node:
     near = k == f.const(0.0)
     result = _log_of_parts(k, where(near, x, m - one), where(near, f.const(0.0), lost), f)
     result = _logarithm_specials(x, u, result, f)
-    return _result(where(x == f.const(0.0), x, result), weak)
+    return _result(where(x == f.const(0.0), x, result), weak, ("log1p", x))
 
 
 def sin(value: object) -> Node:
@@ -187,13 +187,13 @@ def sin(value: object) -> Node:
     Beyond 2**20 the error of f8 grows as |x| * 2**-53, and beyond 2**46 the result is just some number in [-1, 1].
     """
     x, f, weak = _argument(value)
-    return _result(where(x == f.const(0.0), x, _sine(x, f, 0)), weak)
+    return _result(where(x == f.const(0.0), x, _sine(x, f, 0)), weak, ("sin", x))
 
 
 def cos(value: object) -> Node:
     """Cosine of an angle in radians; below 2 ulp for |x| <= 2**20, beyond it as `sin`. Integers become f8."""
     x, f, weak = _argument(value)
-    return _result(_sine(x, f, 1), weak)
+    return _result(_sine(x, f, 1), weak, ("cos", x))
 
 
 def tanh(value: object) -> Node:
@@ -209,7 +209,7 @@ def tanh(value: object) -> Node:
     below = where(small, _polynomial(z, f.tanh[1]), power + f.const(1.0))
     result = where(small, size, f.const(1.0)) + above / below
     sign = bitcast(x, f.word) & f.bits(1 << (f.width - 1))
-    return _result(bitcast(bitcast(result, f.word) | sign, f.dtype), weak)
+    return _result(bitcast(bitcast(result, f.word) | sign, f.dtype), weak, ("tanh", x))
 
 
 # Exponentials --------------------------------------------------------------------------------------------------------
@@ -324,8 +324,8 @@ def _argument(value: object) -> tuple[Node, _Format, bool]:
     return x, _F8 if x.dtype == "f8" else _F4, node.weak
 
 
-def _result(node: Node, weak: bool) -> Node:
-    return Node(node.op, node.dtype, node.args, node.data, weak=True) if weak else node
+def _result(node: Node, weak: bool, of: tuple[str, Node]) -> Node:
+    return Node(node.op, node.dtype, node.args, node.data, weak, of)
 
 
 def _clamp(x: Node, f: _Format, low: float, high: float) -> Node:

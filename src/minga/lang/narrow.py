@@ -95,6 +95,9 @@ class _Narrowing:
             return Node("cast", node.dtype, (self._new[id(node.args[0])],))
         if node.op == "lookup":
             return Node("lookup", node.dtype, (self._new[id(node.args[0])],), node.data)
+        if node.op == "iterate":
+            own_types = tuple(_in_type(self._new[id(arg)], arg.dtype) for arg in node.args)
+            return Node(node.op, node.dtype, own_types, node.data)
         if (same := self._same_as(node)) is not None:
             return self._new[id(same)]
         operands = node.args[1:] if node.op == "select" else node.args

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from minga.errors import KernelError
 from minga.lang.expr import Node, author_error
 from minga.lang.graph import KernelGraph, Order, Param, Reduction, Scalar, Store, topological
 from minga.lang.types import DType
@@ -16,7 +17,8 @@ from minga.lang.types import DType
 class Trace:
     """The recording of one kernel while its function runs.
 
-    place  the index (u4, one an axis) that random numbers are drawn for, where it is not that of the cell
+    place     the index (u4, one an axis) that random numbers are drawn for, where it is not that of the cell
+    tangents  what mg.derivative keeps
     """
 
     ndim: int
@@ -30,6 +32,7 @@ class Trace:
     coordinates: dict[str, int] = field(default_factory=dict)
     draws: dict[object, object] = field(default_factory=dict)
     place: list[Node] = field(default_factory=list)
+    tangents: dict[object, object] = field(default_factory=dict)
 
     def scalar(self, name: str, dtype: DType, *, weak: bool = False) -> Node:
         """A scalar parameter's value; names with @ come from the engine."""
@@ -58,6 +61,11 @@ class Trace:
 _trace: ContextVar[Trace | None] = ContextVar("minga_trace", default=None)
 
 
+def maybe_trace() -> Trace | None:
+    """The kernel being traced, None outside kernels."""
+    return _trace.get()
+
+
 def current_trace(what: str) -> Trace:
     """The kernel being traced; an author error if there is none."""
     trace = _trace.get()
@@ -78,6 +86,12 @@ def assemble(
     """A graph of what a trace collected; registers that the expressions captured become scalar parameters."""
     roots = (*locals_, *(s.value for s in stores), *(r.value for r in reductions))
     for node in topological(roots):
+        if node.op == "state":
+            raise KernelError(
+                f"kernel {name!r}: a value inside mg.iterate is used outside of it",
+                where=where,
+                remedy="return it from the body as part of the state: x, rounds = mg.iterate(...)",
+            )
         if node.op == "scalar":
             trace.scalars.setdefault(str(node.data), Scalar(str(node.data), node.dtype))
     scalars = tuple(trace.scalars.values())

@@ -17,7 +17,7 @@ from minga.models.settings import GridSettings
 
 __all__ = ["LEAST_BYTES", "MODELS", "PythonCase", "example", "examples", "load_model", "python_case"]
 
-MODELS: Final = ("automaton", "fletcher", "electrodeposition")
+MODELS: Final = ("automaton", "fletcher", "electrodeposition", "photodiode")
 """Models of minga's own; each is a package of that name here, with a function `load`."""
 
 LEAST_BYTES: Final = {"fletcher": 8, "electrodeposition": 72}

@@ -11,6 +11,7 @@
 ``ledger.json``           where each rank's time went
 ``trace.json.gz``         when each rank did what, where that was asked for: :mod:`minga.record.trace`
 ``series.json``           the observables over time
+``NAME.csv``              tables of observables, a row a step, of models that have them: ``iv.csv`` of a photodiode
 ``receivers.zarr``        samples at points over time, of models that have receivers; ``xarray.open_zarr`` opens it
 ``progress.json``         how far the run is, or how it ended; renewed once a second
 ``checkpoints/``          the state, so that the run can go on: :mod:`minga.record.checkpoint`
@@ -92,6 +93,10 @@ class RunDirectory:
     def series(self) -> Path:
         """The observables over time."""
         return self.path / "series.json"
+
+    def table(self, name: str) -> Path:
+        """A table of observables: see :mod:`minga.record.tables`."""
+        return self.path / f"{name}.csv"
 
     @property
     def traces(self) -> Path:

@@ -25,6 +25,7 @@ from minga.record.session import Outcome
 from minga.record.snapshots.archive import describe, manifest_of
 from minga.record.snapshots.settings import SnapshotSettings
 from minga.record.snapshots.snapshots import Snapshots
+from minga.record.tables import tables_of, write_tables
 from minga.record.trace import write_trace
 from minga.record.traces import write_traces
 from minga.record.variables import said_of
@@ -108,10 +109,12 @@ class Kept:
     def finish(self, model: Model, outcome: Outcome, ranks: int, threads: int) -> dict[str, Any]:
         """Write down what the run came to, and return it as data; on rank 0."""
         directory = self.directory
-        result = result_of(model, outcome, ranks, threads, directory)
+        tables = tables_of(model, self.series.series)
+        result = result_of(model, outcome, ranks, threads, directory) | tables
         describe(directory.fields, {key: result[key] for key in ("steps", "digest")} | result["observables"])
         try:
             self.series.write(lasting=True)
+            write_tables(directory, model, tables)
             if model.traces is not None:
                 write_traces(directory.traces, model.traces, self.series.series)
             write_whole(directory.ledger, outcome.ledger)

@@ -212,12 +212,15 @@ def _unplanned(comm: Comm, words: Words, expected: float) -> str | None:
 def balancer_of(model: Model, comm: Comm, words: Words, settled: Settled) -> Balancer | None:
     """Who moves work between ranks while the run goes on; None where nobody is to.
 
-    ``balance = "auto"`` is for ranks that are unequal, or on several nodes, and for layouts that were planned: a layout
-    that a person chose stays.
+    ``balance = "auto"`` is for ranks that are unequal, or on several nodes, or models whose mask changes, and for
+    layouts that were planned: a layout that a person chose stays.
     """
     if comm.size == 1 or words.balance == "off" or words.writers or (words.balance == AUTO and words.device != "cpu"):
         return None  # ranks that only write would be given cells
-    if words.balance == AUTO and (settled.plan is None or not settled.uneven):
+    from minga.fit.work.masks import MaskWatch
+
+    changing = settled.uneven or MaskWatch.of(model) is not None
+    if words.balance == AUTO and (settled.plan is None or not changing):
         return None
     from minga.fit.balance import Balancer
     from minga.fit.plan.cost import work_of

@@ -101,6 +101,8 @@ def run(
         _check_number("balance", balance, 1, 'say the steps from one look to the next, "auto" or "off"')
     chosen = _chosen(model, fields)
     variables_of(chosen, f"model {model.name!r}")  # says what of them cannot be kept
+    if observe is None and model.tables:
+        observe = 1
     ranks = comm or SerialComm()
     check_versions(ranks)
     file = None if machine is None else Path(machine)

@@ -6,6 +6,7 @@ coordinates differ. Attributes follow the CF conventions (cfconventions.org): ``
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ __all__ = [
     "ALONG",
     "CONSERVED",
     "CONVENTIONS",
+    "DRAWINGS",
     "SECTION",
     "TIME",
     "VELOCITY",
@@ -41,15 +43,19 @@ VELOCITY = "velocity"
 """The attribute of a store that names the fields of its velocity, one an axis of the grid."""
 CONSERVED = "conserved"
 """The attribute of a store that names the observables of an audit: what there is of something, now against then."""
+DRAWINGS = "drawings"
+"""The attribute of a store that says which curves belong into one picture: JSON of `minga.engine.drawing.Drawing`."""
 
 
 def said_of(model: Model) -> dict[str, Any]:
-    """What a model says of itself, as attributes of all it leaves: its name, its velocity, what it conserves."""
+    """What a model says of itself, as attributes of all it leaves: its name, its velocity, what to draw together."""
     about: dict[str, Any] = {"model": model.name}
     if model.velocity:
         about[VELOCITY] = " ".join(model.velocity)
     if model.conserved:
         about[CONSERVED] = ", ".join(model.conserved)
+    if model.drawings:
+        about[DRAWINGS] = json.dumps([drawing.as_dict() for drawing in model.drawings])
     return about
 
 

@@ -11,6 +11,10 @@ with share 1/(2 k_s) / R from the coarse neighbour: the potential along these re
 interpolated through a face that conducts nothing. Each child has one neighbour an axis on its own side, and takes from
 them one after the other (linear, not multilinear, interpolation: exact for linear functions too).
 
+Where a plate that lets nothing through lies within coarse cells, they would join what it keeps apart. So the upper of
+two cells that share such a face, unless they meet around it or a wall holds it, is cut off: it goes with the coarse
+cell above it, as if the plate lay between the two coarse cells.
+
 The face below each cell is kept at the cell, and 0 beyond the ends, so that all fields of a level lie at its cells.
 """
 
@@ -22,7 +26,7 @@ from collections.abc import Iterator
 
 from minga.compile.explain import Kernel, kernel
 from minga.lang.cell import CellReader
-from minga.lang.expr import Node, where
+from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.functions import index
 from minga.lang.functions import max as cell_max
 from minga.solve.elliptic import Readers, quotient, whole_diagonal
@@ -120,6 +124,20 @@ def left_over(ndim: int, axes: Axes) -> Kernel:
     return elliptic_left_over
 
 
+@functools.cache
+def find_behind(factors: Axes) -> Kernel:
+    """1 in cells that conduct nothing and whose coarse cell does not either, else 0. It runs over the coarse cells."""
+
+    @kernel
+    def cells_behind(diagonal: CellReader, coarse: CellReader, behind: CellReader) -> None:
+        read, write = diagonal.strided(*factors), behind.strided(*factors)
+        nothing = coarse[(0,) * len(factors)] == 0.0
+        for child in _children(factors):
+            write[child] = cast(nothing & (read[child] == 0.0), "u1")
+
+    return cells_behind
+
+
 # Between two levels --------------------------------------------------------------------------------------------------
 def _children(factors: Axes, skip: int | None = None) -> Iterator[tuple[int, ...]]:
     """Offsets of a coarse cell's children; along `skip` the first only."""
@@ -143,18 +161,55 @@ def _shifted(offsets: tuple[int, ...], axis: int, to: int) -> tuple[int, ...]:
     return (*offsets[:axis], to, *offsets[axis + 1 :])
 
 
+def _inside(cut: tuple[CellReader, ...], at: tuple[int, ...]) -> Node:
+    """1, 0 in a cell that is cut off."""
+    return where(cut[0][at] == 0, 1.0, 0.0) if cut else as_node(1.0)
+
+
 @functools.cache
-def find_shares(factors: Axes) -> Kernel:
-    """What every fine cell takes from its coarse neighbour along each coarsened axis, at most 1 in all.
+def find_cuts(factors: Axes) -> Kernel:
+    """1 + the axis across which a cell is cut off its coarse cell, 0 in cells that are not.
 
     `coarse` is any field of the coarse grid, whose cells the kernel runs over; it is not read.
     """
     coarsened = [axis for axis, f in enumerate(factors) if f == 2]
 
     @kernel
-    def elliptic_shares(faces: Readers, coarse: CellReader, shares: Readers) -> None:
+    def cells_cut_off(
+        faces: Readers, walls: CellReader, diagonal: CellReader, coarse: CellReader, cuts: CellReader
+    ) -> None:
+        read = [face.strided(*factors) for face in faces]
+        wall, active, write = walls.strided(*factors), diagonal.strided(*factors), cuts.strided(*factors)
+        for child in _children(factors):
+            found = cast(as_node(0), "u1")
+            for axis in (a for a in coarsened if child[a]):
+                lower, upper = _shifted(child, axis, 0), _shifted(child, axis, 2)
+                apart = (read[axis][child] == 0.0) & (read[axis][upper] > 0.0)
+                apart = apart & (active[child] > 0.0) & (active[lower] > 0.0) & (wall[child] == 0.0)
+                for other in (a for a in coarsened if a != axis):
+                    first, beside = _shifted(child, other, 1), _shifted(child, other, 1 - child[other])
+                    around = (read[other][first] > 0.0) & (read[other][_shifted(first, axis, 0)] > 0.0)
+                    apart = apart & ~(around & (read[axis][beside] > 0.0))
+                found = where(apart & (found == 0), cast(as_node(axis + 1), "u1"), found)
+            write[child] = found
+
+    return cells_cut_off
+
+
+@functools.cache
+def find_shares(factors: Axes) -> Kernel:
+    """What every fine cell takes from its coarse neighbour along each coarsened axis, at most 1 in all.
+
+    `coarse` is any field of the coarse grid, whose cells the kernel runs over; it is not read. `cuts` holds what
+    `find_cuts` found, or no field.
+    """
+    coarsened = [axis for axis, f in enumerate(factors) if f == 2]
+
+    @kernel
+    def elliptic_shares(faces: Readers, coarse: CellReader, cuts: Readers, shares: Readers) -> None:
         read = [face.strided(*factors) for face in faces]
         write = [share.strided(*factors) for share in shares]
+        cut = tuple(item.strided(*factors) for item in cuts)
         for child in _children(factors):
             found = []
             for axis in coarsened:
@@ -162,10 +217,14 @@ def find_shares(factors: Axes) -> Kernel:
                 own, between, other = (read[axis][_shifted(child, axis, at)] for at in (1, side, beyond))
                 mine = _half(own)
                 whole = mine + _half(other) + quotient(1.0, between)
-                found.append(where(between > 0.0, quotient(mine, whole), 0.0))
+                share = where(between > 0.0, quotient(mine, whole), 0.0)
+                found.append(share * _inside(cut, _shifted(child, axis, 2 if child[axis] else -1)))
             total = functools.reduce(lambda a, b: a + b, found)
-            for target, share in zip(write, found, strict=True):
-                target[child] = share / cell_max(total, 1.0)
+            for axis, target, share in zip(coarsened, write, found, strict=True):
+                value = share / cell_max(total, 1.0)
+                for item in cut:
+                    value = where(item[child] == 0, value, where(item[child] == axis + 1, 1.0, 0.0))
+                target[child] = value
 
     return elliptic_shares
 
@@ -175,14 +234,19 @@ def coarse_faces(factors: Axes, axis: int, closing: Axes) -> Kernel:
     """Conductances of the coarse faces across `axis`."""
 
     @kernel
-    def coarse_elliptic_faces(faces: CellReader, result: CellReader, *, n0: Node, n1: Node, n2: Node, n3: Node) -> None:
+    def coarse_elliptic_faces(
+        faces: CellReader, cuts: Readers, result: CellReader, *, n0: Node, n1: Node, n2: Node, n3: Node
+    ) -> None:
         read = faces.strided(*factors)
+        cut = tuple(item.strided(*factors) for item in cuts)
         total: Node | float = 0.0
         for child in _children(factors, axis):
             between = read[child]
             if factors[axis] == 2:
                 beside = _half(read[_shifted(child, axis, 1)]) + _half(read[_shifted(child, axis, -1)])
                 between = between / (1.0 + between * beside)
+            for at in (child, _shifted(child, axis, child[axis] - 1)):
+                between = between * _inside(cut, at)
             total = total + _there(child, closing, between, (n0, n1, n2, n3))
         result[(0,) * len(factors)] = total
 

@@ -23,6 +23,8 @@ from minga.solve.elliptic_kernels import (
     coarse_faces,
     coarse_walls,
     copy_active,
+    find_behind,
+    find_cuts,
     find_shares,
     first_step,
     jacobi_step,
@@ -53,6 +55,8 @@ class Level:
     shares    what cells take from their coarse neighbours, for each coarsened axis
     lines     what relaxes whole lines at once, if anything does
     landing   a field of the next level's cells, where they lie below this level's: all that goes between them
+    cuts      u1, cells that are cut off their coarse cell, where there may be solid ones
+    behind    u1, 1 in solid cells whose coarse cell is solid, too: the correction is never anything but 0 there
     """
 
     grid: Grid
@@ -67,11 +71,13 @@ class Level:
     shares: tuple[Field, ...]
     lines: Lines | None
     landing: Field | None
+    cuts: tuple[Field, ...]
+    behind: Field | None
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        landing = () if self.landing is None else (self.landing,)
-        lines = () if self.lines is None else self.lines.fields
+        landing = tuple(item for item in (self.landing, self.behind) if item is not None)
+        lines = self.cuts if self.lines is None else (*self.cuts, *self.lines.fields)
         return (*self.faces, self.walls, self.diagonal, self.u, self.f, self.r, *self.shares, *lines, *landing)
 
     @property
@@ -97,6 +103,8 @@ class EllipticMultigrid:
                     "auto": the only axis, or the most stretched one, if it is stretched much; None: no lines
     steps           relaxation steps before and after each coarse correction
     cells_per_rank  a level with fewer is moved to fewer ranks: their messages would take longer than its work
+    solids          whether some rows are or may become all zero, or faces within: it pays to leave such cells out, and
+                    what plates keep apart has to be found
 
     `setup` records the making of the coarse coefficients, and has to run before the first cycle and whenever the
     operator's fields have changed; a call records a cycle::
@@ -111,6 +119,7 @@ class EllipticMultigrid:
     lines: str | int | None = "auto"
     steps: int = 2
     cells_per_rank: int = 4096
+    solids: bool = False
     name: str = "multigrid"
     grid: Grid = field(init=False)
     scratch: Field = field(init=False)
@@ -142,6 +151,7 @@ class EllipticMultigrid:
             halved = choose_factors(grid, along)
             factors = _fewer_kinds(grid, halved, along)
             last = max(factors) == 1
+            holds = self.solids and not last
             coarse = grid.coarsen(factors).relabel(f"{self.name} below {number}")
 
             def vector(kind: str, on: Grid = grid, slots: int = 1, number: int = number) -> Field:
@@ -161,6 +171,8 @@ class EllipticMultigrid:
                     shares=tuple(vector(f"shares {grid.axes[a]}") for a, f in enumerate(factors) if f == 2),
                     lines=None if along is None else Lines(grid, along, f"{self.name} {number} lines"),
                     landing=None if last else vector("landing", coarse),
+                    cuts=(Field(f"{self.name} {number} cuts", grid, "u1", boundary=fixed(0)),) if holds else (),
+                    behind=Field(f"{self.name} {number} behind", grid, "u1") if holds else None,
                 )
             )
             if last:
@@ -207,15 +219,21 @@ class EllipticMultigrid:
                 program.apply(outside_axis(level.grid, level.lines.along), level.faces, level.walls, level.r)
                 level.lines.setup(program, faces, faces, level.r)
             if below is None or level.landing is None:
-                return
-            program.apply(find_shares(level.factors), level.faces, level.landing, level.shares)
+                break
+            for cuts in level.cuts:
+                program.apply(find_cuts(level.factors), level.faces, level.walls, level.diagonal, level.landing, cuts)
+            program.apply(find_shares(level.factors), level.faces, level.landing, level.cuts, level.shares)
             for axis in range(ndim):
                 made = coarse_faces(level.factors, axis, level.closing)
-                program.apply(made, level.faces[axis], level.landing, **level.ends)
+                program.apply(made, level.faces[axis], level.cuts, level.landing, **level.ends)
                 program.move(level.landing, below.faces[axis])
             made = coarse_walls(level.factors, level.closing)
             program.apply(made, level.faces, level.walls, level.landing, **level.ends)
             program.move(level.landing, below.walls)
+        for level, below in zip(self.levels[:-1], self.levels[1:], strict=True):
+            if level.behind is not None and level.landing is not None:
+                program.move(below.diagonal, level.landing)
+                program.apply(find_behind(level.factors), level.diagonal, level.landing, level.behind)
 
     def __call__(self, program: Program, residual: Field | Slot, correction: Field | Slot) -> None:
         """Record correction = M residual, one V-cycle from 0; 0 in solid cells."""
@@ -235,22 +253,24 @@ class EllipticMultigrid:
         level = self.levels[number]
         weights = level.weights
         old, new = level.u.slot(0), level.u.slot(1)
-        _first_step(program, level, old, weights[0])
-        if level.landing is None:
-            return old
-        for weight in weights[1:]:
-            _step(program, level, old, new, weight)
-            old, new = new, old
-        _left_over(program, level, old)
+        with program.masked(level.behind):
+            _first_step(program, level, old, weights[0])
+            if level.landing is None:
+                return old
+            for weight in weights[1:]:
+                _step(program, level, old, new, weight)
+                old, new = new, old
+            _left_over(program, level, old)
         below = self.levels[number + 1]
         made = restriction(level.factors, level.closing)
         program.apply(made, level.r, level.shares, level.landing, **level.ends)
         program.move(level.landing, below.f)
         program.move(self._cycle(program, number + 1), level.landing)
         program.apply(prolongation(level.factors), level.landing, level.shares, old)
-        for weight in weights[::-1]:
-            _step(program, level, old, new, weight)
-            old, new = new, old
+        with program.masked(level.behind):
+            for weight in weights[::-1]:
+                _step(program, level, old, new, weight)
+                old, new = new, old
         return old
 
     def __repr__(self) -> str:

@@ -90,7 +90,7 @@ def colour_scale(limits: tuple[float, float], dtype: np.dtype[Any], attributes: 
     """The scale of a field whose values lie within ``limits``."""
     low, high = limits
     own = _own_colours(attributes) if dtype.kind in "bui" and low >= 0 else []
-    if len(own) > high:
+    if own and len(own) > high:
         return ColourScale(0.0, float(len(own) - 1), _palette(own), states=True)
     if dtype.kind == "f" and is_signed(attributes):
         most = max(abs(low), abs(high))

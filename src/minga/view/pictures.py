@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from minga.record.directory import disk_errors
 from minga.record.store import FrameReader
-from minga.record.variables import Coordinate
+from minga.record.variables import DRAWINGS, Coordinate
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
 from minga.view.plane import plane_of
 from minga.view.raster import ends, pixels_of
@@ -42,7 +42,10 @@ def chosen_frames(count: int, most: int) -> list[int]:
 
 
 def draw_run(store: Path, folder: Path, most: int = 16) -> list[Path]:
-    """Draw the frames of all fields of a run into ``folder``; the files, in order of fields and steps."""
+    """Draw the frames of all fields of a run into ``folder``; the files, in order of fields and steps.
+
+    Of a model that says which curves belong together, fields on one axis are left to `minga.view.drawings`.
+    """
     reader = FrameReader.open(store)
     frames = chosen_frames(len(reader.steps), most)
     if not frames:
@@ -50,7 +53,10 @@ def draw_run(store: Path, folder: Path, most: int = 16) -> list[Path]:
     with disk_errors(folder):
         folder.mkdir(exist_ok=True)
     drawn = []
+    together = DRAWINGS in reader.group.attrs
     for field in reader.fields:
+        if together and len(reader.coordinates(field)) == 1:
+            continue
         if _has_history(reader, field):
             drawn.append(_draw_history(reader, field, folder))
             continue

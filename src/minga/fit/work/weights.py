@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from minga.engine.engine import FieldValue
 from minga.engine.model import Model
 from minga.errors import CaseError
+from minga.lang.graph import RUN
 from minga.space.box import Box
 from minga.space.boxes import Ints, volumes
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 from minga.space.words import WORD
 
-__all__ = ["MOST_TILES", "Weights", "measured_weights", "tile_of", "weights_of"]
+__all__ = ["MOST_TILES", "Weights", "masked_cost", "measured_weights", "tile_of", "weights_of"]
 
 Floats = NDArray[np.float64]
 
@@ -83,12 +84,13 @@ class Weights:
 
 
 def weights_of(model: Model) -> Weights | None:
-    """What a model declares its cells to cost (``Model.cost``), over the grid that plans cut; None where all are alike.
+    """What a model declares its cells to cost (``Model.cost`` and ``Model.mask``), over the grid that plans cut; None
+    where all are alike.
 
     Costs are relative: 1 is a cell that does all its work, 0 one behind a mask. A word of cells costs their mean.
     CaseError for costs that are negative, not finite, or all zero, or of another shape than was asked for.
     """
-    if model.cost is None:
+    if model.cost is None and model.mask is None:
         return None
     planned = model.planned_grid
     words = {packed.words: packed.cells.grid for packed in model.packed.values()}
@@ -100,6 +102,8 @@ def weights_of(model: Model) -> Weights | None:
     tile = tile_of(planned.box)
     cells = 1 if planned == model.grid else WORD
     cost = _sums(model, (*tile[:-1], tile[-1] * cells)) / cells
+    if model.cost is None and cost.sum() == planned.size:
+        return None  # so far nothing is behind the mask
     if not np.isfinite(cost).all() or (cost < 0).any() or not cost.any():
         raise CaseError(
             f"the costs that model {model.name!r} declares must be finite, none negative and not all zero",
@@ -161,14 +165,11 @@ def _sums(model: Model, tile: tuple[int, ...]) -> Floats:
 
 
 def _declared(model: Model, grid: Grid, box: Box) -> Floats:
-    """The cost of the cells of a box."""
+    """The cost of the cells of a box, which has whole rows."""
     value = _start_of(model, model.cost) if isinstance(model.cost, str) else model.cost
-    if callable(value):
-        costs = np.asarray(value(box), float)
-    elif isinstance(value, np.ndarray) and value.ndim:
-        costs = np.asarray(value[box.slices(grid.box.lo)], float)
-    else:
-        costs = np.full(box.shape, float(value))  # type: ignore[arg-type]
+    costs = _values(1.0 if value is None else value, grid, box)
+    if model.mask is not None and costs.shape == box.shape:
+        costs = costs * masked_cost(_values(_start_of(model, model.mask), grid, box), box.lo[-1])
     if costs.shape != box.shape:
         raise CaseError(
             f"the cost of model {model.name!r} has shape {costs.shape} for a box of {box.shape} cells",
@@ -177,11 +178,31 @@ def _declared(model: Model, grid: Grid, box: Box) -> Floats:
     return costs
 
 
+def masked_cost(mask: NDArray[np.generic], first: int) -> Floats:
+    """1 for cells that are done, 0 for those that are left out; ``first`` is the index of the first cell of rows.
+
+    Left out are pieces of rows between multiples of 64 that lie behind the mask as a whole.
+    """
+    length = mask.shape[-1]
+    starts = [0, *range(RUN - first % RUN, length, RUN)]
+    pieces = np.logical_or.reduceat(mask == 0, starts, axis=-1)
+    return np.repeat(pieces, np.diff([*starts, length]), axis=-1).astype(float)
+
+
+def _values(value: FieldValue, grid: Grid, box: Box) -> Floats:
+    """The numbers of a box: one for all, or part of an array, or what a function says."""
+    if callable(value):
+        return np.asarray(value(box), float)
+    if isinstance(value, np.ndarray) and value.ndim:
+        return np.asarray(value[box.slices(grid.box.lo)], float)
+    return np.full(box.shape, float(value))
+
+
 def _start_of(model: Model, name: str) -> FieldValue:
     """The initial values of a field of cells."""
     if name in model.packed or model.field(name).points != model.grid.box or model.field(name).replicated:
         raise CaseError(
-            f"the cost of model {model.name!r} is the field {name!r}, which has not one number for each cell",
+            f"cells of model {model.name!r} cost what field {name!r} says, which has not one number for each cell",
             remedy="name a field of cells, or give an array",
         )
     return dict(model.start_values())[model.field(name).now]

@@ -92,7 +92,7 @@ class Flow:
                     remedy="walls lie at ends of axes that are not periodic, and move along another axis",
                 )
         put = object.__setattr__
-        staggered = Staggered(grid, self.state.kind)
+        staggered = Staggered(grid, self.state.kind, self.state.mask)
         weights = Weights()
         momentum = tuple(Momentum(staggered, a, constants.viscosity, weights.inertia) for a in range(grid.ndim))
         wanted = self._diffuses() if self.levels is None else self.levels
@@ -162,6 +162,10 @@ class Flow:
 
     def step(self, program: Program) -> None:
         """Record a step: velocity next, and the pressure that goes with it."""
+        with program.masked(self.state.mask):
+            self._step(program)
+
+    def _step(self, program: Program) -> None:
         s, state, ndim = self.staggered, self.state, self.problem.grid.ndim
         density = self.problem.constants.density
         right = [s.on_faces(f"right side {axis}", a) for a, axis in enumerate(s.grid.axes)]

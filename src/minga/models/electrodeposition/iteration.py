@@ -29,6 +29,8 @@ Readers = Sequence[CellReader]
 
 WILD: Final = 1e6
 """RT/F: a correction of the potential that is not believed."""
+CURRENT: Final = 1e-7
+"""Of a given current: how much of it may be missing."""
 NEVER: Final = 1e30
 """RT/F: stands for a change before the first pass."""
 
@@ -61,6 +63,9 @@ class Iteration:
     change: Register = field(default_factory=lambda: Register("potential change"))
     wild: Register = field(default_factory=lambda: Register("wild corrections", "i8"))
     place: Register = field(default_factory=lambda: Register("change at", "i8"))
+    levels: Register = field(default_factory=lambda: Register("steps that are known", "i8"))
+    steady: Register = field(default_factory=lambda: Register("voltage believed", "bool"))
+    missing: Register = field(default_factory=lambda: Register("current missing"))
     shift: Register = field(default_factory=lambda: Register("voltage shift"))
     wanted: Register = field(default_factory=lambda: Register("wanted charge"))
     voltages: tuple[Register, Register] = field(
@@ -84,17 +89,21 @@ class Iteration:
         state, formula = self.state, self.formula
         phi, voltage = state.potential, self.drive["voltage"]
         then = [c.next for c in state.concentration]
-        program.let(voltage, state.voltage)
+        ratio = Register("guess ratio")
+        # The potential before the first step is no solution that could be continued.
+        program.let(ratio, where(self.levels > 1, formula.ratio, 0.0))
+        program.let(voltage, state.voltage + ratio * (state.voltage - self.voltages[0]))
         program.apply(
             guess, state.kind, phi.now, phi.previous, phi.next, [c.now for c in state.concentration],
-            [c.previous for c in state.concentration], then, ratio=formula.ratio, voltage=voltage,
+            [c.previous for c in state.concentration], then, ratio=ratio, voltage=voltage,
         )  # fmt: skip
         program.let(self.passes, 0)
+        program.let(self.missing, 0.0)
         program.let(self.change, NEVER)
         self.unsolved.begin(program)
         self.secants.begin(program)
         enough = (self.change <= self.tolerance) | (self.passes >= self.limit)
-        with program.repeat(until=enough):
+        with program.masked(state.mask), program.repeat(until=enough):
             self._pass(program, then)
         self.transport.restore(program)
         program.let(self.converged, where(self.change <= self.tolerance, 1, 0))
@@ -106,9 +115,13 @@ class Iteration:
         self.poisson.assemble(program, phi.next, then)
         wanted = None
         if problem.current is not None:
-            known = formula.now * self.charges[0] - formula.before * self.charges[1]
-            program.let(self.wanted, (problem.current * self.plane + known) / formula.rate)
+            given, now, before = problem.current * self.plane, *self._charges_before()
+            program.let(self.wanted, (given + (now - before)) / formula.rate)
             wanted = self.wanted
+            # What is missing of the current, over what it is the sum of: where it vanishes, what moves the voltage.
+            terms = (abs(given) + (mg.abs(now) + mg.abs(before))) / formula.rate
+            enough = CURRENT * terms + (self.tolerance / problem.beta) * sums.conductance
+            program.let(self.missing, mg.abs(self.wanted - sums.carried) / enough)
         program.let(self.drive["at_cathode"], sums.at_cathode)
         program.let(self.drive["at_anode"], sums.at_anode)
         self.poisson.correct(program, self.shift, wanted)
@@ -116,19 +129,23 @@ class Iteration:
             tame, self.poisson.delta, most=WILD / problem.beta, into={"place": self.place, "wild": self.wild}
         )
         assert found is not None
-        steady = where(self.shift < 0.0, -self.shift, self.shift) < WILD / problem.beta
-        program.let(self.shift, where(steady, self.shift, 0.0))
+        program.let(self.steady, mg.abs(self.shift) < WILD / problem.beta)
+        program.let(self.shift, where(self.steady, self.shift, 0.0))
         largest = self.secants.step(program, phi.next, self.poisson.delta.now, voltage, self.shift)
         program.apply(advance, state.kind, phi.next, phi.next, voltage=voltage)
-        moved = where(self.shift < 0.0, -self.shift, self.shift)
-        program.let(self.change, where(largest > moved, largest, moved) * self.problem.beta)
+        program.let(self.change, mg.max(largest, mg.abs(self.shift)) * self.problem.beta)
         self.transport.set_faces(program, phi.next, then)
         self.transport.solve(program)
         # Nothing comes back from corrections that are not numbers, or beyond all sense.
-        lost = (self.wild > 0) | ~steady | self.unsolved.any
-        # The first correction answers to the concentrations that were guessed: that it is small says nothing.
-        program.let(self.change, where(lost | (self.passes < 1), NEVER, self.change))
+        lost = (self.wild > 0) | ~self.steady | self.unsolved.any
+        # The first correction answers to the concentrations that were guessed: that it is small says nothing. Nor does
+        # a small one of the voltage while the current is another one than is given.
+        program.let(self.change, where(lost | (self.passes < 1) | (self.missing > 1.0), NEVER, self.change))
         program.let(self.passes, where(lost, self.limit, self.passes + 1))
+
+    def _charges_before(self) -> tuple[Node, Node]:
+        """What the time formula takes of the anode's charges at the last two steps, C/s."""
+        return self.formula.now * self.charges[0], self.formula.before * self.charges[1]
 
     @property
     def plane(self) -> float:
@@ -141,6 +158,7 @@ class Iteration:
 
     def commit(self, program: Program) -> None:
         """Record that the next slots are accepted, after they have become the present ones."""
+        program.let(self.levels, self.levels + 1)
         program.let(self.voltages[1], self.voltages[0])
         program.let(self.voltages[0], self.state.voltage)
         program.let(self.state.voltage, self.drive["voltage"])

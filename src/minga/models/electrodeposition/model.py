@@ -35,8 +35,8 @@ def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **opti
               they agree, BDF2 with steps that follow the error; "relaxation": coupled point relaxation after Milano,
               Mocskos and Marshall
     options   of the scheme; "semi-implicit" takes passes (most in a time step, 40), agreement (of the last change of
-              the potential, in RT/F), tolerance (of the residuals of the concentrations' systems, 1e-12) and limit (of
-              iterations of a linear system, 500)
+              the potential, in RT/F), tolerance (of the residuals of the concentrations' systems, 1e-12), limit (of
+              iterations of a linear system, 500) and attempts (at time steps in one step of the model, 10 000)
 
     Raises CaseError for an option that the scheme does not have.
     """
@@ -44,7 +44,7 @@ def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **opti
         from minga.models.electrodeposition.relaxation.scheme import relaxation_model
 
         return relaxation_model(problem, **options)
-    known = ("passes", "agreement", "tolerance", "limit")
+    known = ("passes", "agreement", "tolerance", "limit", "attempts")
     for name in options:
         if name not in known:
             raise CaseError(
@@ -62,6 +62,7 @@ def _semi_implicit(
     agreement: float | None = None,
     tolerance: float = 1e-12,
     limit: int = 500,
+    attempts: int = 10_000,
 ) -> Model:
     state, lengths, formula = state_of(problem), Lengths(problem.grid), Formula()
     drive = {name: Register(f"drive {name}") for name in ("voltage", "at_cathode", "at_anode")}
@@ -70,14 +71,14 @@ def _semi_implicit(
         agreement = 1e-9 if problem.current is not None else 1e-3 * problem.steps.tolerance
     unsolved = Unsolved()
     transport = Transport(problem, state, lengths, drive, formula, tolerance, limit, unsolved.concentrations)
-    solvers = Solvers(problem.grid, limit, unsolved.potential)
+    solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids)
     poisson = Poisson(problem, state, lengths, drive, formula, solvers.solve, solvers.assembled)
     solvers.prepare(poisson.first, poisson.second)
     iteration = Iteration(
         problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved
     )
     flow, flow_fields, flow_initial, hierarchies = _flow(problem, state, unsolved)
-    stepping = Stepping(problem, state, iteration, flow)
+    stepping = Stepping(problem, state, iteration, flow, attempts)
     step, observe = Program("step"), Program("observe")
     stepping.record(step)
     observables = record_observables(observe, problem, lengths, stepping)
@@ -102,6 +103,7 @@ def _semi_implicit(
         velocity=tuple(item.name for item in state.velocity),
         explain=explainer(problem, stepping),
         over=None if stepping.growing is None else stepping.growing.over,
+        mask=None if state.mask is None else state.mask.name,
         conserved=tuple(f"total_{s.name}" for s in problem.species),
     )
 

@@ -171,6 +171,11 @@ class Problem:
     initial: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @property
+    def solids(self) -> bool:
+        """Whether some cells are solid, or may become so."""
+        return self.growth is not None or (self.kinds is not None and bool(np.any(self.kinds != FLUID)))
+
+    @property
     def beta(self) -> float:
         """F / RT, in 1/V."""
         return self.constants.faraday / self.constants.thermal

@@ -53,8 +53,11 @@ class PressureLaplacian:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "elliptic", Elliptic(self.staggered.grid, "flow pressure"))
-        put(self, "cycle", EllipticMultigrid(self.elliptic, name="flow pressure levels") if self.multigrid else None)
+        put(self, "cycle", self._levels() if self.multigrid else None)
         put(self, "work", workspace(self.staggered.at_centres("pressure"), fixed(0.0), "flow poisson"))
+
+    def _levels(self) -> EllipticMultigrid:
+        return EllipticMultigrid(self.elliptic, solids=self.staggered.mask is not None, name="flow pressure levels")
 
     def setup(self, program: Program) -> None:
         """Record the making of all coefficients; again wherever solids have changed."""

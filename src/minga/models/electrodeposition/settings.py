@@ -193,6 +193,7 @@ class SemiImplicitSettings(BaseModel):
     ] = None
     tolerance: Annotated[float | None, Field(gt=0, lt=1, description="of the linear systems' residuals")] = None
     limit: Annotated[int | None, Field(ge=1, description="iterations of a linear system at most")] = None
+    attempts: Annotated[int | None, Field(ge=1, description="at time steps in one step of the run, at most")] = None
 
 
 class ConstantSettings(BaseModel):

@@ -48,6 +48,7 @@ class Solvers:
 
     far, near   operators whose solutions reach everywhere, and those whose solutions reach a few cells
     limit       iterations of a system at most
+    solids      whether some cells are or may become solid
     unsolved    counts systems that took more, or ended without numbers
     iterations  all that conjugate gradients did
     """
@@ -55,6 +56,7 @@ class Solvers:
     grid: Grid
     limit: int
     unsolved: Register
+    solids: bool = False
     iterations: Register = field(default_factory=lambda: Register("potential iterations", "i8"))
     lines: dict[str, EllipticLines] = field(default_factory=dict)
     cycles: dict[str, EllipticMultigrid] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class Solvers:
             for operator in (far, near):
                 self.lines[operator.name] = EllipticLines(operator, 0, f"{operator.name} lines")
             return
-        self.cycles[far.name] = EllipticMultigrid(far, name=f"{far.name} multigrid")
+        self.cycles[far.name] = EllipticMultigrid(far, solids=self.solids, name=f"{far.name} multigrid")
         ends = [axis for axis in range(self.grid.ndim) if not self.grid.periodic[axis]]
         finest = min(ends, key=lambda axis: float(self.grid.widths(axis).min()))
         self.lines[near.name] = EllipticLines(near, finest, f"{near.name} lines")

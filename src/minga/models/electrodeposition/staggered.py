@@ -40,10 +40,12 @@ class Staggered:
     width  of cells, one field an axis, and `per_width`, its inverse
     gap    between the centres of two cells, at their face, and `per_gap`; at a wall a whole cell's width
     open   u1, one field an axis, at its faces: 1 between two cells of fluid, else 0
+    mask   `kind` where some cells are or may become solid, else None
     """
 
     grid: Grid
     kind: Field
+    mask: Field | None = None
     width: tuple[Field, ...] = field(init=False)
     per_width: tuple[Field, ...] = field(init=False)
     gap: tuple[Field, ...] = field(init=False)

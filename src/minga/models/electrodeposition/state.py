@@ -27,6 +27,7 @@ class State:
     time, dt       s: of `now`, and of the step to come
     last           s: the step that led to `now`; 0 at the beginning
     voltage        V of the anode over the cathode
+    mask           `kind` where some cells are or may become solid, for what leaves them out; else None
     """
 
     kind: Field
@@ -38,6 +39,7 @@ class State:
     dt: Register
     last: Register
     voltage: Register
+    mask: Field | None = None
 
 
 def state_of(problem: Problem) -> State:
@@ -53,6 +55,16 @@ def state_of(problem: Problem) -> State:
         return Field(name, grid, slots=3, unit=unit, description=description, along="y", **options)  # type: ignore[arg-type]
 
     onto, aside = _sections(grid)
+    kind = Field(
+        "kind",
+        grid,
+        "u1",
+        boundary=beyond,
+        description="0 solution, 1 cathode, 2 anode, 3 glass",
+        colours=COLOURS,
+        section=onto,
+        along="y",
+    )
     # What lies beyond the ends is said by `kind`; these values are read, but never used.
     beside = fixed(0.0)
     ions = tuple(
@@ -60,16 +72,7 @@ def state_of(problem: Problem) -> State:
     )
     moving = grid.axes if problem.flow else ()
     return State(
-        kind=Field(
-            "kind",
-            grid,
-            "u1",
-            boundary=beyond,
-            description="0 solution, 1 cathode, 2 anode, 3 glass",
-            colours=COLOURS,
-            section=onto,
-            along="y",
-        ),
+        kind=kind,
         concentration=ions,
         potential=declare("potential", "V", "electric potential", boundary=beside, section=onto),
         velocity=tuple(
@@ -89,6 +92,7 @@ def state_of(problem: Problem) -> State:
         dt=Register("dt", initial=problem.steps.first),
         last=Register("last dt"),
         voltage=Register("voltage", initial=problem.voltage or 0.0),
+        mask=kind if problem.solids else None,
     )
 
 

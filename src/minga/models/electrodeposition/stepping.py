@@ -7,6 +7,8 @@ next slots only, so that one that is not accepted leaves no trace but a shorter 
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -43,9 +45,11 @@ EARLY: Final = 1e-30
 class Counters:
     """Registers of what steps took: `taken` and `rejected` from the beginning, `passes` of the last attempt and all.
 
-    failed  0, or why the run cannot go on: 1 the iteration did not converge, 2 the error stayed too large,
-            3 a concentration became negative, 4 a linear system was not solved
-    place   the number (row-major) of the cell where the change was largest
+    failed    0, or why the run cannot go on: 1 the iteration did not converge, 2 the error stayed too large,
+              3 a concentration became negative, 4 a linear system was not solved, 5 too many attempts
+    place     the number (row-major) of the cell where the change was largest
+    species   the number of the ion that changed there, or became negative
+    attempts  in this step of the run
     """
 
     taken: Register = field(default_factory=lambda: Register("steps taken", "i8"))
@@ -54,12 +58,14 @@ class Counters:
     failed: Register = field(default_factory=lambda: Register("failed", "i8"))
     place: Register = field(default_factory=lambda: Register("failed at", "i8"))
     species: Register = field(default_factory=lambda: Register("failed species", "i8"))
+    attempts: Register = field(default_factory=lambda: Register("attempts", "i8"))
 
 
 @dataclass(frozen=True, eq=False)
 class Stepping:
     """Records the step of a run.
 
+    attempts  at time steps in one step of the run at most, where their lengths are adaptive
     flow      its `setup` and `step`, where the fluid moves
     rates     dc/dt of each species at the last step: slots now, next
     growing   the deposit, where it grows
@@ -69,6 +75,7 @@ class Stepping:
     state: State
     iteration: Iteration
     flow: Flow | None
+    attempts: int = 10_000
     counters: Counters = field(default_factory=Counters)
     rates: tuple[Field, ...] = field(init=False)
     growing: Growing | None = field(init=False)
@@ -108,6 +115,7 @@ class Stepping:
         state, steps, counters = self.state, self.problem.steps, self.counters
         target = Register("target")
         program.let(target, (_count() + 1.0) * steps.every)
+        program.let(counters.attempts, 0)
         over = (state.time >= target) | (counters.failed > 0)
         if self.growing is not None:
             over = over | (self.growing.reached > 0)
@@ -142,7 +150,7 @@ class Stepping:
             accepted = self._attempt(program)
         with program.when(accepted):
             self._commit(program, target)
-        self._control(program, accepted)
+        self._control(program, accepted, target)
 
     def _choose(self, program: Program, target: Register) -> None:
         """The length of the next attempt: the proposal, or so that the target is met without a tiny last step."""
@@ -166,26 +174,29 @@ class Stepping:
             with program.when(self.iteration.converged > 0):
                 record_forces(program, self.problem, self.flow.staggered, then, state.potential.next, self.flow.force)
                 self.flow.step(program)
+        program.let(counters.attempts, counters.attempts + 1)
         seen = program.apply(
             compare(self.problem), state.kind, *self._levels(), [r.now for r in self.rates],
             [r.next for r in self.rates], rate=formula.rate, h0=formula.now, h1=formula.before, dt=state.dt,
             ratio=formula.ratio, last=state.last,
         )  # fmt: skip
         share = (1.0 + formula.ratio) / (2.0 + 3.0 * formula.ratio)
-        error = Register("error now")
+        found, error = vars(seen), Register("error now")
         # Of the first step nothing was foretold: its length is what was asked for.
-        program.let(error, where(state.last > 0.0, seen.difference * share * (1.0 / steps.tolerance), 0.0))  # type: ignore[union-attr]
+        program.let(error, where(state.last > 0.0, found["difference"] * share * (1.0 / steps.tolerance), 0.0))
         program.let(counters.error, where(error < TOO_BIG, error, TOO_BIG))
         if self.growing is not None:
             # Cells that turn solid are a jump, which no shorter step would make smaller: what counts is how many.
             program.let(counters.error, where(self.fresh > 0, 0.0, counters.error))
-        least: Register = seen.least  # type: ignore[union-attr]
+        lows, worsts = ([found[f"{word}{n}"] for n in range(len(self.rates))] for word in ("least", "worst"))
+        least = functools.reduce(mg.min, lows[1:], as_node(lows[0]))
         converged, positive = (self.iteration.converged > 0) & ~self.iteration.unsolved.any, least >= 0.0
         small = (counters.error <= 1.0) if steps.adaptive else (counters.error <= TOO_BIG)
         accepted = Register("accepted", "bool")
         program.let(accepted, converged & positive & small)
-        at = where(positive, seen.place, seen.least_at)  # type: ignore[union-attr]
+        at = where(positive, found["place"], found["least_at"])
         program.let(counters.place, where(converged, at, self.iteration.place))
+        program.let(counters.species, where(positive, _greatest(worsts), _greatest([-low for low in lows])))
         return accepted
 
     def _levels(self) -> tuple[list[Slot], list[Slot], list[Slot]]:
@@ -205,7 +216,7 @@ class Stepping:
         if self.growing is not None:
             self.growing.book(program)
 
-    def _control(self, program: Program, accepted: Register) -> None:
+    def _control(self, program: Program, accepted: Register, target: Register) -> None:
         """The proposal for the next attempt, by a PI controller (Soederlind, Numer. Algorithms 31, 2002)."""
         state, steps, counters, iteration = self.state, self.problem.steps, self.counters, self.iteration
         if self.growing is not None:
@@ -235,11 +246,22 @@ class Stepping:
             why = where(iteration.converged > 0, where(counters.error > 1.0, 2, 3), 1)
             why = where(iteration.unsolved.any, 4, why)
             program.let(counters.failed, where(self.proposal < floor, why, 0))
+        most_attempts = self.attempts if steps.adaptive else math.ceil(4.0 * steps.every / steps.first) + self.attempts
+        lost = (counters.failed == 0) & (counters.attempts >= most_attempts) & (state.time < target)
+        program.let(counters.failed, where(lost, 5, counters.failed))
 
 
 def _count() -> Node:
     """Steps of the run that are over."""
     return cast(as_node(STEP), "f8")
+
+
+def _greatest(values: Sequence[Node | Register]) -> Node:
+    """The number of the greatest value, the first of equal ones."""
+    number, most = as_node(0), as_node(values[0])
+    for candidate, value in enumerate(values[1:], 1):
+        number, most = where(value > most, candidate, number), mg.max(most, value)
+    return number
 
 
 def compare(problem: Problem) -> Kernel:
@@ -255,24 +277,20 @@ def compare(problem: Problem) -> Kernel:
         kind: CellReader, now: Readers, then: Readers, before: Readers, rates: Readers, next_rates: Readers, *,
         rate: Node, h0: Node, h1: Node, dt: Node, ratio: Node, last: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
-        worst, least = mg.abs(then[0][here]) * 0.0, None
+        fluid = kind[here] == FLUID
+        differences, lowest = [], []
+        found: dict[str, Reduced] = {}
         for number, scale in enumerate(scales):
             new, old, older = then[number][here], now[number][here], before[number][here]
             next_rates[number][here] = rate * new - (h0 * old - h1 * older)
             slope = rates[number][here]
             foretold = old + dt * slope + ratio * ratio * ((older - old) + last * slope)
-            worst = mg.max(worst, mg.abs(new - foretold) * scale)
-            least = new if least is None else mg.min(least, new)
-        fluid = kind[here] == FLUID
-        shown = where(fluid & (worst < TOO_BIG), worst, where(fluid, TOO_BIG, 0.0))
-        assert least is not None
-        lowest = where(fluid & (least > -TOO_BIG), least, where(fluid, -TOO_BIG, TOO_BIG))
-        return {
-            "difference": mg.max(shown),
-            "place": mg.argmax(shown),
-            "least": mg.min(lowest),
-            "least_at": mg.argmin(lowest),
-        }
+            off = mg.abs(new - foretold) * scale
+            differences.append(where(fluid & (off < TOO_BIG), off, where(fluid, TOO_BIG, 0.0)))
+            lowest.append(where(fluid & (new > -TOO_BIG), new, where(fluid, -TOO_BIG, TOO_BIG)))
+            found |= {f"worst{number}": mg.max(differences[-1]), f"least{number}": mg.min(lowest[-1])}
+        shown, least = (functools.reduce(pick, items) for pick, items in ((mg.max, differences), (mg.min, lowest)))
+        return {**found, "difference": mg.max(shown), "place": mg.argmax(shown), "least_at": mg.argmin(least)}
 
     return compare_with_foretold
 

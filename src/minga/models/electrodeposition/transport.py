@@ -160,15 +160,32 @@ class Transport:
             program.apply(amount(self.lengths), source, self.lengths.fields, into=self.amounts[number])
 
     def restore(self, program: Program) -> None:
-        """Record that these amounts are what they were, to the last bits: linear systems are solved to a tolerance,
-        and rounding adds up over many steps. The factors differ from 1 by no more than that."""
-        for number in self.kept:
-            target = self.state.concentration[number].next
-            found = program.apply(amount(self.lengths), target, self.lengths.fields)
-            assert isinstance(found, Register)
-            there = found > 0.0
-            factor = where(there, self.amounts[number] / where(there, found, 1.0), 1.0)
-            program.apply(scale, target, factor=factor)
+        """Record that amounts are what they have to be, to the last bits: linear systems are solved to a tolerance, and
+        rounding adds up over many steps. What stays in the cell is what it was, of other ions what the electrodes pass
+        is what changes. The factors differ from 1 by no more than the tolerance."""
+        for number in range(len(self.state.concentration)):
+            if number in self.kept:
+                target = self.state.concentration[number].next
+                found = program.apply(amount(self.lengths), target, self.lengths.fields)
+                assert isinstance(found, Register)
+                program.apply(scale, target, factor=_quotient(self.amounts[number], found))
+            elif self.problem.grid.ndim > 1:
+                self._balance(program, number)
+
+    def _balance(self, program: Program, number: int) -> None:
+        """Record that an ion's amount changes by what passes the metals."""
+        c, formula = self.state.concentration[number], self.formula
+        ups, downs = ([axis[number] for axis in side] for side in (self.up, self.down))
+        found = program.apply(
+            balance(self.lengths), c.now, c.previous, c.next, self.state.kind, ups, downs, self.lengths.fields,
+            rate=formula.rate, h0=formula.now, h1=formula.before,
+        )  # fmt: skip
+        program.apply(scale, c.next, factor=_quotient(vars(found)["given"], vars(found)["answer"]))
+
+
+def _quotient(wanted: Register, found: Register) -> Node:
+    there = found > 0.0
+    return where(there, wanted / where(there, found, 1.0), 1.0)
 
 
 def driving(voltage: Node, at_cathode: Node, at_anode: Node) -> Drive:
@@ -253,6 +270,28 @@ def _from_neighbours(c: CellReader, kind: CellReader, ups: Readers, downs: Reade
         total = total + where(kind[down] == FLUID, ups[axis][here] * c[down], 0.0)
         total = total + where(kind[up] == FLUID, downs[axis][up] * c[up], 0.0)
     return total
+
+
+def balance(lengths: Lengths) -> Kernel:
+    """Both sides of the sum of all rows: what there was and what metals give, and what is there and goes to metals."""
+    ndim = lengths.ndim
+    here = (0,) * ndim
+
+    @kernel
+    def species_balance(
+        now: CellReader, before: CellReader, c: CellReader, kind: CellReader, ups: Readers, downs: Readers,
+        widths: Readers, *, rate: Node, h0: Node, h1: Node,
+    ) -> dict[str, Reduced]:  # fmt: skip
+        size, fluid = volume(lengths, widths), kind[here] == FLUID
+        answer = size * rate
+        for axis in range(ndim):
+            low, high = kind[step(ndim, axis, -1)], kind[step(ndim, axis, 1)]
+            answer = answer + where((low == CATHODE) | (low == ANODE), downs[axis][here], 0.0)
+            answer = answer + where((high == CATHODE) | (high == ANODE), ups[axis][step(ndim, axis, 1)], 0.0)
+        given = size * (h0 * now[here] - h1 * before[here]) + _arriving(kind, ups, downs)
+        return {"given": mg.sum(where(fluid, given, 0.0)), "answer": mg.sum(where(fluid, answer * c[here], 0.0))}
+
+    return species_balance
 
 
 def right_side(lengths: Lengths) -> Kernel:

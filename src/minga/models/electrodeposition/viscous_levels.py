@@ -40,7 +40,8 @@ class ViscousLevels:
         s, put = self.momentum.staggered, object.__setattr__
         name = f"viscous {s.grid.axes[self.momentum.axis]}"
         put(self, "elliptic", Elliptic(s.grid, f"flow {name}"))
-        put(self, "cycle", EllipticMultigrid(self.elliptic, name=f"flow {name} levels"))
+        cycle = EllipticMultigrid(self.elliptic, solids=s.mask is not None, name=f"flow {name} levels")
+        put(self, "cycle", cycle)
         put(self, "made", Register(f"flow {name} made", initial=-1.0))
         put(self, "source", s.at_centres(f"{name} residual"))
         put(self, "target", s.at_centres(f"{name} correction"))

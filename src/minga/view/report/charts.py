@@ -39,8 +39,17 @@ class Curve:
     colour: str = "var(--accent)"
 
 
-def curves(name: str, lines: Sequence[Curve], over: str = "step", logarithmic: bool | None = None) -> Markup:
-    """One chart of one or more curves over steps, or over an axis of the grid; their labels where there are several."""
+def curves(
+    name: str,
+    lines: Sequence[Curve],
+    over: str = "step",
+    logarithmic: bool | None = None,
+    spans: Sequence[tuple[str, float, float]] = (),
+) -> Markup:
+    """One chart of one or more curves over steps, or over an axis of the grid; their labels where there are several.
+
+    ``spans`` are parts of what goes to the right, with names: (name, from, to).
+    """
     everything = np.concatenate([np.asarray(line.values, np.float64) for line in lines])
     finite = everything[np.isfinite(everything)]
     log = logarithmic if logarithmic is not None else _wants_logarithm(finite)
@@ -56,7 +65,7 @@ def curves(name: str, lines: Sequence[Curve], over: str = "step", logarithmic: b
         value = math.log10(value) if log else value
         return _HEIGHT - _BELOW - (value - low) / ((high - low) or 1.0) * (_HEIGHT - _ABOVE - _BELOW)
 
-    parts = [*_axis_y(ticks_y, place_y), *_axis_x(left, right, place_x)]
+    parts = [*_axis_y(ticks_y, place_y), *_axis_x(left, right, place_x), *_spans(spans, left, right, place_x)]
     for line in lines:
         path = _path(line, log, place_x, place_y)
         curve = element("path", d=path, fill="none", stroke=line.colour, stroke_width=1.7, class_="curve")
@@ -108,6 +117,18 @@ def _axis_x(left: float, right: float, place: Place) -> list[Element]:
         x = place(tick)
         anchor = "end" if x > _WIDTH - _RIGHT - 15 else "middle"
         parts.append(text(quantity(tick), x, _HEIGHT - 8, text_anchor=anchor, class_="tick"))
+    return parts
+
+
+def _spans(spans: Sequence[tuple[str, float, float]], left: float, right: float, place: Place) -> list[Element]:
+    """Lines where parts of the axis meet, and the name of each that has the room."""
+    parts = []
+    for name, low, high in spans:
+        first, last = place(max(low, left)), place(min(high, right))
+        if low > left:
+            parts.append(element("line", x1=first, x2=first, y1=_ABOVE, y2=_HEIGHT - _BELOW, class_="grid"))
+        if last - first > 6 * len(name):
+            parts.append(text(name, 0.5 * (first + last), _ABOVE + 9, text_anchor="middle", class_="tick"))
     return parts
 
 

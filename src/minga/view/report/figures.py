@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from minga.record.store import FrameReader
+from minga.record.variables import DRAWINGS
 from minga.view.colours import ColourScale
 from minga.view.pictures import chosen_frames
 from minga.view.raster import FieldView, field_view, fit, history_size, pixels_of, png, raster
@@ -87,8 +88,13 @@ class Figure:
 
 
 def figures(reader: FrameReader) -> list[Figure]:
-    """All fields of a run that has frames, the first few in full; none where there are no frames."""
-    shown = reader.fields[:_MOST_FIELDS] if reader.steps else ()
+    """All fields of a run that has frames, the first few in full; none where there are no frames.
+
+    Of a model that says which curves belong together, fields on one axis are left to `minga.view.report.drawings`.
+    """
+    together = DRAWINGS in reader.group.attrs
+    names = [name for name in reader.fields if not (together and len(reader.coordinates(name)) == 1)]
+    shown = names[:_MOST_FIELDS] if reader.steps else ()
     return [_figure(reader, name, _BYTES // len(shown)) for name in shown]
 
 

@@ -21,6 +21,7 @@ from minga.view.progress import ranks_text, rate_text, time_text
 from minga.view.report.bound import find_bound
 from minga.view.report.charts import Curve, curves, quantity
 from minga.view.report.decomposition import block_rows, blocks_of, overlay, window_of
+from minga.view.report.drawings import drawing_charts
 from minga.view.report.figures import Figure, figures
 from minga.view.report.plan import plan_section
 from minga.view.report.time import ranks_of, time_section, traffic_section, waiting_shares
@@ -121,6 +122,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         }
         if len(blocks) > 1
         else {},
+        "drawings": drawing_charts(directory),
         "charts": _charts({name: values for name, values in series.items() if name != drawn}),
         "plan": plan_section(plan, ledger, shape) if shape else None,
         "time": time_section(ranks),

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minga.cli import bench
 from minga.cli.main import main
+from minga.papers import milano
 
-TINY = bench.Sizes((12, 24), (12,), 4, (2,), 1, 1e-2, 1e-5, 1e-2, (12, 6))
+TINY = milano.Sizes((12, 24), (12,), 4, (2,), 1, 1e-2, 1e-5, 1e-2, (12, 6))
 
 
 @pytest.mark.slow
 def test_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """What was an early end vanishes with it, red-black differs nowhere, and all is said beside the paper's."""
-    monkeypatch.setattr(bench, "sizes", lambda *, quick: TINY)
+    monkeypatch.setattr(milano, "sizes", lambda *, quick: TINY)
     out = tmp_path / "tables.json"
     monkeypatch.setattr("sys.argv", ["minga", "bench", "milano-tables", "--quick", "-o", str(out)])
     with pytest.raises(SystemExit) as ended:

@@ -1,4 +1,4 @@
-"""What ``minga bench`` does: the paper's comparisons of sweeps, repeated at a size for one machine.
+"""Milano, Mocskos and Marshall's comparisons of sweeps, repeated at a size for one machine: Tables 1 to 4, Figs. 6, 7.
 
 Results of a block-hybrid sweep depend on how the grid is cut into blocks, and on nothing else: p blocks give the bits
 of p ranks. That is checked on virtual ranks, for one case; then all blocks are done by one rank, without waiting.
@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, run_virtual
+from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.relaxation.scheme import Settings, relaxation
 from minga.models.electrodeposition.soft import soft_cell
+from minga.record.velocity import centred
 from minga.space.cuts import slabs
 from minga.space.layout import Layout
 
@@ -117,8 +119,7 @@ def relax(problem: Problem, settings: Settings, blocks: int, steps: int, ranks: 
         counts: list[int] = []
         frames: list[Any] = []
         with Engine(layouts, comm=comm, threads=1) as engine:
-            for slot, value in model.start_values():
-                engine.set(slot, value)
+            start(model, engine)
             for _ in range(steps):
                 outcome = engine.run(model.step)
                 if not outcome.ok:
@@ -133,17 +134,16 @@ def relax(problem: Problem, settings: Settings, blocks: int, steps: int, ranks: 
                     frames.append(plain | {name: _length([_middle(*s) for s in side]) for name, side in sides.items()})
         return counts, frames
 
-    start = time.perf_counter()
+    began = time.perf_counter()
     counts, frames = run_virtual(ranks, body)[0]
-    return Relaxed(counts, frames, time.perf_counter() - start)
+    return Relaxed(counts, frames, time.perf_counter() - began)
 
 
 def _middle(values: Any, centre: Sequence[int]) -> NDArray[np.float64]:
     """Values of faces or edges brought to the centres of cells."""
     for axis, staggered in enumerate(centre):
         if staggered:
-            n = values.shape[axis]
-            values = 0.5 * (values.take(range(n - 1), axis) + values.take(range(1, n), axis))
+            values = centred(values, axis, values.shape[axis] - 1)
     return np.asarray(values)
 
 
@@ -164,7 +164,7 @@ def share(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.fl
 
 def measure(how: Sizes, say: Say, pictures: Path | None) -> dict[str, Any]:
     """All tables, as data; pictures of Figs. 6 and 7 go to a directory."""
-    start = time.perf_counter()
+    began = time.perf_counter()
     result: dict[str, Any] = {
         "sizes": {name: getattr(how, name) for name in how.__slots__},
         "same bits on ranks": same_bits(how, say),
@@ -172,7 +172,7 @@ def measure(how: Sizes, say: Say, pictures: Path | None) -> dict[str, Any]:
         "tables 2 to 4": tables_2_to_4(how, say),
         "figures": figures(how, say, pictures),
     }
-    return result | {"seconds": round(time.perf_counter() - start, 1)}
+    return result | {"seconds": round(time.perf_counter() - began, 1)}
 
 
 def cell(planes: int, how: Sizes) -> Problem:

@@ -1,0 +1,177 @@
+"""What ``minga bench bounanos`` does: the experiments of Bounanos, Fleury, Nicolas and Vickers, as tables and figures.
+
+Their cluster is emulated; numbers of iterations are those of real runs on a coarser mesh. What the paper says of its
+figures in words is checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from minga.models.photodiode.organisations.experiments import EXPERIMENTS, NODES, Bench, Sizes, sizes
+
+__all__ = ["NAMES", "failed", "measure", "page", "sizes", "tables"]
+
+Say = Callable[[str], None]
+Result = dict[str, Any]
+
+MESSAGES: Final = "E1"
+"""The experiment that needs MPI, and a process of its own for it."""
+
+
+def _order(name: str) -> tuple[bool, int]:
+    """E0 to E12, then the others."""
+    number = name[1:]
+    return not number.isdigit(), int(number) if number.isdigit() else 0
+
+
+_TITLES: Final = {MESSAGES: "Fig. 11. Sending a boundary", **{name: title for name, (title, _) in EXPERIMENTS.items()}}
+TITLES: Final[Mapping[str, str]] = {name: _TITLES[name] for name in sorted(_TITLES, key=_order)}
+NAMES: Final = tuple(TITLES)
+
+MINUTES: Final = ("E10",)
+AXES: Final[Mapping[str, tuple[str, str]]] = {
+    "E2": ("progress of the run", "time of a sub-cycle, relative to its start"),
+    "E4": ("segments", "migrations a node"),
+    "E6": ("segments", "iterations"),
+    "E10": ("segments", "minutes"),
+}
+"""Labels of figures, where they are not segments and speed-up."""
+
+
+def measure(how: Sizes, names: Sequence[str], say: Say, pictures: Path | None) -> Result:
+    """Some experiments, as data; figures go to a directory."""
+    start = time.perf_counter()
+    bench = Bench(how)
+    found: Result = {"sizes": asdict(how), "emulated": True, "experiments": {}}
+    for name in names:
+        began = time.perf_counter()
+        result = messages() if name == MESSAGES else EXPERIMENTS[name][1](bench)
+        result = {"title": TITLES[name], **result, "seconds": round(time.perf_counter() - began, 1)}
+        if pictures is not None and "curves" in result:
+            result["picture"] = str(draw(name, result, pictures))
+        found["experiments"][name] = result
+        held = sum(map(bool, result["shape"].values()))
+        say(f"{name} {TITLES[name]}: {held} of {len(result['shape'])} statements hold")
+    return found | {"seconds": round(time.perf_counter() - start, 1)}
+
+
+def messages() -> Result:
+    """E1, in a process of its own, since MPI starts once in each."""
+    words = [sys.executable, "-m", "minga.models.photodiode.organisations.boundaries"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        return {"left out": f"MPI does not start here: {reason}", "shape": {}}
+    times = json.loads(done.stdout.strip().splitlines()[-1])
+    return {
+        "microseconds": times,
+        "shape": {"pickling takes longest": max(times, key=times.__getitem__) == "pickled"},
+    }
+
+
+def draw(name: str, result: Mapping[str, Any], pictures: Path) -> Path:
+    """The figure of an experiment."""
+    from minga.view.curves import draw_curves
+
+    xlabel, ylabel = AXES.get(name, ("segments", "speed-up"))
+    marks = {f"{NODES} nodes": float(NODES)} if xlabel == "segments" and name != "E6" else None
+    return draw_curves(
+        result["x"], result["curves"], pictures / f"bounanos-{name}.png",
+        title=f"{name}. {result['title']}", xlabel=xlabel, ylabel=ylabel, logarithmic=name in (*MINUTES, "E2"),
+        marks=marks,
+    )  # fmt: skip
+
+
+def failed(found: Mapping[str, Any]) -> list[str]:
+    """Statements that do not hold."""
+    return [
+        f"{name}: {statement}"
+        for name, result in found["experiments"].items()
+        for statement, holds in result["shape"].items()
+        if not holds
+    ]
+
+
+def tables(found: Mapping[str, Any]) -> str:
+    """All results as text."""
+    lines: list[str] = []
+    for name, result in found["experiments"].items():
+        lines += [f"{name}. {result['title']}", *_body(result), *_statements(result), ""]
+    return "\n".join(lines).rstrip()
+
+
+def _body(result: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if "curves" in result and len(result["x"]) <= 40:
+        width = max(len(name) for name in result["curves"]) + 2
+        lines.append("  " + " " * width + "".join(f"{x:>8g}" for x in result["x"]))
+        for name, values in result["curves"].items():
+            lines.append("  " + name.ljust(width) + "".join(f"{_number(value):>8}" for value in values))
+    for key, value in result.items():
+        if key == "table":
+            lines += ["  " + "  ".join(f"{k} {v}" for k, v in row.items()) for row in value]
+        elif key not in ("title", "curves", "x", "shape", "seconds", "picture", "measured"):
+            lines += _entry(key, value)
+    return lines
+
+
+def _entry(key: str, value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [f"  {key}:", *(f"    {name}: {_words(entry)}" for name, entry in value.items())]
+    return [f"  {key}: {_words(value)}"]
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return " ".join(_words(item) for item in value)
+    return _number(value) if isinstance(value, float) else str(value)
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _statements(result: Mapping[str, Any]) -> list[str]:
+    return [f"  [{'holds' if holds else 'DOES NOT HOLD'}] {text}" for text, holds in result["shape"].items()]
+
+
+STYLE: Final = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}"
+    "img{max-width:100%}pre{overflow-x:auto;font-size:12px}.no{color:#b00020}"
+)
+PREFACE: Final = (
+    "Experiments of Bounanos, Fleury, Nicolas and Vickers. Times are virtual: they follow from what rows cost and from "
+    "assumed overheads of systems, not from that cluster."
+)
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """All results as one HTML page that needs no other file."""
+    parts = [
+        "<!doctype html><html lang='en'><meta charset='utf-8'><title>Drift-diffusion on a cluster, emulated</title>",
+        f"<style>{STYLE}</style><h1>Drift-diffusion on a cluster, emulated</h1><p>{PREFACE}</p>",
+    ]
+    for name, result in found["experiments"].items():
+        title = html.escape(f"{name}. {result['title']}")
+        parts.append(f"<h2>{title}</h2>")
+        if "picture" in result:
+            image = base64.b64encode(Path(result["picture"]).read_bytes()).decode()
+            parts.append(f"<img alt='{title}' src='data:image/png;base64,{image}'>")
+        body = "\n".join(_body(result))
+        parts.append(f"<pre>{html.escape(body)}</pre>" if body else "")
+        parts.append("<ul>")
+        for text, holds in result["shape"].items():
+            said = html.escape(text)
+            parts.append(f"<li>{said}" if holds else f"<li class='no'>{said}: does not hold")
+        parts.append("</ul>")
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,83 @@
+"""The loop inside a cell that `mg.iterate` makes: a small graph of its own, as the data of one node.
+
+Two kinds of nodes stand for it in a kernel's graph:
+
+    iterate   the loop; its arguments are the values that the state starts with, then all that the body takes from
+              outside; its value is the number of rounds done, an i4
+    iterated  the number `data` of the state at the end; its argument is the loop
+
+and two kinds are leaves of the loop's own graph: `state` (the number `data` of the state, at the beginning of a round)
+and `captured` (the number `data` of what is taken from outside).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from minga.lang.expr import Node
+from minga.lang.graph import Interner, spell, topological
+
+__all__ = ["EXPECTED", "Loop", "with_bodies"]
+
+EXPECTED: Final = 8
+"""Rounds that estimates of costs count on where nobody knows better."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Loop:
+    """`while condition and fewer than limit rounds: state = following`. Loops of equal meaning are equal.
+
+    condition  a bool
+    following  the state after a round, in the types of the state
+    limit      most rounds
+    expected   rounds that estimates of costs count on; no part of the meaning
+    """
+
+    condition: Node
+    following: tuple[Node, ...]
+    limit: int
+    expected: int = EXPECTED
+
+    def nodes(self) -> list[Node]:
+        """All nodes of the loop's own graph, arguments before users."""
+        return list(topological((self.condition, *self.following)))
+
+    def rewritten(self, rule: Callable[[Node], Node]) -> Loop:
+        """Every node replaced by what `rule` makes of it (its arguments are replaced already)."""
+        new: dict[int, Node] = {}
+        for node in self.nodes():
+            args = tuple(new[id(arg)] for arg in node.args)
+            if node.op == "iterate":
+                new[id(node)] = Node(node.op, node.dtype, args, node.data.rewritten(rule))
+            else:
+                new[id(node)] = rule(Node(node.op, node.dtype, args, node.data))
+        share = Interner()
+        following = tuple(share(new[id(node)]) for node in self.following)
+        return replace(self, condition=share(new[id(self.condition)]), following=following)
+
+    def __repr__(self) -> str:
+        """The canonical text, on one line."""
+        number = {id(node): i for i, node in enumerate(self.nodes())}
+        parts = []
+        for node in self.nodes():
+            args = " ".join(f"%{number[id(arg)]}" for arg in node.args)
+            parts.append(f"%{number[id(node)]} = {node.op} {node.dtype} {args} {spell(node)}".rstrip())
+        after = ", ".join(f"%{number[id(node)]}" for node in self.following)
+        parts.append(f"while %{number[id(self.condition)]}: state = ({after}), {self.limit} rounds at most")
+        return "{" + "; ".join(parts) + "}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Loop) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+def with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
+    """These nodes, and those of the loops among them."""
+    for node in nodes:
+        yield node
+        if node.op == "iterate":
+            yield from with_bodies(node.data.nodes())

@@ -1,0 +1,37 @@
+"""Expressions as they are seen from another cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minga.lang.expr import Node
+from minga.lang.graph import topological
+
+__all__ = ["moved", "moved_leaf"]
+
+Offset = tuple[int, ...]
+
+
+def moved(root: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
+    """`root` at the cell that lies `by` further along the iteration's axes; `axes` are those of each parameter."""
+    if not any(by):
+        return root
+    made: dict[int, Node] = {}
+    for node in topological([root]):
+        args = tuple(made[id(arg)] for arg in node.args)
+        made[id(node)] = Node(node.op, node.dtype, args, node.data, node.weak) if args else moved_leaf(node, by, axes)
+    return made[id(root)]
+
+
+def moved_leaf(node: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
+    """The same of a node without arguments."""
+    if node.op == "read":
+        param, strides, offsets = node.data
+        steps = (s * by[axis] for s, axis in zip(strides, axes[param], strict=True))
+        return Node("read", node.dtype, data=(param, strides, tuple(map(sum, zip(offsets, steps, strict=True)))))
+    if node.op == "local":
+        number, offsets = node.data
+        return Node("local", node.dtype, data=(number, tuple(map(sum, zip(offsets, by, strict=True)))))
+    if node.op == "index" and by[node.data]:
+        return Node("add", node.dtype, (node, Node("const", node.dtype, data=by[node.data])))
+    return node

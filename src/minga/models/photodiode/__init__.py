@@ -1,0 +1,20 @@
+"""Drift and diffusion of electrons and holes in layers of semiconductors, light, and impact ionisation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minga.engine.model import Model
+    from minga.models.settings import GridSettings
+
+__all__ = ["load"]
+
+
+def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
+    """The model that the table [photodiode] of a case describes; see `minga.models`."""
+    from minga.models.photodiode import case
+
+    return case.load(section, grid, directory)

@@ -1,0 +1,143 @@
+"""The equations of the nodes: what Newton's method solves for a correction of all unknowns.
+
+At node i, with the edges beside it and its volume V:
+
+    potential   sum of eps Vt/(q h) (phi_j - phi_i) + V (p - n + doping) = 0
+    electrons   Jn/q(above) - Jn/q(below) - V (R - G) + pairs of both edges = 0
+    holes       Jp/q(above) - Jp/q(below) + V (R - G) - pairs of both edges = 0
+
+At contacts the unknowns are held, so that their corrections are 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.derivative import derivative
+from minga.lang.expr import Node, where
+from minga.lang.kernel import Kernel
+from minga.models.photodiode.coefficients import NodeNumbers
+from minga.models.photodiode.physics import COUPLING, IONISING, EdgeValues, recombination
+from minga.solve.laplacian import step
+
+__all__ = ["node_equations", "pattern"]
+
+Readers = Sequence[CellReader]
+POTENTIAL, ELECTRONS, HOLES = range(3)
+
+
+def pattern(ionising: bool) -> tuple[tuple[bool, ...], ...]:
+    """Which unknowns of a neighbour enter which equation."""
+    return IONISING if ionising else COUPLING
+
+
+class Block:
+    """An expression for each entry of 3 x 3; entries that nothing was added to are 0."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[int, int], Node] = {}
+
+    def add(self, row: int, column: int, value: Node) -> None:
+        """Add to an entry."""
+        known = self.entries.get((row, column))
+        self.entries[row, column] = value if known is None else known + value
+
+    def get(self, row: int, column: int) -> Node | float:
+        """An entry."""
+        return self.entries.get((row, column), 0.0)
+
+
+def node_equations(ndim: int, ionising: bool) -> Kernel:
+    """Right sides and blocks, and the largest residual over its diagonal (kT/q) with its place.
+
+    Fields of the arguments, in a row: `couplings` one for each axis; `edges` EdgeValues for each axis; `lower` and
+    `upper` for each axis what `pattern` has, row after row; `diagonal` nine; `right` three.
+    """
+    here, shape = (0,) * ndim, pattern(ionising)
+    places = [(i, j) for i in range(3) for j in range(3) if shape[i][j]]
+    size = 10 + (7 if ionising else 0)
+
+    def equations(
+        state: Readers, n: CellReader, p: CellReader, numbers: Readers, couplings: Readers, edges: Readers,
+        lower: Readers, diagonal: Readers, upper: Readers, right: Readers, *, bias: Node, light: Node,
+    ) -> dict[str, Reduced]:  # fmt: skip
+        node = NodeNumbers(*(item[here] for item in numbers))
+        held = node.contact != 0
+        own, balance = Block(), [node.volume * (p[here] - n[here] + node.doping)]
+        sources(own, balance, node, state, n[here], p[here], bias, light, here)
+        for axis in range(ndim):
+            above, below = step(ndim, axis, 1), step(ndim, axis, -1)
+            values = edges[axis * size : (axis + 1) * size]
+            up, down = (EdgeValues.of([v[at] for v in values]) for at in (above, here))
+            potential, coupling = state[POTENTIAL], couplings[axis]
+            # Differences first: next to each other potentials are large and nearly equal.
+            balance[POTENTIAL] = balance[POTENTIAL] + (
+                coupling[above] * (potential[above] - potential[here])
+                - coupling[here] * (potential[here] - potential[below])
+            )
+            low, high = Block(), Block()
+            own.add(POTENTIAL, POTENTIAL, -(coupling[above] + coupling[here]))
+            low.add(POTENTIAL, POTENTIAL, coupling[here])
+            high.add(POTENTIAL, POTENTIAL, coupling[above])
+            for row, through, back in ((ELECTRONS, up.electrons, down.electrons), (HOLES, up.holes, down.holes)):
+                balance[row] = balance[row] + (through.value - back.value)
+                own.add(row, POTENTIAL, through.potential_low - back.potential_high)
+                own.add(row, row, through.fermi_low - back.fermi_high)
+                high.add(row, POTENTIAL, through.potential_high)
+                high.add(row, row, through.fermi_high)
+                low.add(row, POTENTIAL, -back.potential_low)
+                low.add(row, row, -back.fermi_low)
+            if ionising:
+                add_pairs(balance, own, low, high, up.pairs, down.pairs)
+            for entry, (i, j) in enumerate(places):
+                lower[axis * len(places) + entry][here] = where(held, 0.0, low.get(i, j))
+                upper[axis * len(places) + entry][here] = where(held, 0.0, high.get(i, j))
+        worst = None
+        for i in range(3):
+            right[i][here] = where(held, 0.0, -balance[i])
+            for j in range(3):
+                diagonal[3 * i + j][here] = where(held, 1.0 if i == j else 0.0, own.get(i, j))
+            share = where(held, 0.0, mg.abs(balance[i] / own.get(i, i)))
+            worst = share if worst is None else mg.max(worst, share)
+        assert worst is not None
+        return {"largest": mg.max(worst), "place": mg.argmax(worst)}
+
+    return Kernel(equations, name="node equations")
+
+
+def sources(
+    own: Block, balance: list[Any], node: NodeNumbers, state: Readers, n: Node, p: Node, bias: Node, light: Node,
+    here: tuple[int, ...],
+) -> None:  # fmt: skip
+    """Charge's derivatives, and recombination and light, which make the balances of electrons and holes."""
+    split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
+    rate = recombination(node, n, p, split)
+    by_n, by_p, by_split = (derivative(rate, variable) for variable in (n, p, split))
+    net = node.volume * (rate - node.generation * light)
+    balance += [-net, net]
+    v = node.volume
+    own.add(POTENTIAL, POTENTIAL, -v * (n + p))
+    own.add(POTENTIAL, ELECTRONS, v * n)
+    own.add(POTENTIAL, HOLES, v * p)
+    slopes = (by_n * n - by_p * p, -by_n * n - by_split, by_p * p + by_split)
+    for column, slope in enumerate(slopes):
+        own.add(ELECTRONS, column, -v * slope)
+        own.add(HOLES, column, v * slope)
+
+
+def add_pairs(
+    balance: list[Any], own: Block, low: Block, high: Block, up: Sequence[Node], down: Sequence[Node]
+) -> None:
+    """What ionisation on the edges above and below makes at a node."""
+    total = up[0] + down[0]
+    for row, sign in ((ELECTRONS, 1), (HOLES, -1)):
+        balance[row] = balance[row] + total if sign > 0 else balance[row] - total
+        for column in range(3):
+            by_own = up[1 + column] + down[4 + column]
+            by_low, by_high = down[1 + column], up[4 + column]
+            own.add(row, column, by_own if sign > 0 else -by_own)
+            low.add(row, column, by_low if sign > 0 else -by_low)
+            high.add(row, column, by_high if sign > 0 else -by_high)

@@ -1,0 +1,85 @@
+"""Band edges and quasi-Fermi levels of a solved device, in eV, with the cathode's Fermi level as their zero."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from minga.engine.model import Model
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node
+from minga.lang.kernel import Kernel
+from minga.models.photodiode.constants import REFERENCE_DENSITY
+from minga.models.photodiode.device import Device
+from minga.space.box import Box
+from minga.space.field import Field
+
+__all__ = ["BANDS", "with_bands"]
+
+BANDS = ("conduction_band", "valence_band", "electron_fermi", "hole_fermi")
+"""Names of the fields, in eV; in the light with "_lit"."""
+_WORDS = ("edge of the conduction band", "edge of the valence band", "quasi-Fermi level of electrons", "that of holes")
+
+
+def with_bands(model: Model, device: Device, curves: Sequence[str]) -> Model:
+    """The model with the bands of each curve among the fields it shows; recorded at the end of its step."""
+    edges = tuple(Field(f"flat {name}", device.grid, unit="eV") for name in BANDS[:2])
+    fields: list[Field] = list(edges)
+    for curve in curves:
+        end = "_lit" if curve == "lit" else ""
+        bands = tuple(
+            Field(f"{name}{end}", device.grid, unit="eV", description=f"{words}, {'lit' if end else 'in the dark'}")
+            for name, words in zip(BANDS, _WORDS, strict=True)
+        )
+        state = [model.field(f"{name}{end}") for name in ("potential", "electron_level", "hole_level")]
+        anode = model.step.apply(_level(device.grid.ndim), state[1], region=_node_of(device, "anode"))
+        model.step.apply(_bands(device.grid.ndim), state, list(edges), list(bands), anode=anode)
+        fields += bands
+    vt = device.thermal_voltage
+    flat = {
+        edges[0]: vt * (np.log(device.nc / REFERENCE_DENSITY) - device.theta_n),
+        edges[1]: -vt * (np.log(device.nv / REFERENCE_DENSITY) + device.theta_p),
+    }
+    return replace(
+        model,
+        fields=(*model.fields, *fields),
+        initial={**model.initial, **flat},
+        output=(*model.output, *(f.name for f in fields[2:])),
+    )
+
+
+def _node_of(device: Device, name: str) -> Box:
+    """One node of a contact."""
+    node = tuple(int(k) for k in np.argwhere(device.terminal(name).nodes)[0])
+    return Box(node, tuple(k + 1 for k in node))
+
+
+@functools.cache
+def _level(ndim: int) -> Kernel:
+    """Of electrons, from the cathode's: at the anode's node the voltage between them."""
+
+    def level(electron: CellReader) -> Reduced:
+        return mg.sum(electron[(0,) * ndim])
+
+    return Kernel(level, name="level at a contact")
+
+
+@functools.cache
+def _bands(ndim: int) -> Kernel:
+    """Energies from potentials: those of electrons go down where potentials go up."""
+    here = (0,) * ndim
+
+    def energies(
+        state: Sequence[CellReader], flat: Sequence[CellReader], out: Sequence[CellReader], *, anode: Node
+    ) -> None:
+        potential, electron, hole = (item[here] for item in state)
+        out[0][here] = flat[0][here] - potential
+        out[1][here] = flat[1][here] - potential
+        out[2][here] = -electron
+        out[3][here] = -(hole + anode)
+
+    return Kernel(energies, name="bands")

@@ -1,0 +1,66 @@
+"""Which voltages a case asks for."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from minga.errors import CaseError
+from minga.models.photodiode.device import Device
+from minga.models.photodiode.settings import BIAS_FORM, BiasSettings, PhotodiodeSettings
+
+__all__ = ["biases_of", "check_biases", "currents_of"]
+
+_MOST: Final = 100_000  # voltages in one run
+_STRONGEST: Final = 3e6
+"""V/cm: a voltage that makes a larger mean field than this breaks any semiconductor down."""
+
+
+def biases_of(said: PhotodiodeSettings) -> tuple[float, ...]:
+    """The voltages in their order. CaseError where the case says none or a range that never ends."""
+    if said.bias is None and said.current is not None:
+        return ()
+    if said.bias is None:
+        raise CaseError("'bias' is missing", key="photodiode.bias", remedy=BIAS_FORM)
+    if isinstance(said.bias, BiasSettings):
+        return _range(said.bias)
+    found = said.bias if isinstance(said.bias, tuple) else (said.bias,)
+    if not found:
+        raise CaseError("bias is an empty list", key="photodiode.bias", remedy=BIAS_FORM)
+    return tuple(float(v) for v in found)
+
+
+def currents_of(said: PhotodiodeSettings) -> tuple[float, ...]:
+    """The currents to hold, A/cm2, in their order; none where the case says voltages."""
+    found = () if said.current is None else said.current
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _range(said: BiasSettings) -> tuple[float, ...]:
+    count = (said.to - said.start) / said.step
+    whole = math.floor(abs(count) + 1e-9)
+    if whole + 1 > _MOST:
+        raise CaseError(
+            f"{whole + 1:,} voltages from {said.start:g} to {said.to:g} V in steps of {said.step:g} V",
+            key="photodiode.bias.step",
+            remedy=f"make the step larger: a run has up to {_MOST:,} voltages",
+        )
+    sign = math.copysign(1.0, count)
+    # In whole steps of a decimal number, so that -0.3 is what people read.
+    found = [float(f"{said.start + sign * k * said.step:.12g}") for k in range(whole + 1)]
+    if abs(found[-1] - said.to) > 1e-9 * max(1.0, abs(said.to)):
+        found.append(said.to)
+    return tuple(found)
+
+
+def check_biases(device: Device, biases: tuple[float, ...]) -> None:
+    """CaseError for a voltage that no layer of the device could stand."""
+    thickness = float(device.nodes[0][-1] - device.nodes[0][0])
+    for k, bias in enumerate(biases):
+        if abs(bias) > _STRONGEST * thickness:
+            raise CaseError(
+                f"{bias:g} V across {1e4 * thickness:.3g} um is a mean field of {abs(bias) / thickness:.2g} V/cm, more "
+                "than any layer stands",
+                key=f"photodiode.bias[{k}]",
+                remedy=f"keep below {_STRONGEST * thickness:.3g} V",
+            )

@@ -1,0 +1,386 @@
+"""From one voltage to the next: attempts that are accepted, or tried again with a shorter step, in one Program.
+
+An attempt starts from the line through the last two solutions, or, where there is only one, from that with the
+potential and the minority carriers of each side moved along with its contact. It works on next slots only, so that one
+that fails leaves no trace but a shorter proposal.
+
+Towards breakdown steps become shorter by themselves: with M the current over what is left of it without ionisation, no
+step shall go more than half of the way on which 1/M, continued as a line, would become 0. There is breakdown.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader
+from minga.lang.expr import Node, as_node, cast, where
+from minga.lang.kernel import Kernel
+from minga.models.photodiode.coefficients import ANODE, Coefficients
+from minga.models.photodiode.constants import CHARGE
+from minga.models.photodiode.current import Search
+from minga.models.photodiode.look import layer_field, terminal_current
+from minga.models.photodiode.newton import Newton
+from minga.models.photodiode.problem import Curve, Problem
+from minga.models.photodiode.state import State
+from minga.space.box import Box
+from minga.space.field import STEP, Register
+
+__all__ = ["Biasing", "Track"]
+
+Readers = Sequence[CellReader]
+
+QUICK: Final = 8
+"""Iterations: an attempt that takes no more makes the next step longer."""
+LONGEST: Final = 4.0
+"""Times the last step: as far as the line through two solutions is followed."""
+FIRST_LIGHT: Final = 1e-6
+"""Of the light: where its ramp begins."""
+CLOSE: Final = 0.1
+"""V: no longer a step crosses punch-through."""
+SHORT: Final = 0.2
+"""Times the last step: shorter ones do not make a new previous state."""
+CURRENT_TOLERANCE: Final = 1e-8
+"""Of a current that is held."""
+DEEPEST: Final = 0.2
+"""An attempt that leaves less than this share of 1/M went too far."""
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """One curve, solved with or without ionisation, and what was found of it.
+
+    current, uniformity   A/cm2, and (largest - smallest)/|current| over all edges
+    inverse     1/M: the current without what ionisation adds, over the current; 1 without ionisation
+    slope       of that, by kT/q
+    brightening the factor by which the next attempt has more light
+    strongest   V/cm, largest field
+    iterations, attempts   all of the last step of the run
+    broken      1 once breakdown is reached, at the voltage `breakdown` (V; 0 until then)
+    failed      1 once an attempt failed with the shortest step, at node `place`
+    """
+
+    curve: Curve
+    ionisation: bool
+    newton: Newton
+    state: State
+    current: Register = field(init=False)
+    uniformity: Register = field(init=False)
+    inverse: Register = field(init=False)
+    slope: Register = field(init=False)
+    brightening: Register = field(init=False)
+    strongest: Register = field(init=False)
+    breakdown: Register = field(init=False)
+    iterations: Register = field(init=False)
+    attempts: Register = field(init=False)
+    broken: Register = field(init=False)
+    failed: Register = field(init=False)
+    place: Register = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("current", "uniformity", "inverse", "slope", "brightening", "strongest", "breakdown"):
+            initial = {"inverse": 1.0, "brightening": 1e3}.get(name, 0.0)
+            object.__setattr__(self, name, Register(f"{self.name} {name}", initial=initial))
+        for name in ("iterations", "attempts", "broken", "failed", "place"):
+            object.__setattr__(self, name, Register(f"{self.name} {name}", "i8"))
+
+    @property
+    def name(self) -> str:
+        """Of the curve, as people see it."""
+        return self.state.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """An attempt: bias and its change (kT/q), light, and whether (1) it was accepted."""
+
+    bias: Register = field(default_factory=lambda: Register("bias tried"))
+    change: Register = field(default_factory=lambda: Register("change tried"))
+    light: Register = field(default_factory=lambda: Register("light tried"))
+    accepted: Register = field(default_factory=lambda: Register("accepted", "i8"))
+
+
+@dataclass(frozen=True, eq=False)
+class Biasing:
+    """Records the step of a run.
+
+    middle        of the layer that the light is for: number of an edge, None without light
+    reached       V at which the field reached that layer (punch-through), 0 until then
+    absorber      V/cm, the field there
+    """
+
+    coefficients: Coefficients
+    problem: Problem
+    tracks: tuple[Track, ...]
+    middle: int | None = None
+    reached: Register = field(default_factory=lambda: Register("punch-through"))
+    absorber: Register = field(default_factory=lambda: Register("field in the absorber"))
+
+    @property
+    def thermal(self) -> float:
+        """kT/q, V."""
+        return self.coefficients.device.thermal_voltage
+
+    @property
+    def registers(self) -> dict[Register, float]:
+        """First values for a Model."""
+        known: dict[Register, float] = {}
+        for track in self.tracks:
+            known |= {
+                track.inverse: 1.0,
+                track.brightening: 1e3,
+                track.state.proposal: self.problem.first_step / self.thermal,
+            }
+        return known
+
+    def record(self, program: Program) -> None:
+        """Record one step of the run: all curves at the next voltage."""
+        target = Register("target")
+        at = cast(as_node(STEP), "i8")
+        search = Search("search", CURRENT_TOLERANCE) if self.problem.current else None
+        if search is None:
+            program.let(target, mg.lookup(np.array(self.problem.bias) / self.thermal, at))
+        else:
+            search.begin(program, mg.lookup(np.array(self.problem.current), at))
+        for track in self.tracks:
+            program.let(track.iterations, 0)
+            program.let(track.attempts, 0)
+        for track in self.tracks:
+            self._walk(program, track, target, search)
+        self._end(program)
+        program.let(STEP, STEP + 1)
+
+    def _end(self, program: Program) -> None:
+        """A loop that reaches its limit ends the run; the model says why."""
+        failed: Any = self.tracks[0].failed
+        for track in self.tracks[1:]:
+            failed = failed + track.failed
+        lost = Register("failed", "i8")
+        program.let(lost, failed)
+        with program.when(lost > 0), program.repeat(until=lost == 0, limit=0):
+            program.let(lost, lost)
+
+    def _keep(self, program: Program, track: Track, change: Register) -> None:
+        """What was worked on becomes the present state. Copied, as rotated slots would be bound anew each time.
+
+        The present one becomes the previous one, unless the step was a tiny one: a line needs two points apart.
+        """
+        state = track.state
+        apart = mg.abs(as_node(change)) >= SHORT * mg.abs(state.step)
+        program.apply(kept(state.grid.ndim), state.next, state.now, state.previous, apart=where(apart, 1.0, 0.0))
+        with program.when(mg.abs(as_node(change)) > 0.0):
+            program.let(state.step, where(apart, change, state.step + change))
+
+    # Attempts ------------------------------------------------------------------------------------------------------
+    def _walk(self, program: Program, track: Track, target: Register, search: Search | None) -> None:
+        """One curve to the next voltage; at the very first from neutral layers to equilibrium, then into the light."""
+        state, trial = track.state, Trial()
+        full = 1.0 if track.curve == "lit" else 0.0
+        there = (state.bias == target) if search is None else search.met(track.current)
+        done = (state.begun > 0) & (state.light == full) & there
+        over = (track.failed > 0) | (track.broken > 0)
+        program.let(track.failed, 0)
+        with program.repeat(until=done | over):
+            if search is not None:
+                search.aim(program, state.bias, track.current, target)
+            self._choose(program, track, target, trial)
+            self._guess(program, track, trial)
+            with program.unchecked():
+                track.newton.solve(program, state.next, trial.bias, trial.light)
+                seen = self._look(program, track)
+            program.let(track.iterations, track.iterations + track.newton.iterations)
+            program.let(track.attempts, track.attempts + 1)
+            fine = track.newton.converged > 0
+            if track.ionisation:
+                fine = fine & ((seen["inverse"] >= DEEPEST * track.inverse) | self._beyond(track))
+            if self.middle is not None and track is self.tracks[0]:
+                # Where the field reaches the light's layer is looked at closely.
+                long = mg.abs(as_node(trial.change)) * self.thermal > CLOSE
+                fine = fine & ~(self._crosses(seen["absorber"]) & long)
+            program.let(trial.accepted, where(fine, 1, 0))
+            with program.when(trial.accepted > 0):
+                self._accept(program, track, seen, trial)
+            with program.when(trial.accepted == 0):
+                self._reject(program, track, trial)
+
+    def _choose(self, program: Program, track: Track, target: Register, trial: Trial) -> None:
+        """What the next attempt is for: light, or a voltage as far as is proposed, or half of what is left of it."""
+        state = track.state
+        left = mg.abs(target - state.bias)
+        most: Any = where(state.step == 0.0, state.proposal, mg.min(state.proposal, LONGEST * mg.abs(state.step)))
+        if track.ionisation:
+            falling = track.slope * (target - state.bias) < 0.0
+            steep = mg.max(mg.abs(track.slope), 1e-300)
+            most = where(falling & ~self._beyond(track), mg.min(most, 0.5 * track.inverse / steep), most)
+        size = where(left <= most, left, where(left <= 2.0 * most, 0.5 * left, most))
+        ready: Any = state.begun > 0
+        program.let(trial.light, 0.0)
+        if track.curve == "lit":
+            ready = ready & (state.light == 1.0)
+            brighter = where(state.light > 0.0, mg.min(state.light * track.brightening, 1.0), FIRST_LIGHT)
+            program.let(trial.light, where(state.begun > 0, brighter, 0.0))
+        program.let(trial.change, where(ready, where(target < state.bias, -size, size), 0.0))
+        program.let(trial.bias, where(ready & (left <= most), target, state.bias + trial.change))
+
+    def _beyond(self, track: Track) -> Node:
+        """Whether a current that is held has led to where there is nothing more to multiply: space charge limits it."""
+        return (track.inverse < self.problem.breakdown) if self.problem.current else as_node(track.inverse) < 0.0
+
+    def _guess(self, program: Program, track: Track, trial: Trial) -> None:
+        state, nodes = track.state, self.coefficients.nodes
+        ndim = self.coefficients.device.grid.ndim
+        ends = program.apply(contact_potentials(ndim), state.potential.now, nodes.contact)
+        line = (state.step != 0.0) & (trial.change != 0.0)
+        program.apply(
+            guess(ndim), state.now, state.previous, state.next, nodes.contact, nodes.neutral,
+            bias=trial.bias, change=trial.change, begun=where(state.begun > 0, 1.0, 0.0), known=where(line, 1.0, 0.0),
+            ratio=where(line, trial.change / where(line, state.step, 1.0), 0.0),
+            anode=ends.anode, cathode=ends.cathode,  # type: ignore[union-attr]
+        )  # fmt: skip
+
+    def _reject(self, program: Program, track: Track, trial: Trial) -> None:
+        """A shorter step, or less light; nothing can be shorter than the way to equilibrium."""
+        state = track.state
+        moved = mg.abs(as_node(trial.change))
+        program.let(track.place, track.newton.place)
+        with program.when(moved > 0.0):
+            program.let(state.proposal, 0.5 * moved)
+            program.let(track.failed, where(state.proposal * self.thermal < self.problem.smallest_step, 1, 0))
+        with program.when(moved == 0.0):
+            program.let(track.brightening, mg.sqrt(track.brightening))
+            hopeless = (state.begun == 0) | (trial.light == 0.0) | (track.brightening < 1.01)
+            program.let(track.failed, where(hopeless, 1, 0))
+
+    def _look(self, program: Program, track: Track) -> dict[str, Register]:
+        """What is seen of the state that was solved for."""
+        newton, device = track.newton, self.coefficients.device
+        inner = Box((1,), (device.grid.shape[0],))
+        found = program.apply(
+            terminal_current(1, 0, track.ionisation), track.state.next, list(newton.edges[0].all),
+            self.coefficients.edges[0].slope, region=inner,
+        )  # fmt: skip
+        assert found is not None
+        seen = {name: Register(f"seen {name}") for name in ("current", "uniformity", "inverse", "absorber")}
+        flux = found.weighted / found.weight  # type: ignore[union-attr]
+        program.let(seen["current"], CHARGE * flux)
+        size = mg.abs(as_node(flux))
+        program.let(seen["uniformity"], where(size > 0.0, (found.most - found.least) / size, 0.0))  # type: ignore[union-attr]
+        # Of what both carriers carry: where light and bias cancel, the current says nothing of multiplication.
+        both = found.carried  # type: ignore[union-attr]
+        program.let(seen["inverse"], where(both > 0.0, 1.0 - 2.0 * found.pairs / both, 1.0))  # type: ignore[union-attr]
+        seen["strongest"] = found.strongest  # type: ignore[union-attr]
+        if self.middle is not None and track is self.tracks[0]:
+            edge = Box((self.middle,), (self.middle + 1,))
+            strength = program.apply(
+                layer_field(1, 0), track.state.potential.next, self.coefficients.edges[0].slope, region=edge
+            )
+            program.let(seen["absorber"], strength)
+        return seen
+
+    def _accept(self, program: Program, track: Track, seen: dict[str, Register], trial: Trial) -> None:
+        state, change = track.state, trial.change
+        self._keep(program, track, change)
+        moved = mg.abs(as_node(change))
+        quick = where(track.newton.iterations <= QUICK, 2.0, 1.0) * moved
+        # A step that was short because the voltage was near says nothing against long ones.
+        longer = where(track.newton.iterations <= 2 * QUICK, mg.max(quick, state.proposal), quick)
+        with program.when(moved > 0.0):
+            program.let(state.proposal, mg.min(longer, self.problem.largest_step / self.thermal))
+        if track is self.tracks[0] and self.middle is not None:
+            self._punch_through(program, seen["absorber"], trial.bias, change)
+        if track.ionisation:
+            self._multiply(program, track, seen["inverse"], trial.bias, change)
+        program.let(state.bias, trial.bias)
+        program.let(state.light, trial.light)
+        program.let(state.begun, 1)
+        for name in ("current", "uniformity", "inverse", "strongest"):
+            program.let(getattr(track, name), seen[name])
+
+    def _multiply(self, program: Program, track: Track, inverse: Register, tried: Register, change: Register) -> None:
+        """How 1/M falls, and where it would be 0."""
+        moved = mg.abs(as_node(change)) > 0.0
+        slope = where(moved, (inverse - track.inverse) / where(moved, change, 1.0), 0.0)
+        program.let(track.slope, slope)
+        if self.problem.current:
+            return
+        with program.when(inverse < self.problem.breakdown):
+            program.let(track.broken, 1)
+            program.let(track.breakdown, (tried - inverse / where(track.slope == 0.0, 1.0, track.slope)) * self.thermal)
+
+    def _punch_through(self, program: Program, strength: Register, tried: Register, change: Register) -> None:
+        """Where the field crosses the threshold: on a line between two solutions."""
+        now, before = mg.abs(as_node(strength)), mg.abs(as_node(self.absorber))
+        with program.when(self._crosses(strength) & (mg.abs(as_node(change)) > 0.0)):
+            share = (self.problem.punch_through - before) / (now - before)
+            program.let(self.reached, (tried - change * (1.0 - share)) * self.thermal)
+        program.let(self.absorber, strength)
+
+    def _crosses(self, strength: Register) -> Node:
+        """Whether the field in the light's layer grows beyond the threshold."""
+        threshold = self.problem.punch_through
+        return (mg.abs(as_node(self.absorber)) < threshold) & (mg.abs(as_node(strength)) >= threshold)
+
+
+# Kernels -------------------------------------------------------------------------------------------------------------
+@functools.cache
+def kept(ndim: int) -> Kernel:
+    """The present state becomes the previous one where `apart` is 1, and the next one present."""
+    here = (0,) * ndim
+
+    def keep(then: Readers, now: Readers, before: Readers, *, apart: Node) -> None:
+        for new, present, old in zip(then, now, before, strict=True):
+            old[here] = where(apart > 0.0, present[here], old[here])
+            present[here] = new[here]
+
+    return Kernel(keep, name="acceptance of a state")
+
+
+@functools.cache
+def contact_potentials(ndim: int) -> Kernel:
+    """The potentials of both contacts, kT/q: the largest where there are several."""
+    here, lowest = (0,) * ndim, -1e300
+
+    def contacts(potential: CellReader, contact: CellReader) -> dict[str, Any]:
+        value, kind = potential[here], contact[here]
+        return {
+            "anode": mg.max(where(kind == ANODE, value, lowest)),
+            "cathode": mg.max(where((kind != 0) & (kind != ANODE), value, lowest)),
+        }
+
+    return Kernel(contacts, name="contact potentials")
+
+
+@functools.cache
+def guess(ndim: int) -> Kernel:
+    """Where an attempt starts: neutral layers, where there is no solution yet.
+
+    known   1 where there is a state before the present one, `ratio` times as far away
+    """
+    here = (0,) * ndim
+
+    def start(
+        now: Readers, before: Readers, then: Readers, contact: CellReader, neutral: CellReader, *, bias: Node,
+        change: Node, begun: Node, known: Node, ratio: Node, anode: Node, cathode: Node,
+    ) -> None:  # fmt: skip
+        at, line, own = contact[here], known > 0.0, neutral[here]
+        potential, electron, hole = (
+            where(line, new[here] + ratio * (new[here] - old[here]), new[here])
+            for new, old in zip(now, before, strict=True)
+        )
+        # What is nearer to the anode's potential moves with it; minority carriers do, too.
+        side = mg.abs(now[0][here] - anode) < mg.abs(now[0][here] - cathode)
+        shift = where(line, 0.0, change)
+        potential = where(begun > 0.0, where(side, potential + shift, potential), own)
+        electron = where(side, electron + shift, electron)
+        hole = where(side, hole, hole - shift)
+        then[0][here] = where(at == 0, potential, where(at == ANODE, own + bias, own))
+        then[1][here] = where(at == 0, electron, where(at == ANODE, bias, 0.0))
+        then[2][here] = where(at == 0, hole, where(at == ANODE, 0.0, -bias))
+
+    return Kernel(start, name="first guess")

@@ -1,0 +1,91 @@
+"""From the case's table [photodiode] to a Device, a Problem and its Model: what it names is found and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from minga.engine.model import Model
+from minga.errors import CaseError
+from minga.models.photodiode.bands import with_bands
+from minga.models.photodiode.biases import biases_of, check_biases, currents_of
+from minga.models.photodiode.case_layers import device_of
+from minga.models.photodiode.drawings import drawings_of
+from minga.models.photodiode.preflight import notes_of
+from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.settings import GridSettings
+from minga.schema import validate
+
+__all__ = ["device_of", "load", "problem_of", "read_settings"]
+
+_SOLVED: Final = {"scheme": ("newton", "pointwise"), "statistics": ("boltzmann",)}
+
+
+def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
+    """The model that the table [photodiode] of a case describes; see `minga.models`."""
+    from minga.models.photodiode.model import photodiode
+
+    for name in ("shape", "boundary"):
+        if getattr(grid, name) is not None:
+            raise CaseError(
+                f"the grid of a device follows from its layers and [photodiode.mesh]; there is no {name} to choose",
+                key=f"grid.{name}",
+                remedy="leave it out",
+            )
+    said = read_settings(section)
+    _check_solved(said)
+    problem = problem_of(said)
+    device = device_of(said, directory)
+    check_biases(device, problem.bias)
+    model = with_bands(photodiode(device, problem), device, problem.curves)
+    return replace(
+        model,
+        notes=(*notes_of(device, problem), *model.notes),
+        steps=problem.steps,
+        drawings=drawings_of(model, device, problem.curves),
+    )
+
+
+def _check_solved(said: PhotodiodeSettings) -> None:
+    """CaseError for what the schema has, but no solver yet."""
+    for key, solved in _SOLVED.items():
+        if getattr(said, key) not in solved:
+            raise CaseError(
+                f"{key} = {getattr(said, key)!r} is not solved for",
+                key=f"photodiode.{key}",
+                remedy=f"write {' or '.join(map(repr, solved))}, or leave it out",
+            )
+
+
+def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
+    """The table, checked against its schema."""
+    return validate(PhotodiodeSettings, section, "photodiode")
+
+
+def problem_of(said: PhotodiodeSettings) -> Problem:
+    """What a case wants solved. CaseError, with the key, for whatever cannot be."""
+    curves = said.curves or (("dark",) if said.light is None else ("dark", "lit"))
+    if "lit" in curves and said.light is None:
+        raise CaseError(
+            "a lit curve, but there is no light",
+            key="photodiode.curves",
+            remedy="write [photodiode.light] with a wavelength and a power, or leave the curve out",
+        )
+    options: dict[str, Any] = {}
+    for name in ("tolerance", "limit"):
+        if (value := getattr(said, name)) is not None:
+            options[name] = value
+    if said.steps is not None:
+        options |= {f"{name}_step": value for name, value in said.steps if value is not None}
+    return Problem(
+        bias=biases_of(said),
+        current=currents_of(said),
+        curves=curves,
+        ionisation=said.ionisation is not False,
+        gain=said.gain,
+        scheme=said.scheme,
+        **options,
+    )

@@ -1,0 +1,272 @@
+"""The layers, contacts and mesh of a case: what it names is found and checked, and becomes a Device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from minga.errors import CaseError, suggest
+from minga.models.files import locate, nearest
+from minga.models.photodiode.case_mesh import across_of, mesh_of, rows_of
+from minga.models.photodiode.composition import quaternary
+from minga.models.photodiode.device import Device, device_from
+from minga.models.photodiode.materials import Material, read_materials, shipped_materials
+from minga.models.photodiode.settings import (
+    ContactSettings,
+    LayerSettings,
+    LightSettings,
+    PhotodiodeSettings,
+)
+from minga.models.photodiode.stack import Contact, Layer, Light, Region, Side, Stack
+
+__all__ = ["device_of", "materials_of", "stack_of"]
+
+_CHANGES: Final = ("tau_n", "tau_p", "mobility_n", "mobility_p", "absorption")
+_ALLOY: Final = "InGaAsP"
+
+
+def device_of(said: PhotodiodeSettings, directory: Path) -> Device:
+    """The device of a case that lies in a directory. CaseError, with the key and the layer, for whatever cannot be."""
+    stack = stack_of(said, directory)
+    device = device_from(stack, mesh_of(said, stack.layers), across_of(said))
+    if said.light is not None and not device.generation.any():
+        raise CaseError(
+            f"no layer absorbs light of {said.light.wavelength:g} nm",
+            key="photodiode.light.wavelength",
+            remedy="choose a shorter wavelength, or write absorption = 6100.0 (1/cm) in the layer that absorbs",
+        )
+    return device
+
+
+def materials_of(said: PhotodiodeSettings, directory: Path) -> dict[str, Material]:
+    """The materials that ship with minga and those of the case's own file, which may replace them."""
+    if said.materials is None:
+        return shipped_materials()
+    path = locate(said.materials, directory)
+    if not path.is_file():
+        raise CaseError(
+            f"there is no file {said.materials!r}",
+            key="photodiode.materials",
+            where=str(directory),
+            suggestion=nearest(said.materials, directory),
+            remedy="put it beside the case",
+        )
+    return shipped_materials() | read_materials(path)
+
+
+def stack_of(said: PhotodiodeSettings, directory: Path) -> Stack:
+    """All that the device is made of."""
+    materials = materials_of(said, directory)
+    names = _names(said)
+    layers = tuple(_layer(k, entry, names[k], materials, said) for k, entry in enumerate(said.layers))
+    _check_positions(said, layers)
+    return Stack(
+        layers=layers,
+        contacts=_contacts(said),
+        regions=tuple(Region(r.name, r.x, r.y, r.doping) for r in said.regions),
+        temperature=_temperature(said, layers),
+        light=_light(said.light),
+        statistics=said.statistics,
+        mobility=said.mobility,
+        recombination=said.recombination,
+        ionisation=_ionisation(said, layers),
+    )
+
+
+def _names(said: PhotodiodeSettings) -> list[str]:
+    names = [entry.name or f"layer {k + 1}" for k, entry in enumerate(said.layers)]
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise CaseError(
+                f"two layers are called {name!r}",
+                key=f"photodiode.layers[{k}].name",
+                remedy="give each a name of its own",
+            )
+    return names
+
+
+def _layer(
+    k: int, entry: LayerSettings, name: str, materials: Mapping[str, Material], said: PhotodiodeSettings
+) -> Layer:
+    key = f"photodiode.layers[{k}]"
+    material = _material(entry, name, key, materials)
+    rows, thickness = rows_of(entry, name, key, said.mesh)
+    doping = _doping(entry, name, key)
+    layer = Layer(
+        name,
+        material,
+        thickness,
+        doping,
+        rows,
+        {item: value for item in _CHANGES if (value := getattr(entry, item)) is not None},
+        entry.ionisation,
+    )
+    _check_doping(layer, key)
+    return layer
+
+
+def _material(
+    entry: LayerSettings, name: str, key: str, materials: Mapping[str, Material]
+) -> Material | Callable[[float], Material]:
+    if entry.material not in materials:
+        raise CaseError(
+            f"layer {name!r}: there is no material {entry.material!r}",
+            key=f"{key}.material",
+            suggestion=suggest(entry.material, materials),
+            remedy=f'it may be {", ".join(sorted(materials))}, or one of your own file: materials = "my.toml"',
+        )
+    if entry.y is None:
+        return materials[entry.material]
+    if entry.material != _ALLOY:
+        raise CaseError(
+            f"layer {name!r}: {entry.material} has no y",
+            key=f"{key}.y",
+            remedy=f'leave it out, or write material = "{_ALLOY}"',
+        )
+    first, last = entry.y if isinstance(entry.y, tuple) else (entry.y, entry.y)
+    if not (0 <= first <= 1 and 0 <= last <= 1):
+        raise CaseError(
+            f"layer {name!r}: y = {entry.y}",
+            key=f"{key}.y",
+            remedy="give a share of arsenic from 0 (InP) to 1 (InGaAs)",
+        )
+    if first == last:
+        return quaternary(first, materials)
+    return partial(_graded, first, last, materials)
+
+
+def _graded(first: float, last: float, materials: Mapping[str, Material], fraction: float) -> Material:
+    return quaternary(first + (last - first) * fraction, materials)
+
+
+def _doping(entry: LayerSettings, name: str, key: str) -> tuple[float, float]:
+    """Donors minus acceptors at both ends of a layer."""
+    if entry.doping is not None and (entry.n is not None or entry.p is not None):
+        raise CaseError(
+            f"layer {name!r}: both doping and n or p", key=f"{key}.doping", remedy="give n, p, or doping with its sign"
+        )
+    ends = [(v if isinstance(v, tuple) else (v, v)) for v in (entry.n or 0.0, entry.p or 0.0)]
+    if entry.doping is not None:
+        return entry.doping if isinstance(entry.doping, tuple) else (entry.doping, entry.doping)
+    return ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]
+
+
+def _check_doping(layer: Layer, key: str) -> None:
+    for value, fraction in zip(layer.doping, (0.0, 1.0)):
+        material = layer.at(fraction)
+        kind, what = ("n", "donors") if value > 0 else ("p", "acceptors")
+        limit = material.solubility_n if value > 0 else material.solubility_p
+        if limit is not None and abs(value) > limit:
+            raise CaseError(
+                f"layer {layer.name!r}: {abs(value):.3g} {what} a cm3 are beyond what {material.name} takes, "
+                f"{limit:.3g}",
+                key=f"{key}.{kind}",
+                remedy=f"dope it less, or give a material of your own another solubility_{kind}",
+            )
+
+
+def _check_positions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
+    """Layers that say where they begin do so where the last one ends."""
+    end = 0.0
+    for k, (entry, layer) in enumerate(zip(said.layers, layers, strict=True)):
+        begin = end if entry.begin is None else entry.begin
+        if not math.isclose(begin, end, rel_tol=1e-9, abs_tol=1e-12):
+            before = f"layer {layers[k - 1].name!r} ends" if k else "the device begins"
+            what = "overlaps" if begin < end else "leaves a gap to"
+            other = f"layer {layers[k - 1].name!r}" if k else "the anode"
+            raise CaseError(
+                f"layer {layer.name!r} {what} {other}: it begins at {1e4 * begin:g} um, {before} at {1e4 * end:g} um",
+                key=f"photodiode.layers[{k}].begin",
+                remedy="let it begin there, or leave begin out",
+            )
+        end += layer.thickness
+
+
+def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:
+    found = []
+    sides: tuple[tuple[str, Side], ...] = (("anode", "top"), ("cathode", "bottom"))
+    for name, place in sides:
+        entry = getattr(said.contacts, name)
+        entry = entry if isinstance(entry, ContactSettings) else ContactSettings(kind=entry)
+        key = f"photodiode.contacts.{name}"
+        if (entry.kind == "schottky") != (entry.barrier is not None):
+            raise CaseError(
+                f"the {name} is a Schottky contact without a barrier"
+                if entry.barrier is None
+                else f"the {name} has a barrier, but is an ohmic contact",
+                key=f"{key}.barrier",
+                remedy='write {kind = "schottky", barrier = 0.55}, in eV for electrons',
+            )
+        if entry.y is not None and said.width is None:
+            raise CaseError(
+                f"the {name} reaches from {1e4 * entry.y[0]:g} to {1e4 * entry.y[1]:g} um across a device of one axis",
+                key=f"{key}.y",
+                remedy="give the device a width and columns, or leave y out",
+            )
+        found.append(Contact(name, entry.at or place, entry.y, entry.kind, entry.barrier))
+    anode, cathode = found
+    if anode.at == cathode.at and (
+        anode.y is None or cathode.y is None or (anode.y[0] < cathode.y[1] and cathode.y[0] < anode.y[1])
+    ):
+        raise CaseError(
+            f"anode and cathode touch: both are at the {anode.at} of the device",
+            key="photodiode.contacts.cathode",
+            remedy="put them on different sides, or give each its own y in a device with two axes",
+        )
+    return anode, cathode
+
+
+def _temperature(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> float:
+    """The temperature, where it is known how the gaps of all layers depend on it."""
+    if said.temperature == 300.0:
+        return 300.0
+    for k, layer in enumerate(layers):
+        material = layer.at(0.5)
+        if material.varshni is None:
+            raise CaseError(
+                f"layer {layer.name!r}: {material.name} is known at 300 K only",
+                key="photodiode.temperature",
+                where=f"photodiode.layers[{k}]",
+                remedy="write temperature = 300.0, or a material of your own with varshni = {alpha = ..., beta = ...}",
+            )
+    return said.temperature
+
+
+def _light(said: LightSettings | None) -> Light | None:
+    if said is None:
+        return None
+    if (said.power is None) == (said.flux is None):
+        raise CaseError(
+            "neither power nor flux of the light" if said.power is None else "both power and flux of the light",
+            key="photodiode.light.power",
+            remedy='write power = "1 mW/cm2", or flux = 7.8e15',
+        )
+    return Light(said.wavelength, said.power or 0.0, said.flux, said.side)
+
+
+def _ionisation(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:
+    """The sets that the case chooses by material. CaseError where pairs are to be made in a layer without any."""
+    chosen = said.ionisation if isinstance(said.ionisation, dict) else {}
+    present = {layer.at(0.5).name for layer in layers}
+    for name in chosen:
+        if name not in present:
+            raise CaseError(
+                f"no layer is of {name!r}",
+                key=f"photodiode.ionisation.{name}",
+                suggestion=suggest(name, present),
+                remedy=f"the layers are of {', '.join(sorted(present))}",
+            )
+    if said.ionisation is False:
+        return {}
+    for k, layer in enumerate(layers):
+        material = layer.at(0.5)
+        if layer.ionisation is None and material.name not in chosen and material.ionisation is None:
+            raise CaseError(
+                f"layer {layer.name!r}: no ionisation coefficients of {material.name} are known",
+                key=f"photodiode.layers[{k}].ionisation",
+                remedy='choose a set, or write ionisation = "none" in the layer',
+            )
+    return dict(chosen)

@@ -1,0 +1,127 @@
+"""The mesh that a case asks for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from minga.errors import CaseError
+from minga.models.photodiode.mesh import Mesh, graded, placed, spaced, uniform
+from minga.models.photodiode.settings import GradedSettings, LayerSettings, MeshSettings, PhotodiodeSettings
+from minga.models.photodiode.stack import Layer
+
+__all__ = ["across_of", "mesh_of", "rows_of"]
+
+
+def rows_of(entry: LayerSettings, name: str, key: str, mesh: MeshSettings) -> tuple[int | None, float]:
+    """How many rows of the mesh a layer has, if it is made of rows, and how thick it is in cm."""
+    if entry.rows is not None and entry.thickness is not None:
+        raise CaseError(f"layer {name!r}: both rows and thickness", key=f"{key}.rows", remedy="leave one of them out")
+    if entry.rows is None and entry.thickness is None:
+        remedy = "write thickness = 1.0 (um)" + ("" if mesh.spacing is None else ", or rows = 400")
+        raise CaseError(f"layer {name!r} has no thickness", key=f"{key}.thickness", remedy=remedy)
+    if entry.thickness is not None and not entry.thickness > 0:
+        raise CaseError(
+            f"layer {name!r} is {1e4 * entry.thickness:g} um thick",
+            key=f"{key}.thickness",
+            remedy="give a thickness above 0",
+        )
+    if mesh.spacing is None:
+        if entry.rows is not None:
+            raise CaseError(
+                f"layer {name!r} has rows, but no row has a height",
+                key=f"{key}.rows",
+                remedy='write [photodiode.mesh] spacing = "2.5 nm", or give the layer a thickness',
+            )
+        return None, _known(entry.thickness)
+    rows = entry.rows if entry.rows is not None else round(_known(entry.thickness) / mesh.spacing)
+    thickness = rows * mesh.spacing if entry.thickness is None else entry.thickness
+    if rows < 1 or not math.isclose(rows * mesh.spacing, thickness, rel_tol=1e-6):
+        raise CaseError(
+            f"layer {name!r}: {1e4 * thickness:g} um are {thickness / mesh.spacing:.4g} rows of "
+            f"{1e7 * mesh.spacing:g} nm",
+            key=f"{key}.thickness",
+            remedy=f"let it be a whole number of rows: {1e4 * max(1, rows) * mesh.spacing:g} um",
+        )
+    if rows % mesh.coarsen:
+        raise CaseError(
+            f"layer {name!r} has {rows} rows, which cannot be joined {mesh.coarsen} by {mesh.coarsen}",
+            key="photodiode.mesh.coarsen",
+            remedy="choose a number that divides the rows of all layers",
+        )
+    return rows // mesh.coarsen, thickness
+
+
+def _known(thickness: float | None) -> float:
+    assert thickness is not None
+    return thickness
+
+
+def mesh_of(said: PhotodiodeSettings, layers: Sequence[Layer]) -> Mesh:
+    """The nodes from the anode to the cathode."""
+    mesh = said.mesh
+    chosen = [name for name in ("spacing", "nodes", "positions", "graded") if getattr(mesh, name) is not None]
+    if len(chosen) > 1:
+        raise CaseError(
+            f"[photodiode.mesh] has both {chosen[0]} and {chosen[1]}",
+            key=f"photodiode.mesh.{chosen[1]}",
+            remedy="leave one of them out",
+        )
+    if mesh.coarsen > 1 and mesh.spacing is None:
+        raise CaseError(
+            "only rows can be joined", key="photodiode.mesh.coarsen", remedy='write spacing = "2.5 nm", or leave it out'
+        )
+    ends = np.concatenate(([0.0], np.cumsum([layer.thickness for layer in layers])))
+    if mesh.spacing is not None:
+        rows = [layer.rows or 1 for layer in layers]
+        return spaced(rows, [mesh.spacing * mesh.coarsen] * len(rows))
+    if mesh.nodes is not None:
+        return uniform(float(ends[-1]), mesh.nodes)
+    if mesh.positions is not None:
+        return _placed(mesh.positions, float(ends[-1]))
+    said_graded = mesh.graded or GradedSettings()
+    hetero = [a.at(1.0) != b.at(0.0) for a, b in pairwise(layers)]
+    inner = [True] * len(hetero)
+    return graded(
+        [float(end) for end in ends],
+        said_graded.first,
+        said_graded.growth,
+        max(said_graded.cap, said_graded.first),
+        [False, *hetero, False],
+        [False, *inner, False] if inner else [True, True],
+    )
+
+
+def _placed(positions: Sequence[float], length: float) -> Mesh:
+    for k, (low, high) in enumerate(pairwise(positions)):
+        if not high > low:
+            raise CaseError(
+                f"nodes {k} and {k + 1} of the mesh are at {1e4 * low:g} and {1e4 * high:g} um",
+                key=f"photodiode.mesh.positions[{k + 1}]",
+                remedy="give the nodes in ascending order, each once",
+            )
+    for where, value, wanted in (("first", positions[0], 0.0), ("last", positions[-1], length)):
+        if not math.isclose(value, wanted, rel_tol=1e-9, abs_tol=1e-12):
+            raise CaseError(
+                f"the {where} node is at {1e4 * value:g} um, that end of the device at {1e4 * wanted:g} um",
+                key="photodiode.mesh.positions",
+                remedy="let the nodes reach from one contact to the other",
+            )
+    return placed(positions)
+
+
+def across_of(said: PhotodiodeSettings) -> Mesh | None:
+    """The columns along y; None in a device of one axis."""
+    if (said.width is None) != (said.columns is None):
+        missing = "columns" if said.columns is None else "width"
+        raise CaseError(
+            f"{'width' if missing == 'columns' else 'columns'} without {missing}",
+            key=f"photodiode.{missing}",
+            remedy='write both: width = "10 um" and columns = 40, or neither',
+        )
+    if said.width is None or said.columns is None:
+        return None
+    return spaced([said.columns], [said.width / said.columns])

@@ -1,0 +1,97 @@
+"""A current that is held: the voltage that drives it, by attempts at voltages.
+
+The current grows with the voltage. So the search goes on in one direction until the current is on both sides of what is
+asked for, and then to where a line through both ends, in a scale that makes diodes straight, says; an end that stays
+twice counts half (the Illinois form of regula falsi).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.expr import Node, where
+from minga.lang.math import log1p
+from minga.space.field import Register
+
+__all__ = ["Search"]
+
+FAR: Final = 1e7
+"""kT/q: a voltage that is never reached."""
+LINEAR: Final = 1e-3
+"""Of the goal: about 0 a current counts as it is, beyond by its logarithm."""
+TINY: Final = 1e-30
+"""A/cm2."""
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Registers of a search.
+
+    goal       A/cm2
+    low, high  kT/q, voltages with too little and too much current, and how far off each is (scaled)
+    sides      1 for each end that is known: 1 low, 2 high
+    last       which end was renewed last
+    """
+
+    name: str
+    tolerance: float
+    goal: Register = field(init=False)
+    low: Register = field(init=False)
+    high: Register = field(init=False)
+    below: Register = field(init=False)
+    above: Register = field(init=False)
+    known_low: Register = field(init=False)
+    known_high: Register = field(init=False)
+    last: Register = field(init=False)
+
+    def __post_init__(self) -> None:
+        for item in ("goal", "low", "high", "below", "above"):
+            object.__setattr__(self, item, Register(f"{self.name} {item}"))
+        for item in ("known_low", "known_high", "last"):
+            object.__setattr__(self, item, Register(f"{self.name} {item}", "i8"))
+
+    def begin(self, program: Program, goal: Node) -> None:
+        """Record the beginning of a search."""
+        program.let(self.goal, goal)
+        for item in (self.known_low, self.known_high, self.last):
+            program.let(item, 0)
+
+    def aim(self, program: Program, bias: Register, current: Register, target: Register) -> None:
+        """Record what the last solution says, and the voltage to go for: `target`."""
+        scale = LINEAR * mg.abs(self.goal) + TINY
+        off = _scaled(current / scale) - _scaled(self.goal / scale)
+        # Twice on the same side: the other end's distance counts half.
+        too_low = off < 0.0
+        with program.when(too_low):
+            program.let(self.above, where(self.last == 1, 0.5 * self.above, self.above))
+            program.let(self.low, bias)
+            program.let(self.below, off)
+            program.let(self.known_low, 1)
+            program.let(self.last, 1)
+        with program.when(~too_low):
+            program.let(self.below, where(self.last == 2, 0.5 * self.below, self.below))
+            program.let(self.high, bias)
+            program.let(self.above, off)
+            program.let(self.known_high, 1)
+            program.let(self.last, 2)
+        width = where(self.above > self.below, self.above - self.below, 1.0)
+        share = mg.min(mg.max(-self.below / width, 1e-3), 1.0 - 1e-3)
+        between = self.low + share * (self.high - self.low)
+        both = (self.known_low > 0) & (self.known_high > 0)
+        program.let(target, where(both, between, where(self.known_low > 0, FAR, -FAR)))
+
+    def met(self, current: Register) -> Node:
+        """Whether the current is what was asked for; or no voltage lies between the ends any more."""
+        size = mg.abs(self.goal)
+        near = mg.abs(current - self.goal) <= self.tolerance * size + TINY
+        both = (self.known_low > 0) & (self.known_high > 0)
+        return near | (both & ((self.high - self.low) <= 4e-16 * mg.abs(self.high)))
+
+
+def _scaled(value: Any) -> Node:
+    """Odd, linear about 0, then a logarithm."""
+    size = log1p(mg.abs(value))
+    return where(value < 0.0, -size, size)

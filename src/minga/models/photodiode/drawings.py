@@ -1,0 +1,38 @@
+"""What pictures and reports draw of a device: its curves over the voltage, and its profiles at the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minga.engine.drawing import Drawing, Span
+from minga.engine.model import Model
+from minga.models.photodiode.bands import BANDS
+from minga.models.photodiode.device import Device
+
+__all__ = ["drawings_of"]
+
+_LEVELS = ("Ec", "Ev", "Fn", "Fp")
+
+
+def drawings_of(model: Model, device: Device, curves: Sequence[str]) -> tuple[Drawing, ...]:
+    """Current and gain over the voltage; bands, field and carriers along the depth."""
+    spans = tuple(Span(layer.name, 1e4 * layer.start, 1e4 * layer.end) for layer in device.layers)
+    seen, fields = set(model.observables), {item.name for item in model.fields}
+    found = []
+    currents = {"dark": "J", "lit": "J_lit"}
+    lines = {curve: currents[curve] for curve in curves if currents[curve] in seen}
+    found.append(Drawing("Current density", lines, over="V", unit="|J|, A/cm2", logarithmic=True))
+    for title, name, unit in (("Gain", "gain", "M"), ("Capacitance", "C", "F/cm2")):
+        if name in seen:
+            found.append(Drawing(title, {title.lower(): name}, over="V", unit=unit))
+    end, state = ("_lit", "lit") if "lit" in curves else ("", "dark")
+    profiles = (
+        ("Bands", {label: f"{name}{end}" for label, name in zip(_LEVELS, BANDS)}, "eV", False),
+        ("Field", {curve: "field_lit" if curve == "lit" else "field" for curve in curves}, "V/cm", False),
+        ("Carriers", {"electrons": f"electrons{end}", "holes": f"holes{end}"}, "1/cm3", True),
+    )
+    for title, names, unit, logarithmic in profiles:
+        if fields.issuperset(names.values()):
+            words = title if title == "Field" else f"{title}, {state}"
+            found.append(Drawing(words, names, unit=unit, logarithmic=logarithmic, spans=spans))
+    return tuple(d for d in found if d.lines)

@@ -1,0 +1,240 @@
+"""From layers to numbers at nodes: which layer each belongs to, and what its material is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError, suggest
+from minga.models.photodiode.constants import REFERENCE_DENSITY, thermal_voltage
+from minga.models.photodiode.ionisation import EdgeIonisation, IonisationSet, on_edges, shipped_sets
+from minga.models.photodiode.materials import CaugheyThomas, Material
+from minga.models.photodiode.mesh import Mesh
+from minga.models.photodiode.optics import absorption_of
+from minga.models.photodiode.stack import Layer, Stack
+
+__all__ = ["LayerProperties", "edge_ionisation", "layer_numbers", "properties_of"]
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+_ROOM: Final = 1e-6  # of a spacing: a node this close to a boundary lies on it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerProperties:
+    """What varies along x: `values` by name, f8 of shape (N,), the materials of the nodes and their layers."""
+
+    values: dict[str, Floats]
+    materials: tuple[Material, ...]
+    numbers: Numbers
+
+    def mobilities(self, stack: Stack, impurities: Floats) -> tuple[Floats, Floats]:
+        """Low-field mobilities of electrons and holes at all nodes, whose doping is `impurities`."""
+        electrons, holes = (self._mobility(stack, carrier, impurities) for carrier in "np")
+        return electrons, holes
+
+    def _mobility(self, stack: Stack, carrier: str, impurities: Floats) -> Floats:
+        name = f"mobility_{carrier}"
+        found = np.empty_like(impurities)
+        for row, (material, number) in enumerate(zip(self.materials, self.numbers, strict=True)):
+            layer = stack.layers[number]
+            model: CaugheyThomas | None = getattr(material, f"caughey_thomas_{carrier}")
+            if name in layer.changes:
+                found[row] = layer.changes[name]
+            elif "doping" not in stack.mobility:
+                found[row] = getattr(material, name)
+            elif model is None:
+                raise CaseError(
+                    f"layer {layer.name!r}: it is not known how mobilities in {material.name} depend on doping",
+                    key="photodiode.mobility",
+                    remedy=f'write mobility = "constant", or {name} in the layer, or a material of your own with '
+                    f"caughey_thomas_{carrier}",
+                )
+            else:
+                share = (impurities[row] / model.reference) ** model.exponent
+                found[row] = model.min + (model.max - model.min) / (1 + share)
+        return found
+
+
+def layer_numbers(layers: Sequence[Layer], mesh: Mesh) -> tuple[Numbers, Floats]:
+    """For each node the number of its layer, and the share of its volume that the layer before that one has.
+
+    A node on a boundary belongs to the layer that begins there; the share is 0 elsewhere.
+    """
+    ends = np.cumsum([layer.thickness for layer in layers])[:-1]
+    room = _ROOM * np.minimum(np.append(mesh.lengths, np.inf), np.insert(mesh.lengths, 0, np.inf))
+    numbers = np.searchsorted(ends, mesh.nodes + room, side="right").astype(np.int64)
+    share = np.zeros(mesh.nodes.size)
+    below, above = mesh.halves
+    for k, end in enumerate(ends):
+        on = np.flatnonzero(np.abs(mesh.nodes - end) <= room)
+        share[on] = below[on] / (below[on] + above[on])
+        if not np.any(numbers == k):
+            raise _too_thin(layers[k])
+    if not np.any(numbers == len(layers) - 1):
+        raise _too_thin(layers[-1])
+    return numbers, share
+
+
+def _too_thin(layer: Layer) -> CaseError:
+    return CaseError(
+        f"no node lies in layer {layer.name!r}, which is {1e4 * layer.thickness:g} um thick",
+        key="photodiode.mesh",
+        remedy="refine the mesh, or make the layer thicker",
+    )
+
+
+def properties_of(stack: Stack, mesh: Mesh, numbers: Numbers, share: Floats) -> LayerProperties:
+    """The properties of all nodes along x."""
+    tops = np.concatenate(([0.0], np.cumsum([layer.thickness for layer in stack.layers])))
+    fractions = np.array(
+        [(x - tops[k]) / stack.layers[k].thickness for x, k in zip(mesh.nodes, numbers, strict=True)]
+    ).clip(0.0, 1.0)
+    materials = tuple(stack.layers[k].at(float(f)) for f, k in zip(fractions, numbers, strict=True))
+    values = {
+        name: np.array([stack.layers[k].changes.get(name, getattr(m, name)) for m, k in zip(materials, numbers)])
+        for name in ("permittivity", "tau_n", "tau_p", "radiative", "auger_n", "auger_p")
+    }
+    values |= _bands(stack.temperature, materials)
+    values |= _saturation(stack, materials, numbers)
+    _recombine(values, stack)
+    values["doping"], values["impurities"] = _doping(stack.layers, numbers, share, fractions)
+    values["absorption"] = _absorption(stack, materials, numbers)
+    return LayerProperties(values, materials, numbers)
+
+
+def _doping(layers: Sequence[Layer], numbers: Numbers, share: Floats, fractions: Floats) -> tuple[Floats, Floats]:
+    """Net doping, and impurities of both kinds together; on a boundary the mean over the node's volume."""
+    net = np.empty(numbers.size)
+    total = np.empty(numbers.size)
+    for row, k in enumerate(numbers):
+        first, last = layers[k].doping
+        here = first + (last - first) * fractions[row]
+        before = layers[k - 1].doping[1] if share[row] else 0.0
+        net[row] = (1 - share[row]) * here + share[row] * before
+        total[row] = (1 - share[row]) * abs(here) + share[row] * abs(before)
+    return net, total
+
+
+def gap_at(material: Material, temperature: float) -> float:
+    """Eg in eV, by Varshni's formula away from 300 K."""
+    if temperature == 300.0 or material.varshni is None:
+        return material.gap
+    alpha, beta = material.varshni
+    return material.gap - alpha * (temperature**2 / (temperature + beta) - 300.0**2 / (300.0 + beta))
+
+
+def _bands(temperature: float, materials: Sequence[Material]) -> dict[str, Floats]:
+    """theta_n, theta_p, nie, nc and nv at the nodes, with the first node's material as the zero of potentials."""
+    vt = thermal_voltage(temperature)
+    found: dict[Material, tuple[float, float, float, float, float]] = {}
+    for material in dict.fromkeys(materials):
+        gap = gap_at(material, temperature)
+        warm = (temperature / 300.0) ** 1.5
+        nc, nv = material.nc * warm, material.nv * warm
+        log_nie = 0.5 * np.log(nc) + 0.5 * np.log(nv) - 0.5 * gap / vt
+        exact = None
+        if material.ni is not None:
+            log_nie = np.log(material.ni)
+            exact = material.ni if temperature == 300.0 else None
+            if temperature != 300.0:
+                log_nie += 1.5 * np.log(temperature / 300.0) - 0.5 * (gap / vt - material.gap / thermal_voltage(300.0))
+        # The gap shrinks towards its middle as it warms up.
+        affinity = material.affinity + 0.5 * (material.gap - gap)
+        theta_n = affinity / vt + np.log(nc / REFERENCE_DENSITY)
+        theta_p = theta_n - 2 * (log_nie - np.log(REFERENCE_DENSITY))
+        found[material] = (float(theta_n), float(theta_p), exact or float(np.exp(log_nie)), nc, nv)
+    zero = 0.5 * (found[materials[0]][0] + found[materials[0]][1])
+    columns = np.array([found[m] for m in materials]).T
+    return {
+        "theta_n": columns[0] - zero,
+        "theta_p": columns[1] - zero,
+        "nie": columns[2],
+        "nc": columns[3],
+        "nv": columns[4],
+    }
+
+
+def _saturation(stack: Stack, materials: Sequence[Material], numbers: Numbers) -> dict[str, Floats]:
+    names = ("velocity_n", "velocity_p", "exponent_n", "exponent_p")
+    if "field" not in stack.mobility:
+        return {name: np.ones(len(materials)) for name in names}
+    for material, k in zip(materials, numbers, strict=True):
+        if material.saturation is None:
+            raise CaseError(
+                f"layer {stack.layers[k].name!r}: it is not known where velocities in {material.name} saturate",
+                key="photodiode.mobility",
+                remedy='write mobility = "constant" or "doping", or a material of your own with [saturation]',
+            )
+    return {name: np.array([getattr(m.saturation, name) for m in materials]) for name in names}
+
+
+def _recombine(values: dict[str, Floats], stack: Stack) -> None:
+    """What is switched off: endless lifetimes, no coefficients."""
+    if "srh" not in stack.recombination:
+        values["tau_n"][:] = values["tau_p"][:] = np.inf
+    if "radiative" not in stack.recombination:
+        values["radiative"][:] = 0.0
+    if "auger" not in stack.recombination:
+        values["auger_n"][:] = values["auger_p"][:] = 0.0
+
+
+def _absorption(stack: Stack, materials: Sequence[Material], numbers: Numbers) -> Floats:
+    found = np.zeros(len(materials))
+    if stack.light is None:
+        return found
+    for row, (material, k) in enumerate(zip(materials, numbers, strict=True)):
+        layer = stack.layers[k]
+        given = layer.changes.get("absorption")
+        found[row] = absorption_of(material, stack.light.wavelength) if given is None else given
+    return found
+
+
+def edge_ionisation(
+    stack: Stack, columns: LayerProperties, shape: tuple[int, ...]
+) -> tuple[tuple[EdgeIonisation, ...], tuple[EdgeIonisation, ...]]:
+    """The coefficients of electrons and of holes on the edges along each axis."""
+    chosen = [set_of(stack, k, columns.materials) for k in range(len(stack.layers))]
+    sets = list({item.name: item.at(stack.temperature) for item in chosen if item is not None}.values())
+    place = {item.name: k for k, item in enumerate(sets)}
+    of_layer = np.array([-1 if item is None else place[item.name] for item in chosen])
+    rows = of_layer[columns.numbers]
+    names = np.array([m.name for m in columns.materials])
+    along = np.full(rows.size + 1, -1, np.int64)
+    same = (names[1:] == names[:-1]) & (rows[1:] == rows[:-1])
+    along[1:-1] = np.where(same, rows[1:], -1)
+    numbers = [along] if len(shape) == 1 else [np.repeat(along[:, None], shape[1], axis=1), _across(rows, shape[1])]
+    electrons = tuple(on_edges(n, [s.electrons for s in sets]) for n in numbers)
+    holes = tuple(on_edges(n, [s.holes for s in sets]) for n in numbers)
+    return electrons, holes
+
+
+def _across(rows: Numbers, columns: int) -> Numbers:
+    found = np.repeat(rows[:, None], columns + 1, axis=1)
+    found[:, [0, -1]] = -1
+    return found
+
+
+def set_of(stack: Stack, number: int, materials: Sequence[Material]) -> IonisationSet | None:
+    """The set of coefficients of a layer; None where it has none."""
+    layer = stack.layers[number]
+    material = layer.at(0.5)
+    name = layer.ionisation or stack.ionisation.get(material.name) or material.ionisation
+    if name is None or name == "none":
+        return None
+    if isinstance(name, IonisationSet):
+        return name
+    known = shipped_sets()
+    if name not in known:
+        raise CaseError(
+            f"layer {layer.name!r}: there is no set of ionisation coefficients {name!r}",
+            key="photodiode.ionisation",
+            suggestion=suggest(name, known),
+            remedy=f"choose one of {', '.join(sorted(known))}, or none",
+        )
+    return known[name]

@@ -1,0 +1,226 @@
+"""What semiconductors are made of: numbers at 300 K with their sources, from files."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from minga.errors import CaseError
+from minga.models.photodiode.ionisation import IonisationSet, SetSettings
+from minga.schema import validate
+
+__all__ = ["Absorption", "CaugheyThomas", "Material", "Saturation", "read_materials", "shipped_materials"]
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+_HERE: Final = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class CaugheyThomas:
+    """Mobility that falls with doping N: min + (max - min)/(1 + (N/reference)^exponent), cm2/Vs."""
+
+    max: float
+    min: float
+    reference: float
+    exponent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """Mobility that falls with the field: mu/(1 + (mu E/velocity)^exponent)^(1/exponent), velocities in cm/s."""
+
+    velocity_n: float
+    velocity_p: float
+    exponent_n: float = 1.0
+    exponent_p: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Absorption:
+    """Coefficients in 1/cm at wavelengths in nm, ascending; their logarithms are linear between them."""
+
+    wavelengths: tuple[float, ...]
+    coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A semiconductor at 300 K.
+
+    gap, affinity       eV
+    permittivity        relative
+    nc, nv              effective densities of states, 1/cm3
+    ni                  intrinsic density, 1/cm3, where it is given; else it follows from gap, nc and nv
+    mobility_n, _p      constant low-field mobilities, cm2/Vs
+    tau_n, tau_p        Shockley-Read-Hall lifetimes, s
+    radiative           coefficient of radiative recombination, cm3/s
+    auger_n, auger_p    Auger coefficients, cm6/s
+    solubility_n, _p    largest doping that makes sense, 1/cm3
+    caughey_thomas_n, _p, saturation   of the mobility models, where known
+    absorption          of light, where it absorbs
+    ionisation          its set of ionisation coefficients, or the name of one
+    varshni             (alpha in eV/K, beta in K) of Eg(T) = Eg(0) - alpha T^2/(T + beta), where known
+    """
+
+    name: str
+    gap: float
+    affinity: float
+    permittivity: float
+    nc: float
+    nv: float
+    mobility_n: float
+    mobility_p: float
+    tau_n: float
+    tau_p: float
+    radiative: float = 0.0
+    auger_n: float = 0.0
+    auger_p: float = 0.0
+    ni: float | None = None
+    solubility_n: float | None = None
+    solubility_p: float | None = None
+    caughey_thomas_n: CaugheyThomas | None = None
+    caughey_thomas_p: CaugheyThomas | None = None
+    saturation: Saturation | None = None
+    absorption: Absorption | None = None
+    ionisation: str | IonisationSet | None = None
+    varshni: tuple[float, float] | None = None
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+
+# The file ------------------------------------------------------------------------------------------------------------
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Cited(BaseModel):
+    model_config = _STRICT
+
+    source: Annotated[str, Field(description='where the number is from: source = "..."')] = ""
+
+
+class _Number(_Cited):
+    value: Annotated[Positive, Field(description="a number above 0: value = 1.344")]
+
+
+class _NumberOrNone(_Cited):
+    value: Annotated[NotNegative, Field(description="a number, 0 or above: value = 0.0")]
+
+
+Cited = Annotated[Positive | _Number, Field(description='a number, or {value = ..., source = "..."}')]
+CitedOrNone = Annotated[NotNegative | _NumberOrNone, Field(description='a number, or {value = ..., source = "..."}')]
+
+
+class _CaugheyThomas(_Cited):
+    max: Annotated[Positive, Field(description="cm2/Vs: max = 5200.0")]
+    min: Annotated[NotNegative, Field(description="cm2/Vs: min = 400.0")]
+    reference: Annotated[Positive, Field(description="1/cm3: reference = 3e17")]
+    exponent: Annotated[Positive, Field(description="exponent = 0.47")]
+
+
+class _Saturation(_Cited):
+    velocity_n: Annotated[Positive, Field(description="cm/s: velocity_n = 1e7")]
+    velocity_p: Annotated[Positive, Field(description="cm/s: velocity_p = 1e7")]
+    exponent_n: Annotated[Positive, Field(description="exponent_n = 1.0")] = 1.0
+    exponent_p: Annotated[Positive, Field(description="exponent_p = 1.0")] = 1.0
+
+
+class _Absorption(_Cited):
+    wavelengths: Annotated[tuple[Positive, ...], Field(min_length=1, description="nm, ascending")]
+    coefficients: Annotated[tuple[Positive, ...], Field(min_length=1, description="1/cm, one for each wavelength")]
+
+    @model_validator(mode="after")
+    def _fit(self) -> _Absorption:
+        if len(self.wavelengths) != len(self.coefficients):
+            raise ValueError(f"{len(self.wavelengths)} wavelengths and {len(self.coefficients)} coefficients")
+        if any(b <= a for a, b in zip(self.wavelengths, self.wavelengths[1:])):
+            raise ValueError("wavelengths that do not ascend")
+        return self
+
+
+class _Varshni(_Cited):
+    alpha: Annotated[Positive, Field(description="eV/K")]
+    beta: Annotated[Positive, Field(description="K")]
+
+
+class _MaterialSettings(BaseModel):
+    model_config = _STRICT
+
+    gap: Annotated[Cited, Field(description="eV: gap = 1.344")]
+    affinity: Annotated[Cited, Field(description="eV: affinity = 4.38")]
+    permittivity: Annotated[Cited, Field(description="relative: permittivity = 12.5")]
+    nc: Annotated[Cited, Field(description="1/cm3: nc = 5.7e17")]
+    nv: Annotated[Cited, Field(description="1/cm3: nv = 1.1e19")]
+    ni: Annotated[Cited | None, Field(description="1/cm3; left out, it follows from gap, nc and nv")] = None
+    mobility_n: Annotated[Cited, Field(description="cm2/Vs: mobility_n = 4600.0")]
+    mobility_p: Annotated[Cited, Field(description="cm2/Vs: mobility_p = 150.0")]
+    tau_n: Annotated[Cited, Field(description="s: tau_n = 1e-9")]
+    tau_p: Annotated[Cited, Field(description="s: tau_p = 1e-9")]
+    radiative: Annotated[CitedOrNone, Field(description="cm3/s")] = 0.0
+    auger_n: Annotated[CitedOrNone, Field(description="cm6/s")] = 0.0
+    auger_p: Annotated[CitedOrNone, Field(description="cm6/s")] = 0.0
+    solubility_n: Annotated[Cited | None, Field(description="1/cm3")] = None
+    solubility_p: Annotated[Cited | None, Field(description="1/cm3")] = None
+    caughey_thomas_n: _CaugheyThomas | None = None
+    caughey_thomas_p: _CaugheyThomas | None = None
+    saturation: _Saturation | None = None
+    absorption: _Absorption | None = None
+    varshni: _Varshni | None = None
+    ionisation: Annotated[
+        str | SetSettings | None,
+        Field(description='ionisation = "cook", or {electrons = [{a = ..., b = ...}], holes = [{a = ..., b = ...}]}'),
+    ] = None
+
+
+def _material(name: str, table: Mapping[str, Any], key: str) -> Material:
+    said = validate(_MaterialSettings, table, key, thing="a file of materials")
+    values: dict[str, Any] = {"name": name}
+    sources: dict[str, str] = {}
+    for item in fields(Material):
+        found = getattr(said, item.name, None)
+        if isinstance(found, _Cited) and found.source:
+            sources[item.name] = found.source
+        match found:
+            case _Number() | _NumberOrNone():
+                found = found.value
+            case _CaugheyThomas():
+                found = CaugheyThomas(found.max, found.min, found.reference, found.exponent)
+            case _Saturation():
+                found = Saturation(found.velocity_n, found.velocity_p, found.exponent_n, found.exponent_p)
+            case _Absorption():
+                found = Absorption(found.wavelengths, found.coefficients)
+            case SetSettings():
+                found = found.made(name)
+            case _Varshni():
+                found = (found.alpha, found.beta)
+        if found is not None:
+            values[item.name] = found
+    return Material(**values, sources=sources)
+
+
+def read_materials(path: Path) -> dict[str, Material]:
+    """The materials of a TOML file, by name. Raises CaseError with the file and the key."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CaseError(f"{path.name} cannot be read: {error}", key="photodiode.materials", where=str(path)) from None
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise CaseError(
+                f"{name!r} in {path.name} is no table",
+                key="photodiode.materials",
+                where=str(path),
+                remedy="write a table for each material: [Ge] gap = 0.66 ...",
+            )
+    return {name: _material(name, table, name) for name, table in tables.items()}
+
+
+@cache
+def shipped_materials() -> dict[str, Material]:
+    """The materials that minga knows."""
+    return read_materials(_HERE / "materials.toml")

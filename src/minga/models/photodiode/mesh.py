@@ -1,0 +1,145 @@
+"""Where the nodes of a device lie along one axis, and what lies between them. Lengths are in cm.
+
+Nodes carry the unknowns, contacts lie on the end nodes, and each node has the volume that reaches half-way to its
+neighbours or to the end of the device. Spacings are kept beside the positions: a difference of two positions of 5 um
+knows a spacing of 0.1 nm to 11 digits only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Mesh", "graded", "placed", "spaced", "uniform"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mesh:
+    """Nodes along one axis.
+
+    nodes    positions, ascending, f8 of shape (N,)
+    lengths  spacing of neighbours, f8 of shape (N - 1,)
+    faces    where the cells that stand for the nodes end, f8 of shape (N + 1,): half-way between nodes; the outer ones
+             are those of the device
+    """
+
+    nodes: Floats
+    lengths: Floats
+    faces: Floats
+
+    @property
+    def volumes(self) -> Floats:
+        """What belongs to each node, f8 of shape (N,)."""
+        below, above = self.halves
+        return below + above
+
+    @property
+    def halves(self) -> tuple[Floats, Floats]:
+        """What of its volume lies below each node, and what above, f8 of shape (N,) each."""
+        halves = 0.5 * self.lengths
+        first, last = self.nodes[0] - self.faces[0], self.faces[-1] - self.nodes[-1]
+        return np.concatenate(([first], halves)), np.concatenate((halves, [last]))
+
+
+def _mesh(nodes: Floats, lengths: Floats, start: float, end: float) -> Mesh:
+    middles = 0.5 * (nodes[:-1] + nodes[1:])
+    return Mesh(nodes, lengths, np.concatenate(([start], middles, [end])))
+
+
+def spaced(rows: Sequence[int], spacings: Sequence[float]) -> Mesh:
+    """Rows of equal height in each layer, a node in the middle of each; the end nodes are the contacts."""
+    heights = np.repeat(np.asarray(spacings, np.float64), rows)
+    tops = np.concatenate(([0.0], np.cumsum(np.asarray(rows) * np.asarray(spacings, np.float64))))
+    inside = [(np.arange(n) + 0.5) * h for n, h in zip(rows, spacings, strict=True)]
+    nodes = np.concatenate([top + depth for top, depth in zip(tops, inside)])
+    return _mesh(nodes, 0.5 * (heights[:-1] + heights[1:]), 0.0, float(tops[-1]))
+
+
+def uniform(length: float, nodes: int) -> Mesh:
+    """Nodes at equal distances, the first at 0 and the last at `length`."""
+    spacing = length / (nodes - 1)
+    return _mesh(np.linspace(0.0, length, nodes), np.full(nodes - 1, spacing), 0.0, length)
+
+
+def placed(positions: Sequence[float]) -> Mesh:
+    """Nodes at given positions, ascending; the first and the last are the ends of the device."""
+    nodes = np.asarray(positions, np.float64)
+    return _mesh(nodes, np.diff(nodes), float(nodes[0]), float(nodes[-1]))
+
+
+def graded(
+    ends: Sequence[float], first: float, growth: float, cap: float, between: Sequence[bool], fine: Sequence[bool]
+) -> Mesh:
+    """Nodes close together at the boundaries of layers and further apart between them.
+
+    ends     positions of the boundaries, those of the device included, ascending
+    first    spacing at a boundary
+    growth   ratio of neighbouring spacings, from there on
+    cap      largest spacing
+    between  for each boundary whether it lies half-way between two nodes, as a change of material does; else a node
+             lies on it. The first and the last one must have a node
+    fine     for each boundary whether spacings start from `first` there
+
+    Within a layer that is fine at one end only, spacings grow until the first node at or beyond the other end, and are
+    then all scaled to end there; fine at both, each half does so, and the middle has a node.
+    """
+    distances: list[Floats] = []
+    for k, (low, high) in enumerate(pairwise(ends)):
+        distances.append(_segment(high - low, first, growth, cap, (fine[k], fine[k + 1]), (between[k], between[k + 1])))
+    lengths: list[float] = []
+    nodes = [0.0 + ends[0]]
+    for k, steps in enumerate(distances):
+        if between[k]:  # the two half steps at this boundary are one spacing
+            nodes.pop()
+            lengths[-1] += steps[0]
+            steps = steps[1:]
+            nodes.append(ends[k] + distances[k][0])
+        from_left = (ends[k] if not between[k] else ends[k] + distances[k][0]) + np.cumsum(steps)
+        from_right = ends[k + 1] - np.concatenate((np.cumsum(steps[::-1])[::-1][1:], [0.0]))
+        middle = 0.5 * (ends[k] + ends[k + 1])
+        nodes.extend(np.where(from_left <= middle, from_left, from_right).tolist())
+        lengths.extend(steps.tolist())
+    return _mesh(np.array(nodes), np.array(lengths), ends[0], ends[-1])
+
+
+def _segment(
+    length: float, first: float, growth: float, cap: float, fine: tuple[bool, bool], halves: tuple[bool, bool]
+) -> Floats:
+    """The steps from one boundary to the next; a boundary that lies between nodes starts with half a step."""
+    if fine[0] and fine[1]:
+        low = _growing(0.5 * length, first, growth, cap, half=halves[0])
+        high = _growing(0.5 * length, first, growth, cap, half=halves[1])
+        return np.concatenate((low, high[::-1]))
+    if fine[0]:
+        steps = _growing(length, first, growth, cap, half=halves[0])
+        return np.concatenate((steps[:-1], [0.5 * steps[-1]])) * _fit(steps, length) if halves[1] else steps
+    if fine[1]:
+        return _segment(length, first, growth, cap, (True, False), (halves[1], halves[0]))[::-1]
+    count = max(1, int(np.ceil(length / cap)))
+    weights = np.ones(count + (halves[0] and halves[1]))
+    weights[0] *= 0.5 if halves[0] else 1.0
+    weights[-1] *= 0.5 if halves[1] else 1.0
+    return weights * (length / float(weights.sum()))
+
+
+def _fit(steps: Floats, length: float) -> float:
+    """What steps are multiplied by to reach `length` where the last of them is halved."""
+    return length / float(steps[:-1].sum() + 0.5 * steps[-1])
+
+
+def _growing(length: float, first: float, growth: float, cap: float, *, half: bool) -> Floats:
+    """Growing steps up to the first node at or beyond `length`, scaled to end there; a half step first is kept."""
+    kept = min(0.5 * first, 0.25 * length) if half else 0.0
+    steps: list[float] = []
+    reached, step = 0.0, first
+    while reached < length - kept:
+        steps.append(step)
+        reached += step
+        step = min(step * growth, cap)
+    return np.array(([kept] if half else []) + [s * ((length - kept) / reached) for s in steps])

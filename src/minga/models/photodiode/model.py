@@ -1,0 +1,92 @@
+"""A device and what is to be solved for it, as a Model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minga.engine.model import Model, Over
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.models.photodiode.biasing import Biasing, Track
+from minga.models.photodiode.coefficients import Coefficients
+from minga.models.photodiode.device import Device
+from minga.models.photodiode.failures import breakdown_words, explainer
+from minga.models.photodiode.look import middle_edge
+from minga.models.photodiode.newton import Newton
+from minga.models.photodiode.observe import Pictures, record_observables
+from minga.models.photodiode.pointwise import pointwise
+from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.state import State
+from minga.space.field import Field
+
+__all__ = ["photodiode"]
+
+
+def photodiode(device: Device, problem: Problem) -> Model:
+    """The Model of a device; one step of its run is one voltage of `problem.bias`.
+
+    Observables: V, J and J_lit (A/cm2), gain, uniformity, E_max (V/cm), M (the current over what ionisation leaves of
+    it without its pairs), iterations, E_<layer> (V/cm, in the layer's middle), punch_through and breakdown (V).
+    Raises CaseError for what cannot be solved.
+    """
+    if problem.scheme == "pointwise":
+        return pointwise(device, problem)
+    if device.grid.ndim != 1:
+        raise CaseError("a device with two axes", key="photodiode.width", remedy="leave width and columns out")
+    coefficients = Coefficients(device)
+    newtons = {
+        on: Newton(coefficients, on, problem.tolerance, problem.limit, "newton" if on else "newton without ionisation")
+        for on in dict.fromkeys((problem.ionisation, problem.ionisation and not problem.gain))
+    }
+    tracks = tuple(
+        Track(curve, on, newtons[on], State(device.grid, curve if on == problem.ionisation else f"{curve} alone"))
+        for on in newtons
+        for curve in problem.curves
+    )
+    biasing = Biasing(coefficients, problem, tracks, middle=_middle(device))
+    step, observe = Program("step"), Program("observe")
+    biasing.record(step)
+    observables, columns = record_observables(observe, biasing)
+    pictures = [Pictures(track) for track in tracks if track.ionisation == problem.ionisation]
+    for item in pictures:
+        item.record(step, biasing)
+    own: tuple[Field, ...] = tuple(f for item in pictures for f in item.fields)
+    inner = tuple(f for track in tracks for f in track.state.fields)
+    solvers = tuple(f for newton in newtons.values() for f in newton.fields)
+    initial: dict[Any, Any] = dict(coefficients.values)
+    return Model(
+        name="photodiode",
+        grid=device.grid,
+        fields=(*own, *inner, *solvers, *coefficients.fields),
+        step=step,
+        initial=initial,
+        output=tuple(item.name for item in own),
+        observe=observe,
+        observables=observables,
+        registers=biasing.registers,
+        parameters=_parameters(device, problem),
+        steps=problem.steps,
+        explain=explainer(biasing),
+        over=Over(tracks[0].broken, breakdown_words(biasing)) if problem.ionisation else None,
+        tables={"iv": columns},
+    )
+
+
+def _middle(device: Device) -> int | None:
+    """The edge in the middle of the layer that makes most of the light's pairs."""
+    made = device.generation * device.volumes
+    found = [(float(made[layer.first : layer.last + 1].sum()), layer) for layer in device.layers]
+    best = max(found, key=lambda item: item[0], default=None)
+    if best is None or best[0] == 0.0 or best[1].first == best[1].last:
+        return None
+    return middle_edge(best[1])
+
+
+def _parameters(device: Device, problem: Problem) -> dict[str, object]:
+    return {
+        "layers": {layer.name: layer.material for layer in device.layers},
+        "bias": list(problem.bias), "current": list(problem.current), "curves": list(problem.curves),
+        "ionisation": problem.ionisation,
+        "gain": problem.gain, "scheme": problem.scheme, "statistics": device.statistics,
+        "temperature": device.temperature, "tolerance": problem.tolerance,
+    }  # fmt: skip

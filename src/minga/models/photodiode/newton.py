@@ -1,0 +1,177 @@
+"""Newton's method for all equations of a device together, in one dimension.
+
+Corrections are solved for by block elimination along x and clipped: up to 1 kT/q they are taken as they are, beyond
+that 1 + ln of them, and 5 at most, so that exponentials never run away.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import where
+from minga.lang.kernel import Kernel
+from minga.lang.math import log
+from minga.models.photodiode.assembly import node_equations, pattern
+from minga.models.photodiode.coefficients import Coefficients
+from minga.models.photodiode.physics import EdgeValues, carriers, edge_values, fields_of
+from minga.solve.block_tridiagonal import BlockLines
+from minga.space.boundary import fixed
+from minga.space.box import Box
+from minga.space.field import Field, Register, Slot
+
+__all__ = ["Newton"]
+
+Readers = Sequence[CellReader]
+
+LARGEST_STEP: Final = 5.0
+"""kT/q, of one correction."""
+NEVER: Final = 1e30
+"""kT/q: stands for a change before the first iteration."""
+WILD: Final = 1e12
+"""kT/q: a correction that nothing will come of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Newton:
+    """Records iterations of Newton's method; declares what they need.
+
+    ionisation   whether carriers ionise
+    tolerance    kT/q, of corrections and of residuals over their diagonal
+    limit        iterations at most
+    n, p         densities of the state that was evaluated last, 1/cm3
+    edges        EdgeValues of it, in fields, for each axis
+    iterations, converged, change, residual, place   of the last solve: how many, whether (1) or not (0), the last
+                 correction and residual in kT/q, and where the correction was largest; `worst` where the residual was
+    """
+
+    coefficients: Coefficients
+    ionisation: bool
+    tolerance: float
+    limit: int
+    name: str = "newton"
+    n: Field = field(init=False)
+    p: Field = field(init=False)
+    edges: tuple[EdgeValues, ...] = field(init=False)
+    right: tuple[Field, ...] = field(init=False)
+    lines: BlockLines = field(init=False)
+    iterations: Register = field(init=False)
+    converged: Register = field(init=False)
+    change: Register = field(init=False)
+    residual: Register = field(init=False)
+    place: Register = field(init=False)
+    worst: Register = field(init=False)
+
+    def __post_init__(self) -> None:
+        grid = self.coefficients.device.grid
+        put = object.__setattr__
+        put(self, "n", Field(f"{self.name} n", grid))
+        put(self, "p", Field(f"{self.name} p", grid))
+        count = 17 if self.ionisation else 10
+        put(self, "edges", tuple(
+            EdgeValues.of([Field(f"{self.name} edge {axis}{k}", grid, centre=axis) for k in range(count)])
+            for axis in grid.axes
+        ))  # fmt: skip
+        put(self, "right", tuple(Field(f"{self.name} right {k}", grid, boundary=fixed(0.0)) for k in range(3)))
+        put(self, "lines", BlockLines(grid, "x", 3, f"{self.name} lines", coupling=pattern(self.ionisation)))
+        for item in ("iterations", "converged", "place", "worst"):
+            put(self, item, Register(f"{self.name} {item}", "i8"))
+        for item in ("change", "residual"):
+            put(self, item, Register(f"{self.name} {item}"))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields, for a Model."""
+        return self.n, self.p, *(item for edge in self.edges for item in edge.all), *self.right, *self.lines.fields
+
+    def fluxes(self, program: Program, state: Sequence[Slot], bias: Any) -> None:
+        """Record densities and what the edges contribute."""
+        c, grid = self.coefficients, self.coefficients.device.grid
+        thetas = (c.nodes.theta_n, c.nodes.theta_p)
+        program.apply(carriers(grid.ndim), list(state), *thetas, self.n, self.p, bias=bias)
+        for axis, name in enumerate(grid.axes):
+            made, models = self._edge_kernel(axis)
+            points = grid.points(tuple(int(other == name) for other in grid.axes))
+            inner = Box(
+                tuple(lo + (k == axis) for k, lo in enumerate(points.lo)),
+                tuple(hi - (k == axis) for k, hi in enumerate(points.hi)),
+            )
+            program.apply(
+                made, list(state), self.n, self.p, *thetas, _row(c.edges[axis]), models, list(self.edges[axis].all),
+                region=inner,
+            )  # fmt: skip
+
+    @functools.cached_property
+    def _edge_kernels(self) -> dict[int, tuple[Kernel, list[Field]]]:
+        return {}
+
+    def _edge_kernel(self, axis: int) -> tuple[Kernel, list[Field]]:
+        """The kernel of the edges across an axis, and the fields of its models."""
+        c = self.coefficients
+        if axis not in self._edge_kernels:
+            saturation = None if c.saturation is None else c.saturation[axis]
+            pieces = c.ionising[axis] if self.ionisation else None
+            models = [item for pair in (saturation, pieces) if pair for part in pair for item in fields_of(part)]
+            self._edge_kernels[axis] = edge_values(c.device.grid.ndim, axis, pieces, saturation), models
+        return self._edge_kernels[axis]
+
+    def evaluate(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
+        """Record the equations at a state: their residual and matrix."""
+        c = self.coefficients
+        self.fluxes(program, state, bias)
+        program.apply(
+            node_equations(c.device.grid.ndim, self.ionisation), list(state), self.n, self.p, _row(c.nodes),
+            [edge.coupling for edge in c.edges], [item for edge in self.edges for item in edge.all],
+            *self.lines.matrix, self.right, bias=bias, light=light,
+            into={"largest": self.residual, "place": self.worst},
+        )  # fmt: skip
+
+    def solve(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
+        """Record the iteration, from what `state` holds, contacts included."""
+        over = Register(f"{self.name} over", "i8")
+        program.let(self.iterations, 0)
+        program.let(self.change, NEVER)
+        program.let(over, 0)
+        found = (self.change <= self.tolerance) & (self.residual <= self.tolerance)
+        lost = (self.iterations >= self.limit) | ~(self.change <= NEVER) | ~(self.residual < WILD)
+        with program.repeat(until=over > 0):
+            self.evaluate(program, state, bias, light)
+            program.let(over, where(found | lost, 1, 0))
+            with program.when(over == 0):
+                self.lines.setup(program)
+                self.lines.solve(program, self.right, self.right)
+                program.apply(
+                    corrected(self.coefficients.device.grid.ndim), self.right, list(state),
+                    into={"largest": self.change, "place": self.place},
+                )  # fmt: skip
+                program.let(self.iterations, self.iterations + 1)
+        program.let(self.converged, where(found, 1, 0))
+
+
+def _row(numbers: Any) -> list[Field]:
+    """The fields of NodeNumbers or EdgeNumbers."""
+    return [getattr(numbers, name) for name in numbers.__dataclass_fields__]
+
+
+@functools.cache
+def corrected(ndim: int) -> Kernel:
+    """A state corrected, clipped; returns the largest correction before that, and where it is."""
+    here = (0,) * ndim
+
+    def correct(correction: Readers, state: Readers) -> dict[str, Reduced]:
+        worst = None
+        for x, item in zip(correction, state, strict=True):
+            size = mg.abs(x[here])
+            most = mg.min(1.0 + log(mg.max(size, 1.0)), LARGEST_STEP)
+            taken = where(size <= 1.0, size, most)
+            item[here] = item[here] + where(x[here] < 0.0, -taken, taken)
+            worst = size if worst is None else mg.max(worst, size)
+        assert worst is not None
+        return {"largest": mg.max(worst), "place": mg.argmax(worst)}
+
+    return Kernel(correct, name="correction of a state")

@@ -1,0 +1,132 @@
+"""What people see of a solution: the numbers of a voltage, and fields in V, 1/cm3 and V/cm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from minga.engine.program import Program
+from minga.lang.expr import where
+from minga.models.photodiode.biasing import Biasing, Track
+from minga.models.photodiode.look import field_strength, layer_field, middle_edge, shown
+from minga.models.photodiode.physics import carriers
+from minga.space.box import Box
+from minga.space.field import Field, Register
+
+__all__ = ["Pictures", "record_observables"]
+
+
+def suffix(track: Track) -> str:
+    """Of names: nothing in the dark, "_lit" in the light."""
+    return "_lit" if track.curve == "lit" else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Fields of a curve as people know them.
+
+    potential, electron_level, hole_level   V; levels are quasi-Fermi potentials, each from that of its own contact, the
+                                            cathode for electrons and the anode for holes
+    electrons, holes                        1/cm3
+    strength                                V/cm along each axis, on edges
+    """
+
+    track: Track
+    state: tuple[Field, Field, Field] = field(init=False)
+    densities: tuple[Field, Field] = field(init=False)
+    strength: tuple[Field, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        grid, end = self.track.state.grid, suffix(self.track)
+        where_ = "lit" if end else "in the dark"
+        put = object.__setattr__
+
+        def declare(name: str, unit: str, what: str, centre: str = "") -> Field:
+            return Field(
+                f"{name}{end}", grid, unit=unit, description=f"{what}, {where_}", centre=(centre,) if centre else ()
+            )
+
+        put(self, "state", (
+            declare("potential", "V", "electric potential"),
+            declare("electron_level", "V", "quasi-Fermi potential of electrons from the cathode's"),
+            declare("hole_level", "V", "quasi-Fermi potential of holes from the anode's"),
+        ))  # fmt: skip
+        put(
+            self,
+            "densities",
+            (declare("electrons", "1/cm3", "density of electrons"), declare("holes", "1/cm3", "density of holes")),
+        )
+        put(self, "strength", tuple(
+            declare("field" if grid.ndim == 1 else f"field_{axis}", "V/cm", f"electric field along {axis}", axis)
+            for axis in grid.axes
+        ))  # fmt: skip
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All of them."""
+        return *self.state, *self.densities, *self.strength
+
+    def record(self, program: Program, biasing: Biasing) -> None:
+        """Record what is to be seen of the solution found last."""
+        state, c = self.track.state, biasing.coefficients
+        grid = state.grid
+        program.apply(shown(grid.ndim), state.now, self.state, thermal=biasing.thermal)
+        program.apply(
+            carriers(grid.ndim), state.now, c.nodes.theta_n, c.nodes.theta_p, *self.densities, bias=state.bias
+        )
+        for axis, item in enumerate(self.strength):
+            points = item.points
+            inner = Box(
+                tuple(lo + (k == axis) for k, lo in enumerate(points.lo)),
+                tuple(hi - (k == axis) for k, hi in enumerate(points.hi)),
+            )
+            program.apply(field_strength(grid.ndim, axis), state.potential.now, c.edges[axis].slope, item, region=inner)
+
+
+def record_observables(
+    program: Program, biasing: Biasing
+) -> tuple[dict[str, Register | tuple[Register, ...]], tuple[str, ...]]:
+    """Record the numbers of a voltage; registers by name, and the names of those that make the table of the curve."""
+    problem, tracks = biasing.problem, biasing.tracks
+    seen: dict[str, Register | tuple[Register, ...]] = {}
+
+    def value(name: str, expression: object) -> None:
+        register = Register(f"observed {name}")
+        program.let(register, expression)
+        seen[name] = register
+
+    main = [t for t in tracks if t.ionisation == problem.ionisation]
+    value("V", main[0].state.bias * biasing.thermal)
+    for track in main:
+        seen[f"J{suffix(track)}"] = track.current
+    columns = list(seen)
+    if problem.gain:
+        dark, lit, dark_alone, lit_alone = (
+            next(t for t in tracks if t.curve == curve and t.ionisation == on)
+            for on in (True, False)
+            for curve in ("dark", "lit")
+        )
+        alone = lit_alone.current - dark_alone.current
+        value("gain", where(alone != 0.0, (lit.current - dark.current) / where(alone != 0.0, alone, 1.0), 1.0))
+        columns.append("gain")
+    for track in main:
+        end = suffix(track)
+        seen[f"uniformity{end}"] = track.uniformity
+        seen[f"E_max{end}"] = track.strongest
+        seen[f"iterations{end}"] = track.iterations
+        if problem.ionisation:
+            value(f"M{end}", 1.0 / where(track.inverse > 0.0, track.inverse, 1.0))
+    if biasing.middle is not None:
+        value("punch_through", where(biasing.reached == 0.0, math.nan, biasing.reached))
+    if problem.ionisation:
+        value("breakdown", where(main[0].breakdown == 0.0, math.nan, main[0].breakdown))
+    device = biasing.coefficients.device
+    for layer in device.layers:
+        middle = middle_edge(layer)
+        edge = Box((middle,), (middle + 1,))
+        found = program.apply(
+            layer_field(1, 0), main[0].state.potential.now, biasing.coefficients.edges[0].slope, region=edge
+        )
+        assert isinstance(found, Register)
+        seen[f"E_{layer.name}"] = found
+    return seen, tuple(columns)

@@ -1,0 +1,63 @@
+"""Light in a device: what is absorbed on its way, and how many pairs that makes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+from minga.models.photodiode.constants import CHARGE, LIGHT_SPEED, PLANCK
+from minga.models.photodiode.materials import Absorption, Material
+
+__all__ = ["absorption_of", "generation_of", "photon_energy", "photon_flux"]
+
+Floats = NDArray[np.float64]
+
+
+def photon_energy(wavelength: float) -> float:
+    """Of light of a wavelength in nm, eV."""
+    return PLANCK * LIGHT_SPEED / (wavelength * 1e-7 * CHARGE)
+
+
+def photon_flux(power: float, wavelength: float) -> float:
+    """Photons a cm2 and second of `power` W/cm2."""
+    return power / (photon_energy(wavelength) * CHARGE)
+
+
+def absorption_of(material: Material, wavelength: float, key: str = "photodiode.light.wavelength") -> float:
+    """1/cm: 0 where the photons have less energy than the gap. CaseError where it is not known."""
+    known = material.absorption
+    if known is not None and known.wavelengths[0] <= wavelength <= known.wavelengths[-1]:
+        return _between(wavelength, known)
+    if photon_energy(wavelength) < material.gap:
+        return 0.0
+    where = "" if known is None else f"; it is from {known.wavelengths[0]:g} to {known.wavelengths[-1]:g} nm"
+    raise CaseError(
+        f"it is not known how {material.name} absorbs light of {wavelength:g} nm{where}",
+        key=key,
+        remedy="write absorption = 1e4 (1/cm) in the layers of it, 0 for none",
+    )
+
+
+def _between(wavelength: float, known: Absorption) -> float:
+    if wavelength in known.wavelengths:
+        return known.coefficients[known.wavelengths.index(wavelength)]
+    return math.exp(float(np.interp(wavelength, known.wavelengths, np.log(known.coefficients))))
+
+
+def generation_of(flux: float, absorption: Floats, below: Floats, above: Floats, *, from_high: bool) -> Floats:
+    """Pairs made at each node, 1/cm3 s: absorption times the photons that reach the node.
+
+    flux          photons a cm2 and second that fall in
+    absorption    of each node's volume, 1/cm
+    below, above  how far that reaches from the node to either side, cm
+    from_high     whether light comes from the last node's side
+    """
+    alpha = absorption[::-1] if from_high else absorption
+    near, far = (above[::-1], below[::-1]) if from_high else (below, above)
+    whole = alpha * (near + far)
+    depth = np.concatenate(([0.0], np.cumsum(whole)[:-1])) + alpha * near
+    pairs = flux * alpha * np.exp(-depth)
+    return pairs[::-1] if from_high else pairs

@@ -1,0 +1,132 @@
+"""The pointwise scheme as a workload: iterations by cut, and what each layer's rows cost while it converges."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.errors import RunError
+from minga.models.photodiode.case import device_of, read_settings
+from minga.models.photodiode.device import Device
+from minga.models.photodiode.pointwise import Pointwise, pointwise
+from minga.models.photodiode.problem import Curve, Problem
+from minga.space.layout import Layout
+
+__all__ = ["Profile", "Solved", "cut_rows", "newton_seconds", "paper_device", "profile", "solve"]
+
+Floats = NDArray[np.float64]
+
+
+def paper_device(coarsen: int = 1) -> Device:
+    """The paper's photodiode (the example `apd`) with so many rows made one, and the physics of its reference counts:
+    constant mobilities, Shockley-Read-Hall recombination, light, no ionisation."""
+    text = files("minga.examples").joinpath("apd.toml").read_text(encoding="utf-8")
+    section = tomllib.loads(text)["photodiode"]
+    section["mesh"] = {**section["mesh"], "coarsen": coarsen}
+    device = device_of(read_settings(section), Path())
+    none = np.zeros_like(device.radiative)
+    return replace(device, radiative=none, auger_n=none, auger_p=none)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """A solution: iterations that were done, the fields by name, and the wall time of the iterations."""
+
+    iterations: int
+    fields: dict[str, Floats]
+    seconds: float
+
+
+def solve(device: Device, voltage: float, curve: Curve, how: Pointwise) -> Solved:
+    """Solve a device at a voltage in this process. RunError where it does not converge within the limit."""
+    model = pointwise(device, Problem(bias=(voltage,), curves=(curve,), ionisation=False), how)
+    mark = "" if curve == "dark" else f"_{curve}"
+    with _started(model) as engine:
+        engine.prepare(model.step, looped=False)
+        before = engine.busy
+        outcome = engine.run(model.step)
+        if not outcome.ok:
+            raise RunError(
+                f"the pointwise scheme ended with {outcome.reason!r} after {how.limit} iterations at {voltage:g} V",
+                remedy="allow more iterations, or use fewer rows",
+            )
+        iterations = engine.read(model.observables[f"iterations{mark}"])  # type: ignore[arg-type]
+        fields = {name.removesuffix(mark): engine.gather(model.field(name)) for name in model.output}
+        seconds = engine.busy - before
+    return Solved(int(iterations), {name: np.asarray(v) for name, v in fields.items()}, seconds)
+
+
+def newton_seconds(device: Device, voltage: float, curve: Curve) -> float:
+    """Seconds that Newton's method computes from no voltage to this one, in this process, compiling left out."""
+    from minga.models.photodiode.model import photodiode
+
+    model = photodiode(device, Problem(bias=(voltage,), curves=(curve,), ionisation=False))
+    with _started(model) as engine:
+        engine.prepare(model.step, looped=False)
+        before = engine.busy
+        outcome = engine.run(model.step)
+        if not outcome.ok:
+            raise RunError(f"Newton's method ended with {outcome.reason!r}", remedy="choose a smaller voltage")
+        return engine.busy - before
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """Newton's steps for the potential, a row and iteration, while the scheme converges.
+
+    iterations  at the end of each window, shape (windows,)
+    steps       mean over the window's iterations, shape (windows, rows)
+    """
+
+    iterations: NDArray[np.int64]
+    steps: Floats
+
+    def of_layers(self, device: Device) -> dict[str, Floats]:
+        """Means over the rows of each layer, shape (windows,)."""
+        return {layer.name: self.steps[:, layer.first : layer.last + 1].mean(axis=1) for layer in device.layers}
+
+
+def profile(device: Device, voltage: float, curve: Curve, how: Pointwise, every: int, windows: int) -> Profile:
+    """Watch the scheme for some windows of `every` iterations, or until it converges."""
+    model = pointwise(
+        device, Problem(bias=(voltage,) * windows, curves=(curve,), ionisation=False), replace(how, limit=every)
+    )
+    mark = "" if curve == "dark" else f"_{curve}"
+    ends, steps = [0], [np.zeros(device.grid.shape)]
+    with _started(model) as engine:
+        for _ in range(windows):
+            outcome = engine.run(model.step)
+            if not outcome.ok and outcome.reason != "limit":
+                raise RunError(f"the pointwise scheme ended with {outcome.reason!r}", remedy="use fewer rows")
+            ends.append(ends[-1] + int(engine.read(model.observables[f"iterations{mark}"])))  # type: ignore[arg-type]
+            steps.append(np.asarray(engine.gather(model.field("newton_steps" + mark)), np.float64))
+            if outcome.ok:
+                break
+    each = np.diff(np.array(steps), axis=0) / np.diff(ends)[:, None]
+    return Profile(np.array(ends[1:], np.int64), each)
+
+
+def _started(model: Model) -> Engine:
+    layout = Layout.single(model.grid.box, 1)
+    engine = Engine(dict.fromkeys(model.grids, layout), threads=1)
+    for slot, value in model.start_values():
+        engine.set(slot, value)
+    for register, value in model.registers.items():
+        engine.write(register, value)
+    return engine
+
+
+def cut_rows(ends: ArrayLike, rows: int, coarse: int) -> tuple[int, ...]:
+    """Cuts of `rows` rows where they fall on a mesh of `coarse` rows, each segment with at least one."""
+    scaled = np.round(np.asarray(ends, float) * coarse / rows).astype(int)
+    segments = len(scaled) - 1
+    number = np.arange(segments + 1)
+    scaled = np.maximum.accumulate(scaled - number) + number
+    return tuple(int(end) for end in np.minimum(scaled, coarse - segments + number))

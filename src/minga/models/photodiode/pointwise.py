@@ -1,0 +1,481 @@
+"""The paper's scheme: potential and densities node after node, each by its own scalar equation, until nothing changes.
+
+After C. E. Korman and I. D. Mayergoyz, J. Appl. Phys. 68, 1324 (1990), as Bounanos, Fleury, Nicolas and Vickers use it.
+An iteration has five sub-cycles: reset (what was new is old now), phi, u, v and field. It converges from any start and
+needs no linear algebra, in as many iterations as a relaxation of Laplace's equation takes: N^2 for N depleted nodes.
+It is here as a workload for parallel machines; for currents, use Newton's method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.engine.program import Program
+from minga.errors import CaseError, RunError
+from minga.lang import functions as mg
+from minga.lang.math import exp
+from minga.lang.table import lookup
+from minga.models.photodiode import pointwise_kernels as kernels
+from minga.models.photodiode.coefficients import Coefficients, neutral_potential
+from minga.models.photodiode.constants import REFERENCE_DENSITY
+from minga.models.photodiode.device import Device
+from minga.models.photodiode.physics import fields_of
+from minga.models.photodiode.problem import Problem
+from minga.space.boundary import fixed
+from minga.space.field import Field, Register
+
+__all__ = ["DIRECTIONS", "Curve", "Pointwise", "Setup", "anode_side", "pointwise", "refuse"]
+
+Floats = NDArray[np.float64]
+Test = Literal["max", "paper", "current", "residual"]
+
+DIRECTIONS: Final = {"phi": 1, "u": 1, "v": -1}
+"""Down the rows or up; the paper says that they differ, and not how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """How the iterations go.
+
+    directions    of the sweeps phi, u and v along x: 1 or -1
+    across        "exact": blocks of other ranks form a pipeline, with the bits of one process. "block": they use what
+                  the others had before; with cuts where segments end, these are the bits of any layout
+    segments      where the nodes are cut, ends in ascending order from 0 to N; at the ends neighbours' values are those
+                  before the iteration, as in the paper's parallel versions. None: nowhere
+    inner_sweeps  of each equation in an iteration: 1 as in the paper; many make it Gummel's iteration
+    weight        of over-relaxation of phi
+    test          "max": of changes of phi, ln n and ln p; "paper": of |sums| of changes of phi, Fn and Fp, where errors
+                  may cancel; "current": as "max", and (Jmax - Jmin)/|J| is at most 1e-3 where rounding lets J be seen,
+                  as slow changes may be small ones; "residual": of what the equations leave over
+    tolerance     of the test, kT/q
+    limit         iterations at most
+    cost          "measured": nodes take what their equation takes; "synthetic": `heavy` nodes (first and end) take more
+                  as iterations go on, exp(growth (2 k/expected - 1)) times from half of `expected` iterations on, as
+                  in the paper's Fig. 14. Results do not depend on it
+    """
+
+    directions: tuple[int, int, int] = (DIRECTIONS["phi"], DIRECTIONS["u"], DIRECTIONS["v"])
+    across: kernels.Across = "exact"
+    segments: tuple[int, ...] | None = None
+    inner_sweeps: int = 1
+    weight: float = 1.0
+    test: Test = "max"
+    tolerance: float = 1e-6
+    limit: int = 2_000_000
+    cost: Literal["measured", "synthetic"] = "measured"
+    heavy: tuple[int, int] = (0, 0)
+    growth: float = 4.0
+    expected: int = 10_000
+
+    def __post_init__(self) -> None:
+        for name, good, remedy in (
+            ("directions", all(d in (1, -1) for d in self.directions), "each is 1 (down the rows) or -1"),
+            ("inner_sweeps", self.inner_sweeps >= 1, "do one or more"),
+            ("weight", 0.0 < self.weight < 2.0, "choose one between 0 and 2"),
+            ("tolerance", 0.0 < self.tolerance < np.inf, "give a positive number such as 1e-6"),
+            ("limit", self.limit >= 1, "allow one iteration or more"),
+            ("expected", self.expected >= 2, "say how many iterations there will be, 2 or more"),
+            ("growth", 0.0 <= self.growth <= 20.0, "choose one between 0 and 20"),
+        ):
+            if not good:
+                raise CaseError(f"{name} is {getattr(self, name)!r}", key=f"photodiode.pointwise.{name}", remedy=remedy)
+
+
+def pointwise(device: Device, problem: Problem, how: Pointwise = Pointwise()) -> Model:
+    """The model of a device solved node after node; each run step goes to the next voltage of the problem.
+
+    CaseError for devices it does not do: two axes, Fermi-Dirac statistics, mobilities that fall with the field.
+    """
+    refuse(device, how)
+    if problem.gain:
+        raise _not_here("gain", "write gain = false")
+    coefficients = Coefficients(device)
+    setup = Setup.of(device, how)
+    step = Program("voltages")
+    bias = Register("bias")
+    before = Register("bias before")
+    number = Register("voltage number", "i8")
+    step.let(before, bias)
+    step.let(bias, lookup(np.asarray(problem.bias, np.float64), number))
+    step.let(number, number + 1)
+    observables: dict[str, Register | tuple[Register, ...]] = {"V": bias}
+    curves = []
+    for name in problem.curves:
+        curve = Curve.of(name, device, coefficients, setup, problem.ionisation, how)
+        curve.solve(step, (bias - before) / device.thermal_voltage)
+        curve.see_volts(step, bias, device.thermal_voltage)
+        observables |= curve.observables
+        curves.append(curve)
+    fields = (*coefficients.fields, *setup.fields, *(item for curve in curves for item in curve.fields))
+    values: dict[Any, Any] = {**coefficients.values, **setup.values}
+    for curve in curves:
+        values |= curve.initial(device)
+    return Model(
+        "photodiode",
+        device.grid,
+        fields,
+        step,
+        initial=values,
+        output=tuple(item.name for curve in curves for item in curve.shown),
+        observe=Program("observe"),
+        observables=observables,
+        registers={bias: 0.0, number: 0},
+        parameters={"scheme": "pointwise", "bias": list(problem.bias), "curves": list(problem.curves)},
+        steps=len(problem.bias),
+        explain=lambda engine: _unsettled(engine, device, curves, how),
+        tables={"iv": ("V", *(name for name in observables if name in ("J", "J_lit")))},
+    )
+
+
+def refuse(device: Device, how: Pointwise) -> None:
+    """Raise CaseError for what the scheme does not do."""
+    nodes = device.grid.shape[0]
+    if device.grid.ndim != 1:
+        raise _not_here("devices with two axes", "leave the width of the device out")
+    if device.statistics != "boltzmann":
+        raise _not_here(f"{device.statistics} statistics", 'write statistics = "boltzmann"')
+    if device.field_mobility:
+        raise _not_here("mobilities that fall with the field", 'write mobility = "constant" or "doping"')
+    ends = how.segments
+    if ends is not None and (ends[0] != 0 or ends[-1] != nodes or any(b <= a for a, b in pairwise(ends))):
+        raise CaseError(
+            f"segments end at {list(ends[:4])} ... {ends[-1]}; the device has {nodes} nodes",
+            key="photodiode.pointwise.segments",
+            remedy=f"give ascending ends from 0 to {nodes}",
+        )
+    if not 0 <= how.heavy[0] <= how.heavy[1] <= nodes:
+        raise CaseError(
+            f"heavy nodes {how.heavy[0]} to {how.heavy[1]} of a device with {nodes} nodes",
+            key="photodiode.pointwise.heavy",
+            remedy=f"choose some between 0 and {nodes}",
+        )
+
+
+def _unsettled(engine: Engine, device: Device, curves: Sequence[Curve], how: Pointwise) -> RunError | None:
+    """Where a voltage was given up after too many iterations: in which layer things still changed most."""
+    for curve in curves:
+        iterations, change = engine.read(curve.iterations), engine.read(curve.change)
+        if iterations < how.limit or change < how.tolerance:
+            continue
+        now, before = (engine.gather(slot) for slot in (curve.state[0].now, curve.state[0].next))
+        layer = "the device"
+        if now is not None and before is not None:
+            place = int(np.abs(now - before).argmax())
+            layer = f"layer {next(item.name for item in device.layers if item.first <= place <= item.last)!r}"
+        return RunError(
+            f"the pointwise scheme did not settle in {iterations} iterations: its last one changed something by "
+            f"{change:.3g}, potentials most in {layer}",
+            remedy='allow more iterations, use fewer rows, or write scheme = "newton"',
+        )
+    return None
+
+
+def _not_here(what: str, remedy: str) -> CaseError:
+    return CaseError(
+        f"the pointwise scheme does not solve {what}",
+        key="photodiode.scheme",
+        remedy=f'{remedy}, or write scheme = "newton"',
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What all curves share: where segments begin and end, which nodes are heavy, how a voltage is shared out, and the
+    band parameters as fields that neighbours are read of, also at the ends."""
+
+    first: Field
+    last: Field
+    heavy: Field
+    share: Field
+    theta: tuple[Field, Field]
+    values: dict[Field, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, device: Device, how: Pointwise) -> Setup:
+        grid = device.grid
+        first, last, heavy = (
+            Field(name, grid, "u1", boundary=fixed(0)) for name in ("segment begins", "segment ends", "heavy")
+        )
+        share = Field("share of the voltage", grid)
+        nodes = grid.shape[0]
+        begins, ends, costly = (np.zeros(nodes, np.uint8) for _ in range(3))
+        if how.segments is not None:
+            begins[list(how.segments[1:-1])] = 1
+            ends[[end - 1 for end in how.segments[1:-1]]] = 1
+        costly[how.heavy[0] : how.heavy[1]] = 1
+        theta = (Field("bands n", grid, boundary=fixed(0.0)), Field("bands p", grid, boundary=fixed(0.0)))
+        values: dict[Field, NDArray[Any]] = {first: begins, last: ends, heavy: costly, share: anode_side(device)}
+        return cls(first, last, heavy, share, theta, {**values, theta[0]: device.theta_n, theta[1]: device.theta_p})
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(self.values)
+
+
+def anode_side(device: Device) -> Floats:
+    """What part of a change of the voltage each node's potential takes at first: all of it where the neutral potential
+    is nearer to the anode's than to the cathode's; even along the device where those are the same."""
+    neutral, depth = neutral_potential(device), device.nodes[0]
+    if abs(neutral[0] - neutral[-1]) < 1.0:
+        return np.asarray((depth[-1] - depth) / (depth[-1] - depth[0]))
+    nearer = np.abs(neutral - neutral[0]) < np.abs(neutral - neutral[-1])
+    return np.asarray(nearer, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The state of one curve, dark or lit, and its iterations.
+
+    state       phi (kT/q), n, p (1/cm3), with the slots before (now) and after an iteration (next)
+    volts       potential, and quasi-Fermi potentials of electrons from the cathode's and of holes from the anode's, V
+    field       V/cm on the edges, along x
+    steps       Newton's steps at each node, over the run
+    waste       where synthetic work goes
+    pairs, made that edges make by ionisation, and of nodes, 1/cm2 s; only with ionisation
+    total, noise   the current through edges, and its rounding
+    """
+
+    name: str
+    lit: bool
+    coefficients: Coefficients
+    setup: Setup
+    ionising: bool
+    how: Pointwise
+    state: tuple[Field, Field, Field]
+    volts: tuple[Field, ...]
+    field: Field
+    steps: Field
+    waste: Field
+    pairs: tuple[Field, ...]
+    made: tuple[Field, ...]
+    total: Field
+    noise: Field
+    change: Register
+    iterations: Register
+    current: Register
+    spread: Register
+
+    @classmethod
+    def of(
+        cls, name: str, device: Device, coefficients: Coefficients, setup: Setup, ionisation: bool, how: Pointwise
+    ) -> Curve:
+        grid, mark = device.grid, "" if name == "dark" else f"_{name}"
+        ionising = ionisation and any(own.a for own in coefficients.ionising[0])
+
+        def made(label: str, **more: Any) -> Field:
+            return Field(label + mark, grid, boundary=fixed(0.0), **more)
+
+        return cls(
+            name,
+            name == "lit",
+            coefficients,
+            setup,
+            ionising,
+            how,
+            (
+                made("phi", slots=2, unit="kT/q"),
+                made("electrons", slots=2, unit="1/cm3"),
+                made("holes", slots=2, unit="1/cm3"),
+            ),
+            tuple(Field(name + mark, grid, unit="V") for name in ("potential", "electron_level", "hole_level")),
+            Field("field" + mark, grid, centre="x", unit="V/cm"),
+            Field("newton_steps" + mark, grid, "i8"),
+            Field("waste" + mark, grid),
+            (Field("pairs" + mark, grid, centre="x"),) if ionising else (),
+            (Field("pairs at nodes" + mark, grid),) if ionising else (),
+            Field("current density" + mark, grid, centre="x", unit="A/cm2"),
+            Field("rounding of the current" + mark, grid, centre="x", unit="A/cm2"),
+            Register("change" + mark),
+            Register("iterations" + mark, "i8"),
+            Register("J" + mark),
+            Register("uniformity" + mark),
+        )
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        seen = (*self.volts, self.field, self.steps, self.total, self.noise)
+        return (*self.state, *seen, *self.pairs, *self.made, self.waste)
+
+    @property
+    def shown(self) -> tuple[Field, ...]:
+        """What frames hold."""
+        return (*self.volts, *self.state[1:], self.field, self.steps)
+
+    @property
+    def observables(self) -> dict[str, Register | tuple[Register, ...]]:
+        mark = "" if self.name == "dark" else f"_{self.name}"
+        return {
+            f"J{mark}": self.current,
+            f"uniformity{mark}": self.spread,
+            f"iterations{mark}": self.iterations,
+            f"change{mark}": self.change,
+        }
+
+    def initial(self, device: Device) -> dict[Any, Any]:
+        """No charge anywhere, no voltage."""
+        potential = neutral_potential(device)
+        densities = (
+            REFERENCE_DENSITY * np.exp(potential + device.theta_n),
+            REFERENCE_DENSITY * np.exp(-potential - device.theta_p),
+        )
+        found: dict[Any, Any] = {}
+        for item, values in zip(self.state, (potential, *densities), strict=True):
+            found[item.now] = found[item.next] = values
+        return found
+
+    # Programs --------------------------------------------------------------------------------------------------------
+    def solve(self, program: Program, change: Any) -> None:
+        """Record the way to the next voltage."""
+        how = self.how
+        program.apply(kernels.ramp(), self.state[0].now, self.setup.share, change=change)
+        program.let(self.iterations, 0)
+        program.let(self.change, float("inf"))
+        with program.repeat(until=self.change < how.tolerance, limit=how.limit):
+            self.iteration(program)
+            program.let(self.iterations, self.iterations + 1)
+        self.see_current(program)
+
+    def see_volts(self, program: Program, bias: Any, thermal: float) -> None:
+        """Record potentials in V."""
+        program.apply(
+            kernels.volts(), [item.now for item in self.state], self.setup.theta, self.volts,
+            bias=bias / thermal, thermal=thermal,
+        )  # fmt: skip
+
+    def iteration(self, program: Program) -> None:
+        """Record one iteration: its sub-cycles, the test, and what is new becoming old."""
+        how, setup, nodes, edges = self.how, self.setup, self.coefficients.nodes, self.coefficients.edges[0]
+        old, new = [item.now for item in self.state], [item.next for item in self.state]
+        place = (nodes.contact, setup.first, setup.last)
+        synthetic = how.cost == "synthetic"
+        for sweep in range(how.inner_sweeps):
+            program.apply(
+                kernels.poisson(how.directions[0], how.across, sweep > 0, how.weight, synthetic),
+                old,
+                new,
+                *place,
+                nodes.volume,
+                nodes.doping,
+                edges.coupling,
+                self.steps,
+                setup.heavy,
+                self.waste,
+                multiple=self.multiple if synthetic else 1.0,
+            )
+        for carrier, theta, mobile, numbers, direction in (
+            ("u", setup.theta[0], edges.mobile_n, self.numbers[0], how.directions[1]),
+            ("v", setup.theta[1], edges.mobile_p, self.numbers[1], how.directions[2]),
+        ):
+            kernel = kernels.continuity(carrier, direction, how.across, self.ionising)
+            for _ in range(how.inner_sweeps):
+                program.apply(
+                    kernel,
+                    old,
+                    new,
+                    *place,
+                    theta,
+                    mobile,
+                    numbers,
+                    nodes.generation,
+                    list(self.made),
+                    lit=1.0 if self.lit else 0.0,
+                )
+        self.see_field(program, old, new)
+        self.test(program, old, new)
+        program.rotate(*self.state)
+
+    @property
+    def multiple(self) -> Any:
+        """How many times more work heavy nodes are in this iteration."""
+        later = 2.0 * self.iterations / self.how.expected - 1.0
+        return exp(self.how.growth * mg.min(mg.max(later, 0.0), 1.0))
+
+    def see_field(self, program: Program, old: list[Any], new: list[Any]) -> None:
+        """Record the sub-cycle field."""
+        edges = self.coefficients.edges[0]
+        pieces = self.coefficients.ionising[0] if self.ionising else None
+        program.apply(
+            kernels.edge_field(pieces),
+            old,
+            new,
+            self.setup.first,
+            list(self.setup.theta),
+            [edges.mobile_n, edges.mobile_p, edges.slope, edges.half],
+            [] if pieces is None else [item for own in pieces for item in fields_of(own)],
+            self.field,
+            list(self.pairs),
+        )
+        if self.ionising:
+            program.apply(kernels.made_at_nodes(), self.pairs[0], self.made[0])
+
+    def test(self, program: Program, old: list[Any], new: list[Any]) -> None:
+        """Record what is compared with the tolerance."""
+        if self.how.test == "residual":
+            program.let(self.change, self.residual(program, new))
+            return
+        found: Any = program.apply(kernels.changes("paper" if self.how.test == "paper" else "max"), old, new)
+        if self.how.test == "paper":
+            found = mg.max(mg.abs(found.phi), mg.max(mg.abs(found.u), mg.abs(found.v)))
+        elif self.how.test == "current":
+            self.see_current(program, new)
+            found = mg.max(found, self.spread * (self.how.tolerance / EVEN))
+        program.let(self.change, found)
+
+    def residual(self, program: Program, state: list[Any]) -> Any:
+        """Record what the equations leave over."""
+        nodes, edges = self.coefficients.nodes, self.coefficients.edges[0]
+        electrons, holes = self.numbers
+        return program.apply(
+            kernels.residual(self.ionising),
+            state,
+            nodes.contact,
+            nodes.doping,
+            edges.coupling,
+            list(self.setup.theta),
+            [edges.mobile_n, edges.mobile_p],
+            electrons,
+            holes,
+            nodes.generation,
+            list(self.made),
+            lit=1.0 if self.lit else 0.0,
+        )
+
+    @property
+    def numbers(self) -> tuple[list[Field], list[Field]]:
+        """What recombination needs to know at a node, of electrons and of holes: the own carrier's first."""
+        nodes = self.coefficients.nodes
+        common = [nodes.volume, nodes.intrinsic]
+        own = [nodes.rate_n, nodes.rate_p, nodes.radiative, nodes.auger_n, nodes.auger_p]
+        other = [nodes.rate_p, nodes.rate_n, nodes.radiative, nodes.auger_p, nodes.auger_n]
+        return [*common, *own], [*common, *other]
+
+    def see_current(self, program: Program, state: list[Any] | None = None) -> None:
+        """Record the current where rounding hides least of it, and how even it is there."""
+        edges = self.coefficients.edges[0]
+        least: Any = program.apply(
+            kernels.currents(),
+            [item.now for item in self.state] if state is None else state,
+            list(self.setup.theta),
+            [edges.mobile_n, edges.mobile_p],
+            self.total,
+            self.noise,
+        )
+        seen: Any = program.apply(kernels.evenness(), self.total, self.noise, edges.mobile_n, noise=NOISE * least)
+        middle = 0.5 * (seen.least + seen.largest)
+        program.let(self.current, middle)
+        program.let(self.spread, (seen.largest - seen.least) / mg.abs(middle))
+
+
+EVEN: Final = 1e-3
+"""Largest (Jmax - Jmin)/|J| of the test "current"."""
+
+NOISE: Final = 1e6
+"""Edges whose current may be rounded by more than this many times the least rounding anywhere do not count."""

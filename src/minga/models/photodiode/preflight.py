@@ -1,0 +1,130 @@
+"""What a person should know of a device before it starts: its rows, its built-in voltage, how fine its mesh is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from minga.models.photodiode.constants import CHARGE
+from minga.models.photodiode.depletion import Depletion, built_in_voltage, column, debye_lengths
+from minga.models.photodiode.device import Device
+from minga.models.photodiode.problem import Problem
+
+__all__ = ["notes_of"]
+
+Notes = Iterator[tuple[str, str]]
+
+
+def notes_of(device: Device, problem: Problem) -> Notes:
+    """What to say, in pairs: what, and how much."""
+    yield from _layers(device)
+    yield from _mesh(device)
+    yield from _light(device, problem)
+    if all(t.kind == "ohmic" for t in device.terminals):
+        yield "built-in voltage", f"{built_in_voltage(device):.5f} V"
+        yield from _depletion(device, problem)
+    yield from _solved(device, problem)
+
+
+def _layers(device: Device) -> Notes:
+    """The map of layers and rows."""
+    doping = column(device, device.doping)
+    for layer in device.layers:
+        inside = doping[layer.first + 1 : layer.last] if layer.last > layer.first + 1 else doping[[layer.first]]
+        rows = f"rows {layer.first + 1}-{layer.last + 1}"
+        depth = f"{1e4 * layer.start:.4g}-{1e4 * layer.end:.4g} um"
+        yield f"layer {layer.name}", f"{rows}, {depth}, {layer.material}, {_doped(inside)}"
+
+
+def _doped(values: Sequence[float] | np.ndarray) -> str:
+    first, last = float(values[0]), float(values[-1])
+    said = [f"{'p' if v < 0 else 'n'} {abs(v):.3g}" if v else "undoped" for v in (first, last)]
+    return said[0] if np.isclose(first, last, rtol=1e-9, atol=0.0) else f"{said[0]} to {said[1]}"
+
+
+def _mesh(device: Device) -> Notes:
+    """Its spacings against the Debye length on either side of each boundary between layers."""
+    lengths = device.lengths[0][1:-1]
+    range_ = f"{1e7 * lengths.min():.3g} nm" + (
+        "" if np.allclose(lengths, lengths[0]) else f" to {1e7 * lengths.max():.3g} nm"
+    )
+    across = f", {len(device.nodes[1])} columns" if len(device.nodes) > 1 else ""
+    yield "mesh", f"{len(device.nodes[0]):,} nodes, {range_} apart{across}"
+    debye = debye_lengths(device)
+    ratios = [
+        (float(lengths[min(node, lengths.size - 1)] / debye[node]), layer, node)
+        for k, layer in enumerate(device.layers)
+        for node, inner in ((layer.first + 1, k > 0), (layer.last - 1, k < len(device.layers) - 1))
+        if inner and layer.last - layer.first > 1
+    ]
+    if not ratios:
+        return
+    ratio, layer, node = max(ratios, key=lambda item: item[0])
+    said = (
+        f"{1e7 * debye[node]:.3g} nm beside the boundary of {layer.name}, where nodes are {ratio:.2g} of it apart"
+        if ratio <= 1
+        else f"{1e7 * debye[node]:.3g} nm in {layer.name}, less than its nodes are apart: refine the mesh there"
+    )
+    yield "Debye length", said
+
+
+def _light(device: Device, problem: Problem) -> Notes:
+    if device.light is None:
+        return
+    current = CHARGE * float(column(device, device.generation) @ _heights(device))
+    names = [
+        layer.name
+        for k, layer in enumerate(device.layers)
+        if float(device.generation[device.layer == k].max(initial=0.0)) > 0
+    ]
+    lit = "" if "lit" in problem.curves else "; no curve is lit"
+    source = f"{device.light.wavelength:g} nm from the {device.light.side}'s side, absorbed in {', '.join(names)}"
+    yield "light", f"{source}: primary photocurrent {current:.4g} A/cm2{lit}"
+
+
+def _heights(device: Device) -> np.ndarray:
+    return device.volumes if device.volumes.ndim == 1 else device.volumes[:, 0] / device.areas[0][1, 0]
+
+
+def _depletion(device: Device, problem: Problem) -> Notes:
+    """Fields, reach and breakdown as the depletion approximation has them."""
+    depletion = Depletion.of(device)
+    lowest = min(problem.bias, default=0.0)
+    if depletion is None or lowest > 0:
+        return
+    fields = depletion.field_at(lowest)
+    place = int(np.argmax(fields))
+    doping = np.abs(column(device, device.doping))
+    node = place if doping[place] < doping[place + 1] else place + 1
+    name = next(layer.name for layer in device.layers if layer.first <= node <= layer.last)
+    depleted = np.flatnonzero(fields > 0)
+    reach = device.nodes[0][depleted[[0, -1]] + [0, 1]] * 1e4
+    depth = f"{reach[0]:.3g} to {reach[1]:.3g} um"
+    yield "field", f"up to about {fields.max():.3g} V/cm at {lowest:g} V, in {name}; depleted from {depth}"
+    for number in _absorbers(device):
+        at = depletion.reaches(number, strength=problem.punch_through)
+        if at is not None and at < 0:
+            yield "punch-through", f"the field reaches {device.layers[number].name} at about {at:.3g} V"
+    if problem.ionisation:
+        found = depletion.breakdown()
+        beyond = ", which the run goes beyond" if found is not None and lowest < found else ""
+        if found is not None:
+            yield "breakdown", f"at about {found:.3g} V, where the ionisation integral is 1{beyond}"
+
+
+def _absorbers(device: Device) -> list[int]:
+    """The layers that absorb, of several materials."""
+    if len({layer.material for layer in device.layers}) == 1:
+        return []
+    return [k for k in range(len(device.layers)) if device.absorption[device.layer == k].any()]
+
+
+def _solved(device: Device, problem: Problem) -> Notes:
+    steps, unit = (problem.bias, "V") if problem.bias else (problem.current, "A/cm2")
+    span = f"{steps[0]:g} to {steps[-1]:g} {unit}" if len(steps) > 1 else f"{steps[0]:g} {unit}"
+    what = "voltage" if problem.bias else "current"
+    solutions = len(steps) * len(problem.curves) * (2 if problem.gain else 1)
+    count = f"{len(steps)} {what}{'s' if len(steps) > 1 else ''}, {span}, {' and '.join(problem.curves)}"
+    unknowns = f"{solutions} solutions of {3 * device.doping.size:,} unknowns by {problem.scheme}"
+    yield "solved for", f"{count}: {unknowns}"

@@ -1,0 +1,1 @@
+"""Published measurements, repeated on this machine: what the commands ``minga bench ...`` do."""

@@ -1,0 +1,161 @@
+"""Curves that a model wants in one picture: read from a run, and drawn as PNG. See `minga.engine.drawing`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.drawing import Drawing
+from minga.record.directory import RunDirectory, disk_errors
+from minga.record.store import FrameReader
+from minga.record.variables import DRAWINGS
+
+__all__ = ["Drawn", "draw_all", "drawn_of"]
+
+Floats = NDArray[np.float64]
+
+_DPI = 100
+_STEP = "step"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """A drawing with its numbers.
+
+    over    what goes to the right, with its unit
+    when    of which step the fields are; empty for observables
+    curves  label, what goes to the right (ascending) and what goes upwards
+    """
+
+    drawing: Drawing
+    over: str
+    when: str
+    curves: tuple[tuple[str, Floats, Floats], ...]
+
+    @property
+    def file(self) -> str:
+        """The name of its picture."""
+        return re.sub(r"[^a-z0-9]+", "-", self.drawing.title.lower()).strip("-") + ".png"
+
+
+def drawn_of(directory: RunDirectory) -> list[Drawn]:
+    """The drawings of a run that has the numbers for them; none where it kept no fields."""
+    if not directory.fields.exists():
+        return []
+    reader = FrameReader.open(directory.fields)
+    said = json.loads(str(reader.group.attrs.get(DRAWINGS, "[]")))
+    series = _series(directory)
+    found = []
+    for drawing in map(Drawing.of, said):
+        drawn = _over_axis(drawing, reader) if drawing.over is None else _over_observable(drawing, drawing.over, series)
+        if drawn is not None:
+            found.append(drawn)
+    return found
+
+
+def _series(directory: RunDirectory) -> dict[str, Any]:
+    try:
+        found = json.loads(directory.series.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _over_observable(drawing: Drawing, over: str, series: Mapping[str, Any]) -> Drawn | None:
+    """Observables after each step; those of the state before the first one say nothing of it."""
+    steps = np.asarray(series.get(_STEP, ()), np.float64)
+    places = np.asarray(series.get(over, ()), np.float64)
+    if steps.size != places.size or np.unique(places[steps > 0]).size < 2:
+        return None
+    curves = []
+    for label, name in drawing.lines.items():
+        values = np.array(series.get(name, ()), np.float64)
+        if values.size == steps.size:
+            curves.append((label, *_ascending(places[steps > 0], values[steps > 0], drawing)))
+    return Drawn(drawing, over, "", tuple(curves)) if curves else None
+
+
+def _over_axis(drawing: Drawing, reader: FrameReader) -> Drawn | None:
+    """Fields after the last step that was kept."""
+    if not reader.steps:
+        return None
+    curves, over = [], drawing.along
+    for label, name in drawing.lines.items():
+        if name not in reader.fields:
+            continue
+        coordinates = reader.coordinates(name)
+        names = [axis.name.removesuffix("_face") for axis in coordinates]
+        if drawing.along not in names:
+            continue
+        place = names.index(drawing.along)
+        middle = tuple(slice(None) if k == place else len(axis.values) // 2 for k, axis in enumerate(coordinates))
+        unit = coordinates[place].attributes.get("units", "1")
+        over = drawing.along if unit == "1" else f"{drawing.along} ({unit})"
+        values = np.asarray(reader.frame(name)[middle], np.float64)
+        curves.append((label, *_ascending(np.asarray(coordinates[place].values), values, drawing)))
+    return Drawn(drawing, over, f"step {reader.steps[-1]}", tuple(curves)) if curves else None
+
+
+def _ascending(places: Floats, values: Floats, drawing: Drawing) -> tuple[Floats, Floats]:
+    order = np.argsort(places, kind="stable")
+    shown = np.abs(values) if drawing.logarithmic else values
+    return places[order], np.where(shown > 0, shown, np.nan)[order] if drawing.logarithmic else shown[order]
+
+
+def draw_all(directory: RunDirectory) -> list[Path]:
+    """Draw the drawings of a run into its folder of pictures; the files. RunError where the disk refuses."""
+    paths = []
+    for drawn in drawn_of(directory):
+        path = directory.pictures / drawn.file
+        with disk_errors(path):
+            path.parent.mkdir(exist_ok=True)
+            temporary = path.with_name(f".{path.name}.partial")
+            _figure(drawn).savefig(temporary, dpi=_DPI, format="png")
+            temporary.replace(path)
+        paths.append(path)
+    return paths
+
+
+def _figure(drawn: Drawn) -> Any:
+    from matplotlib.figure import Figure
+
+    drawing = drawn.drawing
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    plot = figure.add_subplot()
+    for label, places, values in drawn.curves:
+        plot.plot(places, values, label=label, linewidth=1.5)
+    if drawing.logarithmic and any(np.isfinite(values).any() for _, _, values in drawn.curves):
+        plot.set_yscale("log")
+    _name_spans(plot, drawing)
+    if len(drawn.curves) > 1:
+        plot.legend(frameon=False, loc="best")
+    title = f"{drawing.title}, {drawn.when}" if drawn.when else drawing.title
+    plot.set(xlabel=drawn.over, ylabel=drawing.unit, title=title)
+    plot.margins(x=0)
+    return figure
+
+
+def _name_spans(plot: Any, drawing: Drawing) -> None:
+    """Thin lines where parts of the axis meet, and their names along the upper edge."""
+    for number, span in enumerate(drawing.spans):
+        if number:
+            plot.axvline(span.low, color="0.8", linewidth=0.8, zorder=0)
+        plot.annotate(
+            span.name,
+            (0.5 * (span.low + span.high), 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, -4),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            fontsize=7,
+            color="0.4",
+            annotation_clip=True,
+        )

@@ -1,0 +1,79 @@
+"""Devices from a case as they are run: the examples, their bands, their curves and their pictures."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from command_line import in_process
+from minga.engine.model import Model
+from minga.errors import CaseError
+from minga.models.case import examples, load_model
+from minga.models.settings import GridSettings
+
+DEVICES = ("apd", "msm", "pin-inp", "si-1")
+
+
+def example_model(name: str, grid: dict[str, Any] | None = None, **changes: Any) -> Model:
+    path = examples()[name]
+    tables = tomllib.loads(path.read_text())
+    tables["photodiode"] |= changes
+    return load_model("photodiode", tables, GridSettings(**grid or {}), path.parent)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_examples_are_devices(name: str) -> None:
+    model = example_model(name)
+    assert model.steps == {"apd": 31, "msm": 25, "pin-inp": 47, "si-1": 9}[name]
+    assert model.tables["iv"][:2] == ("V", "J")
+    titles = [drawing.title for drawing in model.drawings]
+    assert titles[0] == "Current density"
+    assert ("Gain" in titles) == (name == "apd")
+    assert any(title.startswith("Bands") for title in titles)
+    assert {"conduction_band", "valence_band", "electron_fermi", "hole_fermi"} <= set(model.output)
+
+
+def test_the_grid_is_the_devices_own() -> None:
+    with pytest.raises(CaseError, match="follows from its layers"):
+        example_model("si-1", {"shape": (100,)})
+
+
+def test_a_run_leaves_bands_tables_and_pictures(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    wanted = "photodiode.bias=[0.3, -1.0]"
+    said = in_process("run", "si-1", "-n", "1", "--set", wanted, "--json", "--out", run)
+    assert said.status == 0, said.err
+    table = json.loads(said.out)["iv"]
+    assert [row["V"] for row in table] == [0.3, -1.0]
+    assert table[0]["J"] == pytest.approx(4.0301426225e-06, rel=1e-9)
+    assert (run / "iv.csv").read_text().startswith("V,J\n0.3,4.03014262")
+    pictures = {path.name for path in (run / "pictures").iterdir()}
+    assert pictures == {"bands-dark.png", "carriers-dark.png", "current-density.png", "field.png"}
+    page = (run / "report.html").read_text()
+    for title in ("Current density", "Bands, dark, step 2", "Carriers, dark, step 2"):
+        assert f"<h3>{title}" in page
+    assert "built-in voltage" in page
+    check_bands(run)
+
+
+def check_bands(run: Path) -> None:
+    """The gap between the bands, the voltage between the contacts, the majorities' levels flat, densities that fit."""
+    import xarray
+
+    with xarray.open_zarr(run / "fields.zarr", chunks=None) as found:
+        last = found.isel(time=-1).load()
+    conduction, valence = last.conduction_band.values, last.valence_band.values
+    electron, hole = last.electron_fermi.values, last.hole_fermi.values
+    assert electron[-1] == pytest.approx(0.0, abs=1e-12)
+    assert hole[0] == pytest.approx(1.0, abs=1e-12)
+    assert electron[0] == pytest.approx(1.0, abs=1e-9)
+    vt = 0.0258519998
+    gap = 2 * vt * np.log(np.sqrt(2.8e19 * 1.04e19) / 1e10)
+    assert conduction - valence == pytest.approx(np.full(679, gap + 0 * gap), abs=0.25)
+    density = 2.8e19 * np.exp((electron - conduction) / vt)
+    assert density == pytest.approx(last.electrons.values, rel=1e-6)

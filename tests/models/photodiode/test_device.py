@@ -1,0 +1,219 @@
+"""Devices from their layers: where nodes lie, what belongs to them, and what is between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from minga.errors import CaseError
+from minga.models.photodiode.constants import CHARGE
+from minga.models.photodiode.depletion import Depletion, built_in_voltage
+from minga.models.photodiode.device import Device, device_from
+from minga.models.photodiode.ionisation import coefficient, shipped_sets
+from minga.models.photodiode.materials import shipped_materials
+from minga.models.photodiode.mesh import graded, placed, spaced, uniform
+from minga.models.photodiode.stack import Contact, Layer, Light, Region, Stack
+
+MATERIALS = shipped_materials()
+ENDS = (Contact("anode", "top"), Contact("cathode", "bottom"))
+
+
+def diode(*, left: float = -1e17, right: float = 1e17, **options: object) -> Stack:
+    silicon = MATERIALS["Si"]
+    layers = (Layer("p", silicon, 5e-4, (left, left)), Layer("n", silicon, 5e-4, (right, right)))
+    return Stack(layers, ENDS, **options)  # type: ignore[arg-type]
+
+
+MESH = graded([0, 5e-4, 1e-3], 1e-8, 1.05, 2e-6, [False] * 3, [False, True, False])
+
+
+def test_mesh_grows_from_the_junction() -> None:
+    """The mesh that diodes are compared on: 679 nodes, symmetric to the last bit, one on the junction."""
+    assert MESH.nodes.size == 679
+    assert np.array_equal(MESH.lengths, MESH.lengths[::-1])
+    assert MESH.nodes[339] == 5e-4
+    assert MESH.lengths.sum() == pytest.approx(1e-3, rel=1e-14)
+    assert np.allclose(np.diff(MESH.nodes), MESH.lengths, rtol=1e-9)
+    assert MESH.lengths.max() <= 2e-6
+    growth = MESH.lengths[340:430] / MESH.lengths[339:429]
+    assert np.allclose(growth, 1.05, rtol=1e-12)
+
+
+def test_a_change_of_material_lies_between_nodes() -> None:
+    ends = [0.0, 1e-4, 2.5e-4, 3e-4]
+    mesh = graded(ends, 1e-7, 1.1, 5e-6, [False, True, False, False], [True, True, True, True])
+    assert np.abs(mesh.faces - ends[1]).min() < 1e-18
+    assert np.abs(mesh.nodes - ends[1]).min() == pytest.approx(0.5e-7, rel=1e-6)
+    assert np.abs(mesh.nodes - ends[2]).min() < 1e-18
+    assert mesh.volumes.sum() == pytest.approx(3e-4, rel=1e-13)
+    assert (mesh.lengths > 0).all()
+
+
+def test_rows_have_their_node_in_the_middle() -> None:
+    mesh = spaced([4, 2], [1e-5, 2e-5])
+    assert np.allclose(mesh.nodes, [0.5e-5, 1.5e-5, 2.5e-5, 3.5e-5, 5e-5, 7e-5])
+    assert np.allclose(mesh.volumes, np.diff(mesh.faces))
+    assert mesh.volumes.sum() == pytest.approx(8e-5)
+
+
+def test_doping_on_the_junction_is_that_of_its_volume() -> None:
+    device = device_from(diode(), MESH)
+    assert device.doping[339] == 0.0
+    assert (device.doping[:339] == -1e17).all()
+    assert (device.doping[340:] == 1e17).all()
+    lopsided = device_from(diode(), placed([0.0, 4e-4, 5e-4, 8e-4, 1e-3]))
+    assert lopsided.doping[2] == pytest.approx((-1e17 * 1 + 1e17 * 3) / 4)
+    assert [(layer.first, layer.last) for layer in device.layers] == [(0, 338), (339, 678)]
+
+
+def test_silicon_has_the_intrinsic_density_that_is_given() -> None:
+    device = device_from(diode(), MESH)
+    assert (device.nie == 1e10).all()
+    assert (device.theta_n == 0).all()
+    assert (device.theta_p == 0).all()
+    assert built_in_voltage(device) == pytest.approx(0.833370011, abs=1e-9)
+
+
+def test_grading_is_linear_between_its_ends() -> None:
+    layer = Layer("graded", MATERIALS["Si"], 1e-4, (1e15, 3e15))
+    device = device_from(Stack((layer,), ENDS), uniform(1e-4, 5))
+    assert np.allclose(device.doping, [1e15, 1.5e15, 2e15, 2.5e15, 3e15])
+
+
+def apd(rows_joined: int = 5) -> Device:
+    named = (
+        ("Inp1", 400, "InP", -1e18), ("Mult", 400, "InP", 1e15), ("Charge", 300, "InP", 3e16),
+        ("Hole", 100, "InGaAsP", 5e15), ("Absorp", 120, "InGaAs", 1e15), ("Doping", 100, "InP", 1e17),
+        ("Inp2", 400, "InP", 1e18),
+    )  # fmt: skip
+    layers = tuple(Layer(name, MATERIALS[m], rows * 2.5e-7, (n, n)) for name, rows, m, n in named)
+    stack = Stack(layers, ENDS, light=Light(1550.0, flux=7.8e15))
+    return device_from(stack, spaced([rows // rows_joined for _, rows, _, _ in named], [rows_joined * 2.5e-7] * 7))
+
+
+def test_the_apd_is_the_one_of_the_paper() -> None:
+    device = apd(1)
+    rows = [(layer.name, layer.first + 1, layer.last + 1) for layer in device.layers]
+    assert rows == [
+        ("Inp1", 1, 400), ("Mult", 401, 800), ("Charge", 801, 1100), ("Hole", 1101, 1200), ("Absorp", 1201, 1320),
+        ("Doping", 1321, 1420), ("Inp2", 1421, 1820),
+    ]  # fmt: skip
+    assert built_in_voltage(device) == pytest.approx(1.296541510, abs=1e-9)
+    assert CHARGE * float(device.generation @ device.volumes) == pytest.approx(2.09e-4, rel=2e-4)
+    assert device.absorption[1200:1320].min() == 6100.0
+    assert not device.absorption[:1200].any()
+
+
+def test_bands_step_as_the_offsets_say() -> None:
+    """Valence band of InGaAs 0.346 eV above that of InP, conduction band 0.258 eV below."""
+    device = apd()
+    vt = device.thermal_voltage
+    conduction = vt * (np.log(device.nc / 1e10) - device.theta_n)
+    valence = vt * (-np.log(device.nv / 1e10) - device.theta_p)
+    indium_phosphide, absorber = device.layers[5].first, device.layers[4].last
+    assert conduction[indium_phosphide] - conduction[absorber] == pytest.approx(0.258, abs=1e-9)
+    assert valence[absorber] - valence[indium_phosphide] == pytest.approx(0.346, abs=1e-9)
+
+
+def test_nothing_ionises_across_a_change_of_material() -> None:
+    device = apd()
+    silent = [int(k) for k in np.flatnonzero(device.ionisation_n[0].a[0] == 0)]
+    edges = [device.layers[k].first for k in (3, 4, 5)]
+    assert silent == [0, *edges, device.doping.size]
+    assert device.ionisation_n[0].pieces == 3
+
+
+def test_depletion_foretells_punch_through_and_breakdown() -> None:
+    """As solved for: 49.9 V and 66.6 V."""
+    depletion = Depletion.of(apd())
+    assert depletion is not None
+    assert depletion.reaches(4, strength=5e3) == pytest.approx(-49.9, abs=0.3)
+    assert depletion.breakdown() == pytest.approx(-66.6, abs=0.3)
+
+
+@pytest.mark.parametrize(
+    ("width", "name", "voltage"),
+    [(0.5e-4, "cook", 25.3), (1e-4, "cook", 44.0), (1e-4, "umebu", 49.0), (2e-4, "cook", 77.9)],
+)
+def test_ionisation_integral_of_a_constant_field(width: float, name: str, voltage: float) -> None:
+    """Breakdown of an ideal p-i-n: w = ln(beta/alpha)/(beta - alpha)."""
+    chosen = shipped_sets()[name]
+    fields = np.linspace(3e5, 8e5, 200_001)
+    alpha, beta = coefficient(chosen.electrons, fields), coefficient(chosen.holes, fields)
+    place = np.argmax(np.log(beta / alpha) / (beta - alpha) < width)
+    assert fields[place] * width == pytest.approx(voltage, rel=2e-3)
+
+
+def test_two_axes_repeat_the_layers_and_add_regions() -> None:
+    ring = Region("ring", (0.0, 6e-4), (0.0, 1e-4), -1e18)
+    across = spaced([5], [1e-4])
+    device = device_from(diode(regions=(ring,)), MESH, across)
+    assert device.grid.shape == (679, 5)
+    assert device.volumes.sum() == pytest.approx(1e-3 * 5e-4)
+    assert (device.doping[device.nodes[0] <= 6e-4, 0] == -1e18).all()
+    assert (device.doping[:, 1] == device_from(diode(), MESH).doping).all()
+    assert device.areas[0].shape == (680, 5)
+    assert device.areas[1].shape == (679, 6)
+    assert not device.areas[1][:, [0, -1]].any()
+    assert device.areas[0][1:-1].sum(axis=1) == pytest.approx(5e-4)
+    with pytest.raises(CaseError, match="'ring' in a device with one axis"):
+        device_from(diode(regions=(ring,)), MESH)
+
+
+def test_a_schottky_contact_has_the_metals_carriers() -> None:
+    contacts = (Contact("anode", "top", kind="schottky", barrier=0.7), Contact("cathode", "bottom"))
+    device = device_from(Stack((Layer("n", MATERIALS["Si"], 1e-4, (1e15, 1e15)),), contacts), uniform(1e-4, 11))
+    electrons = 2.8e19 * np.exp(-0.7 / device.thermal_voltage)
+    assert device.doping[0] == pytest.approx(electrons - 1e20 / electrons)
+    assert (device.doping[1:] == 1e15).all()
+
+
+def test_recombination_is_switched_off_by_kind() -> None:
+    device = device_from(diode(recombination=("srh",)), MESH)
+    assert not device.radiative.any()
+    assert not device.auger_n.any()
+    assert (device.tau_n == 1e-6).all()
+    assert np.isinf(device_from(diode(recombination=()), MESH).tau_p).all()
+
+
+def test_mobility_falls_with_doping() -> None:
+    device = device_from(diode(mobility="doping-field"), MESH)
+    assert device.mobility_n[0] == pytest.approx(65 + (1330 - 65) / (1 + (1e17 / 8.5e16) ** 0.72))
+    assert device.field_mobility
+    assert device.velocity_n[0] == 1.1e7
+
+
+def test_gap_and_intrinsic_density_follow_the_temperature() -> None:
+    device = device_from(diode(temperature=350.0), MESH)
+    gap = 1.12 - 4.73e-4 * (350**2 / 986 - 300**2 / 936)
+    expected = 1e10 * (350 / 300) ** 1.5 * np.exp(-gap / (2 * device.thermal_voltage) + 1.12 / (2 * 0.0258519998))
+    assert device.nie[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_okuto_and_crowell_depend_on_the_temperature() -> None:
+    warm = shipped_sets()["okuto-crowell"].at(350.0)
+    field = 3e5
+    expected = 0.426 * (1 + 50 * 3.05e-4) * field * np.exp(-((4.81e5 * (1 + 50 * 6.86e-4) / field) ** 2))
+    assert coefficient(warm.electrons, field) == pytest.approx(expected)
+
+
+def test_pieces_of_a_set_join() -> None:
+    """Neighbouring ranges of `cook` differ by less than 13 % where they meet; beta/alpha falls from 4.4 to 1.25."""
+    chosen = shipped_sets()["cook"]
+    for pieces in (chosen.electrons, chosen.holes):
+        for piece in pieces[:-1]:
+            below, above = coefficient(pieces, np.array([piece.to * (1 - 1e-9), piece.to]))
+            assert above / below == pytest.approx(1, abs=0.13)
+    ratio = coefficient(chosen.holes, np.array([2.4e5, 7.7e5])) / coefficient(
+        chosen.electrons, np.array([2.4e5, 7.7e5])
+    )
+    assert ratio == pytest.approx([4.41, 1.25], abs=0.01)
+
+
+def test_light_from_the_anode_is_strongest_there() -> None:
+    light = Light(850.0, power=1e-3, side="anode")
+    device = device_from(diode(light=light), MESH)
+    assert device.generation[0] == device.generation.max()
+    absorbed = float(device.generation @ device.volumes)
+    photons = 1e-3 / (6.62607015e-34 * 2.99792458e10 / 850e-7)
+    assert absorbed == pytest.approx(photons * (1 - np.exp(-535e-3)), rel=1e-6)

@@ -1,0 +1,243 @@
+"""Cases of devices: what is wrong is told with its key, its layer and what to do."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minga.errors import CaseError
+from minga.models.photodiode.biases import biases_of, check_biases
+from minga.models.photodiode.case import device_of, problem_of, read_settings
+from minga.models.photodiode.ionisation import shipped_sets
+from minga.models.photodiode.materials import Material, read_materials, shipped_materials
+from minga.models.photodiode.preflight import notes_of
+from minga.models.photodiode.quantities import quantity
+
+CASE: dict[str, Any] = {
+    "bias": [0.0, -1.0],
+    "layers": [
+        {"name": "top", "material": "InP", "thickness": 1.0, "p": 1e18},
+        {"name": "absorber", "material": "InGaAs", "thickness": "500 nm", "n": 1e15},
+        {"name": "bottom", "material": "InP", "thickness": 1.0, "n": 1e18},
+    ],
+    "contacts": {"anode": "ohmic", "cathode": "ohmic"},
+}
+
+
+def case(layer: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """The case with changes, those of its second layer among them; None leaves something out."""
+    table = copy.deepcopy(CASE)
+    for place, new in ((table, changes), (table["layers"][1], layer or {})):
+        for key, value in new.items():
+            if value is None:
+                place.pop(key, None)
+            else:
+                place[key] = value
+    return table
+
+
+def make(folder: Path, layer: dict[str, Any] | None = None, **changes: Any) -> None:
+    said = read_settings(case(layer, **changes))
+    problem = problem_of(said)
+    device = device_of(said, folder)
+    check_biases(device, problem.bias)
+
+
+def test_the_case_is_right(tmp_path: Path) -> None:
+    make(tmp_path)
+
+
+LIGHT = {"wavelength": 1550.0, "power": 1e-3}
+SLOPE = "photodiode.layers[1]"
+
+WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
+    (f"{SLOPE}.begin", {"begin": 0.9}, {}, "'absorber' overlaps layer 'top': it begins at 0.9 um.*ends at 1 um"),
+    (f"{SLOPE}.begin", {"begin": 1.2}, {}, "'absorber' leaves a gap to layer 'top'"),
+    (f"{SLOPE}.material", {"material": "InGaAS"}, {}, "'absorber': there is no material 'InGaAS'"),
+    ("photodiode.layers[0].p", None, {"layers": [CASE["layers"][0] | {"p": 1e21}, *CASE["layers"][1:]]},
+     "'top': 1e\\+21 acceptors a cm3 are beyond what InP takes, 1e\\+19"),
+    ("photodiode.contacts", None, {"contacts": None}, "'photodiode.contacts' is missing"),
+    ("photodiode.contacts.cathode", None, {"contacts": {"anode": "ohmic"}}, "'photodiode.contacts.cathode' is missing"),
+    (f"{SLOPE}.thickness", {"thickness": -0.5}, {}, "'absorber' is -0.5 um thick"),
+    (f"{SLOPE}.thickness", {"thickness": 0.0}, {}, "'absorber' is 0 um thick"),
+    (f"{SLOPE}.thickness", {"thickness": None}, {}, "'absorber' has no thickness"),
+    ("photodiode.mesh.positions[2]", None, {"mesh": {"positions": [0.0, 1.0, 0.9, 2.5]}}, "nodes 1 and 2 of the mesh"),
+    ("photodiode.mesh.positions", None, {"mesh": {"positions": [0.0, 1.0, 2.0]}}, "the last node is at 2 um"),
+    ("photodiode.mesh.nodes", None, {"mesh": {"nodes": 100, "spacing": 0.1}}, "both spacing and nodes"),
+    ("photodiode.mesh", {"thickness": "1 nm"}, {"mesh": {"nodes": 4}}, "no node lies in layer 'absorber'"),
+    (f"{SLOPE}.thickness", {"thickness": "501 nm"}, {"mesh": {"spacing": "2.5 nm"}}, "200.4 rows of 2.5 nm"),
+    (f"{SLOPE}.n", {"n": float("nan")}, {}, "is NaN; expected a finite number|finite"),
+    (f"{SLOPE}.n", {"n": -1e15}, {}, "a number of at least 0.0"),
+    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 1900.0}}, "no layer absorbs light of 1900"),
+    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 850.0}}, "how InP absorbs light of 850 nm"),
+    ("photodiode.light.power", None, {"light": {"wavelength": 1550.0}}, "neither power nor flux"),
+    ("photodiode.curves", None, {"curves": ["dark", "lit"]}, "a lit curve, but there is no light"),
+    ("photodiode.bias[1]", None, {"bias": [0.0, -5000.0]}, "-5000 V across 2.5 um is a mean field"),
+    ("photodiode.bias", None, {"bias": None}, "'bias' is missing"),
+    ("photodiode.bias.step", None, {"bias": {"to": -60.0, "step": 1e-9}}, "60,000,000,001 voltages"),
+    (f"{SLOPE}.ionisation", None, {"materials": "ge.toml", "layers": [
+        CASE["layers"][0], {"name": "absorber", "material": "Ge", "thickness": 0.5}, CASE["layers"][2]],
+        "ionisation": True}, "'absorber': no ionisation coefficients of Ge"),
+    ("photodiode.ionisation", None, {"ionisation": {"InP": "kook"}}, "'top': there is no set.*'kook'"),
+    ("photodiode.ionisation.InAs", None, {"ionisation": {"InAs": "cook"}}, "no layer is of 'InAs'"),
+    (f"{SLOPE}.name", {"name": "top"}, {}, "two layers are called 'top'"),
+    ("photodiode.materials", None, {"materials": "none.toml"}, "no file 'none.toml'"),
+    ("photodiode.temperature", None, {"temperature": 350.0}, "'absorber': InGaAs is known at 300 K only"),
+    ("photodiode.contacts.anode.barrier", None, {"contacts": {"anode": {"kind": "schottky"}, "cathode": "ohmic"}},
+     "a Schottky contact without a barrier"),
+    ("photodiode.contacts.cathode", None, {"contacts": {"anode": "ohmic", "cathode": {"at": "top"}}}, "cathode touch"),
+    ("photodiode.columns", None, {"width": 10.0}, "width without columns"),
+    (f"{SLOPE}.rows", {"rows": 200, "thickness": None}, {}, "'absorber' has rows, but no row has a height"),
+    (f"{SLOPE}.y", {"y": 0.5}, {}, "'absorber': InGaAs has no y"),
+    ("photodiode.mobility", {"material": "Ge"}, {"mobility": "doping", "materials": "ge.toml"},
+     "'absorber': it is not known how mobilities in Ge depend on doping"),
+    ("photodiode.mobility", {"material": "Ge"}, {"mobility": "field", "materials": "ge.toml"},
+     "'absorber': it is not known where velocities in Ge saturate"),
+    ("photodiode.mobilty", None, {"mobilty": "doping"}, "unknown key"),
+]  # fmt: skip
+
+GE = """
+[Ge]
+gap = 0.66
+affinity = 4.0
+permittivity = 16.2
+nc = 1.04e19
+nv = 6.0e18
+mobility_n = 3900.0
+mobility_p = 1900.0
+tau_n = 1e-6
+tau_p = { value = 1e-6, source = "mine" }
+"""
+
+
+@pytest.mark.parametrize(("key", "layer", "changes", "said"), WRONG)
+def test_wrong_input(tmp_path: Path, key: str, layer: Any, changes: dict[str, Any], said: str) -> None:
+    (tmp_path / "ge.toml").write_text(GE)
+    with pytest.raises(CaseError, match=said) as caught:
+        make(tmp_path, layer, **changes)
+    assert caught.value.key == key
+    assert caught.value.remedy
+
+
+def test_the_material_that_was_meant_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CaseError) as caught:
+        make(tmp_path, {"material": "InGaAS"})
+    assert "InGaAs" in str(caught.value)
+
+
+def test_materials_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "ge.toml").write_text(GE)
+    found = read_materials(tmp_path / "ge.toml")["Ge"]
+    assert isinstance(found, Material)
+    assert found.sources == {"tau_p": "mine"}
+    make(tmp_path, {"material": "Ge"}, materials="ge.toml")
+    (tmp_path / "bad.toml").write_text("[Ge]\ngap = -0.66\n")
+    with pytest.raises(CaseError) as caught:
+        make(tmp_path, {"material": "Ge"}, materials="bad.toml")
+    assert caught.value.key == "Ge.gap"
+
+
+def test_ionisation_of_ones_own(tmp_path: Path) -> None:
+    pieces = "electrons = [{ a = 1e6, b = 1e6, to = 2e5 }, { a = 2e6, b = 1.2e6 }], holes = [{ a = 2e6, b = 1e6 }]"
+    (tmp_path / "ge.toml").write_text(GE.replace("[Ge]", f"[Ge]\nionisation = {{ {pieces} }}"))
+    said = read_settings(case({"material": "Ge"}, materials="ge.toml", ionisation=True))
+    device = device_of(said, tmp_path)
+    layer = device.layers[1]
+    edge = (layer.first + layer.last) // 2
+    electrons = device.ionisation_n[0]
+    assert electrons.a[:2, edge].tolist() == [1e6, 2e6]
+    assert electrons.to[0, edge] == 2e5
+    (tmp_path / "bad.toml").write_text(
+        GE.replace("[Ge]", f"[Ge]\nionisation = {{ {pieces.replace(', to = 2e5', '')} }}")
+    )
+    with pytest.raises(CaseError, match="ascending"):
+        device_of(read_settings(case({"material": "Ge"}, materials="bad.toml")), tmp_path)
+
+
+def test_the_page_says_what_is_known(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "photodiode.md").read_text()
+    block = re.search(r"```text\n(\[Ge\].*?)```", page, re.DOTALL)
+    assert block is not None
+    (tmp_path / "ge.toml").write_text(block[1])
+    make(tmp_path, {"material": "Ge"}, materials="ge.toml", ionisation=True)
+    rows = {
+        cells[0].strip(): [cell.strip() for cell in cells[1:]]
+        for line in page.splitlines()
+        if line.startswith("| ") and (cells := line.strip("|").split("|")) and len(cells) == 5
+    }
+    known = shipped_materials()
+    for column, name in enumerate(("InP", "InGaAs", "InGaAsP", "Si")):
+        material = known[name]
+        for row, values in (
+            ("gap, affinity, eV", (material.gap, material.affinity)),
+            ("permittivity", (material.permittivity,)),
+            ("Nc, Nv, 1/cm3", (material.nc, material.nv)),
+            ("constant mobilities, cm2/Vs", (material.mobility_n, material.mobility_p)),
+            ("lifetimes, s", (material.tau_n,)),
+            ("solubility n, p, 1/cm3", (material.solubility_n, material.solubility_p)),
+        ):
+            assert tuple(map(float, rows[row][column].split(", "))) == values
+        assert rows["ionisation"][column] == f"`{material.ionisation}`"
+    for name, item in shipped_sets().items():
+        assert f"| `{name}` |" in page
+        assert item.source in page
+
+
+def test_every_number_that_ships_has_a_source() -> None:
+    silent = {"name", "ionisation", "sources", "ni"}
+    for material in shipped_materials().values():
+        for name in material.__slots__:
+            if name not in silent and getattr(material, name) not in (None, 0.0):
+                assert material.sources.get(name), f"{material.name}: {name}"
+    assert shipped_materials()["Si"].sources["ni"]
+
+
+@pytest.mark.parametrize(
+    ("bias", "values"),
+    [
+        ([0.5, 0.7, -1], (0.5, 0.7, -1.0)),
+        (-2.0, (-2.0,)),
+        ({"from": 0.0, "to": -0.3, "step": 0.1}, (0.0, -0.1, -0.2, -0.3)),
+        ({"to": -1.0, "step": 0.4}, (0.0, -0.4, -0.8, -1.0)),
+    ],
+)
+def test_biases(bias: Any, values: tuple[float, ...]) -> None:
+    assert biases_of(read_settings(case(bias=bias))) == values
+
+
+def test_alloys_between_inp_and_ingaas(tmp_path: Path) -> None:
+    graded = {"material": "InGaAsP", "y": [0.0, 1.0]}
+    device = device_of(read_settings(case(graded)), tmp_path)
+    layer = device.layers[1]
+    inside = slice(layer.first, layer.last + 1)
+    assert (device.nie[inside][1:] > device.nie[inside][:-1]).all()
+    assert device.permittivity[layer.last] == pytest.approx(13.94, abs=1e-2)
+
+
+def test_before_it_starts_the_rows_are_told(tmp_path: Path) -> None:
+    said = read_settings(case(light=LIGHT, bias=[0.0, -5.0]))
+    notes = dict(notes_of(device_of(said, tmp_path), problem_of(said)))
+    assert notes["layer absorber"].endswith("1-1.5 um, InGaAs, n 1e+15")
+    assert notes["built-in voltage"] == "1.29654 V"
+    assert "primary photocurrent" in notes["light"]
+    assert notes["solved for"].startswith("2 voltages, 0 to -5 V, dark and lit: 4 solutions")
+    assert notes["field"].endswith("depleted from 0.99 to 1.51 um")
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "value"),
+    [("2.5 nm", "length", 2.5e-7), (1.5, "length", 1.5e-4), ("1.55 um", "wavelength", 1550.0),
+     ("1 mW/cm2", "power", 1e-3), ("-10 mA/cm²", "current", -0.01)],
+)  # fmt: skip
+def test_quantities(written: Any, kind: Any, value: float) -> None:
+    assert quantity(written, kind) == pytest.approx(value, rel=1e-15)
+
+
+@pytest.mark.parametrize("written", ["2.5 V", "fast", True, float("inf")])
+def test_what_is_no_length(written: Any) -> None:
+    with pytest.raises(ValueError, match="micrometres"):
+        quantity(written, "length")

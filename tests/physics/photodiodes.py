@@ -1,0 +1,124 @@
+"""Devices and curves that tests of photodiodes share."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import minga as mg
+from minga.engine.comm import Comm, run_virtual
+from minga.models.photodiode.case import device_of, read_settings
+from minga.models.photodiode.device import Device
+from minga.models.photodiode.model import photodiode
+from minga.models.photodiode.problem import Problem
+from minga.space.cuts import slabs
+
+Floats = NDArray[np.float64]
+EXAMPLES = Path(mg.__file__).parent / "examples"
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A table with other entries; a table among them is merged, too."""
+    found = dict(base)
+    for name, value in changes.items():
+        old = found.get(name)
+        found[name] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return found
+
+
+def device(example: str, **changes: Any) -> Device:
+    """The device of an example, with other settings in its table."""
+    table = tomllib.loads((EXAMPLES / f"{example}.toml").read_text())["photodiode"]
+    return device_of(read_settings(merged(table, changes)), EXAMPLES)
+
+
+def silicon(nodes: int | None = None) -> Device:
+    """Device SI-1: on its own mesh, or with nodes at equal distances."""
+    if nodes is None:
+        return device("si-1")
+    table = tomllib.loads((EXAMPLES / "si-1.toml").read_text())["photodiode"]
+    return device_of(read_settings({**table, "mesh": {"nodes": nodes}}), EXAMPLES)
+
+
+@functools.cache
+def apd(coarsen: int = 1, ionisation: str = "cook", charge: float | None = None) -> Device:
+    """The avalanche photodiode, with `coarsen` rows made one."""
+    table = tomllib.loads((EXAMPLES / "apd.toml").read_text())["photodiode"]
+    layers = [dict(layer) for layer in table["layers"]]
+    if charge is not None:
+        next(layer for layer in layers if layer["name"] == "Charge")["n"] = charge
+    sets = {"InP": ionisation, "InGaAsP": ionisation, "InGaAs": "pearsall"}
+    changes = {"mesh": {"coarsen": coarsen}, "layers": layers, "ionisation": sets}
+    return counted_from_node(device_of(read_settings(merged(table, changes)), EXAMPLES))
+
+
+def counted_from_node(device: Device) -> Device:
+    """The device with the light of the reference numbers: depth counts from the absorber's last node.
+
+    The device itself counts from the end of the absorber, half a row further.
+    """
+    absorbs = device.absorption > 0.0
+    last = device.nodes[0][absorbs].max()
+    pairs = 7.8e15 * device.absorption * np.exp(-device.absorption * (last - device.nodes[0]))
+    return replace(device, generation=np.where(absorbs, pairs, 0.0))
+
+
+def solved(device: Device, problem: Problem, *, ranks: int = 1, threads: int = 1) -> list[dict[str, float]]:
+    """Observables after each step of a run, until it is over; with the state's bits as `state` on one rank."""
+    model = photodiode(device, problem)
+
+    def work(comm: Comm) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        layouts = {grid: slabs(grid.box, comm.size, 0) for grid in model.grids}
+        with mg.Engine(layouts, comm=comm, threads=threads) as engine:
+            for slot, value in model.start_values():
+                engine.set(slot, value)
+            for register, value in model.registers.items():
+                engine.write(register, value)
+            for _ in problem.bias:
+                outcome = engine.run(model.step)
+                if not outcome.ok:
+                    assert model.explain is not None
+                    raise AssertionError(model.explain(engine))
+                assert model.observe is not None
+                engine.run(model.observe)
+                row: dict[str, Any] = {name: engine.read(r) for name, r in model.observables.items()}  # type: ignore[arg-type]
+                row["fields"] = {name: engine.gather(model.field(name)) for name in model.output}
+                rows.append(row)
+                if model.over is not None and engine.read(model.over.register):
+                    break
+        return rows
+
+    return run_virtual(ranks, work)[0]
+
+
+def digits(value: float, expected: str) -> bool:
+    """Whether a number is the printed one, to all digits printed: within half a unit of the last, and a bit."""
+    mantissa = expected.lower().partition("e")[0].lstrip("+-")
+    places = len(mantissa.partition(".")[2])
+    exponent = int(expected.lower().partition("e")[2] or 0)
+    return abs(value - float(expected)) <= 0.51 * 10.0 ** (exponent - places)
+
+
+def assert_digits(found: Sequence[float], expected: Sequence[str], *, also: float = 0.0) -> None:
+    """All numbers to all digits; `also`: relative, beyond that."""
+    for value, text in zip(found, expected, strict=True):
+        assert digits(value, text) or abs(value / float(text) - 1.0) <= also, f"{value!r} is not {text}"
+
+
+def with_pieces(device: Device, name: str) -> Device:
+    """The device with the ionisation of a set in all of its layers, for those that have none."""
+    from minga.models.photodiode.ionisation import on_edges, shipped_sets
+
+    found = shipped_sets()[name]
+    number = np.zeros(device.areas[0].shape, np.int64)
+    number[[0, -1]] = -1
+    electrons, holes = (on_edges(number, [pieces]) for pieces in (found.electrons, found.holes))
+    return replace(device, ionisation_n=(electrons,), ionisation_p=(holes,))
