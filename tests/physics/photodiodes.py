@@ -48,14 +48,16 @@ def silicon(nodes: int | None = None) -> Device:
 
 
 @functools.cache
-def apd(coarsen: int = 1, ionisation: str = "cook", charge: float | None = None) -> Device:
-    """The avalanche photodiode, with `coarsen` rows made one."""
+def apd(coarsen: int = 1, ionisation: str = "cook", charge: float | None = None, columns: int = 0) -> Device:
+    """The avalanche photodiode, with `coarsen` rows made one; `columns` 1 um apart, 0 for one axis."""
     table = tomllib.loads((EXAMPLES / "apd.toml").read_text())["photodiode"]
     layers = [dict(layer) for layer in table["layers"]]
     if charge is not None:
         next(layer for layer in layers if layer["name"] == "Charge")["n"] = charge
     sets = {"InP": ionisation, "InGaAsP": ionisation, "InGaAs": "pearsall"}
     changes = {"mesh": {"coarsen": coarsen}, "layers": layers, "ionisation": sets}
+    if columns:
+        changes |= {"columns": columns, "width": float(columns)}
     return counted_from_node(device_of(read_settings(merged(table, changes)), EXAMPLES))
 
 
@@ -65,8 +67,8 @@ def counted_from_node(device: Device) -> Device:
     The device itself counts from the end of the absorber, half a row further.
     """
     absorbs = device.absorption > 0.0
-    last = device.nodes[0][absorbs].max()
-    pairs = 7.8e15 * device.absorption * np.exp(-device.absorption * (last - device.nodes[0]))
+    depth = np.broadcast_to(device.nodes[0].reshape(-1, *[1] * (device.grid.ndim - 1)), device.grid.shape)
+    pairs = 7.8e15 * device.absorption * np.exp(-device.absorption * (depth[absorbs].max() - depth))
     return replace(device, generation=np.where(absorbs, pairs, 0.0))
 
 
@@ -82,7 +84,7 @@ def solved(device: Device, problem: Problem, *, ranks: int = 1, threads: int = 1
                 engine.set(slot, value)
             for register, value in model.registers.items():
                 engine.write(register, value)
-            for _ in problem.bias:
+            for _ in range(problem.steps):
                 outcome = engine.run(model.step)
                 if not outcome.ok:
                     assert model.explain is not None

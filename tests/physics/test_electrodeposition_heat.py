@@ -116,7 +116,7 @@ def compare(evidence: Evidence, rayleigh: float, cells: str, coarse: HeatedBox, 
     """Two grids against the table."""
     for name, expected in vars((DE_VAHL_DAVIS | LE_QUERE)[rayleigh]).items():
         found = extrapolated(getattr(coarse, name), getattr(fine, name))
-        words = {"mean": "mean Nu", "most": "Nu_max", "least": "Nu_min", "middle": "|psi| in the middle"}
+        words = {"mean": "mean Nu", "most": "Nu_max", "least": "Nu_min", "middle": "stream function in the middle"}
         evidence.relative("heat", f"{words.get(name, name)}, Ra {rayleigh:.0e}, {cells}", found, expected, within)
 
 

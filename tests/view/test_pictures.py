@@ -9,12 +9,12 @@ import pytest
 from matplotlib.image import imread
 
 from minga.errors import RunError
+from minga.record.plane import plane_of
 from minga.record.store import FrameStore
 from minga.record.variables import variable_of, variables_of
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.pictures import chosen_frames, draw, draw_run
-from minga.view.plane import plane_of
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_the_middle_plane_of_every_frame_on_one_scale(tmp_path: Path) -> None:
     frames = {step: np.full((5, 4, 3), float(step)) for step in (0, 1, 10)}
     run = make_run(tmp_path / "run", field, frames)
     view = field_view(FrameReader.open(run.fields), "u", [0, 1, 2])
-    assert (view.at, view.where, view.shape) == ((2,), ("z = 5",), (4, 3))
+    assert (view.plane.at, view.plane.where, view.shape) == ((2,), ("z = 5",), (4, 3))
     assert (view.scale.low, view.scale.high) == (0.0, 10.0)
     assert view.image(0, (60, 60)).size == (45, 60)
     assert not (pixels(view.image(0, (60, 60))) == pixels(view.image(1, (60, 60)))).all()

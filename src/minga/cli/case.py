@@ -348,11 +348,12 @@ def _put(table: dict[str, Any], key: str, value: object, origin: str) -> str:
     for number, word in enumerate(words):
         if not isinstance(place, dict | list):
             raise CaseError(f"{key}: {words[number - 1]!r} is no table", key=key, where=origin)
-        said.append(word if isinstance(place, dict) else _entry(place, word, key, origin))
+        entry: Any = word if isinstance(place, dict) else _entry(place, word, key, origin)
+        said.append(entry)
         if number == len(words) - 1:
-            place[said[-1]] = value
+            place[entry] = value
         else:
-            place = place.setdefault(word, {}) if isinstance(place, dict) else place[said[-1]]
+            place = place.setdefault(entry, {}) if isinstance(place, dict) else place[entry]
     return dotted(*said)
 
 

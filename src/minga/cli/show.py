@@ -66,4 +66,4 @@ def _image(reader: FrameReader, name: str, index: int, protocol: str, room: Room
         rows = chosen_frames(index % count + 1, _MOST_ROWS)
         return field_view(reader, name, rows).history(rows, size), ("time downwards",)
     view = field_view(reader, name, [index])
-    return view.image(index, size), view.where
+    return view.image(index, size), view.plane.where

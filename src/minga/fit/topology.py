@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,7 +25,7 @@ from minga.space.boxes import Ints
 if TYPE_CHECKING:
     from minga.engine.comm import Comm
 
-__all__ = ["Tree", "read_tree", "seats_of", "traffic_by_level"]
+__all__ = ["Tree", "read_tree", "seats_of", "traffic_by_level", "usable"]
 
 MOST_CORES: Final = 1 << 20
 _DEEPEST: Final = 8
@@ -137,7 +137,7 @@ def traffic_by_level(sent: Sequence[Mapping[int, Traffic]], seats: Tree) -> dict
 
 def read_tree(cpus: Iterable[int] | None = None, system: Path = _SYSTEM) -> Tree:
     """The physical cores of this machine among some logical processors, by default those this process may use."""
-    allowed = sorted(_affinity() if cpus is None else cpus)
+    allowed = sorted(usable() if cpus is None else cpus)
     cores = dict.fromkeys(_groups((cpu,), system)["core"] or (cpu,) for cpu in allowed)
     return tree_of_places([(0, _groups(core, system)) for core in cores])
 
@@ -147,7 +147,7 @@ def seats_of(comm: Comm) -> Tree:
 
     Levels that tell no two ranks apart are left out. Ranks that may move about in a node are told apart by number.
     """
-    found = comm.gather((comm.node, _groups(tuple(sorted(_affinity())), _SYSTEM)))
+    found = comm.gather((comm.node, _groups(tuple(sorted(usable())), _SYSTEM)))
     seats: Tree = comm.bcast(None if found is None else tree_of_places(found))
     return seats
 
@@ -236,7 +236,8 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _affinity() -> Iterable[int]:
+def usable() -> Collection[int]:
+    """The logical processors that this process may use."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 

@@ -6,9 +6,9 @@ from importlib.resources import files
 from itertools import islice
 from pathlib import Path, PurePath
 
-from minga.errors import suggest
+from minga.errors import CaseError, suggest
 
-__all__ = ["SHIPPED", "locate", "nearest"]
+__all__ = ["SHIPPED", "find_file", "locate", "nearest"]
 
 _MOST_FILES = 1000
 
@@ -21,6 +21,19 @@ def locate(name: str | Path, directory: Path) -> Path:
     beside = directory / name
     shipped = SHIPPED / name
     return shipped if not beside.exists() and shipped.is_file() else beside
+
+
+def find_file(name: str | Path, directory: Path, key: str) -> Path:
+    """Like :func:`locate`; CaseError where there is no such file, with the one that was probably meant."""
+    path = locate(name, directory)
+    if not path.is_file():
+        raise CaseError(
+            f"there is no file {str(path)!r}",
+            key=key,
+            suggestion=nearest(str(name), directory),
+            remedy="paths are relative to the case file's directory",
+        )
+    return path
 
 
 def nearest(name: str, directory: Path) -> str | None:

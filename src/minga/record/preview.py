@@ -23,8 +23,9 @@ from minga.engine.model import Model
 from minga.errors import RunError
 from minga.record.cells import blocks_of_cells
 from minga.record.directory import RunDirectory, write_whole
+from minga.record.plane import plane_of
+from minga.record.variables import variable_of
 from minga.space.box import Box
-from minga.space.field import Field
 
 __all__ = ["Lookout", "Preview", "read_preview", "small_part", "stride_of", "take_preview", "write_preview"]
 
@@ -44,7 +45,7 @@ Values = NDArray[Any]
 class Preview:
     """One field after ``step`` steps, every ``stride``-th point of a plane.
 
-    The plane is that of the last two axes at the middle of the others, or the field's `section`.
+    The plane is that of :mod:`minga.record.plane`, its axes in the order of the field's.
     """
 
     field: str
@@ -93,16 +94,17 @@ def take_preview(model: Model, engine: Engine, step: int, field: str) -> Preview
     """The preview on rank 0, None on the others; collective. A field that is no output means the first one."""
     name = engine.comm.bcast(field if field in model.output else model.output[0])
     item = model.field(name)
-    bounds, middle = _turned(item, item.bounds), _section(item)
-    stride = stride_of(bounds.shape)
+    found = variable_of(item)
+    at, shape = plane_of(found.coordinates, found.attributes).at, found.shape
+    at += (slice(None),) * (len(shape) - len(at))
+    stride = stride_of([extent for extent, index in zip(shape, at, strict=True) if isinstance(index, slice)])
     mine = blocks_of_cells(engine, model, name) if engine.comm.rank == 0 or not item.replicated else []
-    turned = [(_turned(item, box), np.moveaxis(values, _across(item), 0)) for box, values in mine]
     parts = engine.comm.gather(
-        [part for box, values in turned if (part := small_part(box, values, bounds, stride, middle))]
+        [part for box, values in mine if (part := small_part(box, values, item.bounds, stride, at))]
     )
     if parts is None:
         return None
-    return Preview(name, step, stride, _together(parts, bounds, stride, np.dtype(item.dtype)))
+    return Preview(name, step, stride, _together(parts, item.bounds.shape, at, stride, np.dtype(item.dtype)))
 
 
 def write_preview(directory: RunDirectory, preview: Preview) -> None:
@@ -125,58 +127,31 @@ def read_preview(directory: RunDirectory) -> Preview | None:
         return None
 
 
-def _across(field: Field) -> int:
-    """The axis that the plane of a preview lies across: that of the field's section, else the first."""
-    return 0 if field.section is None or len(field.axes) != 3 else field.grid.axis(field.section[0])
-
-
-def _turned(field: Field, box: Box) -> Box:
-    """A box of the field with the axis across the plane first."""
-    across = _across(field)
-    order = [across, *(axis for axis in range(len(box.lo)) if axis != across)]
-    return Box(tuple(box.lo[axis] for axis in order), tuple(box.hi[axis] for axis in order))
-
-
-def _section(field: Field) -> int | None:
-    """The index of the plane along that axis; None: the middle."""
-    if field.section is None or len(field.axes) != 3:
-        return None
-    axis = _across(field)
-    points = field.grid.centres(axis)[field.bounds.lo[axis] : field.bounds.hi[axis]]
-    return int(field.bounds.lo[axis] + np.abs(points - field.section[1]).argmin())
-
-
-def stride_of(shape: Sequence[int]) -> int:
-    """Cells of a field along each side of one point of its preview."""
-    return max(1, -(-max(shape[-2:]) // LONGEST))
+def stride_of(extents: Sequence[int]) -> int:
+    """Cells of a plane along each side of one point of its preview."""
+    return max(1, -(-max(extents) // LONGEST))
 
 
 def small_part(
-    box: Box, values: Values, bounds: Box, stride: int, at: int | None = None
+    box: Box, values: Values, bounds: Box, stride: int, at: Sequence[int | slice]
 ) -> tuple[tuple[slice, ...], Values] | None:
-    """What a box of a field adds to its preview: where, and the points. ``at`` is the plane's index, None the middle.
+    """What a box of a field adds to its preview: where, and the points. ``at`` is the plane, counted from ``bounds``.
 
     A point of integers is the largest state among its cells, so that a lone live cell shows; parts of one point that
     several boxes hold go together by ``np.maximum``. A point of floats is the cell in its middle.
     """
     if box.empty:
         return None
-    outer = values.ndim - min(2, values.ndim)
-    for low, high, start, end in zip(box.lo[:outer], box.hi[:outer], bounds.lo, bounds.hi):
-        middle = start + (end - start) // 2 if at is None else at
-        if not low <= middle < high:
-            return None
-        values = values[middle - low]
-    where = []
-    for axis in range(values.ndim):
-        start = bounds.lo[outer + axis]
-        low, high, extent = (
-            box.lo[outer + axis] - start,
-            box.hi[outer + axis] - start,
-            bounds.shape[outer + axis],
-        )
+    where, axis = [], 0
+    for index, start, end, low, high in zip(at, bounds.lo, bounds.hi, box.lo, box.hi, strict=True):
+        low, high = low - start, high - start
+        if not isinstance(index, slice):
+            if not low <= index < high:
+                return None
+            values = np.take(values, index - low, axis)
+            continue
         if values.dtype.kind == "f":
-            points = _middles(extent, stride)
+            points = _middles(end - start, stride)
             first, last = np.searchsorted(points, (low, high))
             values = np.take(values, points[first:last] - low, axis)
         else:
@@ -184,6 +159,7 @@ def small_part(
             edges = np.maximum(np.arange(first, last) * stride, low) - low
             values = np.maximum.reduceat(values, edges, axis)
         where.append(slice(int(first), int(last)))
+        axis += 1
     return tuple(where), np.ascontiguousarray(values)
 
 
@@ -193,9 +169,13 @@ def _middles(extent: int, stride: int) -> NDArray[np.int64]:
 
 
 def _together(
-    parts: Iterable[Iterable[tuple[tuple[slice, ...], Values]]], bounds: Box, stride: int, dtype: np.dtype[Any]
+    parts: Iterable[Iterable[tuple[tuple[slice, ...], Values]]],
+    extents: Sequence[int],
+    at: Sequence[int | slice],
+    stride: int,
+    dtype: np.dtype[Any],
 ) -> Values:
-    shape = tuple(-(-length // stride) for length in bounds.shape[-2:])
+    shape = tuple(-(-extent // stride) for extent, index in zip(extents, at, strict=True) if isinstance(index, slice))
     whole = np.full(shape, np.iinfo(dtype).min if dtype.kind in "iu" else 0, dtype)
     for part in parts:
         for where, values in part:

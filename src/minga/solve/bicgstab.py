@@ -16,7 +16,19 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.functions import abs as absolute
 from minga.lang.functions import sum as cell_sum
-from minga.solve.krylov import Operator, Preconditioner, Solution, check_system, lenient, like, note, rounds
+from minga.solve.krylov import (
+    Operator,
+    Preconditioner,
+    Solution,
+    check_system,
+    copy,
+    dot,
+    here_of,
+    lenient,
+    like,
+    note,
+    rounds,
+)
 from minga.space.boundary import BoundaryLike
 from minga.space.field import Field, Register, Slot
 
@@ -130,14 +142,10 @@ def divided(value: Node | Register, divisor: Node | Register) -> Node:
     return where(zero, 0.0, value / where(zero, 1.0, divisor))
 
 
-def _here(item: CellReader) -> tuple[int, ...]:
-    return (0,) * len(item.axes)
-
-
 @kernel
 def begin(b: CellReader, image: CellReader, r: CellReader, shadow: CellReader, p: CellReader) -> dict[str, Reduced]:
     """r = shadow = b - A x, p = 0; returns |b|^2 and |r|^2."""
-    here = _here(b)
+    here = here_of(b)
     value = b[here] - image[here]
     r[here] = value
     shadow[here] = value
@@ -146,29 +154,16 @@ def begin(b: CellReader, image: CellReader, r: CellReader, shadow: CellReader, p
 
 
 @kernel
-def copy(source: CellReader, target: CellReader) -> None:
-    """target = source."""
-    target[_here(source)] = source[_here(source)]
-
-
-@kernel
-def dot(a: CellReader, b: CellReader) -> Reduced:
-    """The inner product of two vectors."""
-    here = _here(a)
-    return cell_sum(a[here] * b[here])
-
-
-@kernel
 def direction(r: CellReader, p: CellReader, v: CellReader, *, beta: Node, omega: Node) -> None:
     """p = r + beta * (p - omega * v)."""
-    here = _here(r)
+    here = here_of(r)
     p[here] = r[here] + beta * (p[here] - omega * v[here])
 
 
 @kernel
 def half_step(x: CellReader, y: CellReader, r: CellReader, v: CellReader, *, alpha: Node) -> None:
     """x = x + alpha * y, r = r - alpha * v."""
-    here = _here(x)
+    here = here_of(x)
     x[here] = x[here] + alpha * y[here]
     r[here] = r[here] - alpha * v[here]
 
@@ -176,7 +171,7 @@ def half_step(x: CellReader, y: CellReader, r: CellReader, v: CellReader, *, alp
 @kernel
 def products(t: CellReader, s: CellReader) -> dict[str, Reduced]:
     """t . s and |t|^2."""
-    here = _here(t)
+    here = here_of(t)
     return {"ts": cell_sum(t[here] * s[here]), "tt": cell_sum(t[here] * t[here])}
 
 
@@ -185,7 +180,7 @@ def other_half(
     x: CellReader, z: CellReader, r: CellReader, t: CellReader, shadow: CellReader, *, omega: Node
 ) -> dict[str, Reduced]:
     """x = x + omega * z, r = r - omega * t; returns |r|^2 and shadow . r."""
-    here = _here(x)
+    here = here_of(x)
     x[here] = x[here] + omega * z[here]
     value = r[here] - omega * t[here]
     r[here] = value

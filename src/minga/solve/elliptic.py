@@ -69,10 +69,6 @@ class Elliptic:
         assert isinstance(product, Register)
         return product
 
-    def residual(self, program: Program, u: Field | Slot, f: Field | Slot, target: Field | Slot) -> None:
-        """Record target = f - A u."""
-        program.apply(subtract_elliptic(self.grid.ndim, live_axes(self.grid)), u, f, self.faces, self.diagonal, target)
-
     def active(self, program: Program, target: Field | Slot) -> None:
         """Record target = 1 where the row is not all zero, else 0: if nothing goes to walls, the null vector."""
         program.apply(mark_active(self.grid.ndim, live_axes(self.grid)), self.faces, self.diagonal, target)
@@ -146,17 +142,3 @@ def mark_active(ndim: int, axes: tuple[int, ...]) -> Kernel:
         result[here] = where(whole_diagonal(faces, diagonal[here], axes) > 0.0, 1.0, 0.0)
 
     return active_cells
-
-
-@functools.cache
-def subtract_elliptic(ndim: int, axes: tuple[int, ...]) -> Kernel:
-    """result = f - A u."""
-    here = (0,) * ndim
-
-    @kernel
-    def elliptic_residual(
-        u: CellReader, f: CellReader, faces: Readers, diagonal: CellReader, result: CellReader
-    ) -> None:
-        result[here] = f[here] - outflow(u, faces, diagonal[here], axes)
-
-    return elliptic_residual

@@ -188,14 +188,15 @@ def _faces(item: Field) -> tuple[int, ...]:
     return tuple(axis for axis, bit in enumerate(item.centre) if bit)
 
 
-def _here(item: CellReader) -> tuple[int, ...]:
+def here_of(item: CellReader) -> tuple[int, ...]:
+    """The offsets of the cell itself, in a kernel for any number of axes."""
     return (0,) * len(item.axes)
 
 
 @kernel
 def first_residual(b: CellReader, image: CellReader, r: CellReader, d: CellReader) -> dict[str, Reduced]:
     """r = b - A x and d = 0; returns |b|^2 and |r|^2."""
-    here = _here(b)
+    here = here_of(b)
     value = b[here] - image[here]
     r[here] = value
     d[here] = 0.0
@@ -205,27 +206,33 @@ def first_residual(b: CellReader, image: CellReader, r: CellReader, d: CellReade
 @kernel
 def clear(x: CellReader) -> None:
     """x = 0."""
-    x[_here(x)] = 0.0
+    x[here_of(x)] = 0.0
+
+
+@kernel
+def copy(source: CellReader, target: CellReader) -> None:
+    """target = source, at the points that both have."""
+    target[here_of(source)] = source[here_of(source)]
 
 
 @kernel
 def dot(a: CellReader, b: CellReader) -> Reduced:
     """The inner product of two vectors."""
-    here = _here(a)
+    here = here_of(a)
     return cell_sum(a[here] * b[here])
 
 
 @kernel
 def share(a: CellReader, null: CellReader) -> dict[str, Reduced]:
     """null . a and |null|^2."""
-    here = _here(a)
+    here = here_of(a)
     return {"value": cell_sum(null[here] * a[here]), "size": cell_sum(null[here] * null[here])}
 
 
 @kernel
 def remove(a: CellReader, null: CellReader, *, amount: Node) -> Reduced:
     """a = a - amount * null; returns |a|^2."""
-    here = _here(a)
+    here = here_of(a)
     value = a[here] - amount * null[here]
     a[here] = value
     return cell_sum(value * value)
@@ -234,14 +241,14 @@ def remove(a: CellReader, null: CellReader, *, amount: Node) -> Reduced:
 @kernel
 def xpby(z: CellReader, d: CellReader, *, beta: Node) -> None:
     """d = z + beta * d."""
-    here = _here(d)
+    here = here_of(d)
     d[here] = z[here] + beta * d[here]
 
 
 @kernel
 def update(x: CellReader, r: CellReader, d: CellReader, image: CellReader, *, alpha: Node) -> Reduced:
     """x = x + alpha * d, r = r - alpha * A d; returns |r|^2."""
-    here = _here(x)
+    here = here_of(x)
     x[here] = x[here] + alpha * d[here]
     value = r[here] - alpha * image[here]
     r[here] = value

@@ -22,6 +22,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
+from minga.solve.krylov import here_of
 from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
 
@@ -125,19 +126,15 @@ def _slots(item: Field) -> list[Slot]:
     return [item.slot(k) for k in range(item.slots)]
 
 
-def _here(item: CellReader) -> tuple[int, ...]:
-    return (0,) * len(item.axes)
-
-
 @kernel
 def _forget(images: Readers, moves: Readers) -> None:
     for item in (*images, *moves):
-        item[_here(item)] = 0.0
+        item[here_of(item)] = 0.0
 
 
 @kernel
 def _meet(r: CellReader, old: CellReader, images: Readers) -> dict[str, Reduced]:
-    here = _here(r)
+    here = here_of(r)
     difference = r[here] - old[here]
     found = {f"share{n}": mg.sum(q[here] * difference) for n, q in enumerate(images)}
     return {"length": mg.sum(difference * difference), "size": mg.sum(r[here] * r[here]), **found}
@@ -148,7 +145,7 @@ def _orthogonal(
     r: CellReader, old: CellReader, taken: CellReader, images: Readers, moves: Readers, image: CellReader,
     move: CellReader, *, h0: Node, h1: Node, h2: Node, h3: Node,
 ) -> Reduced:  # fmt: skip
-    here = _here(r)
+    here = here_of(r)
     q, s = r[here] - old[here], taken[here]
     for share, other, along in zip((h0, h1, h2, h3), images, moves, strict=True):
         q = q - share * other[here]
@@ -160,7 +157,7 @@ def _orthogonal(
 
 @kernel
 def _foresee(r: CellReader, images: Readers, image: CellReader, move: CellReader, *, root: Node) -> dict[str, Reduced]:
-    here = _here(r)
+    here = here_of(r)
     q = image[here] * root
     image[here] = q
     move[here] = move[here] * root
@@ -173,7 +170,7 @@ def _move(
     x: CellReader, r: CellReader, residual: CellReader, taken: CellReader, images: Readers, moves: Readers, *,
     g0: Node, g1: Node, g2: Node, g3: Node, g4: Node,
 ) -> Reduced:  # fmt: skip
-    here = _here(x)
+    here = here_of(x)
     change = r[here]
     for gain, q, s in zip((g0, g1, g2, g3, g4), images, moves, strict=True):
         change = change - gain * (q[here] + s[here])

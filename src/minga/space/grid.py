@@ -152,6 +152,15 @@ class Grid:
         faces = self.faces(number)
         return 0.5 * (faces[:-1] + faces[1:])
 
+    def place(self, cell: int) -> str:
+        """Where a cell is, in words: the indices of cell number `cell`, counted row by row, and its centre."""
+        indices = tuple(map(int, np.unravel_index(cell, self.shape)))
+        positions = (
+            f"{axis} = {self.centres(axis)[index]:.4g} {unit}".removesuffix(" 1")
+            for axis, index, unit in zip(self.axes, indices, self.units, strict=True)
+        )
+        return f"cell {indices} ({', '.join(positions)})"
+
     def points(self, centre: Sequence[int]) -> Box:
         """The box of all points of a field with one ``centre`` bit an axis.
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.record.directory import disk_errors
+from minga.record.plane import plane_of
 from minga.record.store import FrameReader
 from minga.record.variables import DRAWINGS, Coordinate
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
-from minga.view.plane import plane_of
 from minga.view.raster import ends, pixels_of
 
 __all__ = ["chosen_frames", "draw", "draw_frame", "draw_run"]

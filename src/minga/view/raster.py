@@ -8,17 +8,17 @@ a pixel.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.record.plane import Plane, plane_of
 from minga.record.store import FrameReader
 from minga.record.variables import Coordinate
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
-from minga.view.plane import plane_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -37,28 +37,24 @@ _BAND_CELLS = 1 << 22
 class FieldView:
     """How a field of a run is looked at: the plane that is shown of each frame, and one scale of colours for all.
 
-    at     what is taken along the first axes: an index, or all of an axis
-    shown  the axes of the field that are shown
-    axes   the coordinates of the plane, one or two
-    where  the positions of the plane along the field's other axes, such as "z = 5"
     crisp  whether values are whole numbers
-    laid   brings values of the plane into the order of `axes`
     """
 
     reader: FrameReader
     field: str
-    at: tuple[int | slice, ...]
-    shown: tuple[int, ...]
-    axes: tuple[Coordinate, ...]
-    where: tuple[str, ...]
+    plane: Plane
     scale: ColourScale
     crisp: bool
     upwards: bool
-    laid: Callable[[Values], Values]
+
+    @property
+    def axes(self) -> tuple[Coordinate, ...]:
+        """The coordinates of the plane, one or two."""
+        return self.plane.axes
 
     def values(self, index: int) -> Values:
         """The plane of one frame, its axes in the order of `axes`."""
-        return self.laid(self.reader.frame(self.field, index, self.at))
+        return self.plane.laid(self.reader.frame(self.field, index, self.plane.at))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,24 +72,13 @@ class FieldView:
 
 
 def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> FieldView:
-    """How to look at a field in some of its frames: see `minga.view.plane`."""
+    """How to look at a field in some of its frames: see `minga.record.plane`."""
     attributes = reader.attributes(field)
     plane = plane_of(reader.coordinates(field), attributes)
     dtype = reader.dtype(field)
     limits = limits_of((reader.frame(field, index, plane.at) for index in indices), is_signed(attributes))
-    crisp = dtype.kind in "bui"
-    return FieldView(
-        reader,
-        field,
-        plane.at,
-        plane.shown,
-        plane.axes,
-        plane.where,
-        colour_scale(limits, dtype, attributes),
-        crisp=crisp,
-        upwards=plane.upwards(dtype),
-        laid=plane.laid,
-    )
+    scale = colour_scale(limits, dtype, attributes)
+    return FieldView(reader, field, plane, scale, crisp=dtype.kind in "bui", upwards=plane.upwards(dtype))
 
 
 def raster(values: Values, scale: ColourScale, size: tuple[int, int], upwards: bool = False) -> Image:

@@ -36,13 +36,13 @@ def relax(solid: Any, u: Any, new: Any) -> Any:
 
 
 def model(*, grows: bool = True, initial: Any = 0) -> mg.Model:
-    """Every step makes a row of cells solid, from below."""
+    """Every step makes a row of cells solid, from below, until half of them are."""
     solid = mg.Field("solid", GRID, "u1")
     u, new = (mg.Field(name, GRID, boundary=mg.fixed(1.0)) for name in ("u", "new"))
     height, step = mg.Register("height", "i8"), mg.Program("step")
     with step.masked(solid):
         if grows:
-            step.let(height, height + 1)
+            step.let(height, height + mg.where(height < 24, 1, 0))
             step.apply(deposit, solid, height=height)
         step.apply(relax, solid, u, new)
         step.apply(relax, solid, new, u)
@@ -96,12 +96,12 @@ def test_ranks_say_together_what_cells_cost_now() -> None:
 
 
 def test_a_deposit_that_grows_moves_work_and_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    built, steps = model(), 24
+    built, steps = model(), 48
     monkeypatch.setattr(balance._Seen, "now", _Clock().now)
 
     def run(comm: Comm, balanced: bool) -> Any:
         with mg.Engine(built.layouts("slabs", 2), comm=comm) as engine:
-            balancer = Balancer(work_of(built), crew_of("2", [1 / SECONDS]), every=1) if balanced else None
+            balancer = Balancer(work_of(built), crew_of("2", [1 / SECONDS]), every=3) if balanced else None
             drive(built, engine, steps, balance=balancer)
             rows = [box.hi[0] for box, _ in engine.blocks(built.field("u"))]
             moves = [] if balancer is None else balancer.decisions

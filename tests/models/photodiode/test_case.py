@@ -14,6 +14,7 @@ from command_line import in_process
 from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.case import examples, load_model
+from minga.models.photodiode.case import device_of, how_of, read_settings
 from minga.models.settings import GridSettings
 
 DEVICES = ("apd", "msm", "pin-inp", "si-1")
@@ -36,6 +37,28 @@ def test_examples_are_devices(name: str) -> None:
     assert ("Gain" in titles) == (name == "apd")
     assert any(title.startswith("Bands") for title in titles)
     assert {"conduction_band", "valence_band", "electron_fermi", "hole_fermi"} <= set(model.output)
+
+
+def test_options_of_the_pointwise_scheme() -> None:
+    options = {"across": "block", "segments": 7, "cost": "synthetic", "heavy": "Absorp", "inner_sweeps": 2}
+    device_file = tomllib.loads(examples()["apd"].read_text())["photodiode"] | {"gain": False, "scheme": "pointwise"}
+    device_file["mesh"]["coarsen"] = 20
+    said = read_settings(device_file | {"pointwise": options})
+    how = how_of(said, device_of(said, Path()))
+    assert (how.across, how.cost, how.inner_sweeps) == ("block", "synthetic", 2)
+    assert how.segments == (0, 13, 26, 39, 52, 65, 78, 91)
+    assert how.heavy == (60, 66)
+    model = load_model("photodiode", {"photodiode": device_file}, GridSettings(), Path())
+    assert model.steps == 31
+    for options, words in (
+        ({"heavy": "Absorb"}, "there is no layer 'Absorb'"),
+        ({"segments": 92}, "92 segments of 91 rows"),
+    ):
+        said = read_settings(device_file | {"pointwise": options})
+        with pytest.raises(CaseError, match=words):
+            how_of(said, device_of(said, Path()))
+    with pytest.raises(CaseError, match="whose scheme is 'newton'"):
+        example_model("apd", pointwise={"across": "block"})
 
 
 def test_the_grid_is_the_devices_own() -> None:
@@ -77,3 +100,16 @@ def check_bands(run: Path) -> None:
     assert conduction - valence == pytest.approx(np.full(679, gap + 0 * gap), abs=0.25)
     density = 2.8e19 * np.exp((electron - conduction) / vt)
     assert density == pytest.approx(last.electrons.values, rel=1e-6)
+
+
+def test_a_layer_is_changed_by_its_name_or_number() -> None:
+    for place in ("layers.Charge", "layers[2]"):
+        said = in_process("plan", "apd", "--set", f"photodiode.{place}.n=2e16", "--set", "photodiode.bias=nothing")
+        assert "photodiode.bias: expected" in said.err, "what is set there is right"
+        said = in_process("plan", "apd", "--set", f"photodiode.{place}.n=-2e16")
+        assert "photodiode.layers[2].n: expected a number of at least 0.0" in said.err
+        assert f"at: --set photodiode.{place}.n=-2e16" in said.err
+    said = in_process("plan", "apd", "--set", "photodiode.layers.Charges.n=2e16")
+    assert "did you mean 'Charge'?" in said.err
+    said = in_process("plan", "apd", "--set", "photodiode.layers[7].n=2e16")
+    assert "no entry '7' in a list of 7" in said.err

@@ -29,7 +29,7 @@ from minga.fit.probe.pingpong import links_of
 from minga.fit.probe.rehearsal import Rehearsal, Sample, part_of
 from minga.fit.probe.remembered import key_of, recall, remember
 from minga.fit.speed import TRUSTED, Speed
-from minga.fit.topology import Tree, seats_of
+from minga.fit.topology import Tree, seats_of, usable
 from minga.fit.work.work import Work
 from minga.space.boxes import Ints
 
@@ -92,7 +92,7 @@ def probe_crew(
     seats = seats_of(comm)
     crowd = len(np.flatnonzero(seats.paths[:, 0] == seats.paths[comm.rank, 0]))
     parts = probed_sizes(work, comm.size)
-    key = _key(work, parts, threads, crowd, _allowed())
+    key = _key(work, parts, threads, crowd, len(usable()))
     known = recall(key, _speeds_in) if cache else None
     missing = np.array([known is None], np.int64)
     comm.allreduce(missing, "max")
@@ -117,7 +117,7 @@ def known_speed(model: Model, ranks: int, threads: int = 1) -> Speed | None:
     work = work_of(model)
     parts = probed_sizes(work, ranks)
     pinned = sum(len(core) for core in share(available_cores(), 0, ranks, threads))
-    for allowed in (pinned, _allowed()):
+    for allowed in (pinned, len(usable())):
         found = recall(_key(work, parts, threads, ranks, allowed), _speeds_in)
         if found is not None:
             return Speed.measured(*found)
@@ -268,11 +268,6 @@ def _memory(found: Sequence[_Found]) -> Ints:
 
 
 # What was measured before --------------------------------------------------------------------------------------------
-def _allowed() -> int:
-    """Logical processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _key(work: Work, sizes: Sequence[int], threads: int, crowd: int, allowed: int) -> str:
     """What speeds depend on."""
     return key_of(

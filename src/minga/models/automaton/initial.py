@@ -31,7 +31,7 @@ from minga.lang.rule import Rule
 from minga.lang.types import DType, integer_range, is_float
 from minga.models.automaton.patterns import Pattern, read_pattern
 from minga.models.automaton.picture import read_picture
-from minga.models.files import locate, nearest
+from minga.models.files import find_file, locate
 from minga.models.python_file import run_file
 from minga.space.box import Box
 
@@ -190,26 +190,13 @@ def pattern_of(init: object, directory: Path) -> Pattern | None:
     """The pattern file that `init` names, where it is one that can name a rule."""
     name = init.get("pattern") if isinstance(init, Mapping) else init
     is_pattern = isinstance(name, str) and Path(name).suffix in TEXT_FILES
-    return read_pattern(_found(str(name), directory), KEY) if is_pattern else None
-
-
-def _found(name: str, directory: Path) -> Path:
-    """The file of that name; CaseError where there is none, with the one that was probably meant."""
-    path = locate(name, directory)
-    if not path.is_file():
-        raise CaseError(
-            f"there is no file {str(path)!r}",
-            key=KEY,
-            suggestion=nearest(name, directory),
-            remedy="paths are relative to the case file's directory",
-        )
-    return path
+    return read_pattern(find_file(str(name), directory, KEY), KEY) if is_pattern else None
 
 
 def _read(name: str, dtype: DType, start: Start) -> Array:
     if Path(name).suffix not in PATTERN_FILES:
         raise CaseError(f"{name!r} is not a file of a known kind", key=KEY, remedy=FORMS)
-    path = _found(name, start.directory)
+    path = find_file(name, start.directory, KEY)
     if path.suffix in TEXT_FILES:
         return _rows(read_pattern(path, KEY).cells, dtype, start, name)
     if path.suffix == ".png":

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.models.electrodeposition.iteration import NEVER
@@ -36,13 +34,7 @@ def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunErr
         why = int(engine.read(counters.failed))
         if why == 0:
             return None
-        cell = np.unravel_index(int(engine.read(counters.place)), problem.grid.shape)
-        names = zip(problem.grid.axes, cell, strict=True)
-        where = ", ".join(
-            f"{axis} = {problem.grid.centres(axis)[number]:.4g} {unit}"
-            for (axis, number), unit in zip(names, problem.grid.units, strict=True)
-        )
-        place = f"cell {tuple(map(int, cell))} ({where})"
+        place = problem.grid.place(int(engine.read(counters.place)))
         time, dt = engine.read(state.time), engine.read(state.dt)
         when = f"at t = {time:.6g} s with a step of {dt:.3g} s"
         ion = problem.species[int(engine.read(counters.species))].name

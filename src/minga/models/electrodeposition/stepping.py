@@ -150,7 +150,8 @@ class Stepping:
             accepted = self._attempt(program)
         with program.when(accepted):
             self._commit(program, target)
-        self._control(program, accepted, target)
+        self._control(program, accepted)
+        self._give_up(program, accepted, target)
 
     def _choose(self, program: Program, target: Register) -> None:
         """The length of the next attempt: the proposal, or so that the target is met without a tiny last step."""
@@ -216,7 +217,7 @@ class Stepping:
         if self.growing is not None:
             self.growing.book(program)
 
-    def _control(self, program: Program, accepted: Register, target: Register) -> None:
+    def _control(self, program: Program, accepted: Register) -> None:
         """The proposal for the next attempt, by a PI controller (Soederlind, Numer. Algorithms 31, 2002)."""
         state, steps, counters, iteration = self.state, self.problem.steps, self.counters, self.iteration
         if self.growing is not None:
@@ -242,12 +243,17 @@ class Stepping:
         with program.when(~accepted):
             program.let(counters.rejected, counters.rejected + 1)
             program.let(self.careful, 1)
+
+    def _give_up(self, program: Program, accepted: Register, target: Register) -> None:
+        """Whether there is any point in another attempt."""
+        steps, counters, iteration = self.problem.steps, self.counters, self.iteration
+        with program.when(~accepted):
             floor = SHORTEST * min(steps.every, steps.first)
             why = where(iteration.converged > 0, where(counters.error > 1.0, 2, 3), 1)
             why = where(iteration.unsolved.any, 4, why)
             program.let(counters.failed, where(self.proposal < floor, why, 0))
         most_attempts = self.attempts if steps.adaptive else math.ceil(4.0 * steps.every / steps.first) + self.attempts
-        lost = (counters.failed == 0) & (counters.attempts >= most_attempts) & (state.time < target)
+        lost = (counters.failed == 0) & (counters.attempts >= most_attempts) & (self.state.time < target)
         program.let(counters.failed, where(lost, 5, counters.failed))
 
 

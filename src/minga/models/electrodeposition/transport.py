@@ -23,6 +23,8 @@ from minga.models.electrodeposition.faces import Drive, beside, moving, passage
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
 from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.models.electrodeposition.state import State
+from minga.solve.bicgstab import Vectors, bicgstab, bicgstab_vectors
+from minga.solve.krylov import copy
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
@@ -80,6 +82,7 @@ class Transport:
     up: tuple[tuple[Field, ...], ...] = field(init=False)
     down: tuple[tuple[Field, ...], ...] = field(init=False)
     work: tuple[Field, ...] = field(init=False)
+    vectors: Vectors | None = field(init=False)
     iterations: Register = field(init=False)
     amounts: tuple[Register, ...] = field(init=False)
 
@@ -100,6 +103,7 @@ class Transport:
         if grid.ndim > 1:
             names = ["species right side", "species unknown"]
         put(self, "work", tuple(Field(n, grid, boundary=zero) for n in names))
+        put(self, "vectors", bicgstab_vectors(self.work[1], name="species") if grid.ndim > 1 else None)
         put(self, "amounts", tuple(Register(f"amount of {s.name}") for s in self.problem.species))
         put(self, "iterations", Register("species iterations", "i8"))
 
@@ -129,8 +133,6 @@ class Transport:
             )  # fmt: skip
             program.apply(SUBSTITUTE, upper, partial, then)
             return
-        from minga.solve.bicgstab import bicgstab
-
         b, x = self.work
         for number in range(len(now)):
             ups = [axis[number] for axis in self.up]
@@ -143,8 +145,9 @@ class Transport:
 
             name = f"solve {self.problem.species[number].name}"
             found = bicgstab(
-                program, operator, x, b, tolerance=self.tolerance, limit=self.limit, name=name, unsolved=self.unsolved
-            )
+                program, operator, x, b, tolerance=self.tolerance, limit=self.limit, name=name, work=self.vectors,
+                unsolved=self.unsolved,
+            )  # fmt: skip
             program.let(self.iterations, self.iterations + found.iterations)
             program.apply(copy, x, then[number])
 
@@ -326,13 +329,6 @@ def rows(lengths: Lengths) -> Kernel:
         result[here] = where(kind[here] == FLUID, value, 0.0)
 
     return species_rows
-
-
-@kernel
-def copy(source: CellReader, target: CellReader) -> None:
-    """target = source."""
-    here = (0,) * len(target.axes)
-    target[here] = source[here]
 
 
 @kernel

@@ -18,6 +18,7 @@ from minga.models.electrodeposition.staggered import Readers, area, product, vol
 from minga.models.electrodeposition.viscosity import Momentum, links
 from minga.solve.elliptic import Elliptic
 from minga.solve.elliptic_multigrid import EllipticMultigrid
+from minga.solve.krylov import copy
 from minga.solve.laplacian import step
 from minga.space.field import Field, Register, Slot
 
@@ -72,24 +73,12 @@ class ViscousLevels:
 
     def __call__(self, program: Program, residual: Field | Slot, correction: Field | Slot) -> None:
         """Record correction = M residual."""
-        ndim = self.momentum.staggered.grid.ndim
-        program.apply(taken(ndim), residual, self.source)
+        program.apply(copy, residual, self.source)
         self.cycle(program, self.source, self.target)
-        program.apply(taken(ndim), self.target, correction)
+        program.apply(copy, self.target, correction)
 
 
 # In kernels ----------------------------------------------------------------------------------------------------------
-@functools.cache
-def taken(ndim: int) -> Kernel:
-    """target = source, of the points that both have."""
-    here = (0,) * ndim
-
-    def copy(source: CellReader, target: CellReader) -> None:
-        target[here] = source[here]
-
-    return kernel(copy)
-
-
 @functools.cache
 def conductance(ndim: int, axis: int, across: int) -> Kernel:
     """viscosity * area / distance between a face of `axis` and the one below it along `across`; 0 unless both open."""

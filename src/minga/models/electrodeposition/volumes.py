@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.models.electrodeposition.problem import INSULATOR
-from minga.models.files import locate, nearest
+from minga.models.files import find_file
 
 __all__ = ["read_image", "read_volume"]
 
@@ -18,7 +18,7 @@ def read_image(name: str, directory: Path, key: str) -> NDArray[np.bool_]:
     """Where a PNG picture is darker than middle grey (and not transparent): rows and columns, the first row on top."""
     from PIL import Image, UnidentifiedImageError
 
-    path = _find(name, directory, key)
+    path = find_file(name, directory, key)
     try:
         with Image.open(path) as picture:
             pixels = np.asarray(picture.convert("LA"))
@@ -29,7 +29,7 @@ def read_image(name: str, directory: Path, key: str) -> NDArray[np.bool_]:
 
 def read_volume(name: str, shape: tuple[int, ...], directory: Path, key: str, *, marks: bool) -> NDArray[np.uint8]:
     """A volume of the grid's shape from a .npy file: what every cell is, 0 to 3; with `marks` 1 where it is solid."""
-    path = _find(name, directory, key)
+    path = find_file(name, directory, key)
     if path.suffix != ".npy":
         raise CaseError(
             f"{name} is no .npy file", key=key, remedy="write one with numpy.save, or give a PNG file as image"
@@ -63,15 +63,3 @@ def read_volume(name: str, shape: tuple[int, ...], directory: Path, key: str, *,
             remedy='0 is solution, 1 cathode, 2 anode, 3 insulator; or say what all other values are: kind = "cathode"',
         )
     return np.asarray(values).astype(np.uint8)
-
-
-def _find(name: str, directory: Path, key: str) -> Path:
-    path = locate(name, directory)
-    if not path.is_file():
-        raise CaseError(
-            f"there is no file {name!r}",
-            key=key,
-            suggestion=nearest(name, directory),
-            remedy="paths are relative to the case file's directory",
-        )
-    return path

@@ -237,8 +237,7 @@ def _check(box: Box, vp: Floats, epsilon: Floats, delta: Floats, sigma: float) -
         _refuse(box, name, value, bad, "a parameter of Thomsen's", "it is finite and larger than -0.5")
     bad = grows(epsilon, delta, sigma)
     if bad.any():
-        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        cell = tuple(int(i) + lo for i, lo in zip(at, box.lo, strict=True))
+        at, cell = _first(box, bad)
         e, d = float(epsilon[at]), float(delta[at])
         said = "infinite" if math.isinf(sigma) else f"{sigma:g}"
         raise CaseError(
@@ -260,10 +259,15 @@ def _calm(epsilon: float, delta: float) -> str:
 
 def _refuse(box: Box, name: str, values: Floats, bad: NDArray[np.bool_], what: str, remedy: str) -> None:
     if bad.any():
-        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        cell = tuple(int(i) + lo for i, lo in zip(at, box.lo, strict=True))
+        at, cell = _first(box, bad)
         raise CaseError(
             f"{name} is {float(values[at]):g} at cell {cell}: not {what}",
             key=f"fletcher.medium.{name}",
             remedy=remedy,
         )
+
+
+def _first(box: Box, bad: NDArray[np.bool_]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The first of these cells of a box: its indices in the box, and in the grid."""
+    at = tuple(map(int, np.unravel_index(int(np.argmax(bad)), bad.shape)))
+    return at, tuple(index + low for index, low in zip(at, box.lo, strict=True))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.files import locate, nearest
+from minga.models.files import find_file
 
 __all__ = ["read_wavelet", "resampled", "spectrum_peak"]
 
@@ -22,9 +22,7 @@ def read_wavelet(name: str, dt: float | None, directory: Path, key: str) -> tupl
     A `.npy` file has one axis. Text has a sample a line, or a time in seconds and a sample, between blanks or commas;
     `#` begins a remark. Where the file has times these say the interval, else `dt` does. Raises CaseError.
     """
-    path = locate(name, directory)
-    if not path.is_file():
-        raise CaseError(f"there is no file {name!r}", key=key, suggestion=nearest(name, directory))
+    path = find_file(name, directory, key)
     table = _samples(path, key)
     if table.ndim == 2:
         times, samples = table[:, 0], table[:, 1]

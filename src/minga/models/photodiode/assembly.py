@@ -61,13 +61,14 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
     size = 10 + (7 if ionising else 0)
 
     def equations(
-        state: Readers, n: CellReader, p: CellReader, numbers: Readers, couplings: Readers, edges: Readers,
-        lower: Readers, diagonal: Readers, upper: Readers, right: Readers, *, bias: Node, light: Node,
+        state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, couplings: Readers,
+        edges: Readers, lower: Readers, diagonal: Readers, upper: Readers, right: Readers, *, bias: Node, light: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         node = NodeNumbers(*(item[here] for item in numbers))
         held = node.contact != 0
         own, balance = Block(), [node.volume * (p[here] - n[here] + node.doping)]
-        sources(own, balance, node, state, n[here], p[here], bias, light, here)
+        split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
+        sources(own, balance, node, split, n[here], p[here], light, [item[here] for item in activities])
         for axis in range(ndim):
             above, below = step(ndim, axis, 1), step(ndim, axis, -1)
             values = edges[axis * size : (axis + 1) * size]
@@ -109,20 +110,24 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
 
 
 def sources(
-    own: Block, balance: list[Any], node: NodeNumbers, state: Readers, n: Node, p: Node, bias: Node, light: Node,
-    here: tuple[int, ...],
+    own: Block, balance: list[Any], node: NodeNumbers, split: Node, n: Node, p: Node, light: Node,
+    activities: Sequence[Node],
 ) -> None:  # fmt: skip
     """Charge's derivatives, and recombination and light, which make the balances of electrons and holes."""
-    split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
-    rate = recombination(node, n, p, split)
+    rate = recombination(node, n, p, split, activities[0] + activities[1] if activities else None)
     by_n, by_p, by_split = (derivative(rate, variable) for variable in (n, p, split))
     net = node.volume * (rate - node.generation * light)
     balance += [-net, net]
     v = node.volume
-    own.add(POTENTIAL, POTENTIAL, -v * (n + p))
-    own.add(POTENTIAL, ELECTRONS, v * n)
-    own.add(POTENTIAL, HOLES, v * p)
-    slopes = (by_n * n - by_p * p, -by_n * n - by_split, by_p * p + by_split)
+    # What a density changes by, for kT/q of its level.
+    n_slope, p_slope = (activities[2] * n, activities[3] * p) if activities else (n, p)
+    own.add(POTENTIAL, POTENTIAL, -v * (n_slope + p_slope))
+    own.add(POTENTIAL, ELECTRONS, v * n_slope)
+    own.add(POTENTIAL, HOLES, v * p_slope)
+    to_n, to_p = by_n * n_slope, by_p * p_slope
+    if activities:
+        to_n, to_p = to_n + rate * (activities[2] - 1.0), to_p + rate * (activities[3] - 1.0)
+    slopes = (to_n - to_p, -to_n - by_split, to_p + by_split)
     for column, slope in enumerate(slopes):
         own.add(ELECTRONS, column, -v * slope)
         own.add(HOLES, column, v * slope)

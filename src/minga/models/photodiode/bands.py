@@ -22,11 +22,15 @@ __all__ = ["BANDS", "with_bands"]
 
 BANDS = ("conduction_band", "valence_band", "electron_fermi", "hole_fermi")
 """Names of the fields, in eV; in the light with "_lit"."""
+_STATE = ("potential", "electron_level", "hole_level")
 _WORDS = ("edge of the conduction band", "edge of the valence band", "quasi-Fermi level of electrons", "that of holes")
 
 
 def with_bands(model: Model, device: Device, curves: Sequence[str]) -> Model:
     """The model with the bands of each curve among the fields it shows; recorded at the end of its step."""
+    named = [f"{name}{'_lit' if curve == 'lit' else ''}" for curve in curves for name in _STATE]
+    if not {item.name for item in model.fields}.issuperset(named):
+        return model
     edges = tuple(Field(f"flat {name}", device.grid, unit="eV") for name in BANDS[:2])
     fields: list[Field] = list(edges)
     for curve in curves:
@@ -35,7 +39,7 @@ def with_bands(model: Model, device: Device, curves: Sequence[str]) -> Model:
             Field(f"{name}{end}", device.grid, unit="eV", description=f"{words}, {'lit' if end else 'in the dark'}")
             for name, words in zip(BANDS, _WORDS, strict=True)
         )
-        state = [model.field(f"{name}{end}") for name in ("potential", "electron_level", "hole_level")]
+        state = [model.field(f"{name}{end}") for name in _STATE]
         anode = model.step.apply(_level(device.grid.ndim), state[1], region=_node_of(device, "anode"))
         model.step.apply(_bands(device.grid.ndim), state, list(edges), list(bands), anode=anode)
         fields += bands

@@ -1,4 +1,4 @@
-"""Which voltages a case asks for."""
+"""Which voltages or currents a case asks for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def biases_of(said: PhotodiodeSettings) -> tuple[float, ...]:
 def currents_of(said: PhotodiodeSettings) -> tuple[float, ...]:
     """The currents to hold, A/cm2, in their order; none where the case says voltages."""
     found = () if said.current is None else said.current
-    return found if isinstance(found, tuple) else (found,)
+    found = found if isinstance(found, tuple) else (found,)
+    if said.current is not None and not found:
+        raise CaseError("current is an empty list", key="photodiode.current", remedy='write current = ["-1 uA/cm2"]')
+    return found
 
 
 def _range(said: BiasSettings) -> tuple[float, ...]:

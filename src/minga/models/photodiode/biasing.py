@@ -23,14 +23,15 @@ from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.coefficients import ANODE, Coefficients
-from minga.models.photodiode.constants import CHARGE
 from minga.models.photodiode.current import Search
-from minga.models.photodiode.look import layer_field, terminal_current
+from minga.models.photodiode.gummel import Gummel
+from minga.models.photodiode.look import layer_field
 from minga.models.photodiode.newton import Newton
 from minga.models.photodiode.problem import Curve, Problem
 from minga.models.photodiode.state import State
+from minga.models.photodiode.terminal import Seen, Terminal
 from minga.space.box import Box
-from minga.space.field import STEP, Register
+from minga.space.field import STEP, Register, Slot
 
 __all__ = ["Biasing", "Track"]
 
@@ -42,6 +43,8 @@ LONGEST: Final = 4.0
 """Times the last step: as far as the line through two solutions is followed."""
 FIRST_LIGHT: Final = 1e-6
 """Of the light: where its ramp begins."""
+STUBBORN: Final = 3
+"""Attempts that fail one after the other before Gummel's iteration goes first."""
 CLOSE: Final = 0.1
 """V: no longer a step crosses punch-through."""
 SHORT: Final = 0.2
@@ -63,13 +66,16 @@ class Track:
     strongest   V/cm, largest field
     iterations, attempts   all of the last step of the run
     broken      1 once breakdown is reached, at the voltage `breakdown` (V; 0 until then)
+    rescue      rounds of Gummel's iteration before Newton's, where attempts keep failing; None: nothing
+    rejected    attempts one after the other
     failed      1 once an attempt failed with the shortest step, at node `place`
     """
 
     curve: Curve
     ionisation: bool
-    newton: Newton
+    newton: Newton | Gummel
     state: State
+    rescue: Gummel | None = None
     current: Register = field(init=False)
     uniformity: Register = field(init=False)
     inverse: Register = field(init=False)
@@ -81,14 +87,20 @@ class Track:
     attempts: Register = field(init=False)
     broken: Register = field(init=False)
     failed: Register = field(init=False)
+    rejected: Register = field(init=False)
     place: Register = field(init=False)
 
     def __post_init__(self) -> None:
         for name in ("current", "uniformity", "inverse", "slope", "brightening", "strongest", "breakdown"):
             initial = {"inverse": 1.0, "brightening": 1e3}.get(name, 0.0)
             object.__setattr__(self, name, Register(f"{self.name} {name}", initial=initial))
-        for name in ("iterations", "attempts", "broken", "failed", "place"):
+        for name in ("iterations", "attempts", "broken", "failed", "rejected", "place"):
             object.__setattr__(self, name, Register(f"{self.name} {name}", "i8"))
+
+    @property
+    def equations(self) -> Newton:
+        """What evaluates them."""
+        return self.newton.newton if isinstance(self.newton, Gummel) else self.newton
 
     @property
     def name(self) -> str:
@@ -112,15 +124,20 @@ class Biasing:
 
     middle        of the layer that the light is for: number of an edge, None without light
     reached       V at which the field reached that layer (punch-through), 0 until then
-    absorber      V/cm, the field there
+    absorber      V/cm, the field there; `strength` that of an attempt
     """
 
     coefficients: Coefficients
     problem: Problem
     tracks: tuple[Track, ...]
     middle: int | None = None
+    terminal: Terminal = field(init=False)
+    strength: Register = field(default_factory=lambda: Register("field there"))
     reached: Register = field(default_factory=lambda: Register("punch-through"))
     absorber: Register = field(default_factory=lambda: Register("field in the absorber"))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terminal", Terminal(self.coefficients))
 
     @property
     def thermal(self) -> float:
@@ -192,17 +209,20 @@ class Biasing:
             self._choose(program, track, target, trial)
             self._guess(program, track, trial)
             with program.unchecked():
+                if track.rescue is not None:
+                    with program.when(track.rejected >= STUBBORN):
+                        track.rescue.solve(program, state.next, trial.bias, trial.light)
                 track.newton.solve(program, state.next, trial.bias, trial.light)
                 seen = self._look(program, track)
             program.let(track.iterations, track.iterations + track.newton.iterations)
             program.let(track.attempts, track.attempts + 1)
             fine = track.newton.converged > 0
             if track.ionisation:
-                fine = fine & ((seen["inverse"] >= DEEPEST * track.inverse) | self._beyond(track))
+                fine = fine & ((seen.inverse >= DEEPEST * track.inverse) | self._beyond(track))
             if self.middle is not None and track is self.tracks[0]:
                 # Where the field reaches the light's layer is looked at closely.
                 long = mg.abs(as_node(trial.change)) * self.thermal > CLOSE
-                fine = fine & ~(self._crosses(seen["absorber"]) & long)
+                fine = fine & ~(self._crosses(self.strength) & long)
             program.let(trial.accepted, where(fine, 1, 0))
             with program.when(trial.accepted > 0):
                 self._accept(program, track, seen, trial)
@@ -249,41 +269,40 @@ class Biasing:
         state = track.state
         moved = mg.abs(as_node(trial.change))
         program.let(track.place, track.newton.place)
+        # On the way to equilibrium there is nothing shorter to try.
+        program.let(track.rejected, track.rejected + where(state.begun > 0, 1, STUBBORN))
         with program.when(moved > 0.0):
             program.let(state.proposal, 0.5 * moved)
             program.let(track.failed, where(state.proposal * self.thermal < self.problem.smallest_step, 1, 0))
         with program.when(moved == 0.0):
             program.let(track.brightening, mg.sqrt(track.brightening))
-            hopeless = (state.begun == 0) | (trial.light == 0.0) | (track.brightening < 1.01)
+            again = STUBBORN if track.rescue is not None else 0
+            hopeless = (
+                ((state.begun == 0) & (track.rejected > again))
+                | ((state.begun > 0) & (trial.light == 0.0))
+                | (track.brightening < 1.01)
+            )
             program.let(track.failed, where(hopeless, 1, 0))
 
-    def _look(self, program: Program, track: Track) -> dict[str, Register]:
+    def _look(self, program: Program, track: Track) -> Seen:
         """What is seen of the state that was solved for."""
-        newton, device = track.newton, self.coefficients.device
-        inner = Box((1,), (device.grid.shape[0],))
-        found = program.apply(
-            terminal_current(1, 0, track.ionisation), track.state.next, list(newton.edges[0].all),
-            self.coefficients.edges[0].slope, region=inner,
-        )  # fmt: skip
-        assert found is not None
-        seen = {name: Register(f"seen {name}") for name in ("current", "uniformity", "inverse", "absorber")}
-        flux = found.weighted / found.weight  # type: ignore[union-attr]
-        program.let(seen["current"], CHARGE * flux)
-        size = mg.abs(as_node(flux))
-        program.let(seen["uniformity"], where(size > 0.0, (found.most - found.least) / size, 0.0))  # type: ignore[union-attr]
-        # Of what both carriers carry: where light and bias cancel, the current says nothing of multiplication.
-        both = found.carried  # type: ignore[union-attr]
-        program.let(seen["inverse"], where(both > 0.0, 1.0 - 2.0 * found.pairs / both, 1.0))  # type: ignore[union-attr]
-        seen["strongest"] = found.strongest  # type: ignore[union-attr]
+        seen = self.terminal.record(
+            program, track.state.next, track.equations.edges, by_density=isinstance(track.newton, Gummel)
+        )
         if self.middle is not None and track is self.tracks[0]:
-            edge = Box((self.middle,), (self.middle + 1,))
-            strength = program.apply(
-                layer_field(1, 0), track.state.potential.next, self.coefficients.edges[0].slope, region=edge
-            )
-            program.let(seen["absorber"], strength)
+            program.let(self.strength, self.layer_field(program, track.state.potential.next, self.middle))
         return seen
 
-    def _accept(self, program: Program, track: Track, seen: dict[str, Register], trial: Trial) -> None:
+    def layer_field(self, program: Program, potential: Slot, edge: int) -> Register:
+        """Record the field on an edge along x, in the middle of the other axes, V/cm."""
+        shape = self.coefficients.device.grid.shape
+        low = (edge, *(n // 2 for n in shape[1:]))
+        region = Box(low, tuple(n + 1 for n in low))
+        found = program.apply(layer_field(len(shape), 0), potential, self.coefficients.edges[0].slope, region=region)
+        assert isinstance(found, Register)
+        return found
+
+    def _accept(self, program: Program, track: Track, seen: Seen, trial: Trial) -> None:
         state, change = track.state, trial.change
         self._keep(program, track, change)
         moved = mg.abs(as_node(change))
@@ -293,14 +312,15 @@ class Biasing:
         with program.when(moved > 0.0):
             program.let(state.proposal, mg.min(longer, self.problem.largest_step / self.thermal))
         if track is self.tracks[0] and self.middle is not None:
-            self._punch_through(program, seen["absorber"], trial.bias, change)
+            self._punch_through(program, self.strength, trial.bias, change)
         if track.ionisation:
-            self._multiply(program, track, seen["inverse"], trial.bias, change)
+            self._multiply(program, track, seen.inverse, trial.bias, change)
         program.let(state.bias, trial.bias)
         program.let(state.light, trial.light)
         program.let(state.begun, 1)
+        program.let(track.rejected, 0)
         for name in ("current", "uniformity", "inverse", "strongest"):
-            program.let(getattr(track, name), seen[name])
+            program.let(getattr(track, name), getattr(seen, name))
 
     def _multiply(self, program: Program, track: Track, inverse: Register, tried: Register, change: Register) -> None:
         """How 1/M falls, and where it would be 0."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from minga.engine.model import Model
-from minga.errors import CaseError
+from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case_layers import device_of
@@ -19,14 +19,19 @@ from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.settings import GridSettings
 from minga.schema import validate
 
-__all__ = ["device_of", "load", "problem_of", "read_settings"]
+if TYPE_CHECKING:
+    from minga.models.photodiode.device import Device
+    from minga.models.photodiode.pointwise import Pointwise
 
-_SOLVED: Final = {"scheme": ("newton", "pointwise"), "statistics": ("boltzmann",)}
+__all__ = ["device_of", "how_of", "load", "problem_of", "read_settings"]
+
+_SOLVED: Final = {"scheme": ("newton", "gummel", "pointwise"), "statistics": ("boltzmann", "fermi-dirac")}
 
 
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
     """The model that the table [photodiode] of a case describes; see `minga.models`."""
     from minga.models.photodiode.model import photodiode
+    from minga.models.photodiode.pointwise import pointwise
 
     for name in ("shape", "boundary"):
         if getattr(grid, name) is not None:
@@ -37,10 +42,17 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
             )
     said = read_settings(section)
     _check_solved(said)
+    if said.pointwise is not None and said.scheme != "pointwise":
+        raise CaseError(
+            f"[photodiode.pointwise] in a case whose scheme is {said.scheme!r}",
+            key="photodiode.pointwise",
+            remedy='leave it out, or write scheme = "pointwise"',
+        )
     problem = problem_of(said)
     device = device_of(said, directory)
     check_biases(device, problem.bias)
-    model = with_bands(photodiode(device, problem), device, problem.curves)
+    solved = pointwise(device, problem, how_of(said, device)) if said.pointwise else photodiode(device, problem)
+    model = with_bands(solved, device, problem.curves)
     return replace(
         model,
         notes=(*notes_of(device, problem), *model.notes),
@@ -63,6 +75,33 @@ def _check_solved(said: PhotodiodeSettings) -> None:
 def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
     """The table, checked against its schema."""
     return validate(PhotodiodeSettings, section, "photodiode")
+
+
+def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
+    """How the pointwise scheme is to go."""
+    from minga.models.photodiode.pointwise import Pointwise
+
+    options = {} if said.pointwise is None else said.pointwise.model_dump(exclude_none=True)
+    if isinstance(count := options.get("segments"), int):
+        rows = device.grid.shape[0]
+        if count > rows:
+            raise CaseError(
+                f"{count} segments of {rows} rows",
+                key="photodiode.pointwise.segments",
+                remedy=f"let it be {rows} or less",
+            )
+        options["segments"] = tuple(rows * k // count for k in range(count + 1))
+    if (name := options.get("heavy")) is not None:
+        layers = {layer.name: layer for layer in device.layers}
+        if name not in layers:
+            raise CaseError(
+                f"there is no layer {name!r}",
+                key="photodiode.pointwise.heavy",
+                suggestion=suggest(name, layers),
+                remedy=f"name one of {', '.join(layers)}",
+            )
+        options["heavy"] = (layers[name].first, layers[name].last + 1)
+    return Pointwise(**options)
 
 
 def problem_of(said: PhotodiodeSettings) -> Problem:

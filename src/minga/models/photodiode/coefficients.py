@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.models.photodiode.constants import CHARGE, VACUUM
+from minga.models.photodiode.constants import CHARGE, REFERENCE_DENSITY, VACUUM
 from minga.models.photodiode.device import Device
+from minga.models.photodiode.fermi import activity_of
 from minga.models.photodiode.ionisation import EdgeIonisation
 from minga.space.field import Field
 
@@ -68,7 +69,7 @@ class EdgeNumbers:
     coupling     eps Vt/(q h) times area: charge per kT/q of a difference, 1/cm2 (one axis)
     mobile_n, mobile_p   D/h times area, cm/s (one axis)
     slope        Vt/h: V/cm per kT/q of a difference
-    half         half of what lies between the nodes, cm (one axis)
+    half         half of the way between the nodes, cm
     """
 
     coupling: Any
@@ -109,6 +110,7 @@ class Coefficients:
     """Fields of a device's numbers and their values.
 
     nodes       of NodeNumbers
+    states      ln(Nc/Nref) and ln(Nv/Nref) at the nodes, for Fermi-Dirac statistics; empty for Boltzmann's
     edges       of EdgeNumbers, one for each axis
     ionising    for each axis the pieces of electrons and of holes
     saturation  for each axis that of electrons and of holes; None where mobilities do not depend on the field
@@ -117,6 +119,7 @@ class Coefficients:
 
     device: Device
     nodes: NodeNumbers = field(init=False)
+    states: tuple[Field, ...] = field(init=False)
     edges: tuple[EdgeNumbers, ...] = field(init=False)
     ionising: tuple[tuple[Pieces, Pieces], ...] = field(init=False)
     saturation: tuple[tuple[Saturation, Saturation], ...] | None = field(init=False)
@@ -126,6 +129,9 @@ class Coefficients:
         device, axes = self.device, range(self.device.grid.ndim)
         put = object.__setattr__
         put(self, "nodes", NodeNumbers(**{k: self._keep(k, v) for k, v in _node_values(device).items()}))
+        degenerate = device.statistics == "fermi-dirac"
+        bands = (("ln Nc", device.nc), ("ln Nv", device.nv)) if degenerate else ()
+        put(self, "states", tuple(self._keep(name, np.log(v / REFERENCE_DENSITY)) for name, v in bands))
         put(self, "edges", tuple(
             EdgeNumbers(**{k: self._keep(k, v, axis) for k, v in _edge_values(device, axis).items()}) for axis in axes
         ))  # fmt: skip
@@ -197,9 +203,21 @@ def on_edges(values: Floats, axis: int) -> Floats:
 
 
 def neutral_potential(device: Device) -> Floats:
-    """kT/q: where holes - electrons + doping = 0 at every node by itself, without a voltage (Boltzmann)."""
+    """kT/q: where holes - electrons + doping = 0 at every node by itself, without a voltage."""
     middle = -0.5 * (device.theta_n + device.theta_p)
-    return middle + np.arcsinh(device.doping / (2.0 * device.nie))
+    found: Floats = middle + np.arcsinh(device.doping / (2.0 * device.nie))
+    if device.statistics == "boltzmann":
+        return found
+    # Where one carrier is degenerate the other counts for nothing, and in between Boltzmann's is right.
+    levels = np.log(device.nc / REFERENCE_DENSITY), np.log(device.nv / REFERENCE_DENSITY)
+    for _ in range(100):
+        eta_n, eta_p = found + device.theta_n - levels[0], -found - device.theta_p - levels[1]
+        n, p = (states * np.exp(eta + activity_of(eta)) for states, eta in ((device.nc, eta_n), (device.nv, eta_p)))
+        change = (n - p - device.doping) / (n + p)
+        found = found - np.clip(change, -0.5, 0.5)
+        if float(np.abs(change).max()) < 1e-15:
+            break
+    return found
 
 
 def _node_values(device: Device) -> dict[str, NDArray[Any]]:
@@ -234,5 +252,5 @@ def _edge_values(device: Device, axis: int) -> dict[str, Floats]:
         "mobile_n": area * on_edges(device.mobility_n, axis) * thermal / length,
         "mobile_p": area * on_edges(device.mobility_p, axis) * thermal / length,
         "slope": inside * thermal / length,
-        "half": 0.5 * area * length,
+        "half": 0.5 * inside * length,
     }

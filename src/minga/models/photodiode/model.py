@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from minga.engine.model import Model, Over
 from minga.engine.program import Program
@@ -11,6 +11,7 @@ from minga.models.photodiode.biasing import Biasing, Track
 from minga.models.photodiode.coefficients import Coefficients
 from minga.models.photodiode.device import Device
 from minga.models.photodiode.failures import breakdown_words, explainer
+from minga.models.photodiode.gummel import Gummel
 from minga.models.photodiode.look import middle_edge
 from minga.models.photodiode.newton import Newton
 from minga.models.photodiode.observe import Pictures, record_observables
@@ -20,6 +21,15 @@ from minga.models.photodiode.state import State
 from minga.space.field import Field
 
 __all__ = ["photodiode"]
+
+GUMMEL_TOLERANCE: Final = 1e-8
+"""kT/q."""
+GUMMEL_ROUNDS: Final = 10
+"""For each iteration of Newton's method that is allowed."""
+RESCUED: Final = 1e-3
+"""kT/q: near enough for Newton's method."""
+RESCUES: Final = 50
+"""Rounds before Newton's method goes on in any case."""
 
 
 def photodiode(device: Device, problem: Problem) -> Model:
@@ -31,15 +41,29 @@ def photodiode(device: Device, problem: Problem) -> Model:
     """
     if problem.scheme == "pointwise":
         return pointwise(device, problem)
-    if device.grid.ndim != 1:
-        raise CaseError("a device with two axes", key="photodiode.width", remedy="leave width and columns out")
+    degenerate = device.statistics == "fermi-dirac"
+    simple = device.grid.ndim == 1 and not degenerate
+    if problem.scheme == "gummel" and not simple:
+        raise CaseError(
+            "Gummel's iteration knows one axis and Boltzmann statistics only",
+            key="photodiode.scheme",
+            remedy='scheme = "newton"',
+        )
     coefficients = Coefficients(device)
     newtons = {
         on: Newton(coefficients, on, problem.tolerance, problem.limit, "newton" if on else "newton without ionisation")
         for on in dict.fromkeys((problem.ionisation, problem.ionisation and not problem.gain))
     }
+    gummels = {on: _gummel(newton, problem) for on, newton in newtons.items() if simple}
+    alone = problem.scheme == "gummel"
     tracks = tuple(
-        Track(curve, on, newtons[on], State(device.grid, curve if on == problem.ionisation else f"{curve} alone"))
+        Track(
+            curve,
+            on,
+            gummels[on] if alone else newtons[on],
+            State(device.grid, curve if on == problem.ionisation else f"{curve} alone"),
+            None if alone else gummels.get(on),
+        )
         for on in newtons
         for curve in problem.curves
     )
@@ -52,12 +76,12 @@ def photodiode(device: Device, problem: Problem) -> Model:
         item.record(step, biasing)
     own: tuple[Field, ...] = tuple(f for item in pictures for f in item.fields)
     inner = tuple(f for track in tracks for f in track.state.fields)
-    solvers = tuple(f for newton in newtons.values() for f in newton.fields)
+    worked = tuple(f for on, newton in newtons.items() for f in gummels.get(on, newton).fields)
     initial: dict[Any, Any] = dict(coefficients.values)
     return Model(
         name="photodiode",
         grid=device.grid,
-        fields=(*own, *inner, *solvers, *coefficients.fields),
+        fields=(*own, *inner, *worked, *biasing.terminal.sums, *coefficients.fields),
         step=step,
         initial=initial,
         output=tuple(item.name for item in own),
@@ -70,6 +94,15 @@ def photodiode(device: Device, problem: Problem) -> Model:
         over=Over(tracks[0].broken, breakdown_words(biasing)) if problem.ionisation else None,
         tables={"iv": columns},
     )
+
+
+def _gummel(newton: Newton, problem: Problem) -> Gummel:
+    """As the scheme, or to help Newton's method."""
+    if problem.scheme != "gummel":
+        return Gummel(newton, RESCUED, RESCUES, f"gummel of {newton.name}")
+    # Densities are known to fewer digits than differences of quasi-Fermi potentials.
+    tolerance = max(problem.tolerance, GUMMEL_TOLERANCE)
+    return Gummel(newton, tolerance, GUMMEL_ROUNDS * problem.limit, f"gummel of {newton.name}")
 
 
 def _middle(device: Device) -> int | None:

@@ -1,7 +1,7 @@
-"""Newton's method for all equations of a device together, in one dimension.
+"""Newton's method for all equations of a device together.
 
-Corrections are solved for by block elimination along x and clipped: up to 1 kT/q they are taken as they are, beyond
-that 1 + ln of them, and 5 at most, so that exponentials never run away.
+Corrections are solved for by block elimination along x, with two axes of whole rows of nodes, and clipped: up to 1 kT/q
+they are taken as they are, beyond that 1 + ln of them, and 5 at most, so that exponentials never run away.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from typing import Any, Final
 from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.expr import where
+from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import log
 from minga.models.photodiode.assembly import node_equations, pattern
 from minga.models.photodiode.coefficients import Coefficients
 from minga.models.photodiode.physics import EdgeValues, carriers, edge_values, fields_of
+from minga.models.photodiode.terminal import inner_edges
 from minga.solve.block_tridiagonal import BlockLines
+from minga.solve.planes import Planes
 from minga.space.boundary import fixed
 from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["Newton"]
+__all__ = ["Newton", "clipped", "row"]
 
 Readers = Sequence[CellReader]
 
@@ -45,6 +47,7 @@ class Newton:
     tolerance    kT/q, of corrections and of residuals over their diagonal
     limit        iterations at most
     n, p         densities of the state that was evaluated last, 1/cm3
+    activities   of it, as `carriers` has them; empty with Boltzmann statistics
     edges        EdgeValues of it, in fields, for each axis
     iterations, converged, change, residual, place   of the last solve: how many, whether (1) or not (0), the last
                  correction and residual in kT/q, and where the correction was largest; `worst` where the residual was
@@ -57,9 +60,10 @@ class Newton:
     name: str = "newton"
     n: Field = field(init=False)
     p: Field = field(init=False)
+    activities: tuple[Field, ...] = field(init=False)
     edges: tuple[EdgeValues, ...] = field(init=False)
     right: tuple[Field, ...] = field(init=False)
-    lines: BlockLines = field(init=False)
+    lines: BlockLines | Planes = field(init=False)
     iterations: Register = field(init=False)
     converged: Register = field(init=False)
     change: Register = field(init=False)
@@ -72,13 +76,22 @@ class Newton:
         put = object.__setattr__
         put(self, "n", Field(f"{self.name} n", grid))
         put(self, "p", Field(f"{self.name} p", grid))
+        put(self, "activities", tuple(
+            Field(f"{self.name} {what} of {carrier}", grid)
+            for what in ("ln gamma", "d ln n") for carrier in ("electrons", "holes") if self.coefficients.states
+        ))  # fmt: skip
         count = 17 if self.ionisation else 10
         put(self, "edges", tuple(
             EdgeValues.of([Field(f"{self.name} edge {axis}{k}", grid, centre=axis) for k in range(count)])
             for axis in grid.axes
         ))  # fmt: skip
         put(self, "right", tuple(Field(f"{self.name} right {k}", grid, boundary=fixed(0.0)) for k in range(3)))
-        put(self, "lines", BlockLines(grid, "x", 3, f"{self.name} lines", coupling=pattern(self.ionisation)))
+        coupling, lines = pattern(self.ionisation), f"{self.name} lines"
+        put(
+            self,
+            "lines",
+            BlockLines(grid, "x", 3, lines, coupling) if grid.ndim == 1 else Planes(grid, 3, coupling, lines),
+        )
         for item in ("iterations", "converged", "place", "worst"):
             put(self, item, Register(f"{self.name} {item}", "i8"))
         for item in ("change", "residual"):
@@ -87,23 +100,39 @@ class Newton:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
-        return self.n, self.p, *(item for edge in self.edges for item in edge.all), *self.right, *self.lines.fields
+        return (
+            self.n,
+            self.p,
+            *self.activities,
+            *(item for edge in self.edges for item in edge.all),
+            *self.right,
+            *self.lines.fields,
+        )
+
+    def densities(
+        self, program: Program, state: Sequence[Slot], bias: Any, n: Field | None = None, p: Field | None = None
+    ) -> None:
+        """Record the densities of a state, into `n` and `p` or the own ones."""
+        c = self.coefficients
+        program.apply(
+            carriers(c.device.grid.ndim), list(state), c.nodes.theta_n, c.nodes.theta_p, c.states, n or self.n,
+            p or self.p, self.activities, bias=bias,
+        )  # fmt: skip
+
+    def inner(self, axis: int) -> Box:
+        """The edges across an axis that lie between two nodes."""
+        return inner_edges(self.coefficients.device.grid.shape, axis)
 
     def fluxes(self, program: Program, state: Sequence[Slot], bias: Any) -> None:
         """Record densities and what the edges contribute."""
         c, grid = self.coefficients, self.coefficients.device.grid
         thetas = (c.nodes.theta_n, c.nodes.theta_p)
-        program.apply(carriers(grid.ndim), list(state), *thetas, self.n, self.p, bias=bias)
-        for axis, name in enumerate(grid.axes):
+        self.densities(program, state, bias)
+        for axis in range(grid.ndim):
             made, models = self._edge_kernel(axis)
-            points = grid.points(tuple(int(other == name) for other in grid.axes))
-            inner = Box(
-                tuple(lo + (k == axis) for k, lo in enumerate(points.lo)),
-                tuple(hi - (k == axis) for k, hi in enumerate(points.hi)),
-            )
             program.apply(
-                made, list(state), self.n, self.p, *thetas, _row(c.edges[axis]), models, list(self.edges[axis].all),
-                region=inner,
+                made, list(state), self.n, self.p, *thetas, self.activities, row(c.edges[axis]), models,
+                list(self.edges[axis].all), region=self.inner(axis),
             )  # fmt: skip
 
     @functools.cached_property
@@ -125,7 +154,8 @@ class Newton:
         c = self.coefficients
         self.fluxes(program, state, bias)
         program.apply(
-            node_equations(c.device.grid.ndim, self.ionisation), list(state), self.n, self.p, _row(c.nodes),
+            node_equations(c.device.grid.ndim, self.ionisation), list(state), self.n, self.p, self.activities,
+            row(c.nodes),
             [edge.coupling for edge in c.edges], [item for edge in self.edges for item in edge.all],
             *self.lines.matrix, self.right, bias=bias, light=light,
             into={"largest": self.residual, "place": self.worst},
@@ -153,7 +183,15 @@ class Newton:
         program.let(self.converged, where(found, 1, 0))
 
 
-def _row(numbers: Any) -> list[Field]:
+def clipped(correction: Node) -> Node:
+    """Of a correction what is taken."""
+    size = mg.abs(correction)
+    most = mg.min(1.0 + log(mg.max(size, 1.0)), LARGEST_STEP)
+    taken = where(size <= 1.0, size, most)
+    return where(correction < 0.0, -taken, taken)
+
+
+def row(numbers: Any) -> list[Field]:
     """The fields of NodeNumbers or EdgeNumbers."""
     return [getattr(numbers, name) for name in numbers.__dataclass_fields__]
 
@@ -167,9 +205,7 @@ def corrected(ndim: int) -> Kernel:
         worst = None
         for x, item in zip(correction, state, strict=True):
             size = mg.abs(x[here])
-            most = mg.min(1.0 + log(mg.max(size, 1.0)), LARGEST_STEP)
-            taken = where(size <= 1.0, size, most)
-            item[here] = item[here] + where(x[here] < 0.0, -taken, taken)
+            item[here] = item[here] + clipped(x[here])
             worst = size if worst is None else mg.max(worst, size)
         assert worst is not None
         return {"largest": mg.max(worst), "place": mg.argmax(worst)}

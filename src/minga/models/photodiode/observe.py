@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from minga.engine.program import Program
 from minga.lang.expr import where
 from minga.models.photodiode.biasing import Biasing, Track
-from minga.models.photodiode.look import field_strength, layer_field, middle_edge, shown
-from minga.models.photodiode.physics import carriers
-from minga.space.box import Box
+from minga.models.photodiode.look import field_strength, middle_edge, shown
+from minga.models.photodiode.terminal import inner_edges
 from minga.space.field import Field, Register
 
 __all__ = ["Pictures", "record_observables"]
@@ -71,15 +70,9 @@ class Pictures:
         state, c = self.track.state, biasing.coefficients
         grid = state.grid
         program.apply(shown(grid.ndim), state.now, self.state, thermal=biasing.thermal)
-        program.apply(
-            carriers(grid.ndim), state.now, c.nodes.theta_n, c.nodes.theta_p, *self.densities, bias=state.bias
-        )
+        self.track.equations.densities(program, state.now, state.bias, *self.densities)
         for axis, item in enumerate(self.strength):
-            points = item.points
-            inner = Box(
-                tuple(lo + (k == axis) for k, lo in enumerate(points.lo)),
-                tuple(hi - (k == axis) for k, hi in enumerate(points.hi)),
-            )
+            inner = inner_edges(grid.shape, axis)
             program.apply(field_strength(grid.ndim, axis), state.potential.now, c.edges[axis].slope, item, region=inner)
 
 
@@ -122,11 +115,6 @@ def record_observables(
         value("breakdown", where(main[0].breakdown == 0.0, math.nan, main[0].breakdown))
     device = biasing.coefficients.device
     for layer in device.layers:
-        middle = middle_edge(layer)
-        edge = Box((middle,), (middle + 1,))
-        found = program.apply(
-            layer_field(1, 0), main[0].state.potential.now, biasing.coefficients.edges[0].slope, region=edge
-        )
-        assert isinstance(found, Register)
+        found = biasing.layer_field(program, main[0].state.potential.now, middle_edge(layer))
         seen[f"E_{layer.name}"] = found
     return seen, tuple(columns)

@@ -10,6 +10,9 @@ Fluxes through edges are Scharfetter and Gummel's, written so that they vanish e
 
     Jn/q = -(Dn/h) n_high B(d) expm1(electron_high - electron_low),   d = (phi + theta_n)_high - (phi + theta_n)_low
 
+With Fermi-Dirac statistics n is gamma times as much, and d has the difference of ln gamma in it, which is the
+diffusion that degenerate carriers have more of.
+
 Assembly goes in two kernels, over edges and over nodes, which write the blocks of `minga.solve.block_tridiagonal`.
 """
 
@@ -28,6 +31,7 @@ from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1, log, log1p
 from minga.models.photodiode.coefficients import EdgeNumbers, NodeNumbers, Pieces, Saturation
 from minga.models.photodiode.constants import REFERENCE_DENSITY
+from minga.models.photodiode.fermi import activity
 from minga.solve.bernoulli import bernoulli_pair, relative_slope
 from minga.solve.laplacian import step
 
@@ -82,15 +86,27 @@ class EdgeValues:
 # Densities -----------------------------------------------------------------------------------------------------------
 @functools.cache
 def carriers(ndim: int) -> Kernel:
-    """Densities of electrons and holes, 1/cm3, from a state."""
+    """Densities of electrons and holes, 1/cm3, from a state.
+
+    states      as in Coefficients; empty for Boltzmann statistics
+    activities  where they are not: ln gamma of electrons and holes, and d ln n / d eta of each (see `fermi`)
+    """
     here = (0,) * ndim
 
     def densities(
-        state: Readers, theta_n: CellReader, theta_p: CellReader, n: CellReader, p: CellReader, *, bias: Node
-    ) -> None:
+        state: Readers, theta_n: CellReader, theta_p: CellReader, states: Readers, n: CellReader, p: CellReader,
+        activities: Readers, *, bias: Node,
+    ) -> None:  # fmt: skip
         potential, electron, hole = (item[here] for item in state)
-        n[here] = REFERENCE_DENSITY * exp(potential + theta_n[here] - electron)
-        p[here] = REFERENCE_DENSITY * exp((hole - theta_p[here]) + (bias - potential))
+        levels = [potential + theta_n[here] - electron, (hole - theta_p[here]) + (bias - potential)]
+        for k, band in enumerate(states):
+            eta = levels[k] - band[here]
+            behind = activity(eta)
+            activities[k][here] = behind
+            activities[2 + k][here] = 1.0 + derivative(behind, eta)
+            levels[k] = levels[k] + behind
+        n[here] = REFERENCE_DENSITY * exp(levels[0])
+        p[here] = REFERENCE_DENSITY * exp(levels[1])
 
     return Kernel(densities, name="carrier densities")
 
@@ -157,6 +173,20 @@ def saturated(saturation: Saturation, strength: Node) -> Node:
     return where(reduced > 0.0, exp(-log1p(_to_the(safe, exponent)) / exponent), 1.0)
 
 
+def degenerate(flux: Flux, low: Node, high: Node) -> Flux:
+    """A flux whose drift has differences of ln gamma in it, with its derivatives. `low`, `high`: d ln n / d eta.
+
+    Densities and drift answer to the potential less by these factors, and to quasi-Fermi potentials by what is missing.
+    """
+    return Flux(
+        flux.value,
+        low * flux.potential_low,
+        high * flux.potential_high,
+        flux.fermi_low + (1.0 - low) * flux.potential_low,
+        flux.fermi_high + (1.0 - high) * flux.potential_high,
+    )
+
+
 def slowed(flux: Flux, factor: Node, by_potential: Node) -> Flux:
     """A flux of carriers whose mobility is `factor` times as large, with its derivative by phi_high - phi_low."""
     change = flux.value * by_potential
@@ -218,14 +248,20 @@ def edge_values(
     high, low = (0,) * ndim, step(ndim, axis, -1)
 
     def edges(
-        state: Readers, n: CellReader, p: CellReader, theta_n: CellReader, theta_p: CellReader, numbers: Readers,
-        models: Readers, out: Readers,
+        state: Readers, n: CellReader, p: CellReader, theta_n: CellReader, theta_p: CellReader, activities: Readers,
+        numbers: Readers, models: Readers, out: Readers,
     ) -> None:  # fmt: skip
         own = EdgeNumbers(*(item[high] for item in numbers))
         potential, electron, hole = (item[high] - item[low] for item in state)
         drift_n, drift_p = ((state[0][high] + t[high]) - (state[0][low] + t[low]) for t in (theta_n, theta_p))
+        if activities:
+            drift_n = drift_n + (activities[0][high] - activities[0][low])
+            drift_p = drift_p - (activities[1][high] - activities[1][low])
         electrons = scharfetter_gummel(own.mobile_n, n[low], n[high], drift_n, electron, 1)
         holes = scharfetter_gummel(own.mobile_p, p[low], p[high], drift_p, hole, -1)
+        if activities:
+            electrons = degenerate(electrons, activities[2][low], activities[2][high])
+            holes = degenerate(holes, activities[3][low], activities[3][high])
         field = mg.abs(potential) * own.slope
         toward = where(potential < 0.0, -own.slope, own.slope)
         rest = list(models)
@@ -247,10 +283,17 @@ def edge_values(
 
 
 # Nodes ---------------------------------------------------------------------------------------------------------------
-def recombination(node: NodeNumbers, n: Node, p: Node, split: Node) -> Node:
-    """R in 1/cm3 s, with the split of the quasi-Fermi potentials in kT/q."""
-    excess = node.intrinsic * node.intrinsic * expm1(split)
+def recombination(node: NodeNumbers, n: Node, p: Node, split: Node, behind: Node | None = None) -> Node:
+    """R in 1/cm3 s, with the split of the quasi-Fermi potentials in kT/q, and the sum of both ln gamma (None: 0)."""
+    squared = node.intrinsic * node.intrinsic
+    if behind is not None:
+        squared = squared * exp(behind)
+    return as_node(squared * expm1(split) * recombination_rate(node, n, p))
+
+
+def recombination_rate(node: NodeNumbers, n: Node, p: Node) -> Node:
+    """R over n p - nie^2, in cm3/s."""
     traps = node.rate_n * (n + node.intrinsic) + node.rate_p * (p + node.intrinsic)
     # 1 / (tau_p (n + n1) + tau_n (p + p1)), also where lifetimes are infinite.
     shockley = node.rate_n * node.rate_p / where(traps > 0.0, traps, 1.0)
-    return as_node(excess * (shockley + node.radiative + node.auger_n * n + node.auger_p * p))
+    return as_node(shockley + node.radiative + node.auger_n * n + node.auger_p * p)

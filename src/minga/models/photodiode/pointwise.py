@@ -60,6 +60,7 @@ class Pointwise:
     cost          "measured": nodes take what their equation takes; "synthetic": `heavy` nodes (first and end) take more
                   as iterations go on, exp(growth (2 k/expected - 1)) times from half of `expected` iterations on, as
                   in the paper's Fig. 14. Results do not depend on it
+    labour        how many times each step of Newton's method is done, for machines that would do nothing but exchange
     """
 
     directions: tuple[int, int, int] = (DIRECTIONS["phi"], DIRECTIONS["u"], DIRECTIONS["v"])
@@ -74,6 +75,7 @@ class Pointwise:
     heavy: tuple[int, int] = (0, 0)
     growth: float = 4.0
     expected: int = 10_000
+    labour: int = 1
 
     def __post_init__(self) -> None:
         for name, good, remedy in (
@@ -82,6 +84,7 @@ class Pointwise:
             ("weight", 0.0 < self.weight < 2.0, "choose one between 0 and 2"),
             ("tolerance", 0.0 < self.tolerance < np.inf, "give a positive number such as 1e-6"),
             ("limit", self.limit >= 1, "allow one iteration or more"),
+            ("labour", self.labour >= 1, "do everything once or more"),
             ("expected", self.expected >= 2, "say how many iterations there will be, 2 or more"),
             ("growth", 0.0 <= self.growth <= 20.0, "choose one between 0 and 20"),
         ):
@@ -355,7 +358,7 @@ class Curve:
         how, setup, nodes, edges = self.how, self.setup, self.coefficients.nodes, self.coefficients.edges[0]
         old, new = [item.now for item in self.state], [item.next for item in self.state]
         place = (nodes.contact, setup.first, setup.last)
-        synthetic = how.cost == "synthetic"
+        synthetic = how.cost == "synthetic" or how.labour > 1
         for sweep in range(how.inner_sweeps):
             program.apply(
                 kernels.poisson(how.directions[0], how.across, sweep > 0, how.weight, synthetic),
@@ -368,7 +371,8 @@ class Curve:
                 self.steps,
                 setup.heavy,
                 self.waste,
-                multiple=self.multiple if synthetic else 1.0,
+                labour=float(how.labour),
+                multiple=self.multiple if how.cost == "synthetic" else 1.0,
             )
         for carrier, theta, mobile, numbers, direction in (
             ("u", setup.theta[0], edges.mobile_n, self.numbers[0], how.directions[1]),

@@ -64,7 +64,8 @@ def poisson(direction: int, across: Across, again: bool, weight: float, syntheti
 
     Electrons and holes are in step with it, n exp(x) and p exp(-x): their quasi-Fermi potentials are held. `again`: not
     the first such sweep of this iteration. `weight`: of over-relaxation. `steps` counts Newton's steps at each node.
-    `synthetic`: as if `heavy` nodes took `multiple` times as many; the time goes, and nothing else changes.
+    `synthetic`: as if all took `labour` times as many, and `heavy` ones `multiple` times more; the time goes, and nothing
+    else changes.
     """
 
     def phi(
@@ -80,6 +81,7 @@ def poisson(direction: int, across: Across, again: bool, weight: float, syntheti
         heavy: CellReader,
         waste: CellReader,
         *,
+        labour: Node,
         multiple: Node,
     ) -> None:
         sides = _Sides(first, last)
@@ -98,8 +100,8 @@ def poisson(direction: int, across: Across, again: bool, weight: float, syntheti
         rate, here_n, here_p = mg.where(free, rate, 1.0), volume[0] * electrons, volume[0] * holes
         x, rounds = potential_change(rate, mg.where(free, excess, 0.0), here_n, here_p)
         if synthetic:
-            more = cast((multiple - 1.0) * cast(rounds, "f8") + 0.5, "i4")
-            more = mg.where(heavy[0] != 0, more, 0)
+            times = labour * mg.where(heavy[0] != 0, multiple, 1.0)
+            more = mg.where(free, cast((times - 1.0) * cast(rounds, "f8") + 0.5, "i4"), 0)
             waste[0] = spent(rate, here_n, here_p, more)
             rounds = rounds + more
         x = mg.where(free, weight * x, 0.0) if weight != 1.0 else mg.where(free, x, 0.0)

@@ -17,6 +17,7 @@ __all__ = [
     "LightSettings",
     "MeshSettings",
     "PhotodiodeSettings",
+    "PointwiseSettings",
     "RegionSettings",
     "StepSettings",
 ]
@@ -166,6 +167,29 @@ class StepSettings(BaseModel):
     smallest: Annotated[Positive | None, Field(description="V: smallest = 1e-4")] = None
 
 
+class PointwiseSettings(BaseModel):
+    """Table [photodiode.pointwise]: options of scheme = "pointwise"; those left out are the scheme's."""
+
+    model_config = _STRICT
+
+    across: Annotated[
+        Literal["exact", "block"] | None, Field(description="whether blocks of other ranks wait for one another")
+    ] = None
+    segments: Annotated[
+        Annotated[int, Field(ge=1)] | tuple[int, ...] | None,
+        Field(description="into how many parts the rows are cut, or the rows where the parts end"),
+    ] = None
+    inner_sweeps: Annotated[int | None, Field(ge=1, description="of each equation in an iteration")] = None
+    weight: Annotated[float | None, Field(gt=0, lt=2, description="of over-relaxation of the potential")] = None
+    test: Annotated[Literal["max", "paper", "current", "residual"] | None, Field(description='test = "max"')] = None
+    tolerance: Annotated[Positive | None, Field(description="of the test, kT/q: tolerance = 1e-6")] = None
+    limit: Annotated[int | None, Field(ge=1, description="iterations a voltage at most")] = None
+    cost: Annotated[Literal["measured", "synthetic"] | None, Field(description='cost = "synthetic"')] = None
+    heavy: Annotated[str | None, Field(description='the layer that takes more with cost = "synthetic"')] = None
+    growth: Annotated[float | None, Field(ge=0, le=20, description="of the synthetic cost: growth = 4.0")] = None
+    expected: Annotated[int | None, Field(ge=2, description="iterations, of the synthetic cost")] = None
+
+
 class PhotodiodeSettings(BaseModel):
     """Table [photodiode] of a case: layers between two contacts, light, and the voltages to solve for.
 
@@ -174,7 +198,7 @@ class PhotodiodeSettings(BaseModel):
     mesh         rows of equal height, nodes at equal distances, or spacings that grow from the boundaries
     width, columns   a second axis, y
     bias         voltages of the anode over the cathode, one a step of the run
-    current      or currents from the anode to the cathode, one a step, whose voltages are found
+    current      or currents to hold, whose voltages are looked for
     curves       "dark", "lit" or both
     gain         solve also without ionisation: M = (J_lit - J_dark)/(the same without)
     materials    a file of one's own, beside the case
@@ -219,8 +243,8 @@ class PhotodiodeSettings(BaseModel):
         Field(description=BIAS_FORM),
     ] = None
     current: Annotated[
-        tuple[Current, ...] | Current | None,
-        Field(description='to hold, in place of bias, A/cm2, or with a unit: current = ["-1 mA/cm2"]'),
+        Current | tuple[Current, ...] | None,
+        Field(description='currents to hold in place of voltages: current = ["-1 uA/cm2", "-1 mA/cm2"]'),
     ] = None
     curves: Annotated[
         tuple[Literal["dark", "lit"], ...] | None, Field(min_length=1, description='curves = ["dark", "lit"]')
@@ -229,5 +253,6 @@ class PhotodiodeSettings(BaseModel):
     scheme: Annotated[
         Literal["newton", "gummel", "pointwise"], Field(description='scheme = "newton", "gummel" or "pointwise"')
     ] = "newton"
+    pointwise: Annotated[PointwiseSettings | None, Field(description='[photodiode.pointwise] across = "block"')] = None
     tolerance: Annotated[float | None, Field(gt=0, lt=1, description="of the unknowns, in kT/q")] = None
     limit: Annotated[int | None, Field(ge=1, description="iterations a voltage at most")] = None

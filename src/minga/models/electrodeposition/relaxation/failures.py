@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.models.electrodeposition.problem import Problem
@@ -28,14 +26,7 @@ def explainer(
         if not engine.read(stuck):
             return None
         name, residual = max(((n, float(engine.read(r))) for n, r in parts), key=lambda part: part[1])
-        where = None
-        if name != "the flow":
-            cell = tuple(map(int, np.unravel_index(int(engine.read(place)), problem.grid.shape)))
-            positions = ", ".join(
-                f"{axis} = {problem.grid.centres(axis)[number]:.4g} {unit}"
-                for axis, number, unit in zip(problem.grid.axes, cell, problem.grid.units, strict=True)
-            )
-            where = f"cell {cell} ({positions})"
+        where = None if name == "the flow" else problem.grid.place(int(engine.read(place)))
         return RunError(
             f"{name} did not settle at t = {engine.read(state.time):.6g} s: after {limit} sweeps the residual is "
             f"{residual:.3g}",

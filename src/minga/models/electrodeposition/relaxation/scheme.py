@@ -12,15 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from minga.compile.explain import kernel
 from minga.engine.engine import FieldValue
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang import functions as mg
-from minga.lang.cell import CellReader
 from minga.lang.expr import cast
-from minga.lang.kernel import Kernel
 from minga.models.electrodeposition.observe import amounts, limiting_current
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
 from minga.models.electrodeposition.relaxation.currents import balances, electrode_sums
@@ -30,6 +27,7 @@ from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.models.electrodeposition.relaxation.push import push_kernel
 from minga.models.electrodeposition.relaxation.vorticity import VectorPotential
 from minga.models.electrodeposition.state import State, state_of
+from minga.solve.krylov import copy
 from minga.space.field import Field, Register
 
 Order = Literal["lexicographic", "boundary-first", "red-black"]
@@ -58,11 +56,16 @@ class Settings:
     newton: int = 1
     wall: float = 0.6
 
+    @property
+    def between_blocks(self) -> Literal["exact", "block"]:
+        """What kernels are told of `across`: only lexicographic sweeps can wait for other blocks."""
+        return self.across if self.order == "lexicographic" else "block"
+
 
 def relaxation(problem: Problem, settings: Settings = Settings()) -> Model:
     """The model of a problem, solved by relaxation. CaseError for what this scheme does not do."""
     refuse(problem, settings)
-    return _Scheme.of(problem, settings).model()
+    return Scheme.of(problem, settings).model()
 
 
 def relaxation_model(problem: Problem, **options: Any) -> Model:
@@ -101,7 +104,7 @@ def _not_here(what: str, remedy: str) -> CaseError:
 
 
 @dataclass(frozen=True, eq=False)
-class _Scheme:
+class Scheme:
     """What the scheme stores besides the state.
 
     sweeps, worst  of the last time step: how many there were, and what was compared with the tolerance at the end
@@ -124,14 +127,14 @@ class _Scheme:
     flow: VectorPotential | None
 
     @classmethod
-    def of(cls, problem: Problem, settings: Settings) -> _Scheme:
+    def of(cls, problem: Problem, settings: Settings) -> Scheme:
         state, lengths = state_of(problem), Lengths(problem.grid)
         flow = None
         if problem.flow:
             viscosity = problem.constants.viscosity / problem.constants.density
-            across = settings.across if settings.order == "lexicographic" else "block"
+            between = settings.between_blocks
             flow = VectorPotential(
-                state.kind, state.velocity, lengths, viscosity, settings.order, across, settings.wall
+                state.kind, state.velocity, lengths, viscosity, settings.order, between, settings.wall
             )
         return cls(
             problem,
@@ -219,14 +222,14 @@ class _Scheme:
         """Record one time step."""
         state, moving = self.state, self.moving
         for item in moving:
-            program.apply(copy_field(self.lengths.ndim), item, item.next)
+            program.apply(copy, item, item.next)
         program.let(self.sweeps, 0)
         program.let(self.worst, float("inf"))
         with program.repeat(until=self.worst < self.settings.tolerance, limit=self.settings.limit):
             self.iteration(program, dt)
             program.let(self.sweeps, self.sweeps + 1)
         program.let(self.total, self.total + self.sweeps)
-        program.let(self.stuck, cast(self.worst >= self.settings.tolerance, "i8"))
+        program.let(self.stuck, cast(~(self.worst < self.settings.tolerance), "i8"))
         with program.when(self.stuck == 0):
             program.rotate(*moving)
             program.let(state.time, state.time + dt)
@@ -235,8 +238,7 @@ class _Scheme:
     def iteration(self, program: Program, dt: float) -> None:
         """Record one sweep over everything."""
         state, settings = self.state, self.settings
-        across = settings.across if settings.order == "lexicographic" else "block"
-        relax = sweep(self.problem, self.lengths, settings.order, across, settings.newton)
+        relax = sweep(self.problem, self.lengths, settings.order, settings.between_blocks, settings.newton)
         found: Any = program.apply(
             relax,
             state.kind,
@@ -298,16 +300,6 @@ class _Scheme:
         slowest = max(s.diffusivity for s in self.problem.species)
         extent = max(float(np.sum(self.problem.grid.widths(a))) for a in range(self.lengths.ndim))
         return flow.sweep(program, [v.next for v in state.velocity], 1.0 / dt, slowest / extent**2)
-
-
-def copy_field(ndim: int) -> Kernel:
-    """The kernel that copies a field."""
-    here = (0,) * ndim
-
-    def copy(source: CellReader, target: CellReader) -> None:
-        target[here] = source[here]
-
-    return kernel(copy)
 
 
 def start_values(problem: Problem, state: State) -> dict[Field, FieldValue]:

@@ -239,6 +239,7 @@ def _waves(run: _Run, cost: Floats, directions: tuple[int, ...]) -> None:
     """Tasks ``cost[w, i]`` of wave ``w`` and segment ``i``, by events: a task starts when all it reads has arrived."""
     waves, segments = cost.shape
     under_way = _under_way(run).tolist()
+    begun = run.now > 0.0  # at the start all know their neighbours' rows
     node, busy, free = run.node.tolist(), run.busy, run.free.tolist()
     task: list[list[float]] = cost.tolist()
     # A task waits for this segment's last one, and for one of each neighbour.
@@ -263,7 +264,7 @@ def _waves(run: _Run, cost: Floats, directions: tuple[int, ...]) -> None:
             if wave >= 0 and directions[wave % len(directions)] == way:
                 arrived(time + under_way[link], wave, other)  # the same wave goes on there
             if wave + 1 < waves and directions[(wave + 1) % len(directions)] != way:
-                arrived(time + under_way[link], wave + 1, other)
+                arrived(time + (under_way[link] if wave >= 0 or begun else 0.0), wave + 1, other)
 
     for segment, time in enumerate(run.done.tolist()):
         finished(time, -1, segment)

@@ -1,0 +1,248 @@
+"""Gummel's iteration: one equation after the other, each linear in its unknown, round after round.
+
+Poisson's equation with the quasi-Fermi potentials held (by Newton's method, clipped), then the densities of electrons
+and of holes in the new potential, with recombination and ionisation as they were. Each is tridiagonal and is solved
+without a subtraction (`minga.solve.lines`), so densities stay positive from any start. It converges slowly where
+carriers and potential depend on each other strongly, as lit devices and high currents do (H. K. Gummel, IEEE Trans.
+Electron Devices 11, 1964).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node, where
+from minga.lang.kernel import Kernel
+from minga.lang.math import log
+from minga.models.photodiode.coefficients import Coefficients, EdgeNumbers, NodeNumbers
+from minga.models.photodiode.constants import REFERENCE_DENSITY
+from minga.models.photodiode.newton import Newton, clipped, row
+from minga.models.photodiode.physics import EdgeValues, recombination_rate
+from minga.solve.bernoulli import bernoulli_pair
+from minga.solve.laplacian import step
+from minga.solve.lines import Lines
+from minga.space.boundary import fixed
+from minga.space.field import Field, Register, Slot
+
+__all__ = ["Gummel"]
+
+Readers = Sequence[CellReader]
+
+HELD: Final = 1e60
+"""Stands for a loss so fast that it holds a contact's value."""
+NEVER: Final = 1e30
+POISSON: Final = 5
+"""Corrections of the potential in one round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gummel:
+    """Records rounds of Gummel's iteration in one dimension; like `Newton`, whose densities and edges it uses.
+
+    newton      evaluates fluxes and the equations' residual
+    tolerance   kT/q, of the changes in one round
+    limit       rounds at most
+    """
+
+    newton: Newton
+    tolerance: float
+    limit: int
+    name: str = "gummel"
+    lines: Lines = field(init=False)
+    up: Field = field(init=False)
+    down: Field = field(init=False)
+    rest: Field = field(init=False)
+    right: Field = field(init=False)
+    iterations: Register = field(init=False)
+    converged: Register = field(init=False)
+    change: Register = field(init=False)
+    place: Register = field(init=False)
+
+    def __post_init__(self) -> None:
+        grid, put = self.coefficients.device.grid, object.__setattr__
+        put(self, "lines", Lines(grid, "x", f"{self.name} lines"))
+        for item in ("up", "down"):
+            put(self, item, Field(f"{self.name} {item}", grid, centre="x"))
+        for item in ("rest", "right"):
+            put(self, item, Field(f"{self.name} {item}", grid, boundary=fixed(0.0)))
+        for item in ("iterations", "converged", "place"):
+            put(self, item, Register(f"{self.name} {item}", "i8"))
+        put(self, "change", Register(f"{self.name} change"))
+
+    @property
+    def coefficients(self) -> Coefficients:
+        """Of the device."""
+        return self.newton.coefficients
+
+    @property
+    def edges(self) -> tuple[EdgeValues, ...]:
+        """Of the state that was solved for."""
+        return self.newton.edges
+
+    @property
+    def residual(self) -> Register:
+        """Of the equations, over their diagonal, kT/q."""
+        return self.newton.residual
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields, for a Model."""
+        return *self.newton.fields, *self.lines.fields, self.up, self.down, self.rest, self.right
+
+    def solve(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
+        """Record the iteration, from what `state` holds, contacts included."""
+        moved, over = Register(f"{self.name} moved"), Register(f"{self.name} over", "i8")
+        program.let(self.iterations, 0)
+        program.let(self.change, NEVER)
+        program.let(over, 0)
+        with program.repeat(until=over > 0):
+            self._potential(program, state, bias, moved)
+            program.let(self.change, moved)
+            self.newton.fluxes(program, state, bias)
+            for carrier in (1, 2):
+                self._carriers(program, carrier, state, bias, light)
+            program.let(self.iterations, self.iterations + 1)
+            lost = (self.iterations >= self.limit) | ~(self.change < NEVER)
+            program.let(over, where((self.change <= self.tolerance) | lost, 1, 0))
+        program.let(self.converged, where(self.change <= self.tolerance, 1, 0))
+        self.newton.evaluate(program, state, bias, light)
+
+    def _potential(self, program: Program, state: Sequence[Slot], bias: Any, moved: Register) -> None:
+        """Poisson's equation; `moved` becomes how far its first correction is from 0."""
+        c, newton = self.coefficients, self.newton
+        ndim, coupling = c.device.grid.ndim, c.edges[0].coupling
+        last, rounds = Register(f"{self.name} correction"), Register(f"{self.name} corrections", "i8")
+        program.let(last, NEVER)
+        program.let(rounds, 0)
+        with program.repeat(until=(last <= 0.1 * self.tolerance) | (rounds >= POISSON) | ~(last <= NEVER)):
+            newton.densities(program, state, bias)
+            program.apply(
+                poisson(ndim), state[0], newton.n, newton.p, row(c.nodes), coupling, self.rest, self.right
+            )  # fmt: skip
+            self.lines.setup(program, coupling, coupling, self.rest)
+            self.lines.solve(program, coupling, self.right, self.right)
+            program.apply(moved_potential(ndim), self.right, state[0], into={"largest": last, "place": self.place})
+            with program.when(rounds == 0):
+                program.let(moved, last)
+            program.let(rounds, rounds + 1)
+        newton.densities(program, state, bias)
+
+    def _carriers(self, program: Program, carrier: int, state: Sequence[Slot], bias: Any, light: Any) -> None:
+        """Electrons (1) or holes (2) in the potential there is."""
+        c, newton = self.coefficients, self.newton
+        ndim = c.device.grid.ndim
+        theta = c.nodes.theta_n if carrier == 1 else c.nodes.theta_p
+        density = newton.n if carrier == 1 else newton.p
+        largest = Register(f"{self.name} change of {carrier}")
+        program.apply(
+            flows(ndim, carrier), state[0], theta, row(c.edges[0]), self.up, self.down, region=newton.inner(0)
+        )
+        pairs = newton.edges[0].pairs[:1]
+        program.apply(
+            balance(ndim, carrier, bool(pairs)), newton.n, newton.p, row(c.nodes), pairs, self.rest, self.right,
+            light=light,
+        )  # fmt: skip
+        self.lines.setup(program, self.up, self.down, self.rest)
+        self.lines.solve(program, self.up, self.right, self.right)
+        program.apply(
+            level(ndim, carrier), self.right, state[0], theta, c.nodes.contact, state[carrier], density, bias=bias,
+            into=largest,
+        )  # fmt: skip
+        program.let(self.change, mg.max(self.change, largest))
+
+
+# Kernels -------------------------------------------------------------------------------------------------------------
+@functools.cache
+def poisson(ndim: int) -> Kernel:
+    """Right side and loss of Newton's correction of the potential, with quasi-Fermi potentials held."""
+    here, above, below = (0,) * ndim, step(ndim, 0, 1), step(ndim, 0, -1)
+
+    def charges(
+        phi: CellReader, n: CellReader, p: CellReader, numbers: Readers, coupling: CellReader, rest: CellReader,
+        right: CellReader,
+    ) -> None:  # fmt: skip
+        node = NodeNumbers(*(item[here] for item in numbers))
+        free = node.contact == 0
+        flows_in = coupling[above] * (phi[above] - phi[here]) - coupling[here] * (phi[here] - phi[below])
+        right[here] = where(free, flows_in + node.volume * (p[here] - n[here] + node.doping), 0.0)
+        rest[here] = where(free, node.volume * (n[here] + p[here]), HELD)
+
+    return Kernel(charges, name="charges for the potential")
+
+
+@functools.cache
+def moved_potential(ndim: int) -> Kernel:
+    """The potential corrected, clipped; returns the largest correction before that, and where it is."""
+    here = (0,) * ndim
+
+    def move(correction: CellReader, phi: CellReader) -> dict[str, Reduced]:
+        size = mg.abs(correction[here])
+        phi[here] = phi[here] + clipped(correction[here])
+        return {"largest": mg.max(size), "place": mg.argmax(size)}
+
+    return Kernel(move, name="correction of the potential")
+
+
+@functools.cache
+def flows(ndim: int, carrier: int) -> Kernel:
+    """What flows through the inner edges per density of the low node (up) and of the high one (down)."""
+    high, low = (0,) * ndim, step(ndim, 0, -1)
+
+    def exchange(phi: CellReader, theta: CellReader, numbers: Readers, up: CellReader, down: CellReader) -> None:
+        own = EdgeNumbers(*(item[high] for item in numbers))
+        ahead, back = bernoulli_pair((phi[high] + theta[high]) - (phi[low] + theta[low]))
+        mobile = own.mobile_n if carrier == 1 else own.mobile_p
+        up[high] = mobile * (back if carrier == 1 else ahead)
+        down[high] = mobile * (ahead if carrier == 1 else back)
+
+    return Kernel(exchange, name=f"flows of carrier {carrier}")
+
+
+@functools.cache
+def balance(ndim: int, carrier: int, ionising: bool) -> Kernel:
+    """What is made of a carrier at the nodes, and the share of it that is lost; contacts hold theirs."""
+    here, above = (0,) * ndim, step(ndim, 0, 1)
+
+    def balances(
+        n: CellReader, p: CellReader, numbers: Readers, pairs: Readers, rest: CellReader, right: CellReader, *,
+        light: Node,
+    ) -> None:  # fmt: skip
+        node = NodeNumbers(*(item[here] for item in numbers))
+        own, other = (n[here], p[here]) if carrier == 1 else (p[here], n[here])
+        rate = recombination_rate(node, n[here], p[here])
+        made = node.generation * light + node.intrinsic * node.intrinsic * rate
+        amount = node.volume * made
+        if ionising:
+            amount = amount + pairs[0][here] + pairs[0][above]
+        held = node.contact != 0
+        rest[here] = where(held, HELD, node.volume * rate * other)
+        right[here] = where(held, HELD * own, amount)
+
+    return Kernel(balances, name=f"balance of carrier {carrier}")
+
+
+@functools.cache
+def level(ndim: int, carrier: int) -> Kernel:
+    """The quasi-Fermi potential of a density, stored with it; returns its largest change."""
+    here = (0,) * ndim
+
+    def levels(
+        found: CellReader, phi: CellReader, theta: CellReader, contact: CellReader, fermi: CellReader,
+        density: CellReader, *, bias: Node,
+    ) -> Reduced:  # fmt: skip
+        logarithm = log(found[here] / REFERENCE_DENSITY)
+        psi = phi[here] + theta[here]
+        new = psi - logarithm if carrier == 1 else (psi - bias) + logarithm
+        kept = where(contact[here] != 0, fermi[here], new)
+        change = mg.abs(kept - fermi[here])
+        fermi[here] = kept
+        density[here] = found[here]
+        return mg.max(change)
+
+    return Kernel(levels, name=f"level of carrier {carrier}")

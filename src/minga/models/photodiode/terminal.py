@@ -1,0 +1,177 @@
+"""The current of a solution, and what else is read off it before it is accepted."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node, as_node, where
+from minga.lang.kernel import Kernel
+from minga.models.photodiode.coefficients import Coefficients
+from minga.models.photodiode.constants import CHARGE
+from minga.models.photodiode.physics import EdgeValues, Flux
+from minga.solve.laplacian import step
+from minga.space.boundary import fixed
+from minga.space.box import Box
+from minga.space.field import Field, Register, Slot
+
+__all__ = ["Seen", "Terminal", "inner_edges"]
+
+Readers = Sequence[CellReader]
+
+ULP: Final = 2.0**-52
+LOGARITHM: Final = 50.0
+"""Of a density over another, at most."""
+QUIET: Final = 1e-30
+"""1/cm2 s: stands for the round-off of a flux that has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """Registers of a solution.
+
+    current      A/cm2
+    uniformity   (largest - smallest)/|current| over all planes across x
+    inverse      1 less the share of ionisation's pairs in what both carriers carry: 1/M
+    strongest    V/cm, largest field
+    """
+
+    current: Register = field(default_factory=lambda: Register("seen current"))
+    uniformity: Register = field(default_factory=lambda: Register("seen uniformity"))
+    inverse: Register = field(default_factory=lambda: Register("seen inverse"))
+    strongest: Register = field(default_factory=lambda: Register("seen field"))
+
+
+@dataclass(frozen=True, eq=False)
+class Terminal:
+    """Records what is seen of a solution.
+
+    Every plane across x carries the same current, but not with the same round-off: where many carriers move little, the
+    small differences of their quasi-Fermi potentials are known to fewer digits. So the current is the mean over planes,
+    weighted with the inverse square of each one's round-off.
+
+    sums   of two axes: current, round-off and what both carriers carry of a plane, from its first edge on
+    """
+
+    coefficients: Coefficients
+    sums: tuple[Field, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        grid = self.coefficients.device.grid
+        names = ("current", "round-off", "carried") if grid.ndim > 1 else ()
+        made = tuple(Field(f"sum of {name}", grid, centre="x", boundary=fixed(0.0)) for name in names)
+        object.__setattr__(self, "sums", made)
+
+    def record(self, program: Program, state: Sequence[Slot], edges: Sequence[EdgeValues], *, by_density: bool) -> Seen:
+        """Record it. `by_density`: quasi-Fermi potentials were worked out from densities, which costs digits."""
+        seen, c = Seen(), self.coefficients
+        device = c.device
+        ndim, ionising = device.grid.ndim, bool(edges[0].pairs)
+        values, inner = list(edges[0].all), inner_edges(device.grid.shape, 0)
+        if ndim == 1:
+            found: Any = program.apply(planes(by_density), list(state), values, region=inner)
+        else:
+            program.apply(running(by_density), list(state), values, self.sums, region=inner)
+            last = device.grid.shape[1]
+            whole = Box((inner.lo[0], last - 1), (inner.hi[0], last))
+            found = program.apply(totals, self.sums, region=whole)
+        pairs: Any = 0.0
+        strongest: Any = 0.0
+        for axis, edge in enumerate(edges):
+            own = inner_edges(device.grid.shape, axis)
+            more: Any = program.apply(
+                strengths(ndim, axis, ionising), state[0], c.edges[axis].slope, edge.pairs[:1], region=own
+            )
+            pairs = pairs + more.pairs
+            strongest = mg.max(strongest, more.strongest)
+        width = float(device.areas[0][1].sum())
+        flux = found.weighted / found.weight
+        size = mg.abs(as_node(flux))
+        program.let(seen.current, (CHARGE / width) * flux)
+        program.let(seen.uniformity, where(size > 0.0, (found.most - found.least) / size, 0.0))
+        # Of what both carriers carry: where light and bias cancel, the current says nothing of multiplication.
+        program.let(seen.inverse, where(found.carried > 0.0, 1.0 - 2.0 * pairs / found.carried, 1.0))
+        program.let(seen.strongest, strongest)
+        return seen
+
+
+def inner_edges(shape: Sequence[int], axis: int) -> Box:
+    """The edges across an axis that lie between two nodes."""
+    return Box(tuple(int(k == axis) for k in range(len(shape))), tuple(shape))
+
+
+# Kernels -------------------------------------------------------------------------------------------------------------
+def carried_with_noise(values: EdgeValues, state: Readers, axis: int, by_density: bool) -> tuple[Node, Node, Node]:
+    """Flux of charge through an edge across an axis, its round-off, and what both carriers carry."""
+    ndim = len(state[0].axes)
+    high, low = (0,) * ndim, step(ndim, axis, -1)
+    potential, electron, hole = (mg.max(mg.abs(item[low]), mg.abs(item[high])) for item in state)
+
+    def noise(flux: Flux, level: Node) -> Node:
+        carried = mg.max(mg.abs(flux.fermi_low), mg.abs(flux.fermi_high))
+        known = level + potential + LOGARITHM if by_density else level
+        return carried * known + mg.abs(flux.value) * (1.0 + potential)
+
+    electrons, holes = values.electrons, values.holes
+    around = ULP * (noise(electrons, electron) + noise(holes, hole))
+    return electrons.value + holes.value, around, mg.abs(electrons.value) + mg.abs(holes.value)
+
+
+def over_planes(total: Node, around: Node, carried: Node) -> dict[str, Reduced]:
+    """What is asked of all planes."""
+    quiet = around + QUIET
+    weight = 1.0 / (quiet * quiet)
+    return {
+        "weighted": mg.sum(weight * total),
+        "weight": mg.sum(weight),
+        "least": mg.min(total),
+        "most": mg.max(total),
+        "carried": mg.max(carried),
+    }
+
+
+@functools.cache
+def planes(by_density: bool) -> Kernel:
+    """Of one axis, where an edge is a plane."""
+
+    def current(state: Readers, edges: Readers) -> dict[str, Reduced]:
+        values = EdgeValues.of([item[0] for item in edges])
+        return over_planes(*carried_with_noise(values, state, 0, by_density))
+
+    return Kernel(current, name="terminal current")
+
+
+@functools.cache
+def running(by_density: bool) -> Kernel:
+    """Of two axes: sums over the edges of a plane, one after the other."""
+
+    def add(state: Readers, edges: Readers, sums: Readers) -> None:
+        values = EdgeValues.of([item[0, 0] for item in edges])
+        for item, value in zip(sums, carried_with_noise(values, state, 0, by_density), strict=True):
+            item[0, 0] = item[0, -1] + value
+
+    return Kernel(add, order={1: 1}, name="running sums of a plane")
+
+
+def _totals(sums: Readers) -> dict[str, Reduced]:
+    return over_planes(*(item[0, 0] for item in sums))
+
+
+totals = Kernel(_totals, name="totals of planes")
+
+
+@functools.cache
+def strengths(ndim: int, axis: int, ionising: bool) -> Kernel:
+    """The strongest field on edges across an axis, V/cm, and half of the pairs that are made there."""
+    high, low = (0,) * ndim, step(ndim, axis, -1)
+
+    def look(potential: CellReader, slope: CellReader, pairs: Readers) -> dict[str, Reduced]:
+        strength = mg.abs(potential[high] - potential[low]) * slope[high]
+        return {"strongest": mg.max(strength), "pairs": mg.sum(pairs[0][high] if ionising else strength * 0.0)}
+
+    return Kernel(look, name=f"fields across axis {axis}")
