@@ -6,6 +6,7 @@
 # make bench-automata   the same for cellular automata, beside Golly, CellPyLib and CAX
 # make bench-waves   waves beside Devito and gcc, and snapshots written while they are computed
 # make bench-cell   electrodeposition: one scheme beside the other, and beside FiPy
+# make bench-photodiode   photodiodes: minga beside DEVSIM
 # make bench-gpu   the engine on a GPU, each schedule of a kernel apart
 # make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
 # make bench-lab   the same on clusters in a box, about ten minutes
@@ -25,7 +26,7 @@ LOCKS = pyproject.toml uv.lock requirements.lock requirements-dev.lock scripts/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify verification bench bench-automata bench-waves bench-cell bench-gpu bench-lab bench-milano mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test verify verification bench bench-automata bench-waves bench-cell bench-photodiode bench-gpu bench-lab bench-milano mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -87,6 +88,13 @@ bench-cell: .venv/.ready-dev .venv-peers/.cell
 
 .venv-peers/.cell: .venv-peers/.ready benchmarks/cell/requirements.txt
 	-.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/cell/requirements.txt
+	@touch $@
+
+bench-photodiode: .venv/.ready-dev .venv-peers/.photodiode
+	$(BIN)/python -m benchmarks.photodiode
+
+.venv-peers/.photodiode: .venv-peers/.ready benchmarks/photodiode/requirements.txt
+	-.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/photodiode/requirements.txt
 	@touch $@
 
 bench-gpu: .venv/.ready-dev

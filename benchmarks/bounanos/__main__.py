@@ -23,11 +23,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.bounanos import WINDOWS
 from benchmarks.command import asked
 from benchmarks.machine import describe, load
 from benchmarks.timing import Effort
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
+from minga.models.photodiode.organisations.balancers import Balance
 from minga.models.photodiode.organisations.costs import RowCosts, growth_law
 from minga.models.photodiode.organisations.cuts import equal, even, fullest
 from minga.models.photodiode.organisations.emulator import emulate
@@ -84,7 +86,7 @@ class Measured:
 
     def _costs(self, whole: Mapping[str, Any], step: float, rest: float) -> RowCosts:
         """Newton's steps as they are, watched here, times the labour and the law; all else the same in every row."""
-        windows = 10
+        windows = 2 * WINDOWS
         absorber = next(layer for layer in self.device.layers if layer.name == "Absorp")
         seen = profile(self.device, -60.0, "lit", Pointwise(), whole["iterations"] // windows, windows).steps
         progress = (np.arange(windows) + 0.5) / windows
@@ -94,8 +96,10 @@ class Measured:
         seconds[:, 2:] = rest / 3.0
         return RowCosts(seconds, whole["iterations"])
 
-    def cuts(self, segments: int) -> dict[str, list[int]]:
-        """Equal rows, the paper's weights, and mean costs."""
+    def cuts(self, segments: int, *, moving: bool) -> dict[str, list[int]]:
+        """Equal rows, the paper's weights, and mean costs; only the first where rows move later."""
+        if moving:
+            return {"equal": equal(self.rows, segments).tolist()}
         absorber = next(layer for layer in self.device.layers if layer.name == "Absorp")
         heavy = (absorber.first, absorber.last + 1)
         return {
@@ -111,8 +115,8 @@ def compare(names: Sequence[str], quick: bool) -> dict[str, Any]:
         measured = Measured(cluster, quick)
         found = []
         for nodes in (2, 4) if quick else (2, 4, 8):
-            for cut, ends in measured.cuts(nodes).items():
-                for name in names:
+            for name in names:
+                for cut, ends in measured.cuts(nodes, moving=name == "adaptive").items():
                     found.append(row(cluster, measured, quick, nodes, name, cut, ends))
                     print(json.dumps(found[-1]), file=sys.stderr, flush=True)
         shares = cluster.shares
@@ -135,8 +139,15 @@ def row(
     """One run, really and emulated."""
     central = name == "centralised"
     content = {**common(quick), "task": name, "ends": ends}
-    seconds = order(cluster, content, nodes + central)["seconds"]
-    system = System(name, "centralised" if central else "distributed", reduction="blocking", link=measured.link)
+    real = order(cluster, content, nodes + central)
+    seconds = real["seconds"]
+    system = System(
+        name,
+        "centralised" if central else "distributed",
+        reduction="blocking",
+        balance=Balance(0.0, recut=True, move=real["pause"]) if name == "adaptive" else None,
+        link=measured.link,
+    )
     emulated = emulate(measured.costs, ends, nodes, system).seconds
     serial = measured.serial["seconds"]
     return {
@@ -148,6 +159,7 @@ def row(
 ITEMS: Final[dict[str, Callable[[bool], dict[str, Any]]]] = {
     "distributed": lambda quick: compare(("distributed",), quick),
     "centralised": lambda quick: compare(("centralised",), quick),
+    "adaptive": lambda quick: compare(("adaptive",), quick),
 }
 
 

@@ -51,6 +51,7 @@ def test_a_quick_run_in_a_lab(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     results = json.loads(out.read_text())["results"]
+    assert [one["nodes"] for one in results["adaptive"]["runs"]] == [2, 4]
     for name in ("distributed", "centralised"):
         runs = results[name]["runs"]
         assert [(one["nodes"], one["cut"]) for one in runs] == [

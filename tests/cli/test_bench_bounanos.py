@@ -43,8 +43,24 @@ def test_an_unknown_experiment() -> None:
     assert "there is no experiment 'E13'" in said.err
 
 
+def test_runs_in_a_lab_are_shown_beside(tmp_path: Path) -> None:
+    lab, page = tmp_path / "lab.json", tmp_path / "page.html"
+    run = {"nodes": 2, "cut": "equal", "seconds": 3.0, "emulated": 2.9, "efficiency": 0.83}
+    lab.write_text(json.dumps({"results": {"distributed": {"runs": [run]}}}))
+    said = in_process("bench", "bounanos", "--quick", "--only", "E0", "--lab", str(lab), "--html", str(page))
+    assert said.status == 0, said.err
+    assert "In a lab, distributed" in said.out
+    assert "      2  equal             3       2.9        0.83" in said.out
+    assert "In a lab, distributed" in page.read_text()
+    for text in ("{}", "no json", json.dumps({"results": {"distributed": {"runs": [{}]}}})):
+        lab.write_text(text)
+        said = in_process("bench", "bounanos", "--quick", "--only", "E0", "--lab", str(lab))
+        assert said.status == 2
+        assert "does not hold runs in a lab" in said.err
+
+
 def test_experiments_are_in_their_order() -> None:
-    assert bench.NAMES == (*(f"E{k}" for k in range(13)), "efficiency")
+    assert (*(f"E{k}" for k in range(13)), "efficiency") == bench.NAMES
 
 
 @pytest.mark.slow

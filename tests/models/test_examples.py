@@ -19,13 +19,14 @@ from model_runs import assert_same, run_model
 NAMES = [
     "apd", "billiard-balls", "brians-brain", "bugs", "critters", "cyclic", "day-and-night", "fingers", "forest-fire",
     "gray-scott", "growth", "heat", "highlife", "ising", "langtons-loop", "laplace", "life-3d", "life", "membrane",
-    "msm", "pin-inp", "pnp-1d", "rtm", "sandpile", "si-1", "traffic", "waves-vti", "waves", "wireworld",
+    "msm", "pin-inp", "planar", "pnp-1d", "rtm", "sandpile", "si-1", "traffic", "waves-vti", "waves", "wireworld",
     "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
 ]  # fmt: skip
 WAVES = {"waves", "waves-vti", "rtm"}  # run in tests/models/fletcher: test_case.py, test_wave_migration.py
 CELLS = {"fingers", "growth", "membrane", "pnp-1d", "zn-cell", "zn-cell-cathode-above", "zn-cell-cathode-below"}
 """Read in tests/models/electrodeposition/test_case.py, where those of one dimension run."""
-DEVICES = {"apd", "msm", "pin-inp", "si-1"}  # read in tests/models/photodiode/test_case.py, where one of them runs
+DEVICES = {"apd", "msm", "pin-inp", "planar", "si-1"}
+"""Read in tests/models/photodiode/test_case.py, where one of them runs."""
 SMALL = {"traffic": (330,), "life-3d": (9, 12, 70), "wireworld": (40, 75), "langtons-loop": (34, 66)}
 
 

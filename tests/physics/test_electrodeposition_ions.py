@@ -23,6 +23,7 @@ from minga.models.electrodeposition.problem import (
     Flux,
     Held,
     Problem,
+    Reversible,
     Species,
     Steps,
 )
@@ -199,6 +200,19 @@ def zinc(cells: int, length: float, surfaces: tuple[Any, Any], **more: Any) -> P
     return Problem(
         line(cosine(cells, length)), ZINC, cathode=Electrode({"Zn": cathode}), anode=Electrode({"Zn": anode}), **more
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("length", "limit"), [(1e-3, 55.19), (1e-2, 5.519)])
+def test_the_current_that_no_voltage_exceeds(length: float, limit: float, evidence: Evidence) -> None:
+    """8 F D C0 / L of a 2:2 salt with the cation's own diffusivity: ZnSO4, 0.1 M, at 8 RT/F; tanh(zV/4) is 0.9993."""
+    surface, end = Reversible(100.0), 3e9 * length**2
+    problem = zinc(128, length, (surface, surface), voltage=8.0 * RT / FARADAY, steps=Steps(end, end, 1e-6 * end))
+    seen, found = solve(problem, "Zn")
+    evidence.relative("neutral", f"A/m2, limiting current across {1e3 * length:g} mm", seen["current"], limit, 1e-3)
+    y = line(cosine(128, length)).centres(0)
+    worst = np.abs(found["Zn"] / 100.0 - 2.0 * y / length).max()
+    evidence.at_most("neutral", f"largest error of its profile over c0, {1e3 * length:g} mm", worst, 1e-3)
 
 
 @pytest.mark.parametrize(

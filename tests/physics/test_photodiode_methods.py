@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from minga.models.photodiode.coefficients import neutral_potential
+from minga.models.photodiode.constants import CHARGE, VACUUM, thermal_voltage
 from minga.models.photodiode.problem import Problem
 
+from .evidence import Evidence
 from .photodiodes import apd, assert_digits, silicon, solved
 
 CURRENTS = (3.2492775482e-03, 6.9274200665e00, -6.0953867069e-08, 0.0)
@@ -28,6 +31,7 @@ def test_gummel_in_the_avalanche_photodiode() -> None:
         assert other["J"] == pytest.approx(one["J"], rel=1e-7)
 
 
+@pytest.mark.slow
 def test_gummel_helps_where_newton_fails_at_first() -> None:
     few = solved(apd(10), Problem((-1.0, -20.0), limit=12))
     many = solved(apd(10), Problem((-1.0, -20.0)))
@@ -56,6 +60,12 @@ def test_degenerate_carriers() -> None:
     fermi = replace(boltzmann, statistics="fermi-dirac")
     change = (neutral_potential(fermi) - neutral_potential(boltzmann)) * boltzmann.thermal_voltage
     assert change[-1] == pytest.approx(0.0148, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_currents_of_degenerate_carriers() -> None:
+    boltzmann = apd(10)
+    fermi = replace(boltzmann, statistics="fermi-dirac")
     one, other = (solved(device, Problem((0.0, -51.0), ("dark", "lit"))) for device in (boltzmann, fermi))
     assert other[0]["J"] == 0.0
     potential = other[0]["fields"]["potential"]
@@ -64,3 +74,16 @@ def test_degenerate_carriers() -> None:
     )
     assert other[1]["J_lit"] == pytest.approx(one[1]["J_lit"], rel=0.01), "depleted layers are not degenerate"
     assert other[1]["uniformity"] < 1e-8
+
+
+def test_capacitance_of_a_depleted_junction(evidence: Evidence) -> None:
+    """Of SI-1 in reverse: eps/W with W of the depletion approximation and its correction by 2 kT/q."""
+    thermal = thermal_voltage(300.0)
+    built_in = thermal * math.log(1e34 / 1e20)
+    volts = (0.0, -1.0, -10.0)
+    rows = solved(silicon(), Problem(volts, ionisation=False, capacitance=True))
+    for row, bias in zip(rows, volts, strict=True):
+        width = math.sqrt(2.0 * 11.7 * VACUUM * (built_in - bias - 2.0 * thermal) * 2e-17 / CHARGE)
+        evidence.relative(
+            "photodiode: silicon", f"capacitance at {bias:g} V, F/cm2", row["C"], 11.7 * VACUUM / width, 0.01
+        )

@@ -43,6 +43,7 @@ def test_a_strip_of_the_avalanche_photodiode() -> None:
         assert other["M_lit"] == pytest.approx(one["M_lit"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_narrow_contact() -> None:
     """Half of the anode's row is a contact: the current spreads, is the same through all planes, and has less to go."""
     problem = Problem((0.0, 0.7), ionisation=False)
@@ -54,3 +55,17 @@ def test_a_narrow_contact() -> None:
     potential = narrow["fields"]["potential"]
     np.testing.assert_allclose(potential, potential[:, ::-1], rtol=0, atol=1e-12)
     assert np.abs(narrow["fields"]["field_y"][:, 1:-1]).max() > 1.0
+
+
+def test_both_contacts_on_one_side() -> None:
+    """An interdigitated detector: the current goes down, across and up again, and what enters leaves."""
+    contacts = {
+        "anode": {"kind": "ohmic", "at": "top", "y": [0.0, 2.0]},
+        "cathode": {"kind": "ohmic", "at": "top", "y": [7.0, 9.0]},
+    }
+    there, back = (
+        solved(diode(9, contacts=contacts), Problem((volts,), ionisation=False))[-1] for volts in (0.5, -0.5)
+    )
+    assert there["J"] > 1.0, "a layer of 1e17 acceptors between them conducts"
+    assert there["uniformity"] < 1e-10
+    assert back["J"] == pytest.approx(-there["J"], rel=1e-9)

@@ -55,6 +55,22 @@ def test_values_without_a_range_can_be_drawn(tmp_path: Path, value: float) -> No
     assert (tmp_path / "u.png").stat().st_size > 0
 
 
+def test_uneven_cells_are_drawn_where_they_are(tmp_path: Path) -> None:
+    """Half of the cells lie in the first tenth of the axis, and so does what they hold."""
+    widths = [0.1] * 10 + [0.9] * 10
+    grid = Grid((4, 20), spacing=(1.0, widths))
+    values = np.tile(np.repeat([0.0, 1.0], 10), (4, 1))
+    field = Field("a", grid)
+    variable = variable_of(field)
+    draw(tmp_path / "a.png", values, "a", variable.coordinates, variable.attributes)
+    row = imread(tmp_path / "a.png")[:, :, :3]
+    line = row[row.shape[0] // 2]
+    first, last = line[80], line[600]
+    dark = (np.abs(line - first).sum(axis=1) < 0.02).sum()
+    light = (np.abs(line - last).sum(axis=1) < 0.02).sum()
+    assert dark < 0.25 * light
+
+
 def test_few_states_are_drawn_crisp(tmp_path: Path) -> None:
     """A checkerboard has its two colours, every cell with the same whole number of pixels."""
     variable = variable_of(Field("cell", Grid((40, 40)), "u1"))

@@ -51,6 +51,9 @@ def bounanos(
         Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw figures there.")
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page with all tables and figures.")] = None,
+    lab: Annotated[
+        Path | None, typer.Option("--lab", metavar="FILE", help="Show what benchmarks.bounanos found in a lab beside.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Bounanos, Fleury, Nicolas and Vickers: drift-diffusion on an emulated cluster, organised in several ways.
@@ -70,12 +73,15 @@ def bounanos(
                 suggestion=suggest(name, command.NAMES),
                 remedy=f"choose among {', '.join(command.NAMES)}",
             )
+    beside = None if lab is None else command.read_lab_runs(lab)
     with tempfile.TemporaryDirectory() as directory:
         drawn = pictures or (Path(directory) if html is not None else None)
         if pictures is not None:
             pictures.mkdir(parents=True, exist_ok=True)
         how = command.sizes(quick=quick)
         result = command.measure(how, names, lambda line: print(line, file=sys.stderr), drawn)
+        if beside is not None:
+            result["lab"] = beside
         if html is not None:
             html.write_text(command.page(result))
     text = json.dumps(result, allow_nan=False)

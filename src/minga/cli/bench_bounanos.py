@@ -17,9 +17,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from minga.errors import CaseError
 from minga.models.photodiode.organisations.experiments import EXPERIMENTS, NODES, Bench, Sizes, sizes
 
-__all__ = ["NAMES", "failed", "measure", "page", "sizes", "tables"]
+__all__ = ["NAMES", "failed", "measure", "page", "read_lab_runs", "sizes", "tables"]
 
 Say = Callable[[str], None]
 Result = dict[str, Any]
@@ -92,6 +93,34 @@ def draw(name: str, result: Mapping[str, Any], pictures: Path) -> Path:
     )  # fmt: skip
 
 
+def read_lab_runs(path: Path) -> Result:
+    """What ``python -m benchmarks.bounanos`` stored: by organisation, real runs and their emulated times."""
+    try:
+        results: Result = json.loads(path.read_text())["results"]
+        for found in results.values():
+            for run in found["runs"]:
+                _lab_line(run)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CaseError(
+            f"{path} does not hold runs in a lab: {type(error).__name__} {error}",
+            remedy="give what `python -m benchmarks.bounanos --out FILE` wrote",
+        ) from None
+    return results
+
+
+def _lab_line(run: Mapping[str, Any]) -> str:
+    numbers = f"{run['seconds']:9.3g}{run['emulated']:10.3g}{run['efficiency']:12.2f}"
+    return f"  {run['nodes']:5}  {run['cut']:10}{numbers}"
+
+
+def _lab(results: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for name, found in results.items():
+        lines += [f"In a lab, {name}", "  nodes  cut         seconds  emulated  efficiency"]
+        lines += [_lab_line(run) for run in found["runs"]]
+    return lines
+
+
 def failed(found: Mapping[str, Any]) -> list[str]:
     """Statements that do not hold."""
     return [
@@ -107,7 +136,7 @@ def tables(found: Mapping[str, Any]) -> str:
     lines: list[str] = []
     for name, result in found["experiments"].items():
         lines += [f"{name}. {result['title']}", *_body(result), *_statements(result), ""]
-    return "\n".join(lines).rstrip()
+    return "\n".join([*lines, *_lab(found.get("lab", {}))]).rstrip()
 
 
 def _body(result: Mapping[str, Any]) -> list[str]:
@@ -174,4 +203,7 @@ def page(found: Mapping[str, Any]) -> str:
             said = html.escape(text)
             parts.append(f"<li>{said}" if holds else f"<li class='no'>{said}: does not hold")
         parts.append("</ul>")
+    if "lab" in found:
+        body = "\n".join(_lab(found["lab"]))
+        parts.append(f"<h2>Real runs</h2><pre>{html.escape(body)}</pre>")
     return "\n".join(parts) + "\n"

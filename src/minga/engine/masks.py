@@ -66,8 +66,6 @@ def _fits(apply: Apply, rotated: set[Field]) -> bool:
         return False
     if any(reduction.kind in ("argmax", "argmin") for reduction in graph.reductions):
         return False  # among equal values, which one is found first is not for those who look at fewer cells to say
-    if any(set(store.strides) != {1} or any(store.offsets) for store in graph.stores):
-        return False
     stored = {apply.slot(number).field for number in graph.written}
     return not stored & (rotated | {mask.field})
 

@@ -126,14 +126,20 @@ def left_over(ndim: int, axes: Axes) -> Kernel:
 
 @functools.cache
 def find_behind(factors: Axes) -> Kernel:
-    """1 in cells that conduct nothing and whose coarse cell does not either, else 0. It runs over the coarse cells."""
+    """1 in cells that conduct nothing and whose coarse cell does not either, else 0; for the coarse cell, 1 if it is so
+    for all its cells. It runs over the coarse cells."""
 
     @kernel
-    def cells_behind(diagonal: CellReader, coarse: CellReader, behind: CellReader) -> None:
+    def cells_behind(diagonal: CellReader, coarse: CellReader, behind: CellReader, whole: CellReader) -> None:
         read, write = diagonal.strided(*factors), behind.strided(*factors)
-        nothing = coarse[(0,) * len(factors)] == 0.0
+        here = (0,) * len(factors)
+        nothing = coarse[here] == 0.0
+        every = nothing
         for child in _children(factors):
-            write[child] = cast(nothing & (read[child] == 0.0), "u1")
+            solid = nothing & (read[child] == 0.0)
+            every = every & solid
+            write[child] = cast(solid, "u1")
+        whole[here] = cast(every, "u1")
 
     return cells_behind
 

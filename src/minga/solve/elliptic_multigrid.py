@@ -56,7 +56,8 @@ class Level:
     lines     what relaxes whole lines at once, if anything does
     landing   a field of the next level's cells, where they lie below this level's: all that goes between them
     cuts      u1, cells that are cut off their coarse cell, where there may be solid ones
-    behind    u1, 1 in solid cells whose coarse cell is solid, too: the correction is never anything but 0 there
+    behind    u1, 1 in solid cells whose coarse cell is solid, too: the correction is never anything but 0 there; then
+              the same of `landing`'s cells, 1 where it is so in all their fine cells
     """
 
     grid: Grid
@@ -72,11 +73,11 @@ class Level:
     lines: Lines | None
     landing: Field | None
     cuts: tuple[Field, ...]
-    behind: Field | None
+    behind: tuple[Field, Field] | tuple[None, None]
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        landing = tuple(item for item in (self.landing, self.behind) if item is not None)
+        landing = tuple(item for item in (self.landing, *self.behind) if item is not None)
         lines = self.cuts if self.lines is None else (*self.cuts, *self.lines.fields)
         return (*self.faces, self.walls, self.diagonal, self.u, self.f, self.r, *self.shares, *lines, *landing)
 
@@ -172,12 +173,16 @@ class EllipticMultigrid:
                     lines=None if along is None else Lines(grid, along, f"{self.name} {number} lines"),
                     landing=None if last else vector("landing", coarse),
                     cuts=(Field(f"{self.name} {number} cuts", grid, "u1", boundary=fixed(0)),) if holds else (),
-                    behind=Field(f"{self.name} {number} behind", grid, "u1") if holds else None,
+                    behind=self._masks(number, grid, coarse) if holds else (None, None),
                 )
             )
             if last:
                 return levels
             grid = coarse
+
+    def _masks(self, number: int, grid: Grid, coarse: Grid) -> tuple[Field, Field]:
+        fine = Field(f"{self.name} {number} behind", grid, "u1")
+        return fine, Field(f"{self.name} {number} whole behind", coarse, "u1")
 
     # For Models and Engines ------------------------------------------------------------------------------------------
     @property
@@ -231,9 +236,10 @@ class EllipticMultigrid:
             program.apply(made, level.faces, level.walls, level.landing, **level.ends)
             program.move(level.landing, below.walls)
         for level, below in zip(self.levels[:-1], self.levels[1:], strict=True):
-            if level.behind is not None and level.landing is not None:
+            fine, whole = level.behind
+            if fine is not None and whole is not None and level.landing is not None:
                 program.move(below.diagonal, level.landing)
-                program.apply(find_behind(level.factors), level.diagonal, level.landing, level.behind)
+                program.apply(find_behind(level.factors), level.diagonal, level.landing, fine, whole)
 
     def __call__(self, program: Program, residual: Field | Slot, correction: Field | Slot) -> None:
         """Record correction = M residual, one V-cycle from 0; 0 in solid cells."""
@@ -253,7 +259,8 @@ class EllipticMultigrid:
         level = self.levels[number]
         weights = level.weights
         old, new = level.u.slot(0), level.u.slot(1)
-        with program.masked(level.behind):
+        fine, whole = level.behind
+        with program.masked(fine):
             _first_step(program, level, old, weights[0])
             if level.landing is None:
                 return old
@@ -263,11 +270,13 @@ class EllipticMultigrid:
             _left_over(program, level, old)
         below = self.levels[number + 1]
         made = restriction(level.factors, level.closing)
-        program.apply(made, level.r, level.shares, level.landing, **level.ends)
+        with program.masked(whole):
+            program.apply(made, level.r, level.shares, level.landing, **level.ends)
         program.move(level.landing, below.f)
         program.move(self._cycle(program, number + 1), level.landing)
-        program.apply(prolongation(level.factors), level.landing, level.shares, old)
-        with program.masked(level.behind):
+        with program.masked(whole):
+            program.apply(prolongation(level.factors), level.landing, level.shares, old)
+        with program.masked(fine):
             for weight in weights[::-1]:
                 _step(program, level, old, new, weight)
                 old, new = new, old

@@ -87,7 +87,7 @@ class Planes:
         b, x = tuple(b), tuple(x)
 
         def solve_planes(engine: Engine) -> None:
-            values = {item: _whole(engine, item) for item in (*self.fields, *b)}
+            values: dict[Field, Any] = {item: _whole(engine, item) for item in (*self.fields, *b)}
             found: Floats | None = None
             if engine.comm.rank == 0:
                 found = self._solved(values, [values[item] for item in b])

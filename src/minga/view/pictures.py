@@ -187,15 +187,19 @@ def _image(
     wide, high = (max(_SHORTEST, side) for side in pixels_of(image.shape, [] if square else axes, (longest, longest)))
     figure, plot, bar = _frame(wide, high)
     (left, right), (first, last) = ends(axes[1]), ends(axes[0])
-    shown = plot.imshow(
-        image.astype(np.int64) if discrete else image,
-        aspect="auto",
-        interpolation="nearest" if wide >= image.shape[1] and high >= image.shape[0] else "antialiased",
-        interpolation_stage="rgba",
-        origin="lower" if upwards else "upper",
-        extent=(left, right, first, last) if upwards else (left, right, last, first),
-        **_colours(scale),
-    )
+    if square or (_even(axes[0]) and _even(axes[1])):
+        shown = plot.imshow(
+            image.astype(np.int64) if discrete else image,
+            aspect="auto",
+            interpolation="nearest" if wide >= image.shape[1] and high >= image.shape[0] else "antialiased",
+            interpolation_stage="rgba",
+            origin="lower" if upwards else "upper",
+            extent=(left, right, first, last) if upwards else (left, right, last, first),
+            **_colours(scale),
+        )
+    else:
+        shown = plot.pcolormesh(_edges(axes[1]), _edges(axes[0]), image, rasterized=True, **_colours(scale))
+        plot.set_ylim((first, last) if upwards else (last, first))
     if image.min() < image.max() or scale.high > scale.low + 1 or not discrete:
         states = np.arange(len(scale.palette)) + scale.low if scale.states else ()
         figure.colorbar(shown, cax=bar, label=label, ticks=states if 0 < len(states) <= _MOST_LABELS else None)
@@ -205,6 +209,18 @@ def _image(
     if axes[1].attributes.get("units", "1") != "1":
         plot.ticklabel_format(scilimits=(-2, 4))  # small lengths would not fit beside the picture
     return figure
+
+
+def _even(axis: Coordinate) -> bool:
+    """Whether the points along an axis are equally far apart, as pixels are."""
+    steps = np.diff(axis.values)
+    return steps.size < 2 or bool(np.ptp(steps) <= 1e-6 * abs(steps).max())
+
+
+def _edges(axis: Coordinate) -> NDArray[np.float64]:
+    """Where cells around the points end: half-way to the neighbours."""
+    first, last = ends(axis)
+    return np.concatenate(([first], 0.5 * (axis.values[:-1] + axis.values[1:]), [last]))
 
 
 def _frame(wide: int, high: int) -> tuple[Any, Any, Any]:

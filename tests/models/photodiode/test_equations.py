@@ -68,8 +68,22 @@ class Equations:
         return found
 
 
-@pytest.mark.parametrize("ionisation", [False, True])
-@pytest.mark.parametrize("changes", [{}, {"statistics": "fermi-dirac"}, {"field_mobility": True}])
+BOLTZMANN: dict[str, Any] = {}
+FERMI = {"statistics": "fermi-dirac"}
+SATURATED = {"field_mobility": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "ionisation"),
+    [
+        pytest.param(BOLTZMANN, False, marks=pytest.mark.slow),
+        pytest.param(BOLTZMANN, True, marks=pytest.mark.slow),
+        pytest.param(FERMI, False, marks=pytest.mark.slow),
+        (FERMI, True),
+        pytest.param(SATURATED, False, marks=pytest.mark.slow),
+        (SATURATED, True),
+    ],
+)
 def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], ionisation: bool) -> None:
     device = small(**changes)
     if changes.get("field_mobility"):

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from minga.errors import CaseError
@@ -91,6 +92,7 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
      "a Schottky contact without a barrier"),
     ("photodiode.contacts.cathode", None, {"contacts": {"anode": "ohmic", "cathode": {"at": "top"}}}, "cathode touch"),
     ("photodiode.columns", None, {"width": 10.0}, "width without columns"),
+    ("photodiode.mesh.across", None, {"mesh": {"across": {}}}, "spacings across without a width"),
     (f"{SLOPE}.rows", {"rows": 200, "thickness": None}, {}, "'absorber' has rows, but no row has a height"),
     (f"{SLOPE}.y", {"y": 0.5}, {}, "'absorber': InGaAs has no y"),
     ("photodiode.mobility", {"material": "Ge"}, {"mobility": "doping", "materials": "ge.toml"},
@@ -216,6 +218,31 @@ def test_alloys_between_inp_and_ingaas(tmp_path: Path) -> None:
     inside = slice(layer.first, layer.last + 1)
     assert (device.nie[inside][1:] > device.nie[inside][:-1]).all()
     assert device.permittivity[layer.last] == pytest.approx(13.94, abs=1e-2)
+
+
+def test_columns_are_close_together_at_edges(tmp_path: Path) -> None:
+    said = read_settings(
+        case(
+            width=10.0,
+            mesh={"across": {"first": "10 nm", "growth": 1.5, "cap": "1 um"}},
+            contacts={"anode": {"y": [0.0, 3.0]}, "cathode": "ohmic"},
+            regions=[{"name": "ring", "x": [0.0, 1.2], "y": [0.0, 4.0], "doping": -1e18}],
+        )
+    )
+    device = device_of(said, tmp_path)
+    x, y = device.nodes
+    for edge in (3e-4, 4e-4):
+        place = int(np.argmin(np.abs(y - edge)))
+        assert y[place] == pytest.approx(edge, rel=1e-9)
+        assert 0.5e-6 < y[place + 1] - y[place] <= 1e-6
+    assert np.abs(x - 1.2e-4).min() < 1e-12
+    assert device.terminal("anode").nodes[0].sum() == (y <= 3e-4 + 1e-12).sum()
+    row, edge_column = int(np.argmin(np.abs(x - 1.1e-4))), int(np.argmin(np.abs(y - 4e-4)))
+    assert device.doping[row, edge_column - 1] == -1e18
+    assert device.doping[row, edge_column + 1] == 1e15
+    below, above = y[edge_column] - y[edge_column - 1], y[edge_column + 1] - y[edge_column]
+    share = below / (below + above)
+    assert device.doping[row, edge_column] == pytest.approx(1e15 + share * (-1e18 - 1e15))
 
 
 def test_before_it_starts_the_rows_are_told(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.kernel import Kernel
+from minga.models.photodiode.capacitance import Capacitance
 from minga.models.photodiode.coefficients import ANODE, Coefficients
 from minga.models.photodiode.current import Search
 from minga.models.photodiode.gummel import Gummel
@@ -123,6 +124,7 @@ class Biasing:
     """Records the step of a run.
 
     middle        of the layer that the light is for: number of an edge, None without light
+    capacitance   of the curves that it is asked for; None: of none
     reached       V at which the field reached that layer (punch-through), 0 until then
     absorber      V/cm, the field there; `strength` that of an attempt
     """
@@ -131,6 +133,7 @@ class Biasing:
     problem: Problem
     tracks: tuple[Track, ...]
     middle: int | None = None
+    capacitance: Capacitance | None = None
     terminal: Terminal = field(init=False)
     strength: Register = field(default_factory=lambda: Register("field there"))
     reached: Register = field(default_factory=lambda: Register("punch-through"))
@@ -170,8 +173,28 @@ class Biasing:
             program.let(track.attempts, 0)
         for track in self.tracks:
             self._walk(program, track, target, search)
+        for track in () if self.capacitance is None else self.capacitance.tracks:
+            with program.when((track.failed == 0) & (track.broken == 0)):
+                self._capacitance(program, track, self.capacitance)
         self._end(program)
         program.let(STEP, STEP + 1)
+
+    def _capacitance(self, program: Program, track: Track, capacitance: Capacitance | None) -> None:
+        assert capacitance is not None
+        device, light = self.coefficients.device, 1.0 if track.curve == "lit" else 0.0
+
+        def solve(program: Program, bias: Any) -> Register:
+            beside = Trial()
+            program.let(beside.bias, bias)
+            program.let(beside.change, beside.bias - track.state.bias)
+            self._guess(program, track, beside, straight=False)
+            with program.unchecked():
+                track.newton.solve(program, track.state.next, beside.bias, light)
+            program.let(beside.accepted, track.newton.converged)
+            return beside.accepted
+
+        width = float(device.areas[0][1].sum())
+        capacitance.record(program, track, self.coefficients.nodes.volume, width, self.thermal, solve)
 
     def _end(self, program: Program) -> None:
         """A loop that reaches its limit ends the run; the model says why."""
@@ -252,11 +275,12 @@ class Biasing:
         """Whether a current that is held has led to where there is nothing more to multiply: space charge limits it."""
         return (track.inverse < self.problem.breakdown) if self.problem.current else as_node(track.inverse) < 0.0
 
-    def _guess(self, program: Program, track: Track, trial: Trial) -> None:
+    def _guess(self, program: Program, track: Track, trial: Trial, *, straight: bool = True) -> None:
+        """`straight`: along the line through the last two solutions, where there are two."""
         state, nodes = track.state, self.coefficients.nodes
         ndim = self.coefficients.device.grid.ndim
         ends = program.apply(contact_potentials(ndim), state.potential.now, nodes.contact)
-        line = (state.step != 0.0) & (trial.change != 0.0)
+        line = (state.step != 0.0) & (trial.change != 0.0) & straight
         program.apply(
             guess(ndim), state.now, state.previous, state.next, nodes.contact, nodes.neutral,
             bias=trial.bias, change=trial.change, begun=where(state.begun > 0, 1.0, 0.0), known=where(line, 1.0, 0.0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
@@ -21,11 +21,9 @@ from minga.schema import validate
 
 if TYPE_CHECKING:
     from minga.models.photodiode.device import Device
-    from minga.models.photodiode.pointwise import Pointwise
+    from minga.models.photodiode.pointwise_setup import Pointwise
 
 __all__ = ["device_of", "how_of", "load", "problem_of", "read_settings"]
-
-_SOLVED: Final = {"scheme": ("newton", "gummel", "pointwise"), "statistics": ("boltzmann", "fermi-dirac")}
 
 
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
@@ -41,7 +39,6 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
                 remedy="leave it out",
             )
     said = read_settings(section)
-    _check_solved(said)
     if said.pointwise is not None and said.scheme != "pointwise":
         raise CaseError(
             f"[photodiode.pointwise] in a case whose scheme is {said.scheme!r}",
@@ -61,17 +58,6 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
     )
 
 
-def _check_solved(said: PhotodiodeSettings) -> None:
-    """CaseError for what the schema has, but no solver yet."""
-    for key, solved in _SOLVED.items():
-        if getattr(said, key) not in solved:
-            raise CaseError(
-                f"{key} = {getattr(said, key)!r} is not solved for",
-                key=f"photodiode.{key}",
-                remedy=f"write {' or '.join(map(repr, solved))}, or leave it out",
-            )
-
-
 def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
     """The table, checked against its schema."""
     return validate(PhotodiodeSettings, section, "photodiode")
@@ -79,7 +65,7 @@ def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
 
 def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
     """How the pointwise scheme is to go."""
-    from minga.models.photodiode.pointwise import Pointwise
+    from minga.models.photodiode.pointwise_setup import Pointwise
 
     options = {} if said.pointwise is None else said.pointwise.model_dump(exclude_none=True)
     if isinstance(count := options.get("segments"), int):
@@ -125,6 +111,7 @@ def problem_of(said: PhotodiodeSettings) -> Problem:
         curves=curves,
         ionisation=said.ionisation is not False,
         gain=said.gain,
+        capacitance=said.capacitance,
         scheme=said.scheme,
         **options,
     )

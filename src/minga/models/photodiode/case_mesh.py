@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.models.photodiode.mesh import Mesh, graded, placed, spaced, uniform
-from minga.models.photodiode.settings import GradedSettings, LayerSettings, MeshSettings, PhotodiodeSettings
+from minga.models.photodiode.settings import (
+    ContactSettings,
+    GradedSettings,
+    LayerSettings,
+    MeshSettings,
+    PhotodiodeSettings,
+)
 from minga.models.photodiode.stack import Layer
 
 __all__ = ["across_of", "mesh_of", "rows_of"]
@@ -82,17 +89,33 @@ def mesh_of(said: PhotodiodeSettings, layers: Sequence[Layer]) -> Mesh:
         return uniform(float(ends[-1]), mesh.nodes)
     if mesh.positions is not None:
         return _placed(mesh.positions, float(ends[-1]))
-    said_graded = mesh.graded or GradedSettings()
+    return _graded(said, layers, ends)
+
+
+def _graded(said: PhotodiodeSettings, layers: Sequence[Layer], ends: NDArray[np.float64]) -> Mesh:
+    """Spacings that grow from the boundaries of layers and of regions."""
+    said_graded = said.mesh.graded or GradedSettings()
     hetero = [a.at(1.0) != b.at(0.0) for a, b in pairwise(layers)]
-    inner = [True] * len(hetero)
+    halves = dict(zip(map(float, ends[1:-1]), hetero))
+    marks = _marks(ends, [edge for region in said.regions for edge in region.x], said_graded.first)
+    inner = len(marks) > 2
     return graded(
-        [float(end) for end in ends],
+        marks,
         said_graded.first,
         said_graded.growth,
         max(said_graded.cap, said_graded.first),
-        [False, *hetero, False],
-        [False, *inner, False] if inner else [True, True],
+        [halves.get(mark, False) for mark in marks],
+        [0 < k < len(marks) - 1 if inner else True for k in range(len(marks))],
     )
+
+
+def _marks(ends: Iterable[float], edges: Iterable[float], first: float) -> list[float]:
+    """The ends of layers, and the edges of boxes that are not as close to another as first spacings are."""
+    marks = [float(end) for end in ends]
+    for edge in edges:
+        if marks[0] < edge < max(marks) and min(abs(edge - mark) for mark in marks) > 2 * first:
+            marks.append(edge)
+    return sorted(marks)
 
 
 def _placed(positions: Sequence[float], length: float) -> Mesh:
@@ -115,6 +138,8 @@ def _placed(positions: Sequence[float], length: float) -> Mesh:
 
 def across_of(said: PhotodiodeSettings) -> Mesh | None:
     """The columns along y; None in a device of one axis."""
+    if said.mesh.across is not None:
+        return _graded_across(said, said.mesh.across)
     if (said.width is None) != (said.columns is None):
         missing = "columns" if said.columns is None else "width"
         raise CaseError(
@@ -125,3 +150,26 @@ def across_of(said: PhotodiodeSettings) -> Mesh | None:
     if said.width is None or said.columns is None:
         return None
     return spaced([said.columns], [said.width / said.columns])
+
+
+def _graded_across(said: PhotodiodeSettings, across: GradedSettings) -> Mesh:
+    """Columns whose spacings grow from the edges of regions and contacts."""
+    if said.width is None or said.columns is not None:
+        given = "without a width" if said.width is None else "and columns"
+        raise CaseError(
+            f"spacings across {given}",
+            key="photodiode.mesh.across",
+            remedy='give a width, and either columns = 40 or across = {first = "5 nm"}',
+        )
+    contacts = (said.contacts.anode, said.contacts.cathode)
+    boxes = [contact.y for contact in contacts if isinstance(contact, ContactSettings) and contact.y is not None]
+    edges = [edge for box in (*boxes, *(region.y for region in said.regions)) for edge in box]
+    marks = _marks([0.0, said.width], edges, across.first)
+    return graded(
+        marks,
+        across.first,
+        across.growth,
+        max(across.cap, across.first),
+        [False] * len(marks),
+        [0 < k < len(marks) - 1 for k in range(len(marks))],
+    )

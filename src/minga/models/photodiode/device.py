@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from minga.space.grid import Grid
 __all__ = ["Device", "Terminal", "device_from"]
 
 Floats = NDArray[np.float64]
+
+_WHOLE: Final = 1 - 1e-9  # a share of a volume that differs by its round-off
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,10 +110,6 @@ class Device:
     def terminal(self, name: str) -> Terminal:
         """A contact by name."""
         return next(t for t in self.terminals if t.name == name)
-
-    def lit(self, factor: float) -> Device:
-        """The device in light that is `factor` times as strong."""
-        return replace(self, generation=self.generation * factor)
 
 
 def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
@@ -212,16 +210,22 @@ def _with_region(
             key="photodiode.regions",
             remedy="give the device a width and columns, or leave the region out",
         )
-    rows = (mesh.nodes >= region.x[0]) & (mesh.nodes <= region.x[1])
-    columns = (across.nodes >= region.y[0]) & (across.nodes <= region.y[1])
-    inside = np.outer(rows, columns)
+    inside = np.outer(_shares(mesh, region.x), _shares(across, region.y))
     if not inside.any():
         raise CaseError(
             f"no node lies in region {region.name!r}",
             key="photodiode.regions",
-            remedy="make it larger, move it into the device, or refine the mesh",
+            remedy="make it larger, or move it into the device",
         )
-    return np.where(inside, region.doping, doping), np.where(inside, abs(region.doping), impurities)
+    return doping + inside * (region.doping - doping), impurities + inside * (abs(region.doping) - impurities)
+
+
+def _shares(mesh: Mesh, span: tuple[float, float]) -> Floats:
+    """How much of each node's volume lies between two positions, 0 to 1."""
+    below, above = mesh.halves
+    low, high = np.maximum(mesh.nodes - below, span[0]), np.minimum(mesh.nodes + above, span[1])
+    shares = (high - low).clip(0.0) / mesh.volumes
+    return np.where(shares > _WHOLE, 1.0, np.where(shares < 1 - _WHOLE, 0.0, shares))
 
 
 def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None) -> Terminal:

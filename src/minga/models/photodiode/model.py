@@ -8,6 +8,7 @@ from minga.engine.model import Model, Over
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.photodiode.biasing import Biasing, Track
+from minga.models.photodiode.capacitance import Capacitance
 from minga.models.photodiode.coefficients import Coefficients
 from minga.models.photodiode.device import Device
 from minga.models.photodiode.failures import breakdown_words, explainer
@@ -35,8 +36,9 @@ RESCUES: Final = 50
 def photodiode(device: Device, problem: Problem) -> Model:
     """The Model of a device; one step of its run is one voltage of `problem.bias`.
 
-    Observables: V, J and J_lit (A/cm2), gain, uniformity, E_max (V/cm), M (the current over what ionisation leaves of
-    it without its pairs), iterations, E_<layer> (V/cm, in the layer's middle), punch_through and breakdown (V).
+    Observables: V, J and J_lit (A/cm2), gain, C and C_lit (F/cm2), uniformity, E_max (V/cm), M (the current over what
+    ionisation leaves of it without its pairs), iterations, E_<layer> (V/cm, in the layer's middle), punch_through and
+    breakdown (V).
     Raises CaseError for what cannot be solved.
     """
     if problem.scheme == "pointwise":
@@ -67,11 +69,13 @@ def photodiode(device: Device, problem: Problem) -> Model:
         for on in newtons
         for curve in problem.curves
     )
-    biasing = Biasing(coefficients, problem, tracks, middle=_middle(device))
+    main = tuple(track for track in tracks if track.ionisation == problem.ionisation)
+    capacitance = Capacitance(main) if problem.capacitance else None
+    biasing = Biasing(coefficients, problem, tracks, _middle(device), capacitance)
     step, observe = Program("step"), Program("observe")
     biasing.record(step)
     observables, columns = record_observables(observe, biasing)
-    pictures = [Pictures(track) for track in tracks if track.ionisation == problem.ionisation]
+    pictures = [Pictures(track) for track in main]
     for item in pictures:
         item.record(step, biasing)
     own: tuple[Field, ...] = tuple(f for item in pictures for f in item.fields)
@@ -81,7 +85,14 @@ def photodiode(device: Device, problem: Problem) -> Model:
     return Model(
         name="photodiode",
         grid=device.grid,
-        fields=(*own, *inner, *worked, *biasing.terminal.sums, *coefficients.fields),
+        fields=(
+            *own,
+            *inner,
+            *worked,
+            *biasing.terminal.sums,
+            *(() if capacitance is None else capacitance.fields),
+            *coefficients.fields,
+        ),
         step=step,
         initial=initial,
         output=tuple(item.name for item in own),

@@ -102,6 +102,10 @@ def record_observables(
         alone = lit_alone.current - dark_alone.current
         value("gain", where(alone != 0.0, (lit.current - dark.current) / where(alone != 0.0, alone, 1.0), 1.0))
         columns.append("gain")
+    if biasing.capacitance is not None:
+        for track in main:
+            seen[f"C{suffix(track)}"] = biasing.capacitance.values[track.name]
+            columns.append(f"C{suffix(track)}")
     for track in main:
         end = suffix(track)
         seen[f"uniformity{end}"] = track.uniformity

@@ -9,9 +9,9 @@ It is here as a workload for parallel machines; for currents, use Newton's metho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,75 +28,23 @@ from minga.models.photodiode.coefficients import Coefficients, neutral_potential
 from minga.models.photodiode.constants import REFERENCE_DENSITY
 from minga.models.photodiode.device import Device
 from minga.models.photodiode.physics import fields_of
+from minga.models.photodiode.pointwise_setup import Pointwise, Setup
 from minga.models.photodiode.problem import Problem
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register
 
-__all__ = ["DIRECTIONS", "Curve", "Pointwise", "Setup", "anode_side", "pointwise", "refuse"]
+__all__ = ["Curve", "Pointwise", "Setup", "pointwise", "refuse"]
 
 Floats = NDArray[np.float64]
-Test = Literal["max", "paper", "current", "residual"]
-
-DIRECTIONS: Final = {"phi": 1, "u": 1, "v": -1}
-"""Down the rows or up; the paper says that they differ, and not how."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pointwise:
-    """How the iterations go.
-
-    directions    of the sweeps phi, u and v along x: 1 or -1
-    across        "exact": blocks of other ranks form a pipeline, with the bits of one process. "block": they use what
-                  the others had before; with cuts where segments end, these are the bits of any layout
-    segments      where the nodes are cut, ends in ascending order from 0 to N; at the ends neighbours' values are those
-                  before the iteration, as in the paper's parallel versions. None: nowhere
-    inner_sweeps  of each equation in an iteration: 1 as in the paper; many make it Gummel's iteration
-    weight        of over-relaxation of phi
-    test          "max": of changes of phi, ln n and ln p; "paper": of |sums| of changes of phi, Fn and Fp, where errors
-                  may cancel; "current": as "max", and (Jmax - Jmin)/|J| is at most 1e-3 where rounding lets J be seen,
-                  as slow changes may be small ones; "residual": of what the equations leave over
-    tolerance     of the test, kT/q
-    limit         iterations at most
-    cost          "measured": nodes take what their equation takes; "synthetic": `heavy` nodes (first and end) take more
-                  as iterations go on, exp(growth (2 k/expected - 1)) times from half of `expected` iterations on, as
-                  in the paper's Fig. 14. Results do not depend on it
-    labour        how many times each step of Newton's method is done, for machines that would do nothing but exchange
-    """
-
-    directions: tuple[int, int, int] = (DIRECTIONS["phi"], DIRECTIONS["u"], DIRECTIONS["v"])
-    across: kernels.Across = "exact"
-    segments: tuple[int, ...] | None = None
-    inner_sweeps: int = 1
-    weight: float = 1.0
-    test: Test = "max"
-    tolerance: float = 1e-6
-    limit: int = 2_000_000
-    cost: Literal["measured", "synthetic"] = "measured"
-    heavy: tuple[int, int] = (0, 0)
-    growth: float = 4.0
-    expected: int = 10_000
-    labour: int = 1
-
-    def __post_init__(self) -> None:
-        for name, good, remedy in (
-            ("directions", all(d in (1, -1) for d in self.directions), "each is 1 (down the rows) or -1"),
-            ("inner_sweeps", self.inner_sweeps >= 1, "do one or more"),
-            ("weight", 0.0 < self.weight < 2.0, "choose one between 0 and 2"),
-            ("tolerance", 0.0 < self.tolerance < np.inf, "give a positive number such as 1e-6"),
-            ("limit", self.limit >= 1, "allow one iteration or more"),
-            ("labour", self.labour >= 1, "do everything once or more"),
-            ("expected", self.expected >= 2, "say how many iterations there will be, 2 or more"),
-            ("growth", 0.0 <= self.growth <= 20.0, "choose one between 0 and 20"),
-        ):
-            if not good:
-                raise CaseError(f"{name} is {getattr(self, name)!r}", key=f"photodiode.pointwise.{name}", remedy=remedy)
-
-
-def pointwise(device: Device, problem: Problem, how: Pointwise = Pointwise()) -> Model:
+def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) -> Model:
     """The model of a device solved node after node; each run step goes to the next voltage of the problem.
 
-    CaseError for devices it does not do: two axes, Fermi-Dirac statistics, mobilities that fall with the field.
+    `how` it goes: by default one sweep of each equation, without segments. CaseError for devices it does not do: two
+    axes, Fermi-Dirac statistics, mobilities that fall with the field.
     """
+    how = how or Pointwise()
     refuse(device, how)
     if problem.gain:
         raise _not_here("gain", "write gain = false")
@@ -130,7 +78,7 @@ def pointwise(device: Device, problem: Problem, how: Pointwise = Pointwise()) ->
         output=tuple(item.name for curve in curves for item in curve.shown),
         observe=Program("observe"),
         observables=observables,
-        registers={bias: 0.0, number: 0},
+        registers={bias: 0.0, number: 0, **{curve.total: 0 for curve in curves}},
         parameters={"scheme": "pointwise", "bias": list(problem.bias), "curves": list(problem.curves)},
         steps=len(problem.bias),
         explain=lambda engine: _unsettled(engine, device, curves, how),
@@ -190,50 +138,6 @@ def _not_here(what: str, remedy: str) -> CaseError:
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
-    """What all curves share: where segments begin and end, which nodes are heavy, how a voltage is shared out, and the
-    band parameters as fields that neighbours are read of, also at the ends."""
-
-    first: Field
-    last: Field
-    heavy: Field
-    share: Field
-    theta: tuple[Field, Field]
-    values: dict[Field, NDArray[Any]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, device: Device, how: Pointwise) -> Setup:
-        grid = device.grid
-        first, last, heavy = (
-            Field(name, grid, "u1", boundary=fixed(0)) for name in ("segment begins", "segment ends", "heavy")
-        )
-        share = Field("share of the voltage", grid)
-        nodes = grid.shape[0]
-        begins, ends, costly = (np.zeros(nodes, np.uint8) for _ in range(3))
-        if how.segments is not None:
-            begins[list(how.segments[1:-1])] = 1
-            ends[[end - 1 for end in how.segments[1:-1]]] = 1
-        costly[how.heavy[0] : how.heavy[1]] = 1
-        theta = (Field("bands n", grid, boundary=fixed(0.0)), Field("bands p", grid, boundary=fixed(0.0)))
-        values: dict[Field, NDArray[Any]] = {first: begins, last: ends, heavy: costly, share: anode_side(device)}
-        return cls(first, last, heavy, share, theta, {**values, theta[0]: device.theta_n, theta[1]: device.theta_p})
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return tuple(self.values)
-
-
-def anode_side(device: Device) -> Floats:
-    """What part of a change of the voltage each node's potential takes at first: all of it where the neutral potential
-    is nearer to the anode's than to the cathode's; even along the device where those are the same."""
-    neutral, depth = neutral_potential(device), device.nodes[0]
-    if abs(neutral[0] - neutral[-1]) < 1.0:
-        return np.asarray((depth[-1] - depth) / (depth[-1] - depth[0]))
-    nearer = np.abs(neutral - neutral[0]) < np.abs(neutral - neutral[-1])
-    return np.asarray(nearer, np.float64)
-
-
-@dataclass(frozen=True, eq=False)
 class Curve:
     """The state of one curve, dark or lit, and its iterations.
 
@@ -243,7 +147,8 @@ class Curve:
     steps       Newton's steps at each node, over the run
     waste       where synthetic work goes
     pairs, made that edges make by ionisation, and of nodes, 1/cm2 s; only with ionisation
-    total, noise   the current through edges, and its rounding
+    current_density, noise   the current through edges, and its rounding
+    iterations, total   at this voltage, and at all so far
     """
 
     name: str
@@ -259,10 +164,11 @@ class Curve:
     waste: Field
     pairs: tuple[Field, ...]
     made: tuple[Field, ...]
-    total: Field
+    current_density: Field
     noise: Field
     change: Register
     iterations: Register
+    total: Register
     current: Register
     spread: Register
 
@@ -298,13 +204,14 @@ class Curve:
             Field("rounding of the current" + mark, grid, centre="x", unit="A/cm2"),
             Register("change" + mark),
             Register("iterations" + mark, "i8"),
+            Register("iterations in all" + mark, "i8"),
             Register("J" + mark),
             Register("uniformity" + mark),
         )
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        seen = (*self.volts, self.field, self.steps, self.total, self.noise)
+        seen = (*self.volts, self.field, self.steps, self.current_density, self.noise)
         return (*self.state, *seen, *self.pairs, *self.made, self.waste)
 
     @property
@@ -395,11 +302,12 @@ class Curve:
         self.see_field(program, old, new)
         self.test(program, old, new)
         program.rotate(*self.state)
+        program.let(self.total, self.total + 1)
 
     @property
     def multiple(self) -> Any:
         """How many times more work heavy nodes are in this iteration."""
-        later = 2.0 * self.iterations / self.how.expected - 1.0
+        later = 2.0 * self.total / self.how.expected - 1.0
         return exp(self.how.growth * mg.min(mg.max(later, 0.0), 1.0))
 
     def see_field(self, program: Program, old: list[Any], new: list[Any]) -> None:
@@ -469,10 +377,12 @@ class Curve:
             [item.now for item in self.state] if state is None else state,
             list(self.setup.theta),
             [edges.mobile_n, edges.mobile_p],
-            self.total,
+            self.current_density,
             self.noise,
         )
-        seen: Any = program.apply(kernels.evenness(), self.total, self.noise, edges.mobile_n, noise=NOISE * least)
+        seen: Any = program.apply(
+            kernels.evenness(), self.current_density, self.noise, edges.mobile_n, noise=NOISE * least
+        )
         middle = 0.5 * (seen.least + seen.largest)
         program.let(self.current, middle)
         program.let(self.spread, (seen.largest - seen.least) / mg.abs(middle))

@@ -145,6 +145,10 @@ class MeshSettings(BaseModel):
         tuple[Place, ...] | None, Field(min_length=3, description="of all nodes, um, ascending, from end to end")
     ] = None
     graded: Annotated[GradedSettings | None, Field(description='graded = {first = "0.1 nm", growth = 1.05}')] = None
+    across: Annotated[
+        GradedSettings | None,
+        Field(description='of a device with a width, from the ends of regions and contacts: across = {first = "5 nm"}'),
+    ] = None
 
 
 class BiasSettings(BaseModel):
@@ -201,6 +205,7 @@ class PhotodiodeSettings(BaseModel):
     current      or currents to hold, whose voltages are looked for
     curves       "dark", "lit" or both
     gain         solve also without ionisation: M = (J_lit - J_dark)/(the same without)
+    capacitance  at low frequency, F/cm2
     materials    a file of one's own, beside the case
     """
 
@@ -238,6 +243,9 @@ class PhotodiodeSettings(BaseModel):
         Field(description='ionisation = true, false, or a set for each material: {InP = "umebu"}'),
     ] = False
     gain: Annotated[bool, Field(description="whether to solve also without ionisation: gain = true")] = False
+    capacitance: Annotated[
+        bool, Field(description="whether to work out the capacitance at each voltage, too: capacitance = true")
+    ] = False
     bias: Annotated[
         tuple[Number, ...] | Number | BiasSettings | None,
         Field(description=BIAS_FORM),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Final
 
 from minga.engine.program import Program
@@ -12,7 +13,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.coefficients import Coefficients
+from minga.models.photodiode.coefficients import ANODE, CATHODE, Coefficients
 from minga.models.photodiode.constants import CHARGE
 from minga.models.photodiode.physics import EdgeValues, Flux
 from minga.solve.laplacian import step
@@ -55,6 +56,8 @@ class Terminal:
     small differences of their quasi-Fermi potentials are known to fewer digits. So the current is the mean over planes,
     weighted with the inverse square of each one's round-off.
 
+    Where contacts do not lie on opposite ends of x, it is that of both contacts, weighted likewise.
+
     sums   of two axes: current, round-off and what both carriers carry of a plane, from its first edge on
     """
 
@@ -67,14 +70,25 @@ class Terminal:
         made = tuple(Field(f"sum of {name}", grid, centre="x", boundary=fixed(0.0)) for name in names)
         object.__setattr__(self, "sums", made)
 
+    @property
+    def _opposite(self) -> bool:
+        """Whether all current goes through every plane across x."""
+        nodes = [self.coefficients.device.terminal(name).nodes for name in ("anode", "cathode")]
+        return not nodes[0][1:].any() and not nodes[1][:-1].any()
+
     def record(self, program: Program, state: Sequence[Slot], edges: Sequence[EdgeValues], *, by_density: bool) -> Seen:
         """Record it. `by_density`: quasi-Fermi potentials were worked out from densities, which costs digits."""
         seen, c = Seen(), self.coefficients
         device = c.device
         ndim, ionising = device.grid.ndim, bool(edges[0].pairs)
+        found: Any
         values, inner = list(edges[0].all), inner_edges(device.grid.shape, 0)
-        if ndim == 1:
-            found: Any = program.apply(planes(by_density), list(state), values, region=inner)
+        if not self._opposite:
+            found = program.apply(
+                contacts(ndim, by_density), list(state), [v for edge in edges for v in edge.all], c.nodes.contact
+            )
+        elif ndim == 1:
+            found = program.apply(planes(by_density), list(state), values, region=inner)
         else:
             program.apply(running(by_density), list(state), values, self.sums, region=inner)
             last = device.grid.shape[1]
@@ -90,6 +104,8 @@ class Terminal:
             pairs = pairs + more.pairs
             strongest = mg.max(strongest, more.strongest)
         width = float(device.areas[0][1].sum())
+        if not self._opposite:
+            found = _of_contacts(found)
         flux = found.weighted / found.weight
         size = mg.abs(as_node(flux))
         program.let(seen.current, (CHARGE / width) * flux)
@@ -98,6 +114,19 @@ class Terminal:
         program.let(seen.inverse, where(found.carried > 0.0, 1.0 - 2.0 * pairs / found.carried, 1.0))
         program.let(seen.strongest, strongest)
         return seen
+
+
+def _of_contacts(found: Any) -> Any:
+    """What `over_planes` says, of two contacts."""
+    currents, noises = (found.anode, -found.cathode), (found.anode_noise + QUIET, found.cathode_noise + QUIET)
+    weights = [1.0 / (noise * noise) for noise in noises]
+    return SimpleNamespace(
+        weighted=weights[0] * currents[0] + weights[1] * currents[1],
+        weight=weights[0] + weights[1],
+        least=mg.min(*currents),
+        most=mg.max(*currents),
+        carried=mg.max(mg.abs(currents[0]), mg.abs(currents[1])),
+    )
 
 
 def inner_edges(shape: Sequence[int], axis: int) -> Box:
@@ -156,6 +185,34 @@ def running(by_density: bool) -> Kernel:
             item[0, 0] = item[0, -1] + value
 
     return Kernel(add, order={1: 1}, name="running sums of a plane")
+
+
+@functools.cache
+def contacts(ndim: int, by_density: bool) -> Kernel:
+    """Of any contacts: what leaves their nodes through all edges, and its round-off."""
+    here = (0,) * ndim
+
+    def leaving(state: Readers, edges: Readers, contact: CellReader) -> dict[str, Reduced]:
+        size = len(edges) // ndim
+        total: Any = 0.0
+        noise: Any = 0.0
+        for axis in range(ndim):
+            for side, sign in ((step(ndim, axis, 1), 1.0), (here, -1.0)):
+                values = EdgeValues.of([item[side] for item in edges[axis * size : (axis + 1) * size]])
+                electrons, holes = values.electrons, values.holes
+                total = total + sign * (electrons.value + holes.value)
+                for flux, level in ((electrons, state[1][here]), (holes, state[2][here])):
+                    known = mg.abs(level) + (mg.abs(state[0][here]) + LOGARITHM if by_density else 0.0)
+                    carried = mg.max(mg.abs(flux.fermi_low), mg.abs(flux.fermi_high))
+                    noise = noise + ULP * (carried * known + mg.abs(flux.value) * (1.0 + mg.abs(state[0][here])))
+        kind = contact[here]
+        return {
+            name + what: mg.sum(where(kind == number, value, 0.0))
+            for name, number in (("anode", ANODE), ("cathode", CATHODE))
+            for what, value in (("", total), ("_noise", noise))
+        }
+
+    return Kernel(leaving, name="currents of contacts")
 
 
 def _totals(sums: Readers) -> dict[str, Reduced]:

@@ -6,6 +6,7 @@ and how much it changed, tests for convergence, and sends everybody the neighbou
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -39,15 +40,13 @@ class Solution:
                 Newton's steps
     iterations  that were done
     change      the largest of the last iteration
+    seconds     that the iterations took, all set up
     """
 
     state: dict[str, Floats]
     iterations: int
     change: float
-
-    @property
-    def converged(self) -> bool:
-        return bool(np.isfinite(self.change))
+    seconds: float
 
 
 def solve_centralised(
@@ -65,14 +64,19 @@ def solve_centralised(
     segments, children = len(ends) - 1, comm.size - 1
     owner = [1 + number % children for number in range(segments)]
     if comm.rank == 0:
-        done = _Parent(comm, owner).serve(how)
+        parent = _Parent(comm, owner)
+        comm.barrier()
+        began = time.perf_counter()
+        iterations, change = parent.serve(how)
+        seconds = time.perf_counter() - began
         parts = comm.gather(None)
         assert parts is not None
         rows = {number: state for part in parts[1:] for number, state in part}
         state = {name: np.concatenate([rows[k][name] for k in range(segments)]) for name in rows[0]}
-        return Solution(state, *done)
+        return Solution(state, iterations, change, seconds)
     own = [number for number in range(segments) if owner[number] == comm.rank]
     parts_here = [Segment(Order.of(device, ends, number, voltage, curve, how)) for number in own]
+    comm.barrier()
     _child(comm, own, parts_here)
     comm.gather([(number, part.state()) for number, part in zip(own, parts_here, strict=True)])
     for part in parts_here:

@@ -34,12 +34,10 @@ class CharmRun:
     """What a run on charm4py found.
 
     solution    as of other organisations
-    seconds     from the first message to the last, without start-up
     migrations  chares that changed processes
     """
 
     solution: Solution
-    seconds: float
     migrations: int
 
 
@@ -93,5 +91,5 @@ def solve_charm(
         found: dict[str, Any] = pickle.loads(answer.read_bytes())
     parts = found["parts"]
     state = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    solution = Solution(state, found["iterations"], found["change"])
-    return CharmRun(solution, found["seconds"], found["migrations"])
+    solution = Solution(state, found["iterations"], found["change"], found["seconds"])
+    return CharmRun(solution, found["migrations"])

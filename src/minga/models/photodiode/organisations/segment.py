@@ -19,7 +19,8 @@ from minga.errors import CaseError, RunError
 from minga.models.photodiode.coefficients import Coefficients
 from minga.models.photodiode.device import Device
 from minga.models.photodiode.ionisation import EdgeIonisation
-from minga.models.photodiode.pointwise import Curve, Pointwise, Setup, anode_side, refuse
+from minga.models.photodiode.pointwise import Curve, Pointwise, refuse
+from minga.models.photodiode.pointwise_setup import Setup, anode_side
 from minga.models.photodiode.problem import Curve as CurveName
 from minga.space.grid import Grid
 from minga.space.layout import Layout
@@ -99,7 +100,6 @@ class Segment:
         self._curve = Curve.of(order.curve, order.part, coefficients, setup, False, order.how)
         self._program = Program("an iteration")
         self._curve.iteration(self._program)
-        self._program.let(self._curve.iterations, self._curve.iterations + 1)
         grid = order.part.grid
         self._engine = Engine(Layout.single(grid.box, 1), grid=grid, threads=1)
         for item, value in {**coefficients.values, **setup.values}.items():
@@ -109,10 +109,11 @@ class Segment:
             value = started[item.now] + (order.rise if name == "phi" else 0.0)
             for slot in (item.now, item.next):
                 self._engine.set(slot, value)
+        self._engine.prepare(self._program, looped=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         saved = [view.copy() for view in (*self._views(), self._steps())]
-        return _elsewhere, (self.order, saved, int(self._engine.read(self._curve.iterations)))
+        return _elsewhere, (self.order, saved, int(self._engine.read(self._curve.total)))
 
     def iterate(self) -> float:
         """One iteration; the largest change of this segment's rows. RunError where values are no longer finite."""
@@ -149,7 +150,7 @@ class Segment:
             view[...] = values
         for slot in (*(item.now for item in self._curve.state), self._curve.steps.now):
             self._engine.touch(slot)
-        self._engine.write(self._curve.iterations, iterations)
+        self._engine.write(self._curve.total, iterations)
 
     def close(self) -> None:
         """Release what the engine holds."""

@@ -1,0 +1,1 @@
+"""Photodiodes: minga beside DEVSIM, and its native loop beside iterations that Python drives."""

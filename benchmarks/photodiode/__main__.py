@@ -1,0 +1,69 @@
+"""Measure photodiodes: minga beside DEVSIM, and native iterations beside those that Python drives.
+
+python -m benchmarks.photodiode                everything, some six minutes; stores benchmarks/results/photodiode.json,
+                                               and puts its tables into docs/performance.md
+python -m benchmarks.photodiode --only loop    a part ("digits", "speed", "loop"); --update: into the stored file
+python -m benchmarks.photodiode --quick        small and few: numbers that mean nothing
+python -m benchmarks.photodiode --table        the stored numbers as Markdown, without measuring
+
+DEVSIM comes with `make bench-photodiode`; where it is not installed it is left out, and the file says so.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.command import asked
+from benchmarks.machine import describe, load
+from benchmarks.photodiode.digits import measure_digits
+from benchmarks.photodiode.loop import measure_loop
+from benchmarks.photodiode.peer import PYTHON, version
+from benchmarks.photodiode.report import markdown, update_page
+from benchmarks.photodiode.speed import measure_speed
+from benchmarks.timing import Effort
+
+PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+PARTS = ("digits", "speed", "loop")
+
+
+def run(parts: Sequence[str], quick: bool, python: Path = PYTHON) -> dict[str, Any]:
+    """Measure these parts; what is stored. `python`: that of DEVSIM; without it nothing is beside minga."""
+    began = time.perf_counter()
+    devsim = version(python)
+    peer = python if devsim else None
+    content: dict[str, Any] = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "quick": quick,
+        "machine": describe(Effort.least() if quick else Effort(rounds=3)),
+        "devsim": devsim,
+    }
+    for part in parts:
+        print(f"{part} ...", file=sys.stderr, flush=True)
+        if part == "digits":
+            content[part] = measure_digits(quick, peer) if peer else None
+        elif part == "speed":
+            content[part] = measure_speed(quick, peer)
+        else:
+            content[part] = measure_loop(quick)
+    return content | {"seconds": round(time.perf_counter() - began, 1), "load_at_the_end": load()}
+
+
+def main() -> int:
+    options = asked("benchmarks.photodiode", "Measure photodiodes", PARTS, "photodiode.json", table=True, update=True)
+    if options.table:
+        print(markdown(options.before()), end="")
+        return 0
+    content = options.whole(run(options.only, options.quick))
+    print(markdown(content), end="")
+    if options.store(content):
+        PAGE.write_text(update_page(PAGE.read_text(), markdown(content)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

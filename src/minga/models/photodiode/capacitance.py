@@ -1,0 +1,80 @@
+"""Small-signal capacitance at low frequency: what holes come in through the anode for a small change of the voltage.
+
+C = q d(integral of p)/dV, from solutions a little below and above each voltage. Electrons come in through the cathode
+in equal number, so that nothing is charged. In reverse it is the capacitance of what is depleted; forward, that of
+stored carriers is in it, too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import where
+from minga.lang.kernel import Kernel
+from minga.models.photodiode.constants import CHARGE
+from minga.space.field import Field, Register
+
+if TYPE_CHECKING:
+    from minga.models.photodiode.biasing import Track
+
+__all__ = ["Capacitance"]
+
+STEP: Final = 0.02
+"""kT/q, to either side."""
+
+Solve = Callable[[Program, Any], Register]
+"""Record the solution at a voltage (kT/q) beside the present one, in the next slots; whether (1) it was found."""
+
+
+@dataclass(frozen=True, eq=False)
+class Capacitance:
+    """Records the capacitance of a curve.
+
+    p, n     densities at the lower voltage
+    value    F/cm2 for each curve, 0 where a solution was not found
+    """
+
+    tracks: tuple[Track, ...]
+    p: Field = field(init=False)
+    n: Field = field(init=False)
+    values: dict[str, Register] = field(init=False)
+
+    def __post_init__(self) -> None:
+        grid, put = self.tracks[0].state.grid, object.__setattr__
+        put(self, "p", Field("p below", grid))
+        put(self, "n", Field("n below", grid))
+        put(self, "values", {track.name: Register(f"{track.name} capacitance") for track in self.tracks})
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields, for a Model."""
+        return self.p, self.n
+
+    def record(self, program: Program, track: Track, volume: Field, width: float, thermal: float, solve: Solve) -> None:
+        """Record it at the present solution of a curve. `width`: cm2 of the plane across x."""
+        equations, state = track.equations, track.state
+        found = Register("both found", "i8")
+        program.let(found, solve(program, state.bias - STEP))
+        equations.densities(program, state.next, state.bias - STEP, self.n, self.p)
+        program.let(found, found * solve(program, state.bias + STEP))
+        equations.densities(program, state.next, state.bias + STEP)
+        stored = program.apply(difference(state.grid.ndim), equations.p, self.p, volume)
+        per_volt = CHARGE / (2.0 * STEP * thermal * width)
+        program.let(self.values[track.name], where(found > 0, per_volt * stored, 0.0))  # type: ignore[operator]
+
+
+@functools.cache
+def difference(ndim: int) -> Kernel:
+    """How much more there is than before."""
+    here = (0,) * ndim
+
+    def more(now: CellReader, before: CellReader, volume: CellReader) -> Reduced:
+        return mg.sum(volume[here] * (now[here] - before[here]))
+
+    return Kernel(more, name="stored carriers")
