@@ -38,8 +38,8 @@ class Asked:
     ionisation: bool = False
     extended: bool = True
     step: float = 1.0
-    absolute: float = 1.0
-    relative: float = 1e-12
+    absolute: float = 1e10
+    relative: float = 1e-10
     limit: int = 40
     budget: float = 600.0
 

@@ -64,21 +64,22 @@ def _speed(found: Mapping[str, Any]) -> Iterator[str]:
     volts = found["volts"]
     yield f"Both curves from {volts[0]:g} to {volts[-1]:g} V at {len(volts)} voltages, with ionisation:"
     yield ""
-    yield "| rows | | seconds | iterations | minga is times as fast | voltages reached | fewest equal digits |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| rows | | seconds | iterations | times as fast | voltages reached | equal digits | ends differ |"
+    yield "|---|---|---|---|---|---|---|---|"
     for row in found["rows"]:
         own = row["minga"]
-        yield f"| {row['rows']} | minga | {own['seconds']:.3g} | {own['iterations']} | | | |"
+        yield f"| {row['rows']} | minga | {own['seconds']:.3g} | {own['iterations']} | | | | |"
         for name, said in (("extended", "DEVSIM, extended precision"), ("double", "DEVSIM, double precision")):
             if peer := row.get(name):
                 least = "at least " if peer["reached"] < peer["asked"] else ""
                 digits = peer.get("fewest_digits", "")
                 yield (
                     f"| {row['rows']} | {said} | {peer['seconds']:.3g} | {peer['iterations']} "
-                    f"| {least}{peer['times_as_fast']:.0f} | {peer['reached']} of {peer['asked']} | {digits} |"
+                    f"| {least}{peer['times_as_fast']:.0f} | {peer['reached']} of {peer['asked']} | {digits} "
+                    f"| {peer['uneven']:.1e} |"
                 )
     whole = found["whole"]
-    yield f"| {whole['rows']} | minga, `cook` | {whole['seconds']:.3g} | {whole['iterations']} | | | |"
+    yield f"| {whole['rows']} | minga, `cook` | {whole['seconds']:.3g} | {whole['iterations']} | | | | |"
 
 
 def _loop(found: Mapping[str, Any]) -> Iterator[str]:

@@ -35,6 +35,7 @@ def program(order: dict[str, object]) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_what_a_rank_does() -> None:
     """All iterations of an order, and more of Newton's steps where they are asked for."""

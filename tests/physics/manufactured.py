@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 import minga as mg
 from minga.models.electrodeposition.iteration import Iteration
+from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.potential import Poisson
 from minga.models.electrodeposition.problem import Constants, Electrode, Held, Problem, Species, Steps
-from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.models.electrodeposition.solvers import Solvers, Unsolved
 from minga.models.electrodeposition.state import state_of
 from minga.models.electrodeposition.transport import Formula, Transport

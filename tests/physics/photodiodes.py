@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,18 +57,7 @@ def apd(coarsen: int = 1, ionisation: str = "cook", charge: float | None = None,
     changes = {"mesh": {"coarsen": coarsen}, "layers": layers, "ionisation": sets}
     if columns:
         changes |= {"columns": columns, "width": float(columns)}
-    return counted_from_node(device_of(read_settings(merged(table, changes)), EXAMPLES))
-
-
-def counted_from_node(device: Device) -> Device:
-    """The device with the light of the reference numbers: depth counts from the absorber's last node.
-
-    The device itself counts from the end of the absorber, half a row further.
-    """
-    absorbs = device.absorption > 0.0
-    depth = np.broadcast_to(device.nodes[0].reshape(-1, *[1] * (device.grid.ndim - 1)), device.grid.shape)
-    pairs = 7.8e15 * device.absorption * np.exp(-device.absorption * (depth[absorbs].max() - depth))
-    return replace(device, generation=np.where(absorbs, pairs, 0.0))
+    return device_of(read_settings(merged(table, changes)), EXAMPLES)
 
 
 def solved(device: Device, problem: Problem, *, ranks: int = 1, threads: int = 1) -> list[dict[str, float]]:
@@ -113,14 +101,3 @@ def assert_digits(found: Sequence[float], expected: Sequence[str], *, also: floa
     """All numbers to all digits; `also`: relative, beyond that."""
     for value, text in zip(found, expected, strict=True):
         assert digits(value, text) or abs(value / float(text) - 1.0) <= also, f"{value!r} is not {text}"
-
-
-def with_pieces(device: Device, name: str) -> Device:
-    """The device with the ionisation of a set in all of its layers, for those that have none."""
-    from minga.models.photodiode.ionisation import on_edges, shipped_sets
-
-    found = shipped_sets()[name]
-    number = np.zeros(device.areas[0].shape, np.int64)
-    number[[0, -1]] = -1
-    electrons, holes = (on_edges(number, [pieces]) for pieces in (found.electrons, found.holes))
-    return replace(device, ionisation_n=(electrons,), ionisation_p=(holes,))

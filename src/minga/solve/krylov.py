@@ -246,6 +246,13 @@ def xpby(z: CellReader, d: CellReader, *, beta: Node) -> None:
 
 
 @kernel
+def axpy(x: CellReader, y: CellReader, *, alpha: Node) -> None:
+    """y = y + alpha * x."""
+    here = here_of(y)
+    y[here] = y[here] + alpha * x[here]
+
+
+@kernel
 def update(x: CellReader, r: CellReader, d: CellReader, image: CellReader, *, alpha: Node) -> Reduced:
     """x = x + alpha * d, r = r - alpha * A d; returns |r|^2."""
     here = here_of(x)

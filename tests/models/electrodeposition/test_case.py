@@ -185,6 +185,11 @@ BAD_SPECIES = [
     {"name": "Zn", "charge": 2, "diffusivity": 1e-9, "bulk": 100.0},
     {"name": "Cl", "charge": -1, "diffusivity": 1e-9, "bulk": 150.0},
 ]
+NO_BATH = {"electrolyte": None, "concentration": None}
+UNKNOWN = [BAD_SPECIES[0] | {"name": "Me"}, BAD_SPECIES[1] | {"bulk": 200.0}]
+NO_IONS = [BAD_SPECIES[0] | {"bulk": 0.0}, {"name": "water", "charge": 0, "diffusivity": 1e-9, "bulk": 5e4}]
+WALL = {"kind": "insulator", "box": {"y": ["0.9 mm", "1.2 mm"]}}
+LID = {"kind": "insulator", "box": {"y": ["1.9 mm", "2 mm"]}}
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"electrolyte": "ZnSO5"}, "electrodeposition.electrolyte", "did you mean 'ZnSO4'"),
     ({"electrolyte": None, "concentration": None}, "electrodeposition.electrolyte", "what is in the bath"),
@@ -251,7 +256,13 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"constants": {"permittivity": 1.0}, "debye": 1e-6}, "electrodeposition.debye", "leave one of them out"),
     ({"stretched": {"y": {"geometric": 3.0, "at": "low"}}}, "electrodeposition.stretched.y", "nearer to 1"),
     ({"periodic": ["y"]}, "electrodeposition.periodic[0]", "'z' or 'x'"),
-    ({"growth": True, "metal": "SO4"}, "electrodeposition.growth.volume", "how much room"),
+    ({"metal": "SO4"}, "electrodeposition.metal", "it is cations that are deposited"),
+    ({"growth": True, "species": UNKNOWN, **NO_BATH}, "electrodeposition.growth.volume", "how much room"),
+    ({"growth": True, "cathode": "blocked"}, "electrodeposition.growth", "Zn does not pass at the cathode"),
+    ({"species": NO_IONS, **NO_BATH}, "electrodeposition.species", "nothing conducts"),
+    ({"solids": [WALL]}, "electrodeposition.solids", "no solution leads from the cathode to the anode"),
+    ({"solids": [WALL], "periodic": ["x"]}, "electrodeposition.solids", "keep them apart"),
+    ({"solids": [LID], "fingers": [FINGER]}, "electrodeposition.fingers", "beside each of them"),
     ({"voltags": 1.0, "voltage": None}, "electrodeposition.voltags", "did you mean 'voltage'"),
     (
         {
@@ -285,6 +296,10 @@ def test_a_grid_must_fit_the_cell(tmp_path: Path) -> None:
         assert words in str(caught.value)
     with pytest.raises(CaseError, match="periodic"):
         problem(tmp_path, ends="periodic")
+    with pytest.raises(CaseError, match="no axis 'x' to be stretched along"):
+        plane(tmp_path, stretched={"x": "cosine"})
+    with pytest.raises(CaseError, match="no axis 'x' to be periodic along"):
+        plane(tmp_path, periodic=["x"])
     with pytest.raises(CaseError, match="along one axis"):
         problem(tmp_path, (20,), gap=None, width=None, flow=True)
 

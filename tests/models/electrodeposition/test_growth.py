@@ -16,6 +16,7 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.engine.state import state_of
 from minga.models.electrodeposition.growth import first_deposit, look_at_cell, mark, race_for_growth, settle, spread
+from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import (
     ANODE,
@@ -29,7 +30,6 @@ from minga.models.electrodeposition.problem import (
     Species,
     Steps,
 )
-from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.record.cells import gather_cells
 from minga.record.checkpoint.head import Head, heads_of
 from minga.record.checkpoint.slots import begin, complete, put_back, write_slots

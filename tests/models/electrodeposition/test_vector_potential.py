@@ -10,7 +10,7 @@ import pytest
 
 import minga as mg
 from minga.engine.program import Program
-from minga.models.electrodeposition.relaxation.lengths import Lengths
+from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.relaxation.vorticity import VectorPotential
 
 Terms = list[tuple[float, list[np.polynomial.Polynomial]]]

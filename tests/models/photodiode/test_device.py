@@ -99,7 +99,7 @@ def test_the_apd_is_the_one_of_the_paper() -> None:
         ("Doping", 1321, 1420), ("Inp2", 1421, 1820),
     ]  # fmt: skip
     assert built_in_voltage(device) == pytest.approx(1.296541510, abs=1e-9)
-    assert CHARGE * float(device.generation @ device.volumes) == pytest.approx(2.09e-4, rel=2e-4)
+    assert CHARGE * float(device.generation @ device.volumes) == pytest.approx(2.09e-4, rel=1e-3)
     assert device.absorption[1200:1320].min() == 6100.0
     assert not device.absorption[:1200].any()
 

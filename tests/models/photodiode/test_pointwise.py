@@ -56,6 +56,7 @@ def test_old_boundaries_cost_iterations(segments: int, expected: int) -> None:
     assert abs(seen - expected) <= 4e-4 * expected
 
 
+@pytest.mark.slow
 def test_over_relaxation_saves_iterations(device: Device) -> None:
     assert solve(device, -60.0, "dark", Pointwise(weight=1.5)).iterations < 0.55 * 3179
 
@@ -133,7 +134,14 @@ def test_synthetic_cost_changes_nothing_but_the_cost(device: Device) -> None:
     assert (more[60:66] < 8 * steps[60:66]).all()
 
 
-@pytest.mark.parametrize(("test", "fewest"), [("paper", 2000), ("current", 3179), ("residual", 2000)])
+@pytest.mark.parametrize(
+    ("test", "fewest"),
+    [
+        ("residual", 2000),
+        pytest.param("paper", 2000, marks=pytest.mark.slow),
+        pytest.param("current", 3179, marks=pytest.mark.slow),
+    ],
+)
 def test_other_tests_of_convergence(device: Device, test: str, fewest: int) -> None:
     found_ = solve(device, -60.0, "dark", Pointwise(test=test))  # type: ignore[arg-type]
     assert found_.iterations >= fewest

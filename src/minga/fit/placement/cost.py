@@ -112,7 +112,7 @@ class Pricing:
             table, own = self.nodes
             slower = np.maximum(table[own[a], size], table[own[b], size])
             cost = np.where(common == 0, np.maximum(cost, slower), cost)
-        return cost
+        return cost * self.edges.times[message]
 
     def cost(self, places: Ints) -> Cost:
         """What the step costs when rank ``r`` of the edges sits at ``places[r]``."""
@@ -127,12 +127,13 @@ class Pricing:
 
         out = np.zeros(int(self.seats.paths[:, 0].max()) + 1, np.int64)
         outside = common == 0
-        np.add.at(out, self.seats.paths[a[outside], 0], self.edges.bytes[outside])
+        times = self.edges.times
+        np.add.at(out, self.seats.paths[a[outside], 0], (times * self.edges.bytes)[outside])
         return Cost(
             int(self.of(np.arange(len(a)), a, b, common).sum()),
-            by_level(np.ones(len(a), np.int64)),
-            by_level(self.edges.bytes),
-            by_level(self.edges.copies),
+            by_level(times),
+            by_level(times * self.edges.bytes),
+            by_level(times * self.edges.copies),
             int(out.max()),
         )
 

@@ -27,7 +27,8 @@ __all__ = ["Edges", "edges_of"]
 class Edges:
     """The messages of a step, one a row; int64 arrays of shape (messages,).
 
-    One message carries all that an exchange has for a rank; ``copies`` counts the boxes of cells in it.
+    One message carries all that an exchange has for a rank; ``copies`` counts the boxes of cells in it, ``times`` how
+    often it is sent.
     """
 
     ranks: int
@@ -35,6 +36,7 @@ class Edges:
     receiver: Ints
     bytes: Ints
     copies: Ints
+    times: Ints
 
     def __len__(self) -> int:
         return len(self.sender)
@@ -55,7 +57,7 @@ def edges_of(
     rounds = tuple(exchanges) or (Exchange((1,) * layout.ndim, (1,) * layout.ndim, 1),)
     shifted = any(map(any, shift))
     mesh, narrowest = mesh_of(layout), (layout.hi - layout.lo).min(axis=0)
-    columns: list[tuple[Ints, Ints, Ints, Ints]] = []
+    columns: list[tuple[Ints, ...]] = []
     for exchange in rounds:
         # Across the corner of a block may lie one that it touches with a face too, where cuts are not aligned.
         beside = not shifted and (mesh is not None or not exchange.corners)
@@ -63,9 +65,9 @@ def edges_of(
             copies = _copies_of_contacts(layout, exchange, around)
         else:
             copies = _copies_anywhere(layout, exchange, Grid(layout.domain.shape, periodic=around, shift=shift))
-        columns.append(_messages(layout, exchange.bytes, *copies))
-    sender, receiver, size, boxes = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return Edges(layout.ranks, sender, receiver, size, boxes)
+        found = _messages(layout, exchange.bytes, *copies)
+        columns.append((*found, np.full(len(found[0]), exchange.times, np.int64)))
+    return Edges(layout.ranks, *(np.concatenate(column) for column in zip(*columns, strict=True)))
 
 
 def _copies_of_contacts(layout: Layout, exchange: Exchange, periodic: tuple[bool, ...]) -> tuple[Ints, Ints, Ints]:

@@ -80,7 +80,7 @@ class Faces:
                 for axis in set(range(len(sizes))) - set(axes):
                     lengths, counts = alike[axis]
                     cells, times = np.outer(cells, lengths).ravel(), np.outer(times, counts).ravel()
-                cost = prices(depth, cells * exchange.bytes, links) @ times
+                cost = prices(depth, cells * exchange.bytes, links) @ times * exchange.times
                 crossing[axes] = crossing[axes] + cost if axes in crossing else cost
         return cls(tuple(map(len, sizes)), tuple(periodic), crossing)
 

@@ -169,7 +169,7 @@ def unhidden(team: Team, axis: int, halo_depth: int = 1) -> Floats:
     for exchange in deep.exchanges:
         size = face * max(exchange.low[axis], exchange.high[axis]) * exchange.bytes
         if size:
-            between = crew.links.time(crew.seats, upper, lower, size) * (1 - hidden) / deep.steps
+            between = crew.links.time(crew.seats, upper, lower, size) * (1 - hidden) * (exchange.times / deep.steps)
             seconds += np.bincount(upper, between, count) + np.bincount(lower, between, count)
     return seconds
 

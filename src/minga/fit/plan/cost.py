@@ -17,7 +17,6 @@ deep halos.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -69,7 +68,7 @@ def predict(
     compute = compute_seconds(crew, blocks.cells * work.points, blocks.cost * work.points)
     # A step that sends is split; all but the last one with one exchange compute beyond their own cells.
     split = (1.0 if overlap else 0.0) + deep.steps - 1
-    compute = compute + _SHORT_ROW * max(1, len(work.exchanges)) * split / deep.steps * blocks.short_rows
+    compute = compute + _SHORT_ROW * max(1, work.rounds) * split / deep.steps * blocks.short_rows
     if work.swept:
         compute = compute + _waiting(work, crew, layout)
     sent, hidable = _exchange_seconds(crew, deep.exchanges, pairs)
@@ -270,14 +269,14 @@ def _read_widths(work: Work, layout: Layout, low: Sequence[int], high: Sequence[
 def _exchange_seconds(crew: Crew, exchanges: Sequence[Exchange], pairs: Pairs) -> tuple[Floats, Floats]:
     """Seconds in which messages of every rank travel, and how many of them computation can hide."""
     seconds, hidable = np.zeros(crew.ranks), np.zeros(crew.ranks)
-    for exchange, times in Counter(exchanges).items():
+    for exchange in exchanges:
         size = pairs.bytes(exchange)
         some = np.flatnonzero(size)
         if len(some):
             messages = _Messages(pairs.sender[some], pairs.receiver[some], size[some], pairs.common[some])
             sent, share = _queued(crew, messages)
-            seconds += times * sent
-            hidable += times * sent * share
+            seconds += exchange.times * sent
+            hidable += exchange.times * sent * share
     return seconds, hidable
 
 

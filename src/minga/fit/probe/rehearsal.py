@@ -130,7 +130,7 @@ class Rehearsal:
         self.cells = part.size * work.points
         rest = work.domain.subtract(part)
         self._comm = _Alone(2 if rest else 1)
-        self._rounds = min(_ROUNDS, 2 + len(work.exchanges)) if rest else 1
+        self._rounds = min(_ROUNDS, 2 + work.rounds) if rest else 1
         layout = Layout.from_boxes(work.domain, [part, *rest], [0] + [1] * len(rest), self._comm.size)
         self._engine = Engine(model.layouts_like(layout), comm=self._comm, threads=threads, cpus=cpus)
         self._initial: list[tuple[Slot, FieldValue]] | None = None

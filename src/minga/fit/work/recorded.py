@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from minga.engine.engine import TIMES
 from minga.engine.infer import infer
@@ -133,20 +134,26 @@ def _looped(operations: Sequence[Operation], depth: int) -> tuple[Loop, bool]:
 
 
 def _exchanges(rounds: Sequence[Sequence[Item]], grid: Grid) -> tuple[Exchange, ...]:
-    found = (exchange for items in rounds for exchange in _begun(items))
-    return tuple(exchange for exchange in (_message(each, grid) for each in found) if exchange is not None)
+    """The exchanges of a step, equal ones together."""
+    times: dict[Exchange, int] = {}
+    for items in rounds:
+        for scheduled, count in _begun(items):
+            exchange = _message(scheduled, grid)
+            if exchange is not None:
+                times[exchange] = times.get(exchange, 0) + count
+    return tuple(replace(exchange, times=count) for exchange, count in times.items())
 
 
-def _begun(items: Sequence[Item]) -> Iterator[Scheduled]:
-    """Every exchange that is done, as often as it is done."""
+def _begun(items: Sequence[Item]) -> Iterator[tuple[Scheduled, int]]:
+    """Every exchange that is done, and how often."""
     for item in items:
         match item:
             case Begin():
-                yield item.exchange
+                yield item.exchange, 1
             case Loop():
-                inner = [exchange for body in item.rounds for exchange in _begun(body)]
-                for _ in range(-(-_rounds(item.limit, item.until) // len(item.rounds))):
-                    yield from inner
+                passes = -(-_rounds(item.limit, item.until) // len(item.rounds))
+                for body in item.rounds:
+                    yield from ((exchange, passes * count) for exchange, count in _begun(body))
             case Branch():
                 yield from _begun(item.body)
 

@@ -12,7 +12,7 @@ __all__ = ["Deep", "Exchange", "Extent", "Work"]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One round of halo messages a step: ``bytes`` for each cell of a halo so wide.
+    """Rounds of halo messages, ``times`` a step: ``bytes`` for each cell of a halo so wide.
 
     ``low[a]`` and ``high[a]`` are the widths read below and above a block along axis ``a``; ``corners``: diagonal
     neighbours send too.
@@ -22,6 +22,7 @@ class Exchange:
     high: tuple[int, ...]
     bytes: int
     corners: bool = False
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,11 @@ class Work:
     deep: tuple[Deep, ...] = ()
     swept: tuple[int, ...] = ()
 
+    @property
+    def rounds(self) -> int:
+        """Rounds of halo messages in a step."""
+        return sum(exchange.times for exchange in self.exchanges)
+
     def depth(self, steps: int) -> Deep:
         """What so many steps with one exchange ask of a rank."""
         own = Extent(1.0, (0,) * self.domain.ndim, (0,) * self.domain.ndim)
@@ -97,7 +103,7 @@ class Work:
         if not self.exchanges:
             return Deep(steps, (), (own,))
         # All rounds of all steps in one message: their widths add up, and all their bytes travel.
-        low, high = (tuple(sum(widths) for widths in zip(*side)) for side in self._sides)
+        low, high = (tuple(map(sum, zip(*side))) for side in self._sides)
         message = Exchange(
             tuple(steps * w for w in low),
             tuple(steps * w for w in high),
@@ -113,4 +119,6 @@ class Work:
 
     @property
     def _sides(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-        return [e.low for e in self.exchanges], [e.high for e in self.exchanges]
+        """How far each exchange reaches in all its rounds, below and above."""
+        low = [tuple(e.times * width for width in e.low) for e in self.exchanges]
+        return low, [tuple(e.times * width for width in e.high) for e in self.exchanges]

@@ -14,12 +14,13 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.electrodeposition.conditions import check_pair, electrode_of
+from minga.models.electrodeposition.contacts import check_attached
 from minga.models.electrodeposition.electrolytes import METALS, bath, check_species, metal_of
 from minga.models.electrodeposition.fronts import record_fronts
-from minga.models.electrodeposition.geometry import check_attached, grid_of, kinds_of
+from minga.models.electrodeposition.geometry import grid_of, kinds_of
 from minga.models.electrodeposition.groups import permittivity_for
 from minga.models.electrodeposition.preflight import notes_of
-from minga.models.electrodeposition.problem import Constants, Growth, Problem, Species, Steps
+from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.settings import GridSettings
 from minga.schema import validate
@@ -106,7 +107,7 @@ def problem_of(said: ElectrodepositionSettings, grid: GridSettings, directory: P
         current=said.current,
         gravity=gravity,
         flow=flow,
-        growth=_growth(said, metal),
+        growth=_growth(said, metal, cathode),
         seed=said.seed,
         initial=_disturbed(said, species, space),
     )
@@ -248,9 +249,15 @@ def _steps(said: TimeSettings, *, fixed: bool) -> Steps:
     return Steps(said.end, said.end / round(count), first, said.adaptive and not fixed, said.tolerance, said.order)
 
 
-def _growth(said: ElectrodepositionSettings, metal: Species) -> Growth | None:
+def _growth(said: ElectrodepositionSettings, metal: Species, cathode: Electrode) -> Growth | None:
     if said.growth is False:
         return None
+    if metal.name not in cathode.surfaces:
+        raise CaseError(
+            f"a deposit of {metal.name} is to grow, but {metal.name} does not pass at the cathode",
+            key="electrodeposition.growth",
+            remedy=f'let it: cathode = "reversible", or a table with {metal.name}; or leave growth out',
+        )
     chosen = GrowthSettings() if said.growth is True else said.growth
     volume = METALS.get(metal.name) if chosen.volume is None and not said.scaled else chosen.volume
     if volume is None:

@@ -56,7 +56,7 @@ def bath(salt: str, concentration: float, acid: str | None, acid_concentration: 
 
 
 def metal_of(species: Sequence[Species], named: str | None) -> Species:
-    """The ion that is deposited: the one that is named, or else the first cation."""
+    """The cation that is deposited: the one that is named, or else the first."""
     names = [s.name for s in species]
     if named is not None:
         if named not in names:
@@ -66,7 +66,14 @@ def metal_of(species: Sequence[Species], named: str | None) -> Species:
                 suggestion=suggest(named, names),
                 remedy=f"name one of {', '.join(names)}",
             )
-        return species[names.index(named)]
+        metal = species[names.index(named)]
+        if metal.charge <= 0:
+            raise CaseError(
+                f"{named} has the charge {metal.charge}, but it is cations that are deposited",
+                key="electrodeposition.metal",
+                remedy="name a cation, or leave it out: then it is the first one",
+            )
+        return metal
     cations = [s for s in species if s.charge > 0]
     if not cations:
         raise CaseError(
@@ -101,8 +108,12 @@ def check_species(species: Sequence[Species], key: str = "electrodeposition.spec
                 key=f"{key}[{number}].diffusivity",
                 remedy="ions diffuse: give a number above 0, such as 1e-9",
             )
-    if not any(s.bulk for s in species):
-        raise CaseError("there are no ions: all bulk concentrations are 0", key=key, remedy="give them a concentration")
+    if not any(s.bulk for s in species if s.charge):
+        raise CaseError(
+            "there are no ions: nothing that carries a charge has a concentration, so nothing conducts",
+            key=key,
+            remedy="give ions of both signs a bulk concentration above 0",
+        )
     total = sum(s.charge * s.bulk for s in species)
     if abs(total) > _ROUNDING * sum(abs(s.charge) * s.bulk for s in species):
         raise CaseError(

@@ -15,8 +15,8 @@ from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.electrodes import Exchange, Wall, exchange, surfaces
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
+from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, INSULATOR, Problem
-from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.solve.laplacian import step
 
 __all__ = ["Beside", "Drive", "Passage", "beside", "displacement", "has_metal", "moving", "passage"]

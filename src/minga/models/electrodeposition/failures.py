@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from minga.engine.engine import Engine
 from minga.errors import RunError
+from minga.models.electrodeposition.groups import limiting_current
 from minga.models.electrodeposition.iteration import NEVER
-from minga.models.electrodeposition.observe import limiting_current
 from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.stepping import Stepping
 

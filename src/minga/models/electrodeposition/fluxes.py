@@ -14,13 +14,7 @@ from __future__ import annotations
 from minga.lang.expr import Node
 from minga.solve.bernoulli import bernoulli, bernoulli_pair, bernoulli_slope
 
-__all__ = ["bernoulli", "bernoulli_pair", "bernoulli_slope", "drift", "flux", "flux_slope"]
-
-
-def drift(charge: Node | float, difference: Node, velocity: Node | None, distance: Node | float) -> Node:
-    """w: `charge` is z F/RT (1/V), `difference` phi_R - phi_L (V), `velocity` v/D (1/m), `distance` h (m)."""
-    field = charge * difference
-    return field if velocity is None else field - velocity * distance
+__all__ = ["bernoulli", "bernoulli_pair", "bernoulli_slope", "flux", "flux_slope"]
 
 
 def flux(conductance: Node | float, w: Node, low: Node, high: Node) -> Node:

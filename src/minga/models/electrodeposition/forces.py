@@ -9,7 +9,6 @@ layer at rest stays at rest however thin it is against the cells. The pressure o
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +18,8 @@ from minga.engine.program import Program
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
-from minga.models.electrodeposition.fluxes import drift, flux
+from minga.models.electrodeposition.fluxes import flux
+from minga.models.electrodeposition.groups import debye_length
 from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.staggered import Readers, Staggered
 from minga.solve.laplacian import step
@@ -70,13 +70,10 @@ def resolves_charge(problem: Problem) -> bool:
     RT sum c but for a share w**2 / 12, w the drop of z F/RT phi across a cell: that is no gradient, and much more than
     the weight of the fluid. The charge itself times the field has no such part.
     """
-    constants = problem.constants
-    strength = sum(s.charge**2 * s.bulk for s in problem.species)
-    if strength <= 0.0:
+    if not any(s.charge and s.bulk for s in problem.species):
         return True
-    debye = math.sqrt(constants.permittivity * constants.thermal / (constants.faraday**2 * strength))
     narrowest = min(float(problem.grid.widths(axis).min()) for axis in range(problem.grid.ndim))
-    return narrowest <= RESOLVED * debye
+    return narrowest <= RESOLVED * debye_length(problem.species, problem.constants)
 
 
 @functools.cache
@@ -96,7 +93,7 @@ def force(ndim: int, axis: int, ions: tuple[Ion, ...], thermal: float, osmotic: 
             if ion.charge and not osmotic:
                 total = total - (thermal * ion.charge) * (share[0] * low + share[1] * high) * (near * difference)
             elif ion.charge:
-                total = total + thermal * flux(near, drift(ion.charge, difference, None, 0.0), low, high)
+                total = total + thermal * flux(near, ion.charge * difference, low, high)
             if ion.weight:
                 total = total + ion.weight * ((share[0] * low + share[1] * high) - ion.bulk)
         target[here] = where(open[here] > 0, total, 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError, LayoutError
+from minga.models.electrodeposition.contacts import check_apart, check_joined
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, INSULATOR
 from minga.models.electrodeposition.settings import (
     ElectrodepositionSettings,
@@ -21,7 +22,7 @@ from minga.models.electrodeposition.settings import (
 from minga.models.electrodeposition.volumes import read_image, read_volume
 from minga.space.grid import Grid
 
-__all__ = ["KINDS", "check_attached", "grid_of", "kinds_of", "widths_of"]
+__all__ = ["KINDS", "grid_of", "kinds_of", "widths_of"]
 
 Kinds = NDArray[np.uint8]
 Stretch = str | StretchSettings
@@ -59,13 +60,15 @@ def grid_of(said: ElectrodepositionSettings, shape: Sequence[int] | None) -> Gri
             raise CaseError(
                 f"{cells} cells along {axis} are too few", key="grid.shape", remedy=f"give {LEAST[axis]} or more"
             )
-    for axis in said.periodic:
-        if axis not in axes:
-            raise CaseError(
-                f"the cell has no axis {axis!r} to be periodic along",
-                key="electrodeposition.periodic",
-                remedy=f"its axes are {', '.join(axes)}; give {NAMED[axis]} to have {axis}",
-            )
+    stretched = () if isinstance(said.stretched, str) else tuple(said.stretched)
+    for name, wanted in (("periodic", said.periodic), ("stretched", stretched)):
+        for axis in wanted:
+            if axis not in axes:
+                raise CaseError(
+                    f"the cell has no axis {axis!r} to be {name} along",
+                    key=f"electrodeposition.{name}",
+                    remedy=f"its axes are {', '.join(axes)}; give {NAMED[axis]} to have {axis}",
+                )
     try:
         return Grid(
             tuple(shape),
@@ -117,7 +120,9 @@ def kinds_of(said: ElectrodepositionSettings, grid: Grid, directory: Path) -> Ki
         _put_solid(kinds, solid, grid, directory, f"electrodeposition.solids[{number}]")
     for number, finger in enumerate(said.fingers):
         _put_finger(kinds, finger, grid, f"electrodeposition.fingers[{number}]")
-    _check_apart(kinds, grid, said)
+    key = "electrodeposition.fingers" if said.fingers else "electrodeposition.solids"
+    check_apart(kinds, grid, key)
+    check_joined(kinds, grid, key)
     return kinds
 
 
@@ -244,73 +249,6 @@ def _beside(grid: Grid, axis: str | int, values: NDArray) -> NDArray:  # type: i
     shape = [1] * grid.ndim
     shape[grid.axis(axis)] = -1
     return values.reshape(shape)
-
-
-def _check_apart(kinds: Kinds, grid: Grid, said: ElectrodepositionSettings) -> None:
-    """Refuse cells without solution, and electrodes that touch."""
-    key = "electrodeposition.fingers" if said.fingers else "electrodeposition.solids"
-    if not (kinds == FLUID).any():
-        raise CaseError("no cell is left for the solution", key=key, remedy="make the solid parts smaller")
-    where = next(_touching(kinds, grid), None)
-    if where is not None:
-        place = ", ".join(f"{axis} = {grid.centres(axis)[i]:g}" for axis, i in zip(grid.axes, where))
-        raise CaseError(
-            f"the electrodes touch: cathode and anode are neighbours at {place}",
-            key=key,
-            remedy="leave at least one cell of solution or glass between the two metals",
-        )
-
-
-def _touching(kinds: Kinds, grid: Grid) -> Iterator[tuple[int, ...]]:
-    """Cells where one metal has the other one beside it; the planes beyond the ends of y are metals too."""
-    for axis, periodic in enumerate(grid.periodic):
-        padded = np.moveaxis(kinds, axis, 0)
-        if axis == 0:
-            ends = [np.full_like(padded[:1], kind) for kind in (CATHODE, ANODE)]
-            padded = np.concatenate([ends[0], padded, ends[1]])
-        elif periodic:
-            padded = np.concatenate([padded, padded[:1]])
-        one, other = padded[:-1], padded[1:]
-        short = ((one == CATHODE) & (other == ANODE)) | ((one == ANODE) & (other == CATHODE))
-        for found in np.argwhere(short)[:1]:
-            here = max(0, int(found[0]) - (axis == 0))
-            rest = iter(found[1:].tolist())
-            yield tuple(here if a == axis else next(rest) for a in range(kinds.ndim))
-
-
-def check_attached(kinds: Kinds | None, grid: Grid) -> None:
-    """Refuse solid parts that hang in the solution: a vector potential of the flow is not 0 on them."""
-    if kinds is None:
-        return
-    solid = kinds != FLUID
-    reached = _reached(solid, grid)
-    for place in np.argwhere(solid & ~reached)[:1]:
-        where = ", ".join(f"{axis} = {grid.centres(axis)[i]:g}" for axis, i in zip(grid.axes, place))
-        raise CaseError(
-            f"a solid part at {where} is attached to no wall, where the vector potential of the flow is unknown",
-            key="electrodeposition.scheme",
-            remedy='let it touch an electrode or a plate, or take scheme = "semi-implicit"',
-        )
-
-
-def _reached(solid: NDArray[np.bool_], grid: Grid) -> NDArray[np.bool_]:
-    """The solid cells that are joined to an end of the grid through solid ones."""
-    reached = np.zeros_like(solid)
-    for axis, periodic in enumerate(grid.periodic):
-        if not periodic:
-            for end in (0, -1):
-                at = (slice(None),) * axis + (end,)
-                reached[at] = solid[at]
-    while True:
-        before = int(reached.sum())
-        for axis, periodic in enumerate(grid.periodic):
-            for shift in (1, -1):
-                moved = np.roll(reached, shift, axis)
-                if not periodic:
-                    moved[(slice(None),) * axis + ((0, -1)[shift < 0],)] = False
-                reached |= moved & solid
-        if int(reached.sum()) == before:
-            return reached
 
 
 def _and(words: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from minga.models.electrodeposition.problem import Constants, Species
+from minga.models.electrodeposition.problem import Constants, Held, Problem, Species
 
 __all__ = [
     "Groups",
@@ -21,6 +21,7 @@ __all__ = [
     "conductivity",
     "debye_length",
     "groups_of",
+    "limiting_current",
     "permittivity_for",
 ]
 
@@ -152,3 +153,22 @@ class Salt:
     @property
     def _mobility(self) -> float:
         return self.cation.charge * self.cation.diffusivity - self.anion.charge * self.anion.diffusivity
+
+
+def limiting_current(problem: Problem) -> float | None:
+    """A/m2 at which the cations of a salt run out at the cathode in a steady state without flow; None where there is no
+    such number: for other baths than one salt, or where the cation does not pass at both electrodes, or the anion does
+    at the cathode."""
+    salt = Salt.of(problem.species)
+    if salt is None:
+        return None
+    cathode, anode = problem.cathode.surfaces, problem.anode.surfaces
+    if salt.cation.name not in cathode or salt.cation.name not in anode or salt.anion.name in cathode:
+        return None
+    length, faraday = float(problem.grid.widths("y").sum()), problem.constants.faraday
+    if salt.anion.name not in anode:
+        return salt.limiting_current(length, faraday)
+    held = anode[salt.cation.name]
+    if not isinstance(held, Held):
+        return None
+    return salt.limiting_current(length, faraday, reservoir=True) * held.concentration / salt.concentration

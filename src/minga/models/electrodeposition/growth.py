@@ -27,8 +27,8 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.math import log
 from minga.lang.random import random
+from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Growth, Problem
-from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.models.electrodeposition.state import State
 from minga.models.electrodeposition.transport import Transport, volume
 from minga.solve.laplacian import step

@@ -13,10 +13,10 @@ from minga.errors import CaseError
 from minga.models.electrodeposition.failures import explainer
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.iteration import Iteration
+from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.observe import record_observables
 from minga.models.electrodeposition.potential import Poisson
 from minga.models.electrodeposition.problem import FLUID, Problem
-from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.models.electrodeposition.solvers import Solvers, Unsolved
 from minga.models.electrodeposition.state import State, state_of
 from minga.models.electrodeposition.stepping import Stepping

@@ -11,15 +11,16 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.faces import beside, displacement, has_metal, passage
+from minga.models.electrodeposition.groups import limiting_current
 from minga.models.electrodeposition.iteration import Iteration
-from minga.models.electrodeposition.problem import FLUID, Held, Problem
-from minga.models.electrodeposition.relaxation.lengths import Lengths
+from minga.models.electrodeposition.lengths import Lengths
+from minga.models.electrodeposition.problem import FLUID, Problem
 from minga.models.electrodeposition.stepping import Stepping
 from minga.models.electrodeposition.transport import driving, volume
 from minga.space.box import Box
 from minga.space.field import Register
 
-__all__ = ["limiting_current", "record_observables"]
+__all__ = ["amounts", "record_observables"]
 
 Readers = Sequence[CellReader]
 
@@ -61,31 +62,6 @@ def record_observables(
     seen["potential_iterations"] = iteration.poisson_iterations
     seen["species_iterations"] = iteration.transport.iterations
     return seen
-
-
-def limiting_current(problem: Problem) -> float | None:
-    """A/m2 at which the cations of a salt run out at the cathode, None where there is no such number.
-
-    2 z F D C (1 + z/|z'|) / L for a salt of which only the cation passes, between electrodes L apart and C its mean
-    concentration; half of that if the anode holds the anion as well, which makes C the salt's there.
-    """
-    if len(problem.species) != 2:
-        return None
-    cations = [s for s in problem.species if s.charge > 0]
-    anions = [s for s in problem.species if s.charge < 0]
-    if len(cations) != 1 or len(anions) != 1:
-        return None
-    cation, anion = cations[0], anions[0]
-    length = float(problem.grid.widths("y").sum())
-    ratio = 1.0 + cation.charge / abs(anion.charge)
-    unit = cation.charge * problem.constants.faraday * cation.diffusivity * ratio / length
-    passes = [anion.name in e.surfaces for e in (problem.cathode, problem.anode)]
-    if cation.name not in problem.cathode.surfaces or passes[0]:
-        return None
-    held = problem.anode.surfaces.get(cation.name)
-    if passes[1]:
-        return unit * held.concentration if isinstance(held, Held) else None
-    return 2.0 * unit * cation.bulk if cation.name in problem.anode.surfaces else None
 
 
 def _electrode_currents(program: Program, problem: Problem, lengths: Lengths, iteration: Iteration) -> tuple[Any, Any]:

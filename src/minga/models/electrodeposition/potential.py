@@ -31,11 +31,12 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.faces import beside, displacement, has_metal, moving, passage
+from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Flux, Problem
-from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.models.electrodeposition.state import State
 from minga.models.electrodeposition.transport import Formula, driving, volume
 from minga.solve.elliptic import Elliptic
+from minga.solve.krylov import axpy
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
@@ -173,7 +174,7 @@ class Poisson:
             found = program.apply(at_anode(axes), kind, self.walls, self.delta, self.unit)
             gain = self.sums.conductance - found.unit  # type: ignore[union-attr]
             program.let(shift, (wanted - self.sums.carried + found.delta) / gain)  # type: ignore[union-attr]
-            program.apply(add_times, self.unit, self.delta, amount=shift)
+            program.apply(axpy, self.unit, self.delta, alpha=shift)
         made = spread_out(self.lengths)
         program.apply(made, kind, self.delta, self.spread, self.thin, self.lengths.fields, self.residual, shift=shift)
         self.solver(program, self.second, self.residual, self.delta)
@@ -328,13 +329,6 @@ def at_anode(ndim: int) -> Kernel:
         return {"delta": mg.sum(held * delta[here]), "unit": mg.sum(held * unit[here])}
 
     return seen_by_anode
-
-
-@kernel
-def add_times(unit: CellReader, delta: CellReader, *, amount: Node) -> None:
-    """delta = delta + amount * unit."""
-    here = (0,) * len(delta.axes)
-    delta[here] = delta[here] + amount * unit[here]
 
 
 def spread_out(lengths: Lengths) -> Kernel:

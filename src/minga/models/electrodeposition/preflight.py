@@ -13,8 +13,8 @@ from minga.models.electrodeposition.groups import (
     conductivity,
     debye_length,
     groups_of,
+    limiting_current,
 )
-from minga.models.electrodeposition.observe import limiting_current
 from minga.models.electrodeposition.problem import FLUID, Problem, Species
 
 __all__ = ["notes_of"]
@@ -77,10 +77,9 @@ def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Note
     across = f"{drop:.3g}{unit['potential']} across the bath at first"
     yield "current", f"{current:.4g}{unit['current']}, {100 * current / limit:.3g} % of the limit; {across}"
     if current > 0:
-        yield (
-            "Sand's time",
-            f"{_prefixed(salt.sand(current, faraday), unit['time'])}: then the cathode runs out of ions",
-        )
+        time = _prefixed(salt.sand(current, faraday), unit["time"])
+        below = "in an endless cell; in this one, below the limit, ions never run out"
+        yield "Sand's time", f"{time}: then the cathode runs out of ions" if current > limit else f"{time} {below}"
 
 
 def _flow(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:

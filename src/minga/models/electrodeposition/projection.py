@@ -20,10 +20,10 @@ from minga.lang.functions import max as greater
 from minga.lang.functions import sqrt
 from minga.lang.functions import sum as cell_sum
 from minga.lang.kernel import Kernel
-from minga.models.electrodeposition.staggered import Balance, Readers, Staggered, area, clear
+from minga.models.electrodeposition.staggered import Balance, Readers, Staggered, area
 from minga.solve.elliptic import Elliptic
 from minga.solve.elliptic_multigrid import EllipticMultigrid
-from minga.solve.krylov import Workspace, conjugate_gradients, workspace
+from minga.solve.krylov import Workspace, clear, conjugate_gradients, workspace
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
@@ -66,7 +66,7 @@ class PressureLaplacian:
             return
         for axis, face in enumerate(self.elliptic.faces):
             program.apply(conductance(s.grid.ndim, axis), s.open[axis], face, s.width, s.per_gap)
-        program.apply(clear(s.grid.ndim), self.elliptic.diagonal)
+        program.apply(clear, self.elliptic.diagonal)
         self.cycle.setup(program)
 
     @property
@@ -94,7 +94,7 @@ class PressureLaplacian:
         if self.cycle is not None:
             self.cycle(program, b, x)
             return
-        program.apply(clear(self.staggered.grid.ndim), x)
+        program.apply(clear, x)
         self._iterate(program, x, b, 0.1, limit=10000)
 
     def solve(self, program: Program, x: Field, b: Field, flows: Balance, *, tolerance: float, limit: int) -> None:

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from minga.engine.program import Program
-from minga.lang.cell import CellReader
 from minga.lang.expr import Node
-from minga.lang.kernel import Kernel
 from minga.solve.elliptic import Elliptic
 from minga.solve.elliptic_multigrid import EllipticMultigrid
-from minga.solve.krylov import Workspace, conjugate_gradients, workspace
+from minga.solve.krylov import Workspace, clear, conjugate_gradients, workspace
 from minga.solve.lines import EllipticLines
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register
@@ -100,16 +98,9 @@ class Solvers:
             return
         name = f"{operator.name} {self.names.count(operator.name)}"
         self.names.append(operator.name)
-        program.apply(_CLEAR, x)
+        program.apply(clear, x)
         found = conjugate_gradients(
             program, operator, x, b, preconditioner=lines or self.cycles[operator.name], tolerance=INNER,
             limit=self.limit, name=name, work=self.work[0], unsolved=self.unsolved,
         )  # fmt: skip
         program.let(self.iterations, self.iterations + found.iterations)
-
-
-def _clear(x: CellReader) -> None:
-    x[(0,) * len(x.axes)] = 0.0
-
-
-_CLEAR = Kernel(_clear, name="clear")

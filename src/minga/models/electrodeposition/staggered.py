@@ -133,16 +133,6 @@ def volume(width: Readers, gap: Readers, axis: int) -> Node:
 
 
 @functools.cache
-def clear(ndim: int) -> Kernel:
-    """target = 0."""
-
-    def zero(target: CellReader) -> None:
-        target[(0,) * ndim] = 0.0
-
-    return kernel(zero)
-
-
-@functools.cache
 def open_faces(ndim: int, axis: int) -> Kernel:
     """Where fluid may pass: kind, then the mask."""
     here, below = (0,) * ndim, step(ndim, axis, -1)

@@ -26,10 +26,20 @@ from minga.lang.functions import sqrt
 from minga.lang.functions import sum as cell_sum
 from minga.lang.kernel import Kernel
 from minga.models.electrodeposition.projection import PressureLaplacian
-from minga.models.electrodeposition.staggered import Readers, Staggered, area, clear, product, push
+from minga.models.electrodeposition.staggered import Readers, Staggered, area, product, push
 from minga.models.electrodeposition.viscosity import Momentum
 from minga.models.electrodeposition.viscous_levels import ViscousLevels
-from minga.solve.krylov import Preconditioner, Workspace, conjugate_gradients, note, rounds, workspace, xpby
+from minga.solve.krylov import (
+    Preconditioner,
+    Workspace,
+    axpy,
+    clear,
+    conjugate_gradients,
+    note,
+    rounds,
+    workspace,
+    xpby,
+)
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
@@ -124,13 +134,13 @@ class Stokes:
                 program.let(alpha, -curve.first / curve.second)  # type: ignore[union-attr]
                 program.apply(advance(ndim), p, r, d, image, alpha=alpha, into=rr)
             for v, change in zip(velocity, moved, strict=True):
-                program.apply(add_scaled(ndim), v, change, alpha=alpha)
+                program.apply(axpy, change, v, alpha=alpha)
             with program.when(first):
                 flows = s.divergence(program, velocity, r)
                 program.let(rr, flows.net)
                 program.let(enough, (self.settings.tolerance * self.settings.tolerance) * flows.gross)
                 for item in (d, image):
-                    program.apply(clear(ndim), item)
+                    program.apply(clear, item)
             program.let(effort.passes, effort.passes + 1)
         program.let(effort.passes, effort.passes - 1)
         if self.unsolved is not None:
@@ -176,7 +186,7 @@ class Stokes:
         preconditioners: Sequence[Preconditioner] = self.levels or [m.precondition for m in self.momentum]
         tools = zip(self.momentum, preconditioners, self.work, exactness, strict=True)
         for (operator, preconditioner, work, tolerance), load, v in zip(tools, loads, moved, strict=True):
-            program.apply(clear(self.staggered.grid.ndim), v)
+            program.apply(clear, v)
             name = f"flow {self.staggered.grid.axes[operator.axis]}"
             found = conjugate_gradients(
                 program, operator, v, load, preconditioner=preconditioner,
@@ -193,7 +203,7 @@ class Stokes:
     def _make_solenoidal(self, program: Program, velocity: Sequence[Slot], p: Field, r: Field, z: Field) -> None:
         """Record the removal of what divergence is left, to rounding."""
         s, ndim = self.staggered, self.staggered.grid.ndim
-        program.apply(clear(ndim), z)
+        program.apply(clear, z)
         self.laplacian.solve(
             program, z, r, s.divergence(program, velocity, r), tolerance=0.0, limit=self.settings.inner
         )
@@ -266,14 +276,3 @@ def advance(ndim: int) -> Kernel:
         return cell_sum(value * value)
 
     return kernel(move)
-
-
-@functools.cache
-def add_scaled(ndim: int) -> Kernel:
-    """v += alpha * change."""
-    here = (0,) * ndim
-
-    def add(v: CellReader, change: CellReader, *, alpha: Node) -> None:
-        v[here] = v[here] + alpha * change[here]
-
-    return kernel(add)

@@ -20,8 +20,8 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.electrodes import surfaces
 from minga.models.electrodeposition.faces import Drive, beside, moving, passage
+from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
-from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.models.electrodeposition.state import State
 from minga.solve.bicgstab import Vectors, bicgstab, bicgstab_vectors
 from minga.solve.krylov import copy

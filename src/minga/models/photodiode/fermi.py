@@ -55,7 +55,8 @@ LEADING: Final = math.log(4.0 / (3.0 * math.sqrt(math.pi)))
 
 def activity(eta: Node) -> Node:
     """ln gamma, for kernels; `mg.derivative` of it and 1 give d ln n / d eta."""
-    return _activity(eta, exp, log, mg.where, mg.min, mg.max)
+    found: Node = _activity(eta, exp, log, mg.where, mg.min, mg.max)
+    return found
 
 
 def activity_of(eta: Floats) -> Floats:

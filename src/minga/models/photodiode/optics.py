@@ -50,6 +50,8 @@ def _between(wavelength: float, known: Absorption) -> float:
 def generation_of(flux: float, absorption: Floats, below: Floats, above: Floats, *, from_high: bool) -> Floats:
     """Pairs made at each node, 1/cm3 s: absorption times the photons that reach the node.
 
+    Depth counts from the first node that absorbs, so that this one sees all photons.
+
     flux          photons a cm2 and second that fall in
     absorption    of each node's volume, 1/cm
     below, above  how far that reaches from the node to either side, cm
@@ -59,5 +61,6 @@ def generation_of(flux: float, absorption: Floats, below: Floats, above: Floats,
     near, far = (above[::-1], below[::-1]) if from_high else (below, above)
     whole = alpha * (near + far)
     depth = np.concatenate(([0.0], np.cumsum(whole)[:-1])) + alpha * near
-    pairs = flux * alpha * np.exp(-depth)
+    first = int(np.argmax(alpha > 0.0))
+    pairs = flux * alpha * np.exp(depth[first] - depth)
     return pairs[::-1] if from_high else pairs

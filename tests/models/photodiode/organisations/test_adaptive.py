@@ -41,6 +41,7 @@ def test_rows_move_and_bits_do_not_depend_on_ranks(device: Device) -> None:
     assert lengths[holder] < 91 / 4
 
 
+@pytest.mark.slow
 def test_the_solution_is_that_of_fixed_cuts(device: Device) -> None:
     found = solve_adaptive(device, 4, -60.0, "dark", Pointwise(), mg.SerialComm(), window=1000)
     fixed = solve(device, -60.0, "dark", Pointwise())

@@ -7,9 +7,9 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
+from minga.models.electrodeposition.lengths import Lengths, Number
 from minga.models.electrodeposition.problem import FLUID, Flux, Problem
 from minga.models.electrodeposition.relaxation.ions import Readers, faces, passing
-from minga.models.electrodeposition.relaxation.lengths import Lengths, Number
 
 
 def balances(problem: Problem) -> bool:

@@ -16,8 +16,8 @@ from typing import Final
 
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, cast, where
+from minga.models.electrodeposition.lengths import Lengths, Number
 from minga.models.electrodeposition.problem import FLUID
-from minga.models.electrodeposition.relaxation.lengths import Lengths, Number
 
 SOLID: Final = 0
 WALL: Final = 1

@@ -24,8 +24,8 @@ from minga.lang.kernel import Kernel
 from minga.models.electrodeposition.electrodes import Wall, exchange, surfaces
 from minga.models.electrodeposition.faces import has_metal
 from minga.models.electrodeposition.fluxes import bernoulli_pair, bernoulli_slope
+from minga.models.electrodeposition.lengths import Lengths, Number
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
-from minga.models.electrodeposition.relaxation.lengths import Lengths, Number
 from minga.solve.laplacian import step
 
 Readers = Sequence[CellReader]

@@ -6,7 +6,7 @@ from minga.compile.explain import kernel
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
-from minga.models.electrodeposition.fluxes import drift, flux
+from minga.models.electrodeposition.fluxes import flux
 from minga.models.electrodeposition.problem import FLUID, Problem
 from minga.models.electrodeposition.relaxation.vorticity import Readers, VectorPotential
 from minga.solve.laplacian import step
@@ -35,7 +35,7 @@ def push_kernel(problem: Problem, flow: VectorPotential, axis: int) -> Kernel:
         gap = lengths.gap(widths, axis, 0)
         force: Node = as_node(0.0)
         for ion, c in zip(problem.species, ions, strict=True):
-            w = drift(ion.charge * problem.beta, phi[here] - phi[below], None, gap)
+            w = (ion.charge * problem.beta) * (phi[here] - phi[below])
             force = force + flux(constants.thermal / gap, w, c[below], c[here])
             if gravity * ion.expansion:
                 mean = 0.5 * (c[below] + c[here]) - ion.bulk

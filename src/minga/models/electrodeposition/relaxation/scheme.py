@@ -18,12 +18,13 @@ from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang import functions as mg
 from minga.lang.expr import cast
-from minga.models.electrodeposition.observe import amounts, limiting_current
+from minga.models.electrodeposition.groups import limiting_current
+from minga.models.electrodeposition.lengths import Lengths
+from minga.models.electrodeposition.observe import amounts
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
 from minga.models.electrodeposition.relaxation.currents import balances, electrode_sums
 from minga.models.electrodeposition.relaxation.failures import explainer
 from minga.models.electrodeposition.relaxation.ions import sweep
-from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.models.electrodeposition.relaxation.push import push_kernel
 from minga.models.electrodeposition.relaxation.vorticity import VectorPotential
 from minga.models.electrodeposition.state import State, state_of

@@ -20,6 +20,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
+from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.relaxation.edges import (
     INSIDE,
     SOLID,
@@ -30,7 +31,6 @@ from minga.models.electrodeposition.relaxation.edges import (
     edge_mark,
     node_mark,
 )
-from minga.models.electrodeposition.relaxation.lengths import Lengths
 from minga.space.boundary import fixed
 from minga.space.box import Box
 from minga.space.field import Field, Register, Slot

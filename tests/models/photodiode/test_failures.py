@@ -1,0 +1,58 @@
+"""What is said where a device cannot be solved, and where it breaks down."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import minga as mg
+from minga.models.photodiode.failures import place_words
+from minga.models.photodiode.model import photodiode
+from minga.models.photodiode.problem import Problem
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from physics.photodiodes import apd, silicon
+
+
+def test_a_failure_names_curve_voltage_layer_and_what_to_do() -> None:
+    model = photodiode(silicon(101), Problem((0.5,), ionisation=False, limit=1))
+    with pytest.raises(mg.RunError, match=r"the dark curve could not be followed beyond [0-9.]+ V") as caught:
+        mg.run(model, steps=1)
+    assert "layer 'p'" in str(caught.value) or "layer 'n'" in str(caught.value)
+    assert "photodiode.limit" in str(caught.value)
+
+
+def test_a_run_ends_well_at_breakdown() -> None:
+    found = mg.run(photodiode(apd(10), Problem((-60.0, -70.0, -80.0))), steps=3)
+    assert "breakdown at 66.5" in found.attrs["ended"]
+    assert found.attrs["steps"] == 2
+    assert found.attrs["V"] == pytest.approx(-66.5, abs=0.1)
+
+
+def test_places_are_layers_depths_and_nodes() -> None:
+    assert place_words(apd(10), 100) == "layer 'Charge', 2.512 um from the anode (node 100)"
+    assert place_words(apd(10, columns=3), 301) == "layer 'Charge', 2.512 um from the anode (node 100)"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "no voltage is given"),
+        ({"bias": (1.0,), "current": (1.0,)}, "both voltages and currents"),
+        ({"current": (1.0,), "curves": ("dark", "lit")}, "more than one curve"),
+        ({"bias": (1.0,), "curves": ()}, "curves"),
+        ({"bias": (1.0,), "gain": True}, "gain is asked for without both curves"),
+        ({"bias": (1.0,), "gain": True, "curves": ("dark", "lit"), "ionisation": False}, "without ionisation"),
+    ],
+)
+def test_problems_that_cannot_be_meant(options: dict[str, object], message: str) -> None:
+    with pytest.raises(mg.CaseError, match=message):
+        Problem(**options)  # type: ignore[arg-type]
+
+
+def test_gummel_with_two_axes_is_refused() -> None:
+    with pytest.raises(mg.CaseError, match="one axis and Boltzmann"):
+        photodiode(apd(10, columns=3), Problem((-1.0,), scheme="gummel"))
