@@ -1,6 +1,6 @@
 """Measure photodiodes: minga beside DEVSIM, and native iterations beside those that Python drives.
 
-python -m benchmarks.photodiode                everything, some six minutes; stores benchmarks/results/photodiode.json,
+python -m benchmarks.photodiode                everything, some four minutes; stores benchmarks/results/photodiode.json,
                                                and puts its tables into docs/performance.md
 python -m benchmarks.photodiode --only loop    a part ("digits", "speed", "loop"); --update: into the stored file
 python -m benchmarks.photodiode --quick        small and few: numbers that mean nothing

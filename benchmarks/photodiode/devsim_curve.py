@@ -206,7 +206,7 @@ def carriers(diode, ionisation):
         devsim.set_node_values(**HERE, name=name, init_from=f"Still{name}")
     both = ("Electrons", "Holes")
     node("Charge", "-q*kahan3(Holes, -Electrons, doping)", *both)
-    # Damped as in DEVSIM's examples ("log_damp") each step would take four times as many iterations.
+    # Damped as in DEVSIM's examples ("log_damp") each step would take four to eight times as many.
     equation("Poisson", "Potential", "Charge", "Displacement", "default")
     shockley = "rate_n*rate_p/(rate_n*(Electrons + nie) + rate_p*(Holes + nie) + 1e-300)"
     rate = f"({shockley} + radiative + auger_n*Electrons + auger_p*Holes)"

@@ -83,7 +83,7 @@ def _speed(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _loop(found: Mapping[str, Any]) -> Iterator[str]:
-    yield f"Microseconds an iteration of the pointwise scheme, means over {found['iterations']}:"
+    yield f"Microseconds an iteration of the pointwise scheme, of {found['iterations']} in a row:"
     yield ""
     yield "| rows | native loop | a call from Python each | every command by Python | times as fast | same bits |"
     yield "|---|---|---|---|---|---|"

@@ -12,7 +12,7 @@ from benchmarks.photodiode.ours import apd, solve
 from benchmarks.photodiode.peer import Asked, curves
 from minga.models.photodiode.problem import CURVES, Problem
 
-VOLTS = tuple(-2.0 * k for k in range(31))
+VOLTS = tuple(0.0 - 2.0 * k for k in range(31))
 """0 to -60 V."""
 RUNS = 3
 """Of minga, of which the fastest counts; DEVSIM takes too long for more than one."""

@@ -7,7 +7,7 @@ known of that is lost, and every tile is computed again, when anything but the P
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -138,7 +138,7 @@ class Activity:
     registers: frozenset[str]
     tile: Point
     reach: Point
-    needs: dict[Slot, Reach]
+    needs: Mapping[Slot, Reach]
     blocks: dict[int, Flags]
     counters: np.ndarray
     state: np.ndarray

@@ -10,7 +10,7 @@ establishes it, one at the end of each round (started inside the operation that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Rep
 from minga.engine.reach import Ghosts, Reach, requirements, stencil, with_boundary
 from minga.engine.schedule import Boundaries, Branch, Item, Loop, Schedule, Stage, Valid
 from minga.lang.analysis import reads
-from minga.space.field import Slot
+from minga.space.field import Field, Slot
 
 Known = TypeVar("Known")
 
@@ -94,7 +94,7 @@ class _Pass:
     def widen(self, slot: Slot, reach: Reach) -> None:
         self.widest[slot] = self.widest.get(slot, Reach.none(slot.field.grid.ndim)).union(reach)
 
-    def ensure(self, needs: dict[Slot, Reach], out: list[Item]) -> None:
+    def ensure(self, needs: Mapping[Slot, Reach], out: list[Item]) -> None:
         """Exchange whatever of `needs` is not valid."""
         missing: Valid = {}
         for slot, need in needs.items():
@@ -158,15 +158,15 @@ class _Pass:
         copies = self.depth if self.depth > 1 and _simple(loop.body) else 1
         body = list(loop.body) * copies
         extents = _extents(body) if copies > 1 else {}
-        head = _needed_at_head(body, extents)
+        head, changes = _needed_at_head(body, extents), _Changes.of(loop.body)
         self.ensure(head, out)
-        still = {slot for slot in head if not _touched(loop.body, slot)}
-        for slot in [s for s in self.filled if _touched(loop.body, s)]:
+        still = {slot for slot in head if not changes.touch(slot)}
+        for slot in [s for s in self.filled if changes.touch(s)]:
             self.filled.pop(slot)
-        self.unfill(lambda ghosts: _remade(loop.body, ghosts))
+        self.unfill(changes.remake)
         before, filled = dict(self.valid), dict(self.filled)
         for slot in list(self.valid):
-            if _touched(loop.body, slot) and slot not in head:
+            if changes.touch(slot) and slot not in head:
                 self.valid.pop(slot)
         for slot, reach in head.items():
             if slot not in still:
@@ -185,10 +185,10 @@ class _Pass:
             moving = {s: r for s, r in head.items() if s not in still}
             emit_exchange(moving, restore, False)
         out.append(Loop(tuple(rounds), loop.limit, loop.until, restore))
-        self.valid = {s: r for s, r in before.items() if not _touched(loop.body, s)} | {
+        self.valid = {s: r for s, r in before.items() if not changes.touch(s)} | {
             s: r for s, r in head.items() if s not in still
         }
-        self.filled = {s: r for s, r in filled.items() if not _touched(loop.body, s)}
+        self.filled = {s: r for s, r in filled.items() if not changes.touch(s)}
 
     def when(self, branch: When, out: list[Item]) -> None:
         before, filled = dict(self.valid), dict(self.filled)
@@ -329,39 +329,42 @@ def _needed_at_head(operations: Sequence[Operation], extents: dict[int, Reach]) 
     return needs
 
 
-def _touched(operations: Sequence[Operation], slot: Slot) -> bool:
-    """Whether operations write or rename a slot."""
-    for operation in flat(operations):
-        match operation:
-            case Apply():
-                found = any(operation.operands[p] == slot for p in operation.graph.written)
-            case Rotate():
-                found = slot.field in operation.fields
-            case Call():
-                found = slot in operation.writes
-            case Move():
-                found = slot == operation.target
-            case _:
-                found = False
-        if found:
-            return True
-    return False
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What operations write or rename, and which registers they set; after a `call` any register may be another."""
 
+    slots: frozenset[Slot]
+    fields: frozenset[Field]
+    registers: frozenset[str]
+    calls: bool
 
-def _remade(operations: Sequence[Operation], ghosts: Ghosts) -> bool:
-    """Whether operations change something that ghost cells depend on, besides their own field."""
-    if any(_touched(operations, other) for other in ghosts.others):
-        return True
-    for operation in flat(operations):
-        match operation:
-            case Let():
-                found = operation.register.key in ghosts.registers
-            case Apply():
-                found = any(register.key in ghosts.registers for register in operation.results)
-            case Call():
-                found = bool(ghosts.registers)
-            case _:
-                found = False
-        if found:
-            return True
-    return False
+    @classmethod
+    def of(cls, operations: Sequence[Operation]) -> _Changes:
+        slots: set[Slot] = set()
+        fields: set[Field] = set()
+        registers: set[str] = set()
+        calls = False
+        for operation in flat(operations):
+            match operation:
+                case Apply():
+                    slots.update(operation.slot(param) for param in operation.graph.written)
+                    registers.update(register.key for register in operation.results)
+                case Let():
+                    registers.add(operation.register.key)
+                case Rotate():
+                    fields.update(operation.fields)
+                case Call():
+                    slots.update(operation.writes)
+                    calls = True
+                case Move():
+                    slots.add(operation.target)
+        return cls(frozenset(slots), frozenset(fields), frozenset(registers), calls)
+
+    def touch(self, slot: Slot) -> bool:
+        """Whether a slot is written or renamed."""
+        return slot in self.slots or slot.field in self.fields
+
+    def remake(self, ghosts: Ghosts) -> bool:
+        """Whether something changes that ghost cells depend on, besides their own field."""
+        known = self.registers & ghosts.registers or (self.calls and ghosts.registers)
+        return bool(known) or any(self.touch(other) for other in ghosts.others)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from minga.engine.program import Apply
@@ -48,7 +50,12 @@ class Reach:
         return Reach(lo, hi, star)
 
 
-def stencil(apply: Apply, *, exchanged: bool = True) -> dict[Slot, Reach]:
+# Loops within loops are looked at again and again, always the same kernels.
+_KNOWN = functools.lru_cache(maxsize=1 << 13)
+
+
+@_KNOWN
+def stencil(apply: Apply, *, exchanged: bool = True) -> Mapping[Slot, Reach]:
     """What an operation reads around the block it computes, by distributed slot.
 
     `exchanged`: without what a sweep gets from the blocks before it while it goes on.
@@ -150,7 +157,8 @@ def layers_read(apply: Apply, slot: Slot) -> Reach:
     return Reach(tuple(lo), tuple(hi), star)
 
 
-def requirements(apply: Apply, extent: Reach) -> tuple[dict[Slot, Reach], dict[Slot, Ghosts]]:
+@_KNOWN
+def requirements(apply: Apply, extent: Reach) -> tuple[Mapping[Slot, Reach], Mapping[Slot, Ghosts]]:
     """In-domain validity an operation needs on blocks extended by `extent`, and the ghost cells it reads."""
     needs: dict[Slot, Reach] = {}
     ghosts: dict[Slot, Ghosts] = {}

@@ -23,6 +23,7 @@ __all__ = [
     "CONSERVED",
     "CONVENTIONS",
     "DRAWINGS",
+    "LEFT_OUT",
     "SECTION",
     "TIME",
     "VELOCITY",
@@ -43,6 +44,9 @@ VELOCITY = "velocity"
 """The attribute of a store that names the fields of its velocity, one an axis of the grid."""
 CONSERVED = "conserved"
 """The attribute of a store that names the observables of an audit: what there is of something, now against then."""
+_ON_FACES = "_face"
+LEFT_OUT = "left_out"
+"""The attribute of a store that names a field: where it is not 0, other fields have no values that mean anything."""
 DRAWINGS = "drawings"
 """The attribute of a store that says which curves belong into one picture: JSON of `minga.engine.drawing.Drawing`."""
 
@@ -54,6 +58,8 @@ def said_of(model: Model) -> dict[str, Any]:
         about[VELOCITY] = " ".join(model.velocity)
     if model.conserved:
         about[CONSERVED] = ", ".join(model.conserved)
+    if model.mask is not None:
+        about[LEFT_OUT] = model.mask
     if model.drawings:
         about[DRAWINGS] = json.dumps([drawing.as_dict() for drawing in model.drawings])
     return about
@@ -66,6 +72,16 @@ class Coordinate:
     name: str
     values: NDArray[np.float64]
     attributes: dict[str, str]
+
+    @property
+    def on_faces(self) -> bool:
+        """Whether they are those of the faces of all cells."""
+        return self.name.endswith(_ON_FACES)
+
+    @property
+    def axis(self) -> str:
+        """The axis as people call it: faces of cells have no name of their own."""
+        return self.name.removesuffix(_ON_FACES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,5 +155,5 @@ def _coordinate(field: Field, axis: int, low: int, high: int) -> Coordinate:
     if field.on is not None:
         name = f"{name}_{field.name}"  # part of an axis: not the coordinate that other fields have
     elif on_faces:
-        name = f"{name}_face"
+        name += _ON_FACES
     return Coordinate(name, positions, attributes)

@@ -12,8 +12,6 @@ from minga.record.variables import VELOCITY, Coordinate
 
 __all__ = ["centred", "centres_of", "edges_of", "faces_of", "velocity_of"]
 
-_FACE = "_face"
-
 Floats = NDArray[np.float64]
 
 
@@ -26,8 +24,8 @@ def velocity_of(reader: FrameReader) -> tuple[str, ...]:
 def centres_of(reader: FrameReader, names: Sequence[str]) -> list[Coordinate]:
     """The centres of the cells along each axis of a velocity of two or more: from the fields on faces of the others."""
     axes = [axis for name in names for axis in reader.coordinates(name)]
-    found = {axis.name: axis for axis in axes if not axis.name.endswith(_FACE)}
-    return [found[axis.name.removesuffix(_FACE)] for axis in reader.coordinates(names[0])]
+    found = {axis.name: axis for axis in axes if not axis.on_faces}
+    return [found[axis.axis] for axis in reader.coordinates(names[0])]
 
 
 def faces_of(centres: Floats) -> Floats:

@@ -91,7 +91,7 @@ def _over_axis(drawing: Drawing, reader: FrameReader) -> Drawn | None:
         if name not in reader.fields:
             continue
         coordinates = reader.coordinates(name)
-        names = [axis.name.removesuffix("_face") for axis in coordinates]
+        names = [axis.axis for axis in coordinates]
         if drawing.along not in names:
             continue
         place = names.index(drawing.along)

@@ -19,6 +19,7 @@ from minga.record.plane import plane_of
 from minga.record.store import FrameReader
 from minga.record.variables import DRAWINGS, Coordinate
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
+from minga.view.masked import shown_frame
 from minga.view.raster import ends, pixels_of
 
 __all__ = ["chosen_frames", "draw", "draw_frame", "draw_run"]
@@ -91,14 +92,14 @@ def _limits(reader: FrameReader, field: str, frames: Sequence[int]) -> tuple[flo
     attributes = reader.attributes(field)
     signed = is_signed(attributes)
     at = plane_of(reader.coordinates(field), attributes).at if signed else ()
-    return limits_of((reader.frame(field, index, at) for index in frames), signed)
+    return limits_of((shown_frame(reader, field, index, at) for index in frames), signed)
 
 
 def _draw_step(reader: FrameReader, field: str, index: int, folder: Path, limits: tuple[float, float]) -> Path:
     path = _path(reader, field, index, folder)
     attributes, coordinates = reader.attributes(field), reader.coordinates(field)
     title = f"step {reader.steps[index]}"
-    draw(path, reader.frame(field, index), field, coordinates, attributes, title=title, limits=limits)
+    draw(path, shown_frame(reader, field, index), field, coordinates, attributes, title=title, limits=limits)
     return path
 
 
@@ -265,4 +266,4 @@ def _colours(scale: ColourScale) -> dict[str, Any]:
 
 def _axis_label(axis: Coordinate) -> str:
     units = axis.attributes.get("units", "1")
-    return axis.name if units == "1" else f"{axis.name} ({units})"
+    return axis.axis if units == "1" else f"{axis.axis} ({units})"

@@ -19,6 +19,7 @@ from minga.record.plane import Plane, plane_of
 from minga.record.store import FrameReader
 from minga.record.variables import Coordinate
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
+from minga.view.masked import shown_frame
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -54,7 +55,7 @@ class FieldView:
 
     def values(self, index: int) -> Values:
         """The plane of one frame, its axes in the order of `axes`."""
-        return self.plane.laid(self.reader.frame(self.field, index, self.plane.at))
+        return self.plane.laid(shown_frame(self.reader, self.field, index, self.plane.at))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,7 +77,7 @@ def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> Field
     attributes = reader.attributes(field)
     plane = plane_of(reader.coordinates(field), attributes)
     dtype = reader.dtype(field)
-    limits = limits_of((reader.frame(field, index, plane.at) for index in indices), is_signed(attributes))
+    limits = limits_of((shown_frame(reader, field, index, plane.at) for index in indices), is_signed(attributes))
     scale = colour_scale(limits, dtype, attributes)
     return FieldView(reader, field, plane, scale, crisp=dtype.kind in "bui", upwards=plane.upwards(dtype))
 

@@ -62,5 +62,5 @@ def generation_of(flux: float, absorption: Floats, below: Floats, above: Floats,
     whole = alpha * (near + far)
     depth = np.concatenate(([0.0], np.cumsum(whole)[:-1])) + alpha * near
     first = int(np.argmax(alpha > 0.0))
-    pairs = flux * alpha * np.exp(depth[first] - depth)
+    pairs: Floats = flux * alpha * np.exp(depth[first] - depth)
     return pairs[::-1] if from_high else pairs

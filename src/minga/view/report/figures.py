@@ -123,7 +123,7 @@ def _figure(reader: FrameReader, name: str, room: int) -> Figure:
         description=str(attributes.get("long_name", "")),
         unit="" if attributes.get("units", "1") == "1" else str(attributes["units"]),
         where=", ".join(view.plane.where),
-        axes=tuple(axis.name for axis in view.axes),
+        axes=tuple(axis.axis for axis in view.axes),
         size=size,
         crisp=crisp,
         upwards=view.upwards and not flat,
@@ -186,4 +186,4 @@ def _profiles(view: FieldView, chosen: Sequence[int]) -> Markup:
         )
         for index, colour in zip(few, _PROFILE_COLOURS[-len(few) :])
     ]
-    return curves(view.field, lines, over=view.axes[0].name)
+    return curves(view.field, lines, over=view.axes[0].axis)

@@ -1,0 +1,25 @@
+"""Frames as they are shown: without the values of cells that a model leaves out, such as solid ones in a fluid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.record.store import FrameReader
+from minga.record.variables import LEFT_OUT
+
+__all__ = ["shown_frame"]
+
+
+def shown_frame(reader: FrameReader, field: str, index: int, at: tuple[int | slice, ...] = ()) -> NDArray[Any]:
+    """A frame of a field, or the part `at` of it; of floats in cells, no number in those that are left out."""
+    values = reader.frame(field, index, at)
+    mask = str(reader.group.attrs.get(LEFT_OUT, ""))
+    if values.dtype.kind != "f" or mask not in reader.fields:
+        return values
+    coordinates = reader.coordinates(field)
+    if len(coordinates) < 2 or [c.name for c in coordinates] != [c.name for c in reader.coordinates(mask)]:
+        return values
+    return np.where(reader.frame(mask, index, at) != 0, np.nan, values)
