@@ -71,8 +71,8 @@ def golly(rule: str, algorithm: str) -> Peer | None:
 
 
 def script(name: str) -> Peer | None:
-    """A program in the peers' own environment (`make .venv-peers`); None where that is not there."""
-    if not PYTHON.exists():
+    """A program in the peers' own environment (`make bench-automata`); None where that, or the peer, is not there."""
+    if not PYTHON.exists() or subprocess.run([PYTHON, "-c", "import cellpylib, cax"], capture_output=True).returncode:
         return None
 
     def run(cells: States, generations: int, rounds: int, folder: Path) -> Measured:

@@ -14,7 +14,8 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import Electrode, Held, Problem, Species, Steps
-from minga.models.electrodeposition.relaxation.scheme import Scheme, Settings, copy_field, start_values
+from minga.models.electrodeposition.relaxation.scheme import Scheme, Settings, start_values
+from minga.solve.krylov import copy
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 
@@ -116,7 +117,7 @@ def _relaxation(problem: Problem, tolerance: float, most: int, threads: int) -> 
     state, grid = scheme.state, problem.grid
     begin, sweep = Program("begin"), Program("sweeps")
     for item in scheme.moving:
-        begin.apply(copy_field(grid.ndim), item, item.next)
+        begin.apply(copy, item, item.next)
     with sweep.repeat(EVERY):
         scheme.iteration(sweep, problem.steps.first)
     spent, sweeps, residual = 0.0, 0, math.inf

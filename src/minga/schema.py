@@ -95,6 +95,8 @@ def _expected(fault: Any) -> str:
         return f"a number above {limits['gt']}"
     if kind == "greater_than_equal":
         return f"a number of at least {limits['ge']}"
+    if kind == "less_than":
+        return f"a number below {limits['lt']}"
     if kind == "less_than_equal":
         return f"a number of at most {limits['le']}"
     if kind == "literal_error":
@@ -127,7 +129,9 @@ def _place(fault: Any) -> tuple[int | str, ...]:
 def _is_union_tag(part: object) -> bool:
     """Whether part of a location is pydantic's own name for a branch of a union, such as ``tuple[int, ...]``."""
     return isinstance(part, str) and (
-        any(c in part for c in "[(") or part.removeprefix("constrained-") in ("int", "float", "str", "bool")
+        any(c in part for c in "[(")
+        or part.removeprefix("constrained-") in ("int", "float", "str", "bool")
+        or part.endswith("Settings")  # the class of a table
     )
 
 
@@ -147,8 +151,11 @@ def _schema(kind: type[BaseModel], place: tuple[object, ...]) -> type[BaseModel]
 
 
 def _table(annotation: Any) -> type[BaseModel] | None:
-    """A schema, if an annotation is one or None."""
+    """A schema, if an annotation is one, or has one among its choices."""
     annotation = _unwrapped(annotation)
+    if get_origin(annotation) in (Union, types.UnionType):
+        tables = [table for choice in get_args(annotation) if (table := _table(choice)) is not None]
+        return tables[0] if len(tables) == 1 else None
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 

@@ -42,6 +42,7 @@ def test_what_is_written_for_golly_reads_back(tmp_path: Path) -> None:
         assert read_pattern(tmp_path / "soup.rle").cells.tolist() == cells.tolist()
 
 
+@pytest.mark.slow
 def test_a_quick_run_stores_rates_and_says_who_was_left_out(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "benchmarks.automata", "--quick", "--only", "life-64", "brian-1024"]
     environment = {**os.environ, "PATH": str(tmp_path)}  # where no bgolly is

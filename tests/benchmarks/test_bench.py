@@ -66,6 +66,7 @@ def check_shape(content: dict[str, Any]) -> None:
     assert str(ROOT) not in json.dumps(content)
 
 
+@pytest.mark.slow
 def test_a_run_without_gcc_says_so_and_measures_the_rest(tmp_path: Path) -> None:
     out = tmp_path / "found.json"
     done = bench("--quick", "--only", "jacobi", "--out", str(out), PATH=str(tmp_path))

@@ -31,6 +31,7 @@ def test_both_schemes_reach_the_residual() -> None:
     assert "| 2 x 12 x 2 |" in module("report").markdown(frame() | {"schemes": found})
 
 
+@pytest.mark.slow
 def test_a_line_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands for FiPy here prints a number of its own."""
     line = module("line")
@@ -56,6 +57,7 @@ def test_the_page_shows_what_is_stored() -> None:
     assert max(easy) <= 15
 
 
+@pytest.mark.slow
 def test_multigrid_is_measured() -> None:
     multigrid = module("multigrid")
     found = [multigrid._measure(name, 8) for name in ("glass needles", "plates", "thin gap")]

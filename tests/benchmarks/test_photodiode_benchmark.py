@@ -49,6 +49,7 @@ def test_equal_digits() -> None:
     assert equal(-1e-7, 1e-7) == 0
 
 
+@pytest.mark.slow
 def test_a_curve_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands for DEVSIM here knows one current, and gives up at the next voltage."""
     peer, speed = module("peer"), module("speed")

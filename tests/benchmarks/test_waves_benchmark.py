@@ -125,6 +125,7 @@ def test_speed_is_measured_on_one_core_and_on_all() -> None:
     assert results[0]["title"] in module("report").markdown({**FRAME, "speed": results})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quickly")
 def test_the_papers_experiment_leaves_equal_frames() -> None:
     paper = module("paper").measure_paper(True)

@@ -213,6 +213,7 @@ def test_a_watched_run_on_ranks_has_the_same_bits() -> None:
     assert json.loads(out)["digest"] == alone["digest"]
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_says_why_on_the_page() -> None:
     Path("explosion.py").write_text("""\
 import minga as mg

@@ -90,6 +90,7 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
         assert "AssertionError: compiled" in third.communicate()[1]
 
 
+@pytest.mark.slow
 def test_processes_share_a_directory(tmp_path: Path) -> None:
     """All start with nothing, and write the same file at the same time."""
     processes = [child(tmp_path / "new" / "directory", "compile") for _ in range(2)]

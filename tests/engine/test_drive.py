@@ -43,6 +43,20 @@ def drive(model: mg.Model, ranks: int, steps: int, **options: object) -> tuple[n
     return whole, seen
 
 
+def test_a_second_start_is_like_the_first() -> None:
+    """Registers that the model says nothing of begin as they are declared, too."""
+    u, halved = mg.Field("u", GRID, slots=2, boundary=mg.fixed(0.0)), mg.Register("halved", initial=8.0)
+    step = mg.Program()
+    step.apply(average, u, u.next)
+    step.rotate(u)
+    step.let(halved, halved / 2)
+    model = mg.Model("average", GRID, (u,), step, initial={u: 3.0})
+    with mg.Engine(model.layouts("single", 1)) as engine:
+        for _ in range(2):
+            mg.drive(model, engine, 2)
+            assert engine.read(halved) == 2.0
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_every_slot_has_its_start(ranks: int) -> None:
     u = mg.Field("u", GRID, slots=3, boundary=mg.fixed(0.0))

@@ -17,6 +17,12 @@ class Inner(BaseModel):
     depth: Annotated[int, Field(ge=1, description="layers of halo")] = 1
 
 
+class PoreSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    share: Annotated[float, Field(ge=0, lt=1, description="of the volume")] = 0.0
+
+
 class Table(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -24,6 +30,7 @@ class Table(BaseModel):
     rate: float = 0.5
     sizes: tuple[int, ...] | None = None
     inner: Inner = Inner()
+    pores: PoreSettings | bool = False
     kind: Any = None
 
 
@@ -48,6 +55,9 @@ def test_what_is_right_passes() -> None:
         ({"steps": 3, "sizes": [1, "x"]}, "run.sizes[1]", "expected a whole number, found 'x'", None),
         ({"steps": 3, "inner": 4}, "run.inner", "expected a table, found 4", None),
         ({"steps": 3, "inner": {"depth": 0}}, "run.inner.depth", "layers of halo", None),
+        ({"steps": 3, "pores": {"share": 1.0}}, "run.pores.share", "expected a number below 1.0, found 1.0", None),
+        ({"steps": 3, "pores": {"share": 1.0}}, "run.pores.share", "of the volume", None),
+        ({"steps": 3, "pores": {"shara": 0.5}}, "run.pores.shara", "[run.pores] has share", "share"),
     ],
 )
 def test_mistakes(table: dict[str, object], key: str, text: str, suggestion: str | None) -> None:

@@ -140,6 +140,18 @@ def test_a_thousand_steps_conserve(flow: bool, evidence: Evidence) -> None:
     assert seen["least_concentration"] > 0.0
 
 
+def test_the_current_is_the_same_everywhere_while_the_flow_still_changes() -> None:
+    """What the fluid carries is what the step took it for: with velocities continued from the steps before."""
+    problem = wet_cell(6, True)
+    model = electrodeposition(problem, agreement=1e-10)
+    with Engine(model.layouts("cartesian", 1), threads=1) as engine:
+        seen = drive(model, engine, 1).observables
+        now, before = (engine.gather(getattr(model.field("v_y"), slot)) for slot in ("now", "previous"))
+    assert np.abs(now - before).max() > 0.05 * np.abs(now).max() > 0.0
+    for where in ("cathode", "middle"):
+        assert seen[f"current_{where}"] == pytest.approx(seen["current"], rel=1e-9)
+
+
 def test_what_enters_stays() -> None:
     """Euler's steps: the change of the cations is what the electrodes pass, without displacement."""
     problem = dataclasses.replace(wet_cell(4, False), steps=Steps(4e-3, 1e-3, 1e-3, adaptive=False, order=1))

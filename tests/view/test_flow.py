@@ -57,6 +57,7 @@ def test_a_turning_body_has_twice_its_speed_as_vorticity(tmp_path: Path, shape: 
     assert found.where == ("" if len(axes) == 2 else "x = 0.07")
 
 
+@pytest.mark.slow
 def test_the_report_has_the_flow_and_an_audit(tmp_path: Path) -> None:
     grid = Grid((24, 8, 4), axes=list("yzx"), spacing=0.01, units="m")
     values = turning(grid, "z", "y")

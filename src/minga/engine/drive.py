@@ -71,6 +71,7 @@ class Result:
 
 def start(model: Model, engine: Engine, values: Iterable[tuple[Slot, FieldValue]] | None = None) -> None:
     """Put a model's initial values into an engine; `values` in place of working out those of its fields."""
+    engine.reset_registers()
     engine.write(SEED, model.seed)
     engine.write(STEP, 0)
     for register, value in model.registers.items():

@@ -161,6 +161,11 @@ class Engine:
         memory[0] = value
         self._active.forget(register)
 
+    def reset_registers(self) -> None:
+        """Give all registers the values they are declared with."""
+        self.storage.reset_registers()
+        self._active.forget()
+
     def read(self, register: Register) -> Any:
         """A register's value as a Python number."""
         return self.storage.of(register)[0].item()

@@ -179,6 +179,11 @@ class Storage:
             )
         return self.register(register.key, register.dtype, register.initial)
 
+    def reset_registers(self) -> None:
+        """Give all registers that are known here the values they are declared with."""
+        for key, initial in self.initials.items():
+            self.register(key, self.dtypes[key], initial)[0] = initial
+
     def look(self, item: Field) -> None:
         """To be called before Python touches a field's values."""
         self.seen.add(item)

@@ -181,6 +181,12 @@ def test_the_examples_say_what_to_expect(name: str) -> None:
     assert ("solid" in notes) == (name == "fingers")
 
 
+def test_ions_run_out_beyond_the_limiting_current_only(tmp_path: Path) -> None:
+    for current, words in (("1 mA/cm2", "ions never run out"), ("5 mA/cm2", "the cathode runs out of ions")):
+        notes = dict(notes_of(problem(tmp_path, voltage=None, current=current)))
+        assert words in notes["Sand's time"]
+
+
 BAD_SPECIES = [
     {"name": "Zn", "charge": 2, "diffusivity": 1e-9, "bulk": 100.0},
     {"name": "Cl", "charge": -1, "diffusivity": 1e-9, "bulk": 150.0},
@@ -230,6 +236,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"cathode": "blocked", "anode": "balance"}, "electrodeposition.anode", "does not pass"),
     ({"anode": {"Zn": "balance", "SO4": "balance"}}, "electrodeposition.anode.SO4", "one ion balances"),
     ({"voltage": None, "current": 5.0, "anode": "balance"}, "electrodeposition.anode.Zn", "the current is given"),
+    ({"voltage": None, "current": 5.0, "cathode": {"Zn": {"flux": -1e-5}}}, "electrodeposition.cathode", "prescribed"),
     ({"voltage": None, "current": 5.0, "anode": "blocked"}, "electrodeposition.anode", "no ion passes"),
     ({"fingers": [FINGER | {"length": "2 mm"}]}, "electrodeposition.fingers[0].length", "electrodes touch"),
     ({"fingers": [FINGER | {"length": "1.99 mm"}]}, "electrodeposition.fingers", "electrodes touch"),

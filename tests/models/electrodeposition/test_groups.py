@@ -14,9 +14,11 @@ from minga.models.electrodeposition.groups import (
     conductivity,
     debye_length,
     groups_of,
+    limiting_current,
     permittivity_for,
 )
-from minga.models.electrodeposition.problem import Constants, Species
+from minga.models.electrodeposition.problem import Constants, Electrode, Held, Problem, Species, Steps
+from minga.space.grid import Grid
 
 WATER = Constants()
 ZINC = bath("ZnSO4", 100.0, None, 0.0)
@@ -84,6 +86,25 @@ def test_salts_diffuse_and_carry_currents_as_known() -> None:
         assert zinc.sand(current, WATER.faraday) == pytest.approx(seconds, rel=2e-4)
     for current, seconds in ((50, 289.0), (100, 72.25), (500, 2.890)):
         assert copper.sand(current, WATER.faraday) == pytest.approx(seconds, rel=2e-4)
+
+
+def test_the_limiting_current_of_a_cell() -> None:
+    """Zinc passes at both electrodes; where sulphate is held at the anode as well it is half of that."""
+    zinc, sulphate = {"Zn": Held(100.0)}, {"SO4": Held(100.0)}
+    grid = Grid((10,), axes=("y",), spacing=1e-3)
+
+    def limit(cathode: dict[str, Held], anode: dict[str, Held], *more: Species) -> float | None:
+        problem = Problem(
+            grid, (*ZINC, *more), Steps(1.0, 1.0, 1.0), cathode=Electrode(cathode), anode=Electrode(anode)
+        )
+        return limiting_current(problem)
+
+    assert limit(zinc, zinc) == pytest.approx(5.519, abs=1e-3)
+    assert limit(zinc, zinc, Species("tracer", 0, 1e-9, 1.0)) == pytest.approx(5.519, abs=1e-3)
+    assert limit(zinc, {**zinc, **sulphate}) == pytest.approx(5.519 / 2, abs=1e-3)
+    assert limit(zinc, {"Zn": Held(50.0), **sulphate}) == pytest.approx(5.519 / 4, abs=1e-3)
+    assert limit(zinc, {}) is limit({}, zinc) is limit({**zinc, **sulphate}, zinc) is None
+    assert limit(zinc, zinc, Species("Na", 1, 1e-9, 1.0)) is None
 
 
 def test_rolls_between_level_plates() -> None:

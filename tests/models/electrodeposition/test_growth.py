@@ -145,6 +145,21 @@ def test_a_deposit_that_reaches_the_anode_ends_the_run() -> None:
     assert (after[-1] == CATHODE).sum() == 1
 
 
+def test_a_deposit_along_one_axis_ends_the_run_before_the_anode() -> None:
+    """The last cell of solution has none beside it that could take its ions: it stays, and the run is over."""
+    grid = Grid((8,), axes=("y",), spacing=20e-6, units="m")
+    both = Electrode({"Cu": Reversible(100.0)})
+    deposit = Growth("Cu", 7.1e-6, porosity=0.9994)
+    problem = Problem(
+        grid, COPPER, Steps(60.0, 6.0, 0.1, tolerance=2e-2), cathode=both, anode=both, voltage=0.2, growth=deposit
+    )
+    result, after = run(electrodeposition(problem), 10)
+    assert (result.ended.reason, result.steps < 10) == ("over", True)
+    assert after.tolist() == [CATHODE] * 7 + [FLUID]
+    whole = 8 * 20e-6 * 100.0
+    assert result.observables["total_SO4"] == pytest.approx(whole, rel=1e-12)
+
+
 # The draw and the turn alone ----------------------------------------------------------------------------------------
 def frequencies(grid: Grid, flux: np.ndarray[Any, Any], exponent: float, draws: int) -> np.ndarray[Any, Any]:
     """How often each cell is drawn."""

@@ -77,6 +77,13 @@ def check_pair(cathode: Electrode, anode: Electrode, current: float | None) -> N
                 key=f"electrodeposition.{name}.{balancing[0]}",
                 remedy='let it be "held", "reversible" or "butler-volmer" there, or give the voltage',
             )
+        if current is not None and one.surfaces and all(isinstance(s, Flux) for s in one.surfaces.values()):
+            raise CaseError(
+                f"at the {name} fluxes are prescribed, and the current, which follows from them, is given as well",
+                key=f"electrodeposition.{name}",
+                remedy='give a voltage in place of the current, or let an ion be "held", "reversible" or '
+                '"butler-volmer" there',
+            )
         for ion, surface in one.surfaces.items():
             if surface == Flux(None) and ion not in other.surfaces:
                 raise CaseError(

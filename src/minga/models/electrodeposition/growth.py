@@ -147,11 +147,13 @@ class Growing:
             drawn = self._look(program, place)
             program.let(more, found & (self.owed >= drawn.size))
             with program.when(more):
-                self._turn(program, place, drawn)
-                program.let(self.owed, self.owed - drawn.size)
-                program.let(self.volume, self.volume + drawn.size)
-                program.let(self.cells, self.cells + 1)
-                program.let(self.added, self.added + 1)
+                # The last cell of solution before the anode stays: its ions have nowhere to go, and the run is over.
+                with program.when(drawn.room > 0.0):
+                    self._turn(program, place, drawn)
+                    program.let(self.owed, self.owed - drawn.size)
+                    program.let(self.volume, self.volume + drawn.size)
+                    program.let(self.cells, self.cells + 1)
+                    program.let(self.added, self.added + 1)
                 program.let(self.reached, where(drawn.touches > 0, 1, 0))
                 program.let(more, (self.owed >= smallest) & (self.reached == 0))
 
@@ -271,14 +273,14 @@ def into_cathode(grid: Grid) -> Kernel:
 
 def race_for_growth(lengths: Lengths, exponent: float) -> Kernel:
     """The logarithm of the time at which each cell arrives, and the first one. Whoever arrives has solution beside it
-    for its ions to go to."""
+    for its ions to go to, or the anode."""
     grid, here = lengths.grid, (0,) * lengths.ndim
 
     @kernel
     def race(kind: CellReader, flux: CellReader, widths: Readers) -> dict[str, Reduced]:
         beside = as_node(False)
         for _, offset in _beside(grid):
-            beside = beside | (kind[offset] == FLUID)
+            beside = beside | (kind[offset] == FLUID) | (kind[offset] == ANODE)
         runs = (kind[here] == FLUID) & (flux[here] > 0.0) & beside
         weight = where(runs, flux[here], 1.0) / volume(lengths, widths)
         time = log(-log(random() + HALF_A_WORD)) - exponent * log(weight)

@@ -10,7 +10,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
-from minga.models.electrodeposition.faces import beside, displacement, has_metal, passage
+from minga.models.electrodeposition.faces import beside, displacement, has_metal, moving, passage
 from minga.models.electrodeposition.groups import limiting_current
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.lengths import Lengths
@@ -92,16 +92,17 @@ def _currents(
     state, phi, formula = iteration.state, iteration.state.potential, iteration.formula
     return program.apply(
         currents(problem, lengths, axis), state.kind, phi.now, phi.previous, phi.next,
-        [c.now for c in state.concentration], [v.now for v in state.velocity], iteration.poisson.carried[axis],
-        lengths.fields,
+        [c.now for c in state.concentration], [v.previous for v in state.velocity], [v.next for v in state.velocity],
+        iteration.poisson.carried[axis], lengths.fields,
         region=region, voltage=state.voltage, voltage1=iteration.voltages[0], voltage2=iteration.voltages[1],
         at_cathode=iteration.drive["at_cathode"], at_anode=iteration.drive["at_anode"],
-        rate=formula.rate, h0=formula.now, h1=formula.before,
+        rate=formula.rate, h0=formula.now, h1=formula.before, ratio=formula.ratio,
     )  # fmt: skip
 
 
 def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
-    """Currents of ions and displacement through the faces across an axis; the displacement from three time levels.
+    """Currents of ions and displacement through the faces across an axis; the displacement from three time levels, what
+    the fluid carries from the two before the last step, as that step took it.
 
     They are stored, too, in a field of the iteration that it writes before it reads.
     """
@@ -110,15 +111,15 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     @kernel
     def currents_through_faces(
         kind: CellReader, phi: CellReader, before: CellReader, earlier: CellReader, c: Readers, velocity: Readers,
-        result: CellReader, widths: Readers, *, voltage: Node, voltage1: Node, voltage2: Node, at_cathode: Node,
-        at_anode: Node, rate: Node, h0: Node, h1: Node,
+        previous: Readers, result: CellReader, widths: Readers, *, voltage: Node, voltage1: Node, voltage2: Node,
+        at_cathode: Node, at_anode: Node, rate: Node, h0: Node, h1: Node, ratio: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
         face = beside(problem, lengths, axis, kind, phi, widths, drive)
         once = beside(problem, lengths, axis, kind, before, widths, driving(voltage1, at_cathode, at_anode))
         then = beside(problem, lengths, axis, kind, earlier, widths, driving(voltage2, at_cathode, at_anode))
         change = rate * face.difference - (h0 * once.difference - h1 * then.difference)
-        v = velocity[axis][here] if velocity else None
+        v = moving(velocity, previous, axis, ratio)
         total = -displacement(problem, face) * change
         for number, species in enumerate(problem.species):
             item = passage(problem, face, number, c, v, drive)

@@ -78,8 +78,9 @@ def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Note
     yield "current", f"{current:.4g}{unit['current']}, {100 * current / limit:.3g} % of the limit; {across}"
     if current > 0:
         time = _prefixed(salt.sand(current, faraday), unit["time"])
-        below = "in an endless cell; in this one, below the limit, ions never run out"
-        yield "Sand's time", f"{time}: then the cathode runs out of ions" if current > limit else f"{time} {below}"
+        beyond = ": then, without flow, the cathode runs out of ions"
+        below = " in an endless cell; in this one, below the limit, ions never run out"
+        yield "Sand's time", time + (beyond if current > limit else below)
 
 
 def _flow(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:

@@ -23,7 +23,8 @@ class State:
     concentration  mol/m3 of each species, at cell centres: slots now, next (what a step works out), previous
     potential      V, at cell centres: slots now, next, previous
     velocity       m/s, one field an axis of the grid, at its faces: slots now, next, previous; empty without flow
-    pressure       Pa, without the hydrostatic and the osmotic part; None without flow
+    pressure       Pa, without that of a bath at rest, and without the osmotic part where cells resolve the Debye
+                   length (see `minga.models.electrodeposition.forces`); None without flow
     time, dt       s: of `now`, and of the step to come
     last           s: the step that led to `now`; 0 at the beginning
     voltage        V of the anode over the cathode
@@ -51,7 +52,11 @@ def state_of(problem: Problem) -> State:
         if not grid.periodic[number]
     }
 
+    # Of scaled problems lengths have no unit; then nothing has.
+    scaled = set(grid.units) == {"1"}
+
     def declare(name: str, unit: str, description: str, **options: object) -> Field:
+        unit = "1" if scaled else unit
         return Field(name, grid, slots=3, unit=unit, description=description, along="y", **options)  # type: ignore[arg-type]
 
     onto, aside = _sections(grid)
@@ -87,7 +92,9 @@ def state_of(problem: Problem) -> State:
             )
             for a in moving
         ),
-        pressure=Field("pressure", grid, unit="Pa", section=onto, along="y") if problem.flow else None,
+        pressure=Field("pressure", grid, unit="1" if scaled else "Pa", section=onto, along="y")
+        if problem.flow
+        else None,
         time=Register("time"),
         dt=Register("dt", initial=problem.steps.first),
         last=Register("last dt"),
