@@ -36,7 +36,7 @@ from minga.models.photodiode.organisations.emulator import emulate
 from minga.models.photodiode.organisations.systems import Link, System
 from minga.models.photodiode.organisations.weights import mean_cost, paper_area
 from minga.models.photodiode.organisations.workload import paper_device, profile
-from minga.models.photodiode.pointwise import Pointwise
+from minga.models.photodiode.pointwise.scheme import Pointwise
 
 ROOT: Final = Path(__file__).parent.parent.parent
 NODES: Final = 9

@@ -1,8 +1,8 @@
 """What the ranks do: ``python -m benchmarks.bounanos.program ORDER``, under a launcher. Rank 0 prints a line of JSON.
 
 ORDER is JSON: ``task`` ("distributed", "centralised", "adaptive" or "messages"), ``coarsen`` (rows made one), ``ends``
-of the segments, ``iterations``, ``labour`` and ``growth`` of :class:`minga.models.photodiode.pointwise.Pointwise`, and
-``rounds``.
+of the segments, ``iterations``, ``labour`` and ``growth`` of `Pointwise` (minga.models.photodiode.pointwise.scheme),
+and ``rounds``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from minga.engine.engine import Engine
 from minga.models.photodiode.organisations.adaptive import solve_adaptive
 from minga.models.photodiode.organisations.centralised import solve_centralised
 from minga.models.photodiode.organisations.workload import paper_device
-from minga.models.photodiode.pointwise import Pointwise, pointwise
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.pointwise.scheme import Pointwise, pointwise
+from minga.models.photodiode.solver.problem import Problem
 from minga.space.layout import Layout
 
 VOLTAGE = -60.0

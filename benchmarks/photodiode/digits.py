@@ -10,8 +10,8 @@ from typing import Any
 
 from benchmarks.photodiode.ours import apd, silicon, solve
 from benchmarks.photodiode.peer import Asked, curves
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.problem import CURVES, Curve, Problem
+from minga.models.photodiode.solver.problem import CURVES, Curve, Problem
+from minga.models.photodiode.structure.device import Device
 
 ALL = 16
 """Digits of a double."""

@@ -11,11 +11,11 @@ import numpy as np
 from benchmarks.photodiode.ours import apd
 from minga.engine.engine import Engine
 from minga.engine.program import Program
-from minga.models.photodiode import pointwise_kernels as kernels
-from minga.models.photodiode.coefficients import Coefficients
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.pointwise import Curve
-from minga.models.photodiode.pointwise_setup import Pointwise, Setup
+from minga.models.photodiode.pointwise import kernels
+from minga.models.photodiode.pointwise.scheme import Curve
+from minga.models.photodiode.pointwise.setup import Pointwise, Setup
+from minga.models.photodiode.solver.coefficients import Coefficients
+from minga.models.photodiode.structure.device import Device
 from minga.space.layout import Layout
 
 VOLTS = -60.0

@@ -15,9 +15,9 @@ from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.models.photodiode.case import device_of, read_settings
-from minga.models.photodiode.device import Device
 from minga.models.photodiode.model import photodiode
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.device import Device
 
 EXAMPLES = Path(minga.__file__).parent / "examples"
 SETS = {"InP": "umebu", "InGaAsP": "umebu", "InGaAs": "pearsall"}

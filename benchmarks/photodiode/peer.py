@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.models.photodiode.coefficients import neutral_potential, on_edges
-from minga.models.photodiode.constants import CHARGE, REFERENCE_DENSITY, VACUUM
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.ionisation import EdgeIonisation
+from minga.models.photodiode.solver.coefficients import neutral_potential, on_edges
+from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY, VACUUM
+from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.ionisation import EdgeIonisation
 
 PYTHON = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 PEER = Path(__file__).with_name("devsim_curve.py")

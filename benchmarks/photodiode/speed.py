@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.photodiode.digits import compared
 from benchmarks.photodiode.ours import apd, solve
 from benchmarks.photodiode.peer import Asked, curves
-from minga.models.photodiode.problem import CURVES, Problem
+from minga.models.photodiode.solver.problem import CURVES, Problem
 
 VOLTS = tuple(0.0 - 2.0 * k for k in range(31))
 """0 to -60 V."""

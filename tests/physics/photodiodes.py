@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 import minga as mg
 from minga.engine.comm import Comm, run_virtual
 from minga.models.photodiode.case import device_of, read_settings
-from minga.models.photodiode.device import Device
 from minga.models.photodiode.model import photodiode
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.device import Device
 from minga.space.cuts import slabs
 
 Floats = NDArray[np.float64]

@@ -142,7 +142,7 @@ def test_a_thousand_steps_conserve(flow: bool, evidence: Evidence) -> None:
 
 def test_the_current_is_the_same_everywhere_while_the_flow_still_changes() -> None:
     """What the fluid carries is what the step took it for: with velocities continued from the steps before."""
-    problem = wet_cell(6, True)
+    problem = dataclasses.replace(wet_cell(10, True), gravity=(0.0, -2e6))
     model = electrodeposition(problem, agreement=1e-10)
     with Engine(model.layouts("cartesian", 1), threads=1) as engine:
         seen = drive(model, engine, 1).observables

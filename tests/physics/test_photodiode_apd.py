@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.solver.problem import Problem
 
 from .evidence import Evidence
 from .photodiodes import apd, assert_digits, digits, solved

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from minga.models.photodiode.coefficients import neutral_potential
-from minga.models.photodiode.constants import CHARGE, VACUUM, thermal_voltage
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.solver.coefficients import neutral_potential
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.constants import CHARGE, VACUUM, thermal_voltage
 
 from .evidence import Evidence
 from .photodiodes import apd, assert_digits, silicon, solved

@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 import minga as mg
-from minga.models.photodiode.coefficients import neutral_potential
-from minga.models.photodiode.constants import CHARGE, VACUUM
-from minga.models.photodiode.ionisation import IonisationSet, coefficient, shipped_sets
 from minga.models.photodiode.model import photodiode
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.solver.coefficients import neutral_potential
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.constants import CHARGE, VACUUM
+from minga.models.photodiode.structure.ionisation import IonisationSet, coefficient, shipped_sets
 from minga.record.checkpoint.keeper import Schedule
 from thinned import thinned
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from minga.models.photodiode.case import device_of, read_settings
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.device import Device
 
 from .photodiodes import EXAMPLES, apd, merged, solved
 

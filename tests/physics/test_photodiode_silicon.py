@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minga.models.photodiode.constants import CHARGE, VACUUM, thermal_voltage
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.constants import CHARGE, VACUUM, thermal_voltage
 
 from .evidence import Evidence
 from .photodiodes import assert_digits, digits, silicon, solved

@@ -62,8 +62,8 @@ def bounanos(
     """
     import tempfile
 
-    from minga.cli import bench_bounanos as command
     from minga.errors import CaseError, suggest
+    from minga.papers import bounanos as command
 
     names = tuple(only or command.NAMES)
     for name in names:

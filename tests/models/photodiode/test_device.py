@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from minga.errors import CaseError
-from minga.models.photodiode.constants import CHARGE
-from minga.models.photodiode.depletion import Depletion, built_in_voltage
-from minga.models.photodiode.device import Device, device_from
-from minga.models.photodiode.ionisation import coefficient, shipped_sets
-from minga.models.photodiode.materials import shipped_materials
-from minga.models.photodiode.mesh import graded, placed, spaced, uniform
-from minga.models.photodiode.stack import Contact, Layer, Light, Region, Stack
+from minga.models.photodiode.structure.constants import CHARGE
+from minga.models.photodiode.structure.depletion import Depletion, built_in_voltage
+from minga.models.photodiode.structure.device import Device, device_from
+from minga.models.photodiode.structure.ionisation import coefficient, shipped_sets
+from minga.models.photodiode.structure.materials import shipped_materials
+from minga.models.photodiode.structure.mesh import graded, placed, spaced, uniform
+from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack
 
 MATERIALS = shipped_materials()
 ENDS = (Contact("anode", "top"), Contact("cathode", "bottom"))

@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 import minga as mg
-from minga.models.photodiode.coefficients import Coefficients
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.fermi import activity, activity_of, reduced_level
-from minga.models.photodiode.newton import Newton
-from minga.models.photodiode.state import State
+from minga.models.photodiode.solver.coefficients import Coefficients
+from minga.models.photodiode.solver.fermi import activity, activity_of, reduced_level
+from minga.models.photodiode.solver.newton import Newton
+from minga.models.photodiode.solver.state import State
+from minga.models.photodiode.structure.device import Device
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import minga as mg
-from minga.models.photodiode.failures import place_words
 from minga.models.photodiode.model import photodiode
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.solver.failures import place_words
+from minga.models.photodiode.solver.problem import Problem
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -9,12 +9,12 @@ import pytest
 
 import minga as mg
 from minga.errors import CaseError
-from minga.models.photodiode.device import Device
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.organisations.cuts import equal
 from minga.models.photodiode.organisations.workload import paper_device, profile, solve
-from minga.models.photodiode.pointwise import Pointwise, pointwise
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.pointwise.scheme import Pointwise, pointwise
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.device import Device
 
 from .pointwise_runs import cut, found, run, same, started
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import minga as mg
 from minga.lang.expr import cast
-from minga.models.photodiode.pointwise_local import density_root, potential_change
+from minga.models.photodiode.pointwise.local import density_root, potential_change
 
 COUNT = 64
 GRID = mg.Grid((COUNT,), axes=("x",))

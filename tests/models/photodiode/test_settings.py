@@ -13,10 +13,10 @@ import pytest
 from minga.errors import CaseError
 from minga.models.photodiode.biases import biases_of, check_biases
 from minga.models.photodiode.case import device_of, problem_of, read_settings
-from minga.models.photodiode.ionisation import shipped_sets
-from minga.models.photodiode.materials import Material, read_materials, shipped_materials
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.quantities import quantity
+from minga.models.photodiode.structure.ionisation import shipped_sets
+from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
 
 CASE: dict[str, Any] = {
     "bias": [0.0, -1.0],

@@ -13,8 +13,8 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.constants import REFERENCE_DENSITY
-from minga.models.photodiode.device import Device
+from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
+from minga.models.photodiode.structure.device import Device
 from minga.space.box import Box
 from minga.space.field import Field
 

@@ -6,8 +6,8 @@ import math
 from typing import Final
 
 from minga.errors import CaseError
-from minga.models.photodiode.device import Device
 from minga.models.photodiode.settings import BIAS_FORM, BiasSettings, PhotodiodeSettings
+from minga.models.photodiode.structure.device import Device
 
 __all__ = ["biases_of", "check_biases", "currents_of"]
 

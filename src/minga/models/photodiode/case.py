@@ -14,14 +14,14 @@ from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case_layers import device_of
 from minga.models.photodiode.drawings import drawings_of
 from minga.models.photodiode.preflight import notes_of
-from minga.models.photodiode.problem import Problem
 from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.solver.problem import Problem
 from minga.models.settings import GridSettings
 from minga.schema import validate
 
 if TYPE_CHECKING:
-    from minga.models.photodiode.device import Device
-    from minga.models.photodiode.pointwise_setup import Pointwise
+    from minga.models.photodiode.pointwise.setup import Pointwise
+    from minga.models.photodiode.structure.device import Device
 
 __all__ = ["device_of", "how_of", "load", "problem_of", "read_settings"]
 
@@ -29,7 +29,7 @@ __all__ = ["device_of", "how_of", "load", "problem_of", "read_settings"]
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
     """The model that the table [photodiode] of a case describes; see `minga.models`."""
     from minga.models.photodiode.model import photodiode
-    from minga.models.photodiode.pointwise import pointwise
+    from minga.models.photodiode.pointwise.scheme import pointwise
 
     for name in ("shape", "boundary"):
         if getattr(grid, name) is not None:
@@ -65,7 +65,7 @@ def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
 
 def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
     """How the pointwise scheme is to go."""
-    from minga.models.photodiode.pointwise_setup import Pointwise
+    from minga.models.photodiode.pointwise.setup import Pointwise
 
     options = {} if said.pointwise is None else said.pointwise.model_dump(exclude_none=True)
     if isinstance(count := options.get("segments"), int):

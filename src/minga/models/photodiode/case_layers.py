@@ -11,16 +11,16 @@ from typing import Final
 from minga.errors import CaseError, suggest
 from minga.models.files import locate, nearest
 from minga.models.photodiode.case_mesh import across_of, mesh_of, rows_of
-from minga.models.photodiode.composition import quaternary
-from minga.models.photodiode.device import Device, device_from
-from minga.models.photodiode.materials import Material, read_materials, shipped_materials
 from minga.models.photodiode.settings import (
     ContactSettings,
     LayerSettings,
     LightSettings,
     PhotodiodeSettings,
 )
-from minga.models.photodiode.stack import Contact, Layer, Light, Region, Side, Stack
+from minga.models.photodiode.structure.composition import quaternary
+from minga.models.photodiode.structure.device import Device, device_from
+from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
+from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Side, Stack
 
 __all__ = ["device_of", "materials_of", "stack_of"]
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.photodiode.mesh import Mesh, graded, placed, spaced, uniform
 from minga.models.photodiode.settings import (
     ContactSettings,
     GradedSettings,
@@ -18,7 +17,8 @@ from minga.models.photodiode.settings import (
     MeshSettings,
     PhotodiodeSettings,
 )
-from minga.models.photodiode.stack import Layer
+from minga.models.photodiode.structure.mesh import Mesh, graded, placed, spaced, uniform
+from minga.models.photodiode.structure.stack import Layer
 
 __all__ = ["across_of", "mesh_of", "rows_of"]
 

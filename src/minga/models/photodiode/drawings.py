@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from minga.engine.drawing import Drawing, Span
 from minga.engine.model import Model
 from minga.models.photodiode.bands import BANDS
-from minga.models.photodiode.device import Device
+from minga.models.photodiode.structure.device import Device
 
 __all__ = ["drawings_of"]
 

@@ -7,18 +7,18 @@ from typing import Any, Final
 from minga.engine.model import Model, Over
 from minga.engine.program import Program
 from minga.errors import CaseError
-from minga.models.photodiode.biasing import Biasing, Track
-from minga.models.photodiode.capacitance import Capacitance
-from minga.models.photodiode.coefficients import Coefficients
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.failures import breakdown_words, explainer
-from minga.models.photodiode.gummel import Gummel
-from minga.models.photodiode.look import middle_edge
-from minga.models.photodiode.newton import Newton
-from minga.models.photodiode.observe import Pictures, record_observables
-from minga.models.photodiode.pointwise import pointwise
-from minga.models.photodiode.problem import Problem
-from minga.models.photodiode.state import State
+from minga.models.photodiode.pointwise.scheme import pointwise
+from minga.models.photodiode.solver.biasing import Biasing, Track
+from minga.models.photodiode.solver.capacitance import Capacitance
+from minga.models.photodiode.solver.coefficients import Coefficients
+from minga.models.photodiode.solver.failures import breakdown_words, explainer
+from minga.models.photodiode.solver.gummel import Gummel
+from minga.models.photodiode.solver.look import middle_edge
+from minga.models.photodiode.solver.newton import Newton
+from minga.models.photodiode.solver.observe import Pictures, record_observables
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.solver.state import State
+from minga.models.photodiode.structure.device import Device
 from minga.space.field import Field
 
 __all__ = ["photodiode"]

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from minga.models.photodiode.constants import CHARGE
-from minga.models.photodiode.depletion import Depletion, built_in_voltage, column, debye_lengths
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.constants import CHARGE
+from minga.models.photodiode.structure.depletion import Depletion, built_in_voltage, column, debye_lengths
+from minga.models.photodiode.structure.device import Device
 
 __all__ = ["notes_of"]
 

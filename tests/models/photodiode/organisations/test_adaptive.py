@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.models.photodiode.device import Device
 from minga.models.photodiode.organisations.adaptive import Adapted, solve_adaptive
 from minga.models.photodiode.organisations.workload import paper_device, solve
-from minga.models.photodiode.pointwise import Pointwise
+from minga.models.photodiode.pointwise.scheme import Pointwise
+from minga.models.photodiode.structure.device import Device
 
 HOW = Pointwise(tolerance=1.0, cost="synthetic", heavy=(60, 66), growth=4.0, expected=50)
 

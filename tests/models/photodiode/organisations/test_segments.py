@@ -11,12 +11,12 @@ import pytest
 
 import minga as mg
 from minga.errors import CaseError, LayoutError, RunError
-from minga.models.photodiode.device import Device
 from minga.models.photodiode.organisations import charm
 from minga.models.photodiode.organisations.centralised import Solution, solve_centralised
 from minga.models.photodiode.organisations.segment import Order, Segment
 from minga.models.photodiode.organisations.workload import paper_device, solve
-from minga.models.photodiode.pointwise import Pointwise
+from minga.models.photodiode.pointwise.scheme import Pointwise
+from minga.models.photodiode.structure.device import Device
 
 ENDS = (0, 20, 50, 60, 91)
 LOOSE = Pointwise(tolerance=0.1)

@@ -10,7 +10,7 @@ import pytest
 from minga.errors import RunError
 from minga.models.photodiode.organisations.cuts import equal, fullest
 from minga.models.photodiode.organisations.workload import cut_rows, paper_device, solve
-from minga.models.photodiode.pointwise import Pointwise
+from minga.models.photodiode.pointwise.scheme import Pointwise
 
 
 def test_layers_are_the_papers() -> None:

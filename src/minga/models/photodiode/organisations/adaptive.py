@@ -18,14 +18,14 @@ from minga.engine.comm import Comm
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import RunError
-from minga.models.photodiode.device import Device
 from minga.models.photodiode.organisations.balancers import in_turns, refine
 from minga.models.photodiode.organisations.centralised import Solution
 from minga.models.photodiode.organisations.cuts import equal, even, loads
 from minga.models.photodiode.organisations.segment import STATE
-from minga.models.photodiode.pointwise import Pointwise, pointwise
-from minga.models.photodiode.pointwise_setup import marks
-from minga.models.photodiode.problem import Curve, Problem
+from minga.models.photodiode.pointwise.scheme import Pointwise, pointwise
+from minga.models.photodiode.pointwise.setup import marks
+from minga.models.photodiode.solver.problem import Curve, Problem
+from minga.models.photodiode.structure.device import Device
 from minga.space.layout import Layout
 
 __all__ = ["Adapted", "solve_adaptive"]

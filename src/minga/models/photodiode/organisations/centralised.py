@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from minga.engine.comm import Channel, Comm, Envelope
 from minga.errors import LayoutError
-from minga.models.photodiode.device import Device
 from minga.models.photodiode.organisations.segment import STATE, Order, Segment
-from minga.models.photodiode.pointwise import Pointwise
-from minga.models.photodiode.problem import Curve
+from minga.models.photodiode.pointwise.scheme import Pointwise
+from minga.models.photodiode.solver.problem import Curve
+from minga.models.photodiode.structure.device import Device
 
 __all__ = ["Solution", "solve_centralised"]
 

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from minga.errors import RunError
-from minga.models.photodiode.device import Device
 from minga.models.photodiode.organisations.centralised import Solution
 from minga.models.photodiode.organisations.segment import Order
-from minga.models.photodiode.pointwise import Pointwise
-from minga.models.photodiode.problem import Curve
+from minga.models.photodiode.pointwise.scheme import Pointwise
+from minga.models.photodiode.solver.problem import Curve
+from minga.models.photodiode.structure.device import Device
 
 __all__ = ["CharmRun", "solve_charm"]
 

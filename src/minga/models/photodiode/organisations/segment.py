@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import CaseError, RunError
-from minga.models.photodiode.coefficients import Coefficients
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.ionisation import EdgeIonisation
-from minga.models.photodiode.pointwise import Curve, Pointwise, refuse
-from minga.models.photodiode.pointwise_setup import Setup, anode_side
-from minga.models.photodiode.problem import Curve as CurveName
+from minga.models.photodiode.pointwise.scheme import Curve, Pointwise, refuse
+from minga.models.photodiode.pointwise.setup import Setup, anode_side
+from minga.models.photodiode.solver.coefficients import Coefficients
+from minga.models.photodiode.solver.problem import Curve as CurveName
+from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.ionisation import EdgeIonisation
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 

@@ -15,9 +15,9 @@ from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import RunError
 from minga.models.photodiode.case import device_of, read_settings
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.pointwise import Pointwise, pointwise
-from minga.models.photodiode.problem import Curve, Problem
+from minga.models.photodiode.pointwise.scheme import Pointwise, pointwise
+from minga.models.photodiode.solver.problem import Curve, Problem
+from minga.models.photodiode.structure.device import Device
 from minga.space.layout import Layout
 
 __all__ = ["Profile", "Solved", "cut_rows", "newton_seconds", "paper_device", "profile", "solve"]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from minga.errors import CaseError
-from minga.models.photodiode.organisations.experiments import EXPERIMENTS, NODES, Bench, Sizes, sizes
+from minga.papers.bounanos_experiments import EXPERIMENTS, NODES, Bench, Sizes, sizes
 
 __all__ = ["NAMES", "failed", "measure", "page", "read_lab_runs", "sizes", "tables"]
 

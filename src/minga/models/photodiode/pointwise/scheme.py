@@ -23,13 +23,13 @@ from minga.errors import CaseError, RunError
 from minga.lang import functions as mg
 from minga.lang.math import exp
 from minga.lang.table import lookup
-from minga.models.photodiode import pointwise_kernels as kernels
-from minga.models.photodiode.coefficients import Coefficients, neutral_potential
-from minga.models.photodiode.constants import REFERENCE_DENSITY
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.physics import fields_of
-from minga.models.photodiode.pointwise_setup import Pointwise, Setup
-from minga.models.photodiode.problem import Problem
+from minga.models.photodiode.pointwise import kernels
+from minga.models.photodiode.pointwise.setup import Pointwise, Setup
+from minga.models.photodiode.solver.coefficients import Coefficients, neutral_potential
+from minga.models.photodiode.solver.physics import fields_of
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
+from minga.models.photodiode.structure.device import Device
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register
 

@@ -17,11 +17,11 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.constants import CHARGE
+from minga.models.photodiode.structure.constants import CHARGE
 from minga.space.field import Field, Register
 
 if TYPE_CHECKING:
-    from minga.models.photodiode.biasing import Track
+    from minga.models.photodiode.solver.biasing import Track
 
 __all__ = ["Capacitance"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from command_line import in_process
-from minga.cli import bench_bounanos as bench
-from minga.models.photodiode.organisations.experiments import EXPERIMENTS
+from minga.papers import bounanos as bench
+from minga.papers.bounanos_experiments import EXPERIMENTS
 
 
 def test_tables_figures_and_a_page(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.photodiode.constants import CHARGE, LIGHT_SPEED, PLANCK
-from minga.models.photodiode.materials import Absorption, Material
+from minga.models.photodiode.structure.constants import CHARGE, LIGHT_SPEED, PLANCK
+from minga.models.photodiode.structure.materials import Absorption, Material
 
 __all__ = ["absorption_of", "generation_of", "photon_energy", "photon_flux"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from minga.engine.program import Program
 from minga.lang.expr import where
-from minga.models.photodiode.biasing import Biasing, Track
-from minga.models.photodiode.look import field_strength, middle_edge, shown
-from minga.models.photodiode.terminal import inner_edges
+from minga.models.photodiode.solver.biasing import Biasing, Track
+from minga.models.photodiode.solver.look import field_strength, middle_edge, shown
+from minga.models.photodiode.solver.terminal import inner_edges
 from minga.space.field import Field, Register
 
 __all__ = ["Pictures", "record_observables"]

@@ -20,10 +20,10 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import log
-from minga.models.photodiode.coefficients import Coefficients, EdgeNumbers, NodeNumbers
-from minga.models.photodiode.constants import REFERENCE_DENSITY
-from minga.models.photodiode.newton import Newton, clipped, row
-from minga.models.photodiode.physics import EdgeValues, recombination_rate
+from minga.models.photodiode.solver.coefficients import Coefficients, EdgeNumbers, NodeNumbers
+from minga.models.photodiode.solver.newton import Newton, clipped, row
+from minga.models.photodiode.solver.physics import EdgeValues, recombination_rate
+from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.solve.bernoulli import bernoulli_pair
 from minga.solve.laplacian import step
 from minga.solve.lines import Lines

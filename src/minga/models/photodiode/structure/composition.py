@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from minga.models.photodiode.materials import CaugheyThomas, Material
+from minga.models.photodiode.structure.materials import CaugheyThomas, Material
 
 __all__ = ["quaternary"]
 

@@ -28,7 +28,7 @@ from minga.models.photodiode.organisations.emulator import Emulated, emulate
 from minga.models.photodiode.organisations.systems import MINGA, SYSTEMS, System
 from minga.models.photodiode.organisations.weights import mean_cost, paper_area
 from minga.models.photodiode.organisations.workload import cut_rows, newton_seconds, paper_device, profile, solve
-from minga.models.photodiode.pointwise import Pointwise
+from minga.models.photodiode.pointwise.scheme import Pointwise
 
 __all__ = ["EXPERIMENTS", "Bench", "Sizes", "sizes"]
 

@@ -13,9 +13,9 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.coefficients import ANODE, CATHODE, Coefficients
-from minga.models.photodiode.constants import CHARGE
-from minga.models.photodiode.physics import EdgeValues, Flux
+from minga.models.photodiode.solver.coefficients import ANODE, CATHODE, Coefficients
+from minga.models.photodiode.solver.physics import EdgeValues, Flux
+from minga.models.photodiode.structure.constants import CHARGE
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.box import Box

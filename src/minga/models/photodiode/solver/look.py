@@ -9,7 +9,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.stack import LayerOf
+from minga.models.photodiode.structure.stack import LayerOf
 from minga.solve.laplacian import step
 
 __all__ = ["field_strength", "layer_field", "middle_edge", "shown"]

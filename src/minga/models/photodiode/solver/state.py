@@ -15,7 +15,7 @@ __all__ = ["State"]
 class State:
     """The unknowns of one curve, slots now, next and previous, and where it stands.
 
-    potential, electron, hole   kT/q, as in `minga.models.photodiode.physics`
+    potential, electron, hole   kT/q, as in `minga.models.photodiode.solver.physics`
     bias       kT/q, of `now`
     step       kT/q, that led to `now` from `previous`; 0 where there is no previous state
     proposal   kT/q > 0, the next step at most

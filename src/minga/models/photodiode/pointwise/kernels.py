@@ -17,10 +17,10 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, cast
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, log
-from minga.models.photodiode.coefficients import Pieces
-from minga.models.photodiode.constants import CHARGE, REFERENCE_DENSITY
-from minga.models.photodiode.physics import filled, ionisation_coefficient
-from minga.models.photodiode.pointwise_local import density_root, potential_change, spent
+from minga.models.photodiode.pointwise.local import density_root, potential_change, spent
+from minga.models.photodiode.solver.coefficients import Pieces
+from minga.models.photodiode.solver.physics import filled, ionisation_coefficient
+from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY
 from minga.solve.bernoulli import bernoulli_pair
 
 __all__ = [
@@ -64,8 +64,8 @@ def poisson(direction: int, across: Across, again: bool, weight: float, syntheti
 
     Electrons and holes are in step with it, n exp(x) and p exp(-x): their quasi-Fermi potentials are held. `again`: not
     the first such sweep of this iteration. `weight`: of over-relaxation. `steps` counts Newton's steps at each node.
-    `synthetic`: as if all took `labour` times as many, and `heavy` ones `multiple` times more; the time goes, and nothing
-    else changes.
+    `synthetic`: as if all took `labour` times as many, and `heavy` ones `multiple` times more; the time goes, and
+    nothing else changes.
     """
 
     def phi(

@@ -22,15 +22,15 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.capacitance import Capacitance
-from minga.models.photodiode.coefficients import ANODE, Coefficients
-from minga.models.photodiode.current import Search
-from minga.models.photodiode.gummel import Gummel
-from minga.models.photodiode.look import layer_field
-from minga.models.photodiode.newton import Newton
-from minga.models.photodiode.problem import Curve, Problem
-from minga.models.photodiode.state import State
-from minga.models.photodiode.terminal import Seen, Terminal
+from minga.models.photodiode.solver.capacitance import Capacitance
+from minga.models.photodiode.solver.coefficients import ANODE, Coefficients
+from minga.models.photodiode.solver.current import Search
+from minga.models.photodiode.solver.gummel import Gummel
+from minga.models.photodiode.solver.look import layer_field
+from minga.models.photodiode.solver.newton import Newton
+from minga.models.photodiode.solver.problem import Curve, Problem
+from minga.models.photodiode.solver.state import State
+from minga.models.photodiode.solver.terminal import Seen, Terminal
 from minga.space.box import Box
 from minga.space.field import STEP, Register, Slot
 

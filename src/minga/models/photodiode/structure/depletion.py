@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.models.photodiode.constants import CHARGE, VACUUM
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.ionisation import EdgeIonisation
+from minga.models.photodiode.structure.constants import CHARGE, VACUUM
+from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.ionisation import EdgeIonisation
 
 __all__ = ["Depletion", "built_in_voltage", "debye_lengths", "neutral_potential"]
 

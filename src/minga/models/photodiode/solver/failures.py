@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from minga.engine.engine import Engine
 from minga.errors import RunError
-from minga.models.photodiode.biasing import Biasing
-from minga.models.photodiode.device import Device
+from minga.models.photodiode.solver.biasing import Biasing
+from minga.models.photodiode.structure.device import Device
 
 __all__ = ["breakdown_words", "explainer", "place_words"]
 

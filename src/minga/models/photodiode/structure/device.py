@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.photodiode.constants import thermal_voltage
-from minga.models.photodiode.ionisation import EdgeIonisation
-from minga.models.photodiode.layers import LayerProperties, edge_ionisation, layer_numbers, properties_of
-from minga.models.photodiode.mesh import Mesh
-from minga.models.photodiode.optics import generation_of, photon_flux
-from minga.models.photodiode.stack import Contact, LayerOf, Light, Region, Stack
+from minga.models.photodiode.structure.constants import thermal_voltage
+from minga.models.photodiode.structure.ionisation import EdgeIonisation
+from minga.models.photodiode.structure.layers import LayerProperties, edge_ionisation, layer_numbers, properties_of
+from minga.models.photodiode.structure.mesh import Mesh
+from minga.models.photodiode.structure.optics import generation_of, photon_flux
+from minga.models.photodiode.structure.stack import Contact, LayerOf, Light, Region, Stack
 from minga.space.grid import Grid
 
 __all__ = ["Device", "Terminal", "device_from"]

@@ -29,9 +29,9 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1, log, log1p
-from minga.models.photodiode.coefficients import EdgeNumbers, NodeNumbers, Pieces, Saturation
-from minga.models.photodiode.constants import REFERENCE_DENSITY
-from minga.models.photodiode.fermi import activity
+from minga.models.photodiode.solver.coefficients import EdgeNumbers, NodeNumbers, Pieces, Saturation
+from minga.models.photodiode.solver.fermi import activity
+from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.solve.bernoulli import bernoulli_pair, relative_slope
 from minga.solve.laplacian import step
 

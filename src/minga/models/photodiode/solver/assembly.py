@@ -19,8 +19,8 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.derivative import derivative
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.coefficients import NodeNumbers
-from minga.models.photodiode.physics import COUPLING, IONISING, EdgeValues, recombination
+from minga.models.photodiode.solver.coefficients import NodeNumbers
+from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues, recombination
 from minga.solve.laplacian import step
 
 __all__ = ["node_equations", "pattern"]

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minga.errors import CaseError
-from minga.models.photodiode.ionisation import IonisationSet, SetSettings
+from minga.models.photodiode.structure.ionisation import IonisationSet, SetSettings
 from minga.schema import validate
 
 __all__ = ["Absorption", "CaugheyThomas", "Material", "Saturation", "read_materials", "shipped_materials"]

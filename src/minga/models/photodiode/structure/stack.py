@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.models.photodiode.materials import Material
+from minga.models.photodiode.structure.materials import Material
 
 __all__ = ["Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack"]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.models.photodiode.constants import CHARGE, REFERENCE_DENSITY, VACUUM
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.fermi import activity_of
-from minga.models.photodiode.ionisation import EdgeIonisation
+from minga.models.photodiode.solver.fermi import activity_of
+from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY, VACUUM
+from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.ionisation import EdgeIonisation
 from minga.space.field import Field
 
 __all__ = [

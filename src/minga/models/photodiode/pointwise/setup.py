@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.photodiode.coefficients import neutral_potential
-from minga.models.photodiode.device import Device
-from minga.models.photodiode.pointwise_kernels import Across
+from minga.models.photodiode.pointwise.kernels import Across
+from minga.models.photodiode.solver.coefficients import neutral_potential
+from minga.models.photodiode.structure.device import Device
 from minga.space.boundary import fixed
 from minga.space.field import Field
 

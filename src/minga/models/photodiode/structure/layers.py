@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError, suggest
-from minga.models.photodiode.constants import REFERENCE_DENSITY, thermal_voltage
-from minga.models.photodiode.ionisation import EdgeIonisation, IonisationSet, on_edges, shipped_sets
-from minga.models.photodiode.materials import CaugheyThomas, Material
-from minga.models.photodiode.mesh import Mesh
-from minga.models.photodiode.optics import absorption_of
-from minga.models.photodiode.stack import Layer, Stack
+from minga.models.photodiode.structure.constants import REFERENCE_DENSITY, thermal_voltage
+from minga.models.photodiode.structure.ionisation import EdgeIonisation, IonisationSet, on_edges, shipped_sets
+from minga.models.photodiode.structure.materials import CaugheyThomas, Material
+from minga.models.photodiode.structure.mesh import Mesh
+from minga.models.photodiode.structure.optics import absorption_of
+from minga.models.photodiode.structure.stack import Layer, Stack
 
 __all__ = ["LayerProperties", "edge_ionisation", "layer_numbers", "properties_of"]
 

@@ -17,10 +17,10 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import log
-from minga.models.photodiode.assembly import node_equations, pattern
-from minga.models.photodiode.coefficients import Coefficients
-from minga.models.photodiode.physics import EdgeValues, carriers, edge_values, fields_of
-from minga.models.photodiode.terminal import inner_edges
+from minga.models.photodiode.solver.assembly import node_equations, pattern
+from minga.models.photodiode.solver.coefficients import Coefficients
+from minga.models.photodiode.solver.physics import EdgeValues, carriers, edge_values, fields_of
+from minga.models.photodiode.solver.terminal import inner_edges
 from minga.solve.block_tridiagonal import BlockLines
 from minga.solve.planes import Planes
 from minga.space.boundary import fixed

@@ -1,0 +1,1 @@
+"""The scheme of Bounanos and others: node after node, in five sub-cycles an iteration."""
