@@ -140,6 +140,7 @@ def test_a_thousand_steps_conserve(flow: bool, evidence: Evidence) -> None:
     assert seen["least_concentration"] > 0.0
 
 
+@pytest.mark.slow
 def test_the_current_is_the_same_everywhere_while_the_flow_still_changes() -> None:
     """What the fluid carries is what the step took it for: with velocities continued from the steps before."""
     problem = dataclasses.replace(wet_cell(10, True), gravity=(0.0, -2e6))
