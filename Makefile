@@ -10,6 +10,7 @@
 # make bench-gpu   the engine on a GPU, each schedule of a kernel apart
 # make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
 # make bench-lab   the same on clusters in a box, about ten minutes
+# make bench-bounanos   pointwise drift-diffusion on nodes of a cluster in a box, beside its emulation, half an hour
 # make bench-milano   relaxation on 14 nodes of a cluster in a box, blocking against overlapped, half an hour
 # make mpi-environments   Open MPI and Intel MPI beside MPICH, for labs and their tests
 # make gallery   draw the pictures of docs/gallery.md and docs/comparison.md again
@@ -26,7 +27,7 @@ LOCKS = pyproject.toml uv.lock requirements.lock requirements-dev.lock scripts/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify verification bench bench-automata bench-waves bench-cell bench-photodiode bench-gpu bench-lab bench-milano mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test verify verification bench bench-automata bench-waves bench-cell bench-photodiode bench-gpu bench-lab bench-milano bench-bounanos mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -116,6 +117,9 @@ bench-lab: .venv/.ready-dev
 
 bench-milano: .venv/.ready-dev
 	$(BIN)/python -m benchmarks.milano
+
+bench-bounanos: .venv/.ready-dev
+	$(BIN)/python -m benchmarks.bounanos
 
 FUZZ_SECONDS ?= 60
 .venv-fuzz/.ready: tests/fuzz/requirements.txt requirements.lock

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 import minga as mg
 from minga.cli.case import find_source, read_case
+from minga.record.plane import plane_of
 from minga.record.variables import Coordinate
 from minga.view.colours import colour_scale, limits_of
-from minga.view.plane import plane_of
 from minga.view.section import section
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images" / "gallery"
