@@ -51,7 +51,7 @@ def asked_of(lab: Lab, ranks: int, quick: bool) -> dict[str, Any]:
     return {
         "meshes": [[length, across, across] for length in lengths],
         "speeds": [node.share for node in lab.nodes[:ranks]],
-        "sweeps": 3 if quick else 5,
+        "sweeps": 3,
         "rounds": 2 if quick else 3,
         "flow": False,
     }
