@@ -10,25 +10,22 @@ python -m benchmarks --table           the stored numbers as Markdown, without m
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 
 from benchmarks.command import asked
 from benchmarks.compilation import measure_compilation
 from benchmarks.functions import measure_functions, measure_random
-from benchmarks.machine import describe, load
+from benchmarks.machine import measured
 from benchmarks.overhead import measure_overhead
+from benchmarks.page import put_into_page
 from benchmarks.peers import library
-from benchmarks.report import markdown, terminal, update_page
+from benchmarks.report import markdown, terminal
 from benchmarks.results import Found
 from benchmarks.solver import measure_solver
 from benchmarks.stencils import measure_jacobi, measure_life
 from benchmarks.timing import Effort
 from benchmarks.tti import measure_tti
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 ITEMS: dict[str, Callable[[Effort], Iterator[Found]]] = {
     "jacobi": measure_jacobi,
     "life": measure_life,
@@ -43,23 +40,17 @@ ITEMS: dict[str, Callable[[Effort], Iterator[Found]]] = {
 
 def run(names: Sequence[str], effort: Effort) -> dict[str, object]:
     """Measure these items; what is stored."""
-    began = time.perf_counter()
     if library() is None:
         print("No gcc found: its loops are left out. Install gcc to compare.", file=sys.stderr)
-    machine = describe(effort)
-    results = []
-    for name in names:
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        results += [found.as_json() for found in ITEMS[name](effort)]
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(time.perf_counter() - began, 1),
-        "quick": effort.quick,
-        "rounds": effort.rounds,
-        "machine": machine,
-        "load_at_the_end": load(),
-        "results": results,
-    }
+
+    def items() -> dict[str, object]:
+        results = []
+        for name in names:
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            results += [found.as_json() for found in ITEMS[name](effort)]
+        return {"rounds": effort.rounds, "results": results}
+
+    return measured(items, effort.quick, effort)
 
 
 def main() -> int:
@@ -70,7 +61,7 @@ def main() -> int:
     content = run(options.only, Effort.least() if options.quick else Effort())
     terminal(content)
     if options.store(content):
-        update_page(PAGE, markdown(content))
+        put_into_page("table", markdown(content))
     return 0
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import platform
 import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
+from benchmarks import timing
 from benchmarks.peers import address, compiler, peer
-from benchmarks.timing import Effort, measure
+from benchmarks.timing import Effort
 from minga.compile.target import host_target
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -39,6 +45,23 @@ def describe(effort: Effort) -> dict[str, object]:
     }
 
 
+def measured(measure: Callable[[], Mapping[str, Any]], quick: bool, effort: Effort) -> dict[str, Any]:
+    """What `measure` finds, with when, where and for how long it did so."""
+    began = time.perf_counter()
+    about = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "quick": quick, "machine": describe(effort)}
+    found = measure()
+    return {**about, **found, "seconds": round(time.perf_counter() - began, 1), "load_at_the_end": load()}
+
+
+def by_name(items: Mapping[str, Callable[[bool], Any]], names: Iterable[str], quick: bool) -> dict[str, Any]:
+    """What these items find, telling which one it is at."""
+    results = {}
+    for name in names:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        results[name] = items[name](quick)
+    return results
+
+
 def load() -> float | None:
     """Processes that wanted a core during the last minute."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
@@ -57,7 +80,7 @@ def bandwidth(effort: Effort) -> dict[str, float]:
     moved = {"memcpy": 2, "copy": 3}
     if not ways:
         ways = {"memcpy": lambda times: [np.copyto(target, source) for _ in range(times)]}
-    times = measure(ways, effort)
+    times = timing.measure(ways, effort)
     found = {f"{way}_GB_per_second": round(moved[way] * size / times.least(way) * 1e-9, 2) for way in ways}
     return {"bytes": size, **found}
 

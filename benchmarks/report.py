@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 COLUMNS = ("", "minga kernel", "in the engine", "peer", "bound", "unit", "targets")
-FIRST_MARK, LAST_MARK = "<!-- table -->", "<!-- end of table -->"
 PEERS = {"gcc": "gcc", "libm": "libm", "numpy philox": "NumPy Philox"}
 
 
@@ -64,13 +62,6 @@ def markdown(content: Mapping[str, Any]) -> str:
     lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     lines += ["| " + " | ".join(row) + " |" for row in rows(content["results"])]
     return "\n".join(lines) + "\n"
-
-
-def update_page(page: Path, table: str) -> None:
-    """Put the table between the two marks of a page, in place of the one there."""
-    text = page.read_text()
-    start, end = text.index(FIRST_MARK) + len(FIRST_MARK), text.index(LAST_MARK)
-    page.write_text(f"{text[:start]}\n{table}{text[end:]}")
 
 
 def terminal(content: Mapping[str, Any]) -> None:

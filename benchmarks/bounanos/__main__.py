@@ -15,9 +15,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +23,7 @@ import numpy as np
 
 from benchmarks.bounanos import WINDOWS
 from benchmarks.command import asked
-from benchmarks.machine import describe, load
+from benchmarks.machine import by_name, measured
 from benchmarks.timing import Effort
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
@@ -170,19 +168,7 @@ def run(names: Sequence[str], quick: bool) -> dict[str, Any]:
         [sys.executable, "-m", "benchmarks.bounanos.program", json.dumps({**warm, "labour": 1})],
         cwd=ROOT, check=True, capture_output=True,
     )  # fmt: skip  # so that nodes find the kernels in the cache
-    began, machine, results = time.perf_counter(), describe(Effort()), {}
-    for name in names:
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        results[name] = ITEMS[name](quick)
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(time.perf_counter() - began, 1),
-        "quick": quick,
-        "emulated": True,
-        "machine": machine,
-        "load_at_the_end": load(),
-        "results": results,
-    }
+    return measured(lambda: {"emulated": True, "results": by_name(ITEMS, names, quick)}, quick, Effort())
 
 
 def text(results: Mapping[str, Any]) -> str:

@@ -12,42 +12,28 @@ FiPy comes with `make bench-cell`; where it is not installed it is left out, and
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from benchmarks.cell.line import measure_line
 from benchmarks.cell.multigrid import measure_multigrid
-from benchmarks.cell.report import markdown, update_page
+from benchmarks.cell.report import markdown
 from benchmarks.cell.schemes import measure_schemes
 from benchmarks.command import asked
-from benchmarks.machine import describe, load
+from benchmarks.machine import by_name, measured
+from benchmarks.page import put_into_page
 from benchmarks.timing import Effort
 
-PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
-PARTS = ("schemes", "multigrid", "line")
+PARTS: Final[dict[str, Callable[[bool], Any]]] = {
+    "schemes": measure_schemes,
+    "multigrid": measure_multigrid,
+    "line": measure_line,
+}
 
 
 def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
     """Measure these parts; what is stored."""
-    began = time.perf_counter()
-    effort = Effort.least() if quick else Effort(rounds=3)
-    content: dict[str, Any] = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "quick": quick,
-        "machine": describe(effort),
-    }
-    for part in parts:
-        print(f"{part} ...", file=sys.stderr, flush=True)
-        if part == "schemes":
-            content[part] = measure_schemes(quick)
-        elif part == "line":
-            content[part] = measure_line(quick)
-        else:
-            content[part] = measure_multigrid(quick)
-    return content | {"seconds": round(time.perf_counter() - began, 1), "load_at_the_end": load()}
+    return measured(lambda: by_name(PARTS, parts, quick), quick, Effort.least() if quick else Effort(rounds=3))
 
 
 def main() -> int:
@@ -58,7 +44,7 @@ def main() -> int:
     content = options.whole(run(options.only, options.quick))
     print(markdown(content), end="")
     if options.store(content):
-        PAGE.write_text(update_page(PAGE.read_text(), markdown(content)))
+        put_into_page("cell", markdown(content))
     return 0
 
 

@@ -7,14 +7,6 @@ from typing import Any
 
 from benchmarks.cell.multigrid import rows
 
-FIRST_MARK, LAST_MARK = "<!-- cell -->\n", "<!-- end of cell -->"
-
-
-def update_page(text: str, table: str) -> str:
-    """The page with the tables between its two marks, in place of those there."""
-    start, end = text.index(FIRST_MARK) + len(FIRST_MARK), text.index(LAST_MARK)
-    return f"{text[:start]}\n{table}\n{text[end:]}"
-
 
 def markdown(content: Mapping[str, Any]) -> str:
     """All parts that were measured."""

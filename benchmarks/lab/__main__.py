@@ -15,14 +15,12 @@ import json
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.command import asked
-from benchmarks.machine import describe, load
+from benchmarks.machine import by_name, measured
 from benchmarks.timing import Effort
 from minga.lab.cluster import Cluster, laboratory
 
@@ -119,22 +117,14 @@ ITEMS: dict[str, Callable[[bool], dict[str, Any]]] = {
 }
 
 
-def run(names: list[str], quick: bool) -> dict[str, Any]:
+def run(names: Sequence[str], quick: bool) -> dict[str, Any]:
     """Measure these items; what is stored."""
-    began, machine, results = time.perf_counter(), describe(Effort()), {}
-    for name in names:
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        results[name] = ITEMS[name](quick)
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(time.perf_counter() - began, 1),
-        "quick": quick,
-        "emulated": True,
-        "machine": machine,
-        "load_at_the_end": load(),
-        **headline(results),
-        "results": results,
-    }
+
+    def items() -> dict[str, Any]:
+        results = by_name(ITEMS, names, quick)
+        return {"emulated": True, **headline(results), "results": results}
+
+    return measured(items, quick, Effort())
 
 
 def headline(results: Mapping[str, Any]) -> dict[str, float]:
@@ -149,7 +139,7 @@ def headline(results: Mapping[str, Any]) -> dict[str, float]:
 
 def main() -> int:
     options = asked("benchmarks.lab", "Measure clusters in a box", ITEMS, "lab-hetero.json", update=True)
-    content = options.whole(run(list(options.only), options.quick))
+    content = options.whole(run(options.only, options.quick))
     content |= headline(content["results"])
     options.store(content)
     print(json.dumps(content, indent=1))

@@ -17,15 +17,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.command import asked
-from benchmarks.machine import describe, load
+from benchmarks.machine import by_name, measured
 from benchmarks.milano.paper import RATIO, TIMES, derived, shape, text
 from benchmarks.timing import Effort
 from minga.lab.cluster import Cluster, laboratory
@@ -136,22 +134,13 @@ ITEMS: Final[dict[str, Callable[[bool], dict[str, Any]]]] = {
 }
 
 
-def run(names: tuple[str, ...], quick: bool) -> dict[str, Any]:
+def run(names: Sequence[str], quick: bool) -> dict[str, Any]:
     """Measure these items; what is stored."""
-    began, machine, results = time.perf_counter(), describe(Effort()), {}
-    for name in names:
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        results[name] = {**ITEMS[name](quick), "date": datetime.now(UTC).isoformat(timespec="seconds")}
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(time.perf_counter() - began, 1),
-        "quick": quick,
-        "emulated": True,
-        "machine": machine,
-        "load_at_the_end": load(),
-        "paper": {"minutes": TIMES},
-        "results": results,
-    }
+
+    def items() -> dict[str, Any]:
+        return {"emulated": True, "paper": {"minutes": TIMES}, "results": by_name(ITEMS, names, quick)}
+
+    return measured(items, quick, Effort())
 
 
 def main() -> int:

@@ -12,45 +12,34 @@ DEVSIM comes with `make bench-photodiode`; where it is not installed it is left 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.command import asked
-from benchmarks.machine import describe, load
+from benchmarks.machine import by_name, measured
+from benchmarks.page import put_into_page
 from benchmarks.photodiode.digits import measure_digits
 from benchmarks.photodiode.loop import measure_loop
 from benchmarks.photodiode.peer import PYTHON, version
-from benchmarks.photodiode.report import markdown, update_page
+from benchmarks.photodiode.report import markdown
 from benchmarks.photodiode.speed import measure_speed
 from benchmarks.timing import Effort
 
-PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 PARTS = ("digits", "speed", "loop")
 
 
 def run(parts: Sequence[str], quick: bool, python: Path = PYTHON) -> dict[str, Any]:
     """Measure these parts; what is stored. `python`: that of DEVSIM; without it nothing is beside minga."""
-    began = time.perf_counter()
     devsim = version(python)
     peer = python if devsim else None
-    content: dict[str, Any] = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "quick": quick,
-        "machine": describe(Effort.least() if quick else Effort(rounds=3)),
-        "devsim": devsim,
+    items: dict[str, Callable[[bool], Any]] = {
+        "digits": lambda quick: measure_digits(quick, peer) if peer else None,
+        "speed": lambda quick: measure_speed(quick, peer),
+        "loop": measure_loop,
     }
-    for part in parts:
-        print(f"{part} ...", file=sys.stderr, flush=True)
-        if part == "digits":
-            content[part] = measure_digits(quick, peer) if peer else None
-        elif part == "speed":
-            content[part] = measure_speed(quick, peer)
-        else:
-            content[part] = measure_loop(quick)
-    return content | {"seconds": round(time.perf_counter() - began, 1), "load_at_the_end": load()}
+    effort = Effort.least() if quick else Effort(rounds=3)
+    return measured(lambda: {"devsim": devsim, **by_name(items, parts, quick)}, quick, effort)
 
 
 def main() -> int:
@@ -61,7 +50,7 @@ def main() -> int:
     content = options.whole(run(options.only, options.quick))
     print(markdown(content), end="")
     if options.store(content):
-        PAGE.write_text(update_page(PAGE.read_text(), markdown(content)))
+        put_into_page("photodiode", markdown(content))
     return 0
 
 

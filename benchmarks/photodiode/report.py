@@ -6,15 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-FIRST_MARK, LAST_MARK = "<!-- photodiode -->\n", "<!-- end of photodiode -->"
 ENOUGH_DIGITS, ENOUGH_SPEED, LONGEST = 9, 10.0, 2.0
 """Equal digits; times as fast as DEVSIM in extended precision; seconds of the example's curve."""
-
-
-def update_page(text: str, table: str) -> str:
-    """The page with the tables between its two marks, in place of those there."""
-    start, end = text.index(FIRST_MARK) + len(FIRST_MARK), text.index(LAST_MARK)
-    return f"{text[:start]}\n{table}\n{text[end:]}"
 
 
 def markdown(content: Mapping[str, Any]) -> str:

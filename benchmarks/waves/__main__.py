@@ -12,38 +12,26 @@ Devito and zfp come with `make bench-waves`; what is not installed is left out, 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from benchmarks.command import asked
-from benchmarks.machine import describe, load
+from benchmarks.machine import by_name, measured
+from benchmarks.page import put_into_page
 from benchmarks.timing import Effort
 from benchmarks.waves.paper import measure_paper
-from benchmarks.waves.report import markdown, targets_of, update_page
+from benchmarks.waves.report import markdown, targets_of
 from benchmarks.waves.speed import measure_speed
 
-PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
-PARTS = ("speed", "paper")
+PARTS: Final[dict[str, Callable[[bool], Any]]] = {
+    "speed": lambda quick: [found.as_json() for found in measure_speed(quick)],
+    "paper": measure_paper,
+}
 
 
 def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
     """Measure these parts; what is stored."""
-    began = time.perf_counter()
-    content: dict[str, Any] = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "quick": quick,
-        "machine": describe(Effort.least() if quick else Effort()),
-    }
-    if "speed" in parts:
-        print("speed ...", file=sys.stderr, flush=True)
-        content["speed"] = [found.as_json() for found in measure_speed(quick)]
-    if "paper" in parts:
-        print("paper ...", file=sys.stderr, flush=True)
-        content["paper"] = measure_paper(quick)
-    return content | {"seconds": round(time.perf_counter() - began, 1), "load_at_the_end": load()}
+    return measured(lambda: by_name(PARTS, parts, quick), quick, Effort.least() if quick else Effort())
 
 
 def main() -> int:
@@ -58,7 +46,7 @@ def main() -> int:
         if not target["met"]:
             print(f"MISSED {place} {target['what']} {target['found']:.3g}", file=sys.stderr)
     if options.store(content):
-        PAGE.write_text(update_page(PAGE.read_text(), markdown(content)))
+        put_into_page("waves", markdown(content))
     return 0
 
 

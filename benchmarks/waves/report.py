@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-FIRST_MARK, LAST_MARK = "<!-- waves -->", "<!-- end of waves -->"
 WAYS = ("forward", "forward, homogeneous", "update", "gcc", "devito so=8 forward", "devito so=16 forward")
 BOUNDS = ("memory bound", "arithmetic bound")
 
@@ -59,9 +58,3 @@ def _targets(content: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         sign = "≥" if target["sense"] == "at least" else "≤"
         what = f"{place}: {target['what']}" if place else target["what"]
         yield what, f"{target['found']:.3g}", f"{sign} {target['limit']:g}", "met" if target["met"] else "MISSED"
-
-
-def update_page(text: str, table: str) -> str:
-    """The page with the table between its two marks, in place of the one there."""
-    start, end = text.index(FIRST_MARK) + len(FIRST_MARK), text.index(LAST_MARK)
-    return f"{text[:start]}\n{table}{text[end:]}"

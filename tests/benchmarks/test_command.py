@@ -57,3 +57,13 @@ def test_a_part_can_be_measured_anew(monkeypatch: pytest.MonkeyPatch, in_tmp_pat
     assert (found["results"] if inside else found)["b"] == 2
     assert (found["date"], found["updated"]["a"]["date"]) == ("then", "now")
     assert asked("--table").before() == found
+
+
+def test_a_table_takes_the_place_of_the_one_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- one -->\nold\n<!-- end of one -->\n<!-- two -->\nkept\n<!-- end of two -->\n")
+    importlib.import_module("benchmarks.page").put_into_page("one", "new\n", page)
+    assert page.read_text() == (
+        "before\n<!-- one -->\nnew\n<!-- end of one -->\n<!-- two -->\nkept\n<!-- end of two -->\n"
+    )
