@@ -30,13 +30,14 @@ def milano_tables(
 ) -> None:
     """Tables 1 to 4 of Milano, Mocskos and Marshall: what cutting the grid and changing the order of a sweep do."""
     from minga.papers import milano
+    from minga.record.directory import write_whole
 
     if pictures is not None:
-        pictures.mkdir(parents=True, exist_ok=True)
+        _make(pictures)
     result = milano.measure(milano.sizes(quick=quick), lambda line: print(line, file=sys.stderr), pictures)
     text = json.dumps(result, allow_nan=False)
     if out is not None:
-        out.write_text(text + "\n")
+        write_whole(out, text + "\n")
     print(text if as_json else milano.tables(result))
 
 
@@ -64,6 +65,7 @@ def bounanos(
 
     from minga.errors import CaseError, suggest
     from minga.papers import bounanos as command
+    from minga.record.directory import write_whole
 
     names = tuple(only or command.NAMES)
     for name in names:
@@ -77,18 +79,26 @@ def bounanos(
     with tempfile.TemporaryDirectory() as directory:
         drawn = pictures or (Path(directory) if html is not None else None)
         if pictures is not None:
-            pictures.mkdir(parents=True, exist_ok=True)
+            _make(pictures)
         how = command.sizes(quick=quick)
         result = command.measure(how, names, lambda line: print(line, file=sys.stderr), drawn)
         if beside is not None:
             result["lab"] = beside
         if html is not None:
-            html.write_text(command.page(result))
+            write_whole(html, command.page(result))
     text = json.dumps(result, allow_nan=False)
     if out is not None:
-        out.write_text(text + "\n")
+        write_whole(out, text + "\n")
     print(text if as_json else command.tables(result))
     for statement in command.failed(result):
         print(f"does not hold: {statement}", file=sys.stderr)
     if command.failed(result):
         raise typer.Exit(1)
+
+
+def _make(directory: Path) -> None:
+    """A directory for pictures, before what is drawn there is measured."""
+    from minga.record.directory import disk_errors
+
+    with disk_errors(directory):
+        directory.mkdir(parents=True, exist_ok=True)

@@ -103,6 +103,7 @@ def _keys(words: Iterable[str]) -> Iterator[str]:
     from minga.models.automaton.case import AutomatonSettings
     from minga.models.electrodeposition.settings import ElectrodepositionSettings
     from minga.models.fletcher.settings import FletcherSettings
+    from minga.models.photodiode.settings import PhotodiodeSettings
     from minga.models.settings import GridSettings
 
     tables: dict[str, type[BaseModel]] = {"run": RunSettings, "output": OutputSettings, "stop": StopSettings}
@@ -110,7 +111,7 @@ def _keys(words: Iterable[str]) -> Iterator[str]:
     python = next((path for path in map(_python_file, words) if path is not None), None)
     if python is None:
         tables |= {"automaton": AutomatonSettings, "fletcher": FletcherSettings}
-        tables["electrodeposition"] = ElectrodepositionSettings
+        tables |= {"electrodeposition": ElectrodepositionSettings, "photodiode": PhotodiodeSettings}
     for name, settings in tables.items():
         yield from (f"{name}.{key}=" for key in settings.model_fields)
     if python is not None:

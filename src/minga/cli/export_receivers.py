@@ -58,5 +58,5 @@ def _rounded(interval: float, samples: int) -> str:
         return ""
     return (
         f"\n  SEG-Y keeps whole microseconds: the file says {round(exact)}, so that its last sample is"
-        f" {late:.3g} microseconds off; give fletcher.dt in whole microseconds to have it exact"
+        f" {late:.3g} microseconds off; give a time step in whole microseconds to have it exact"
     )

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final
 
 from minga.compile.scratch import Ring, rings
 from minga.lang.expr import Node
 from minga.lang.graph import Interner, KernelGraph, topological
+from minga.lang.moved import moved as seen_from
 
 MOST_READS: Final = 24
 """Most different reads of one loop: each row that is read takes a register for its address, or a reload."""
@@ -76,23 +77,8 @@ def arrange(graph: KernelGraph, roots: Sequence[Node]) -> Arrangement:
 
 def moved(graph: KernelGraph, roots: Sequence[Node], planes: int) -> list[Node]:
     """`roots`, then the same for each of the planes behind (1 .. planes - 1); equal nodes are one."""
-    share = Interner()
-    return [share(_moved(graph, root, plane)) for plane in range(planes) for root in roots]
-
-
-def _moved(graph: KernelGraph, root: Node, planes: int) -> Node:
-    new: dict[int, Node] = {}
-    for node in topological([root]):
-        data = node.data
-        if node.op == "read":
-            number, strides, offsets = cast(tuple[int, Offsets, Offsets], data)
-            if 0 in graph.params[number].axes:
-                data = (number, strides, (offsets[0] + planes * strides[0], *offsets[1:]))
-        elif node.op == "local":
-            number, offsets = cast(tuple[int, Offsets], data)
-            data = (number, (offsets[0] + planes, *offsets[1:]))
-        new[id(node)] = Node(node.op, node.dtype, tuple(new[id(arg)] for arg in node.args), data)
-    return new[id(root)]
+    share, axes, rest = Interner(), [param.axes for param in graph.params], (0,) * (graph.ndim - 1)
+    return [share(seen_from(root, (plane, *rest), axes)) for plane in range(planes) for root in roots]
 
 
 def _beside(graph: KernelGraph, groups: Sequence[tuple[Ring, ...]]) -> list[tuple[Ring, ...]]:

@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Final
 
 from minga.lang.expr import Node, binary, bitcast, compare, const, where
-from minga.lang.graph import Interner, KernelGraph, topological
-from minga.lang.loop import with_bodies
+from minga.lang.graph import Interner, KernelGraph
+from minga.lang.loop import rewritten, with_bodies
 from minga.lang.types import BITS, DType, integer_range, is_float, is_integer, is_signed
 
 ROUNDINGS: Final = ("floor", "ceil", "trunc", "rint")
@@ -35,15 +35,7 @@ def lower(graph: KernelGraph, *, rounding: bool = True) -> KernelGraph:
 
 def rewrite(graph: KernelGraph, rule: Callable[[Node], Node]) -> KernelGraph:
     """Every node replaced by what `rule` makes of it (its arguments are replaced already)."""
-    new: dict[int, Node] = {}
-    for node in topological(graph.roots):
-        args = tuple(new[id(arg)] for arg in node.args)
-        same = all(a is b for a, b in zip(args, node.args, strict=True))
-        if node.op == "iterate":
-            new[id(node)] = Node(node.op, node.dtype, args, node.data.rewritten(rule))
-            continue
-        new[id(node)] = rule(node if same else Node(node.op, node.dtype, args, node.data))
-    share = Interner()
+    new, share = rewritten(graph.roots, rule), Interner()
     return replace(
         graph,
         stores=tuple(replace(store, value=share(new[id(store.value)])) for store in graph.stores),

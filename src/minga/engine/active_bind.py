@@ -13,7 +13,7 @@ from minga.engine import active_kernels as words
 from minga.engine import command as cmd
 from minga.engine.active import Activity, TileCut
 from minga.engine.active_kernels import TILES_HEADER
-from minga.engine.backend import Backend, Host
+from minga.engine.backend import LINE_WORDS, Backend, Host, copies_of
 from minga.engine.helper_kernels import COPY_WORDS, HEADER_WORDS
 from minga.engine.helpers import Copy, Place, active_tiles, copy_args
 from minga.engine.program import Apply
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 SEGMENT_TILES: Final = 64
 """Most tiles of a row that one worker takes at a time."""
-_LINE: Final = 8
 
 
 def bind_begin(binder: Binder, apply: Apply, activity: Activity) -> None:
@@ -74,11 +73,10 @@ def bind_active(
     if rows > 1:
         largest[-2] = min(shape[-2], rows * flags.cut.size[-2] + flags.cut.largest[-2])
     call = binder.arguments(graph, part, largest, operands, scalars, apply.extent)
-    calls = np.zeros((host.workers, -(-len(call) // _LINE) * _LINE), np.int64)
-    calls[:, : len(call)] = call
+    calls = copies_of(call, host.workers)
     stored = [(number, apply.slot(number)) for number in sorted(graph.written)]
     kept *= sum(itemsize(slot.field.dtype) for _, slot in stored)
-    saved = np.zeros((host.workers, -(-kept // (8 * _LINE)) * _LINE), np.int64)
+    saved = np.zeros((host.workers, -(-kept // (8 * LINE_WORDS)) * LINE_WORDS), np.int64)
 
     now = binder.address(flags.table)
     after = now + 8 * stored[0][1].index

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -20,9 +20,12 @@ from minga.engine.helpers import HelperKernels, helper_addresses
 from minga.lang.graph import KernelGraph
 from minga.space.box import Point
 
-__all__ = ["Backend", "Host", "KernelCall"]
+__all__ = ["LINE_WORDS", "Backend", "Host", "KernelCall", "copies_of"]
 
 Kernels = dict[tuple[str, bool], Compiled]
+
+LINE_WORDS: Final = 8
+"""Words of a cache line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,13 @@ class KernelCall:
     @property
     def cells(self) -> int:
         return prod(b - a for a, b in zip(self.lo, self.hi, strict=True))
+
+
+def copies_of(args: np.ndarray, workers: int) -> np.ndarray:
+    """Arguments that workers change, a row for each, which shares no cache line with others."""
+    copies = np.zeros((workers, -(-len(args) // LINE_WORDS) * LINE_WORDS), np.int64)
+    copies[:, : len(args)] = args
+    return copies
 
 
 class Backend(Protocol):

@@ -19,7 +19,8 @@ import numpy as np
 from minga.compile.abi import offsets
 from minga.engine import command as cmd
 from minga.engine import mask_kernels as words
-from minga.engine.backend import KernelCall
+from minga.engine.backend import KernelCall, copies_of
+from minga.engine.exchange import box_place
 from minga.engine.helpers import mask_functions
 from minga.engine.program import Apply, Call, Move, Operation, Repeat, Rotate, When, flat
 from minga.engine.regions import Part, lead_field, own_box
@@ -35,7 +36,6 @@ __all__ = ["Masks", "settle_masks"]
 
 PRICE: Final = 48
 """What the call of a kernel for a box costs, in cells: measured, half of what a cell of an elliptic operator takes."""
-_LINE: Final = 8
 
 
 def settle_masks(operations: Sequence[Operation], *, possible: bool = True) -> list[Operation]:
@@ -108,12 +108,11 @@ class Remaining:
     def around(self, binder: Binder, call: KernelCall, command: cmd.Command) -> list[cmd.Command]:
         """A kernel call that leaves out what does not remain of its box."""
         assert isinstance(command, cmd.Kernel)
-        ndim, shape, where = call.graph.ndim, call.args.shape[0], offsets(call.graph)
+        ndim, where = call.graph.ndim, offsets(call.graph)
         one = call.args.copy()
         one[where.tile : where.tile + ndim] = [b - a for a, b in zip(call.lo, call.hi, strict=True)]
         one[where.tiles : where.tiles + ndim] = 1
-        boxes = np.zeros((binder.backend.workers, -(-shape // _LINE) * _LINE), np.int64)
-        boxes[:, :shape] = one
+        boxes = copies_of(one, binder.backend.workers)
         args = np.zeros(words.CALL_WORDS, np.int64)
         fresh = binder.address(np.ones(1, np.int64))
         args[: words.LO] = (
@@ -215,10 +214,7 @@ def _remaining(binder: Binder, key: Key, points: Box) -> Remaining:
     rows = np.zeros(prod(wide[:-1]) * row_bytes + 8, np.uint8)
     target = np.zeros(words.LIST_HEADER + words.BOX_WORDS * prod(wide[:-1]) * -(-across // 2), np.int64)
     known = np.zeros(1, np.int64)
-    strides = arrays.arrays[0].strides[:-1]
-    offset = sum(
-        (lo - low) * stride for lo, low, stride in zip(cells.lo, arrays.box.lo, arrays.arrays[0].strides, strict=True)
-    )
+    first = box_place(arrays, mask, cells)
     most = TILE_BYTES // 8
     if binder.backend.workers > 1:
         most = max(1024, min(most, points.size // (PER_WORKER * binder.backend.workers)))
@@ -226,8 +222,8 @@ def _remaining(binder: Binder, key: Key, points: Box) -> Remaining:
         most = points.size  # lines stay whole
     scan = np.zeros(words.SCAN_WORDS, np.int64)
     for word, values in (
-        (words.MASK_SLOT, (binder.address(arrays.table) + 8 * mask.index, offset)),
-        (words.MASK_STRIDES, (*(0 for _ in pad), *strides)),
+        (words.MASK_SLOT, (first.slot, first.offset)),
+        (words.MASK_STRIDES, (*(0 for _ in pad), *first.strides[:-1])),
         (words.CELLS, shape), (words.POINTS, wide), (words.ORIGIN, origin),
         (words.CENTRE, (*(0 for _ in pad), *centre)),
         (words.SEGMENTS, (across, binder.address(flags))), (words.FLAG_STRIDES, flags.strides[:-1]),

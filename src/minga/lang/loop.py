@@ -19,7 +19,7 @@ from typing import Final
 from minga.lang.expr import Node
 from minga.lang.graph import Interner, spell, topological
 
-__all__ = ["EXPECTED", "Loop", "with_bodies"]
+__all__ = ["EXPECTED", "Loop", "rewritten", "with_bodies"]
 
 EXPECTED: Final = 8
 """Rounds that estimates of costs count on where nobody knows better."""
@@ -46,14 +46,7 @@ class Loop:
 
     def rewritten(self, rule: Callable[[Node], Node]) -> Loop:
         """Every node replaced by what `rule` makes of it (its arguments are replaced already)."""
-        new: dict[int, Node] = {}
-        for node in self.nodes():
-            args = tuple(new[id(arg)] for arg in node.args)
-            if node.op == "iterate":
-                new[id(node)] = Node(node.op, node.dtype, args, node.data.rewritten(rule))
-            else:
-                new[id(node)] = rule(Node(node.op, node.dtype, args, node.data))
-        share = Interner()
+        new, share = rewritten(self.nodes(), rule), Interner()
         following = tuple(share(new[id(node)]) for node in self.following)
         return replace(self, condition=share(new[id(self.condition)]), following=following)
 
@@ -73,6 +66,19 @@ class Loop:
 
     def __hash__(self) -> int:
         return hash(repr(self))
+
+
+def rewritten(roots: Iterable[Node], rule: Callable[[Node], Node]) -> dict[int, Node]:
+    """What `rule` makes of the nodes of an expression and of the loops in it, arguments first; by the nodes' ids."""
+    new: dict[int, Node] = {}
+    for node in topological(roots):
+        args = tuple(new[id(arg)] for arg in node.args)
+        same = all(a is b for a, b in zip(args, node.args, strict=True))
+        if node.op == "iterate":
+            new[id(node)] = Node(node.op, node.dtype, args, node.data.rewritten(rule))
+        else:
+            new[id(node)] = rule(node if same else Node(node.op, node.dtype, args, node.data))
+    return new
 
 
 def with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:

@@ -24,7 +24,7 @@ from minga.models.photodiode.organisations.costs import (
     synthetic_costs,
 )
 from minga.models.photodiode.organisations.cuts import equal, even, fullest, ideal_speedup
-from minga.models.photodiode.organisations.emulator import Emulated, emulate
+from minga.models.photodiode.organisations.emulator import DIRECTIONS, Emulated, emulate
 from minga.models.photodiode.organisations.systems import MINGA, SYSTEMS, System
 from minga.models.photodiode.organisations.weights import mean_cost, paper_area
 from minga.models.photodiode.organisations.workload import cut_rows, newton_seconds, paper_device, profile, solve
@@ -269,9 +269,9 @@ def observed_subcycles(bench: Bench) -> Result:
     more = {p: bench.iterations(cut_rows(equal(ROWS, p), ROWS, rows)) / alone for p in points}
     charm, mosix = SYSTEMS["Charm++"], SYSTEMS["MOSIX"]
     curves = {
-        "sub-cycles observed": [bench.run(charm, p, directions=(0, 1, 1, -1, 0)).speedup for p in points],
+        "sub-cycles observed": [bench.run(charm, p, directions=DIRECTIONS).speedup for p in points],
         "sub-cycles observed, all down the rows": [
-            bench.run(charm, p, directions=(0, 1, 1, 1, 0)).speedup for p in points
+            bench.run(charm, p, directions=tuple(map(abs, DIRECTIONS))).speedup for p in points
         ],
         "Charm++": [bench.run(charm, p).speedup / more[p] for p in points],
         "MOSIX": [bench.run(mosix, p).speedup / more[p] for p in points],

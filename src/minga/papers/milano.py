@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -166,7 +166,7 @@ def measure(how: Sizes, say: Say, pictures: Path | None) -> dict[str, Any]:
     """All tables, as data; pictures of Figs. 6 and 7 go to a directory."""
     began = time.perf_counter()
     result: dict[str, Any] = {
-        "sizes": {name: getattr(how, name) for name in how.__slots__},
+        "sizes": asdict(how),
         "same bits on ranks": same_bits(how, say),
         "table 1": table_1(how, say),
         "tables 2 to 4": tables_2_to_4(how, say),
@@ -248,12 +248,11 @@ def figures(how: Sizes, say: Say, pictures: Path | None) -> dict[str, Any]:
     for number, problem, field, steps, end in ((6, rolls, "|psi|", 4, 5e-2), (7, fingers, "A", 5, 1e-2)):
         settings = Settings("lexicographic", criterion="update", tolerance=end)
         alone, apart = (relax(problem, settings, b, steps) for b in (1, 3))
-        where = [100.0 * share(a[field], b[field]) for a, b in zip(alone.frames, apart.frames, strict=True)]
+        pairs = [(a[field], b[field]) for a, b in zip(alone.frames, apart.frames, strict=True)]
         if field == "|psi|":  # of the largest psi: everywhere on one scale
-            where = [
-                100.0 * np.abs(a[field] - b[field]) / a[field].max()
-                for a, b in zip(alone.frames, apart.frames, strict=True)
-            ]
+            where = [100.0 * np.abs(a - b) / a.max() for a, b in pairs]
+        else:
+            where = [100.0 * share(a, b) for a, b in pairs]
         found[f"figure {number}"] = {
             "field": field,
             "end": end,

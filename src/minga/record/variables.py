@@ -83,6 +83,12 @@ class Coordinate:
         """The axis as people call it: faces of cells have no name of their own."""
         return self.name.removesuffix(_ON_FACES)
 
+    @property
+    def label(self) -> str:
+        """The axis with its unit, where it has one."""
+        unit = self.attributes.get("units", "1")
+        return self.axis if unit == "1" else f"{self.axis} ({unit})"
+
 
 @dataclass(frozen=True, slots=True)
 class Variable:

@@ -22,7 +22,7 @@ from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.solve.block_tridiagonal import Pattern
 from minga.space.boundary import fixed
-from minga.space.field import Field, Slot
+from minga.space.field import Field
 from minga.space.grid import Grid
 
 __all__ = ["Planes"]
@@ -87,14 +87,14 @@ class Planes:
         b, x = tuple(b), tuple(x)
 
         def solve_planes(engine: Engine) -> None:
-            values: dict[Field, Any] = {item: _whole(engine, item) for item in (*self.fields, *b)}
+            values: dict[Field, Any] = {item: engine.gather(item) for item in (*self.fields, *b)}
             found: Floats | None = None
             if engine.comm.rank == 0:
                 found = self._solved(values, [values[item] for item in b])
             found = engine.comm.bcast(found)
             for item, value in zip(x, found, strict=True):
                 for box, view in engine.blocks(item):
-                    view[...] = value[tuple(slice(lo, hi) for lo, hi in zip(box.lo, box.hi, strict=True))]
+                    view[...] = value[box.slices((0, 0))]
 
         program.call(solve_planes, reads=[item.now for item in (*self.fields, *b)], writes=[item.now for item in x])
 
@@ -137,16 +137,3 @@ class Planes:
         for row in range(rows - 2, -1, -1):
             solution[row] = partial[row] - ratio[row] @ solution[row + 1]
         return solution.reshape(rows, cells, k).transpose(2, 0, 1)
-
-
-def _whole(engine: Engine, item: Field | Slot) -> Floats | None:
-    """A field on rank 0."""
-    pieces = engine.comm.gather([(box, np.array(view)) for box, view in engine.blocks(item)])
-    if pieces is None:
-        return None
-    field_of = item.field if isinstance(item, Slot) else item
-    whole = np.zeros(field_of.points.shape)
-    for part in pieces:
-        for box, values in part:
-            whole[tuple(slice(lo, hi) for lo, hi in zip(box.lo, box.hi, strict=True))] = values
-    return whole

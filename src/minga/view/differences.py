@@ -8,20 +8,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.record.directory import disk_errors
 from minga.space.grid import Grid
+
+__all__ = ["draw_differences"]
 
 
 def draw_differences(
     frames: Sequence[NDArray[np.float64]], grid: Grid, kinds: NDArray[np.uint8] | None, title: str, path: Path
 ) -> None:
-    """Draw magnitudes of differences, one panel a time step, all in one scale of colours; solid cells are grey."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    """Draw magnitudes of differences, one panel a time step, all in one scale of colours; solid cells are grey.
+
+    RunError where the disk refuses.
+    """
     from matplotlib.figure import Figure
 
     height = float(np.sum(grid.widths(0)))
     width = float(np.sum(grid.widths(1)))
     figure = Figure(figsize=(9, 1.0 + 1.5 * len(frames)), layout="constrained")
-    FigureCanvasAgg(figure)
     most = max(float(frame.max()) for frame in frames) or 1.0
     image = None
     axes = figure.subplots(len(frames), 1, sharex=True, squeeze=False)[:, 0]
@@ -36,4 +40,5 @@ def draw_differences(
     figure.suptitle(title)
     if image is not None:
         figure.colorbar(image, ax=list(axes), shrink=0.8)
-    figure.savefig(path, dpi=110)
+    with disk_errors(path):
+        figure.savefig(path, dpi=110)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.drawing import Drawing
-from minga.record.directory import RunDirectory, disk_errors
+from minga.record.directory import RunDirectory, appearing
 from minga.record.store import FrameReader
 from minga.record.variables import DRAWINGS
 
@@ -96,8 +96,7 @@ def _over_axis(drawing: Drawing, reader: FrameReader) -> Drawn | None:
             continue
         place = names.index(drawing.along)
         middle = tuple(slice(None) if k == place else len(axis.values) // 2 for k, axis in enumerate(coordinates))
-        unit = coordinates[place].attributes.get("units", "1")
-        over = drawing.along if unit == "1" else f"{drawing.along} ({unit})"
+        over = coordinates[place].label
         values = np.asarray(reader.frame(name)[middle], np.float64)
         curves.append((label, *_ascending(np.asarray(coordinates[place].values), values, drawing)))
     return Drawn(drawing, over, f"step {reader.steps[-1]}", tuple(curves)) if curves else None
@@ -114,11 +113,9 @@ def draw_all(directory: RunDirectory) -> list[Path]:
     paths = []
     for drawn in drawn_of(directory):
         path = directory.pictures / drawn.file
-        with disk_errors(path):
+        with appearing(path) as temporary:
             path.parent.mkdir(exist_ok=True)
-            temporary = path.with_name(f".{path.name}.partial")
             _figure(drawn).savefig(temporary, dpi=_DPI, format="png")
-            temporary.replace(path)
         paths.append(path)
     return paths
 

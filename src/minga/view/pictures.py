@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.directory import disk_errors
+from minga.record.directory import appearing, disk_errors
 from minga.record.plane import plane_of
 from minga.record.store import FrameReader
 from minga.record.variables import DRAWINGS, Coordinate
+from minga.record.velocity import faces_of
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
 from minga.view.masked import shown_frame
 from minga.view.raster import ends, pixels_of
@@ -141,14 +142,12 @@ def draw(
             if image.ndim == 1
             else _image(image, axes, label, title, scale, upwards=plane.upwards(values.dtype))
         )
-    with disk_errors(path):
-        _save(figure, path)
+    _save(figure, path)
 
 
 def _save(figure: Any, path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.partial")
-    figure.savefig(temporary, dpi=_DPI, format="png")
-    temporary.replace(path)
+    with appearing(path) as temporary:
+        figure.savefig(temporary, dpi=_DPI, format="png")
 
 
 def _draw_history(reader: FrameReader, field: str, folder: Path) -> Path:
@@ -158,13 +157,12 @@ def _draw_history(reader: FrameReader, field: str, folder: Path) -> Path:
     path = folder / f"{field}.png"
     cells = np.stack([reader.frame(field, index) for index in rows])
     axes = [Coordinate("step", np.arange(len(rows), dtype=np.float64), {}), *reader.coordinates(field)]
-    with disk_errors(path):
-        scale = colour_scale(limits_of([cells]), cells.dtype, reader.attributes(field))
-        figure = _image(cells, axes, field, "", scale, square=True)
-        plot = figure.axes[0]
-        shown = sorted({round(place) for place in np.linspace(0, len(rows) - 1, min(len(rows), _MOST_TICKS))})
-        plot.set_yticks(shown, [str(steps[row]) for row in shown])
-        _save(figure, path)
+    scale = colour_scale(limits_of([cells]), cells.dtype, reader.attributes(field))
+    figure = _image(cells, axes, field, "", scale, square=True)
+    plot = figure.axes[0]
+    shown = sorted({round(place) for place in np.linspace(0, len(rows) - 1, min(len(rows), _MOST_TICKS))})
+    plot.set_yticks(shown, [str(steps[row]) for row in shown])
+    _save(figure, path)
     return path
 
 
@@ -199,14 +197,15 @@ def _image(
             **_colours(scale),
         )
     else:
-        shown = plot.pcolormesh(_edges(axes[1]), _edges(axes[0]), image, rasterized=True, **_colours(scale))
-        plot.set_ylim((first, last) if upwards else (last, first))
+        x, y = (faces_of(axis.values) for axis in (axes[1], axes[0]))
+        shown = plot.pcolormesh(x, y, image, rasterized=True, **_colours(scale))
+        plot.set_ylim((y[0], y[-1]) if upwards else (y[-1], y[0]))
     if image.min() < image.max() or scale.high > scale.low + 1 or not discrete:
         states = np.arange(len(scale.palette)) + scale.low if scale.states else ()
         figure.colorbar(shown, cax=bar, label=label, ticks=states if 0 < len(states) <= _MOST_LABELS else None)
     else:
         bar.remove()
-    plot.set(xlabel=_axis_label(axes[1]), ylabel=_axis_label(axes[0]), title=f"{label}, {title}" if title else label)
+    plot.set(xlabel=axes[1].label, ylabel=axes[0].label, title=f"{label}, {title}" if title else label)
     if axes[1].attributes.get("units", "1") != "1":
         plot.ticklabel_format(scilimits=(-2, 4))  # small lengths would not fit beside the picture
     return figure
@@ -216,12 +215,6 @@ def _even(axis: Coordinate) -> bool:
     """Whether the points along an axis are equally far apart, as pixels are."""
     steps = np.diff(axis.values)
     return steps.size < 2 or bool(np.ptp(steps) <= 1e-6 * abs(steps).max())
-
-
-def _edges(axis: Coordinate) -> NDArray[np.float64]:
-    """Where cells around the points end: half-way to the neighbours."""
-    first, last = ends(axis)
-    return np.concatenate(([first], 0.5 * (axis.values[:-1] + axis.values[1:]), [last]))
 
 
 def _frame(wide: int, high: int) -> tuple[Any, Any, Any]:
@@ -247,7 +240,7 @@ def _line(values: Values, axes: list[Coordinate], label: str, title: str, scale:
     plot.plot(axes[0].values, values, drawstyle="steps-mid" if discrete else "default")
     margin = 0.05 * (scale.high - scale.low) or 0.5
     plot.set_ylim(scale.low - margin, scale.high + margin)
-    plot.set(xlabel=_axis_label(axes[0]), ylabel=label, title=title)
+    plot.set(xlabel=axes[0].label, ylabel=label, title=title)
     return figure
 
 
@@ -262,8 +255,3 @@ def _colours(scale: ColourScale) -> dict[str, Any]:
         "cmap": ListedColormap(scale.hexadecimal),
         "norm": BoundaryNorm(np.arange(count + 1) + scale.low - 0.5, count),
     }
-
-
-def _axis_label(axis: Coordinate) -> str:
-    units = axis.attributes.get("units", "1")
-    return axis.axis if units == "1" else f"{axis.axis} ({units})"

@@ -188,3 +188,7 @@ def test_what_it_does_not_solve_is_refused(device: Device) -> None:
             pointwise(other, Problem((-1.0,)))
     with pytest.raises(CaseError, match="gain"):
         pointwise(device, Problem((-1.0,), ("dark", "lit"), gain=True))
+    with pytest.raises(CaseError, match="capacitance"):
+        pointwise(device, Problem((-1.0,), capacitance=True))
+    with pytest.raises(CaseError, match="current that is held"):
+        pointwise(device, Problem(current=(-1e-6,)))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from minga.engine.active import touched
 from minga.engine.engine import Engine
 from minga.engine.model import Model
-from minga.fit.work.weights import Weights, masked_cost, tile_of
+from minga.fit.work.weights import Weights, masked_cost, piece_starts, tile_of
 from minga.space.box import Box
 from minga.space.field import Field
 
@@ -64,13 +64,8 @@ class MaskWatch:
         return Weights(self.domain, self.tile, cost) if cost.any() else None
 
 
-def _starts(first: int, length: int, size: int) -> list[int]:
-    """Where pieces begin, of cells ``first`` and on, that multiples of ``size`` cut."""
-    return [0, *range(size - first % size, length, size)]
-
-
 def _sums(cost: Floats, box: Box, tile: Sequence[int]) -> Part:
     """Costs of cells added up by tiles."""
     for axis, size in enumerate(tile):
-        cost = np.add.reduceat(cost, _starts(box.lo[axis], cost.shape[axis], size), axis)
+        cost = np.add.reduceat(cost, piece_starts(box.lo[axis], cost.shape[axis], size), axis)
     return tuple(low // size for low, size in zip(box.lo, tile, strict=True)), cost

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.engine import FieldValue
+from minga.engine.mask_kernels import SEGMENT
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.lang.graph import RUN
 from minga.space.box import Box
 from minga.space.boxes import Ints, volumes
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 from minga.space.words import WORD
 
-__all__ = ["MOST_TILES", "Weights", "masked_cost", "measured_weights", "tile_of", "weights_of"]
+__all__ = ["MOST_TILES", "Weights", "masked_cost", "measured_weights", "piece_starts", "tile_of", "weights_of"]
 
 Floats = NDArray[np.float64]
 
@@ -181,12 +181,17 @@ def _declared(model: Model, grid: Grid, box: Box) -> Floats:
 def masked_cost(mask: NDArray[np.generic], first: int) -> Floats:
     """1 for cells that are done, 0 for those that are left out; ``first`` is the index of the first cell of rows.
 
-    Left out are pieces of rows between multiples of 64 that lie behind the mask as a whole.
+    Left out are the segments of rows that lie behind the mask as a whole, as the engine does.
     """
     length = mask.shape[-1]
-    starts = [0, *range(RUN - first % RUN, length, RUN)]
+    starts = piece_starts(first, length, SEGMENT)
     pieces = np.logical_or.reduceat(mask == 0, starts, axis=-1)
     return np.repeat(pieces, np.diff([*starts, length]), axis=-1).astype(float)
+
+
+def piece_starts(first: int, length: int, size: int) -> list[int]:
+    """Where pieces begin, of cells ``first`` and on, that multiples of ``size`` cut; counted from the first cell."""
+    return [0, *range(size - first % size, length, size)]
 
 
 def _values(value: FieldValue, grid: Grid, box: Box) -> Floats:

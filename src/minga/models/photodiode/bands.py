@@ -13,6 +13,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node
 from minga.lang.kernel import Kernel
+from minga.models.photodiode.solver.problem import Curve, suffix
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.models.photodiode.structure.device import Device
 from minga.space.box import Box
@@ -26,15 +27,15 @@ _STATE = ("potential", "electron_level", "hole_level")
 _WORDS = ("edge of the conduction band", "edge of the valence band", "quasi-Fermi level of electrons", "that of holes")
 
 
-def with_bands(model: Model, device: Device, curves: Sequence[str]) -> Model:
+def with_bands(model: Model, device: Device, curves: Sequence[Curve]) -> Model:
     """The model with the bands of each curve among the fields it shows; recorded at the end of its step."""
-    named = [f"{name}{'_lit' if curve == 'lit' else ''}" for curve in curves for name in _STATE]
+    named = [f"{name}{suffix(curve)}" for curve in curves for name in _STATE]
     if not {item.name for item in model.fields}.issuperset(named):
         return model
     edges = tuple(Field(f"flat {name}", device.grid, unit="eV") for name in BANDS[:2])
     fields: list[Field] = list(edges)
     for curve in curves:
-        end = "_lit" if curve == "lit" else ""
+        end = suffix(curve)
         bands = tuple(
             Field(f"{name}{end}", device.grid, unit="eV", description=f"{words}, {'lit' if end else 'in the dark'}")
             for name, words in zip(BANDS, _WORDS, strict=True)

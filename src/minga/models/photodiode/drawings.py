@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from minga.engine.drawing import Drawing, Span
 from minga.engine.model import Model
 from minga.models.photodiode.bands import BANDS
+from minga.models.photodiode.solver.problem import Curve, suffix
 from minga.models.photodiode.structure.device import Device
 
 __all__ = ["drawings_of"]
@@ -14,24 +15,23 @@ __all__ = ["drawings_of"]
 _LEVELS = ("Ec", "Ev", "Fn", "Fp")
 
 
-def drawings_of(model: Model, device: Device, curves: Sequence[str]) -> tuple[Drawing, ...]:
+def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[Drawing, ...]:
     """Current, gain and capacitance over the voltage; bands, field and carriers along the depth."""
     spans = tuple(Span(layer.name, 1e4 * layer.start, 1e4 * layer.end) for layer in device.layers)
     seen, fields = set(model.observables), {item.name for item in model.fields}
     found = []
-    currents = {"dark": "J", "lit": "J_lit"}
-    lines = {curve: currents[curve] for curve in curves if currents[curve] in seen}
+    lines: dict[str, str] = {curve: f"J{suffix(curve)}" for curve in curves if f"J{suffix(curve)}" in seen}
     found.append(Drawing("Current density", lines, over="V", unit="|J|, A/cm2", logarithmic=True))
     if "gain" in seen:
         found.append(Drawing("Gain", {"gain": "gain"}, over="V", unit="M"))
-    capacitances = {"dark": "C", "lit": "C_lit"}
-    lines = {curve: capacitances[curve] for curve in curves if capacitances[curve] in seen}
+    lines = {curve: f"C{suffix(curve)}" for curve in curves if f"C{suffix(curve)}" in seen}
     found.append(Drawing("Capacitance", lines, over="V", unit="F/cm2"))
-    end, state = ("_lit", "lit") if "lit" in curves else ("", "dark")
+    state: Curve = "lit" if "lit" in curves else "dark"
+    end = suffix(state)
     field = "field" if device.grid.ndim == 1 else f"field_{device.grid.axes[0]}"
-    profiles = (
+    profiles: tuple[tuple[str, dict[str, str], str, bool], ...] = (
         ("Bands", {label: f"{name}{end}" for label, name in zip(_LEVELS, BANDS)}, "eV", False),
-        ("Field", {curve: f"{field}_lit" if curve == "lit" else field for curve in curves}, "V/cm", False),
+        ("Field", {curve: f"{field}{suffix(curve)}" for curve in curves}, "V/cm", False),
         ("Carriers", {"electrons": f"electrons{end}", "holes": f"holes{end}"}, "1/cm3", True),
     )
     for title, names, unit, logarithmic in profiles:

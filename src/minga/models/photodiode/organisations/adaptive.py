@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.comm import Comm
+from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import RunError
@@ -85,7 +86,8 @@ def solve_adaptive(
     done, cuts, before, pauses = 0, [tuple(ends.tolist())], np.zeros(rows), 0.0
     owner = in_turns(segments, comm.size)
     with Engine(_layouts(model, ends, owner, comm.size), comm=comm, threads=1) as engine:
-        _start(engine, model)
+        start(model, engine)
+        engine.prepare(model.step, looped=False)
         comm.barrier()
         began = time.perf_counter()
         while True:
@@ -128,14 +130,6 @@ def solve_adaptive(
 def _layouts(model: Model, ends: Ints, owner: Ints, ranks: int) -> dict[Any, Layout]:
     layout = Layout(model.grid.box, ranks, ends[:-1, None], ends[1:, None], owner)
     return dict.fromkeys(model.grids, layout)
-
-
-def _start(engine: Engine, model: Model) -> None:
-    for slot, value in model.start_values():
-        engine.set(slot, value)
-    for register, first in model.registers.items():
-        engine.write(register, first)
-    engine.prepare(model.step, looped=False)
 
 
 def _read(engine: Engine, model: Model, name: str) -> Any:

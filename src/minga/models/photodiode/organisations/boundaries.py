@@ -15,11 +15,12 @@ from typing import Final
 
 import numpy as np
 
+from minga.models.photodiode.organisations.costs import ROWS
+
 __all__ = ["measure"]
 
 POINTS: Final = 3
 NUMBERS: Final = 26
-ROWS: Final = 1820
 
 
 def measure(rounds: int = 2000) -> dict[str, float]:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from charm4py import Array, Chare, Reducer, charm  # type: ignore[import-not-found]
+from charm4py import Array, Chare, Reducer, charm
 
 from minga.models.photodiode.organisations.segment import Segment
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from minga.errors import LayoutError
 from minga.fit.plan.recut import divide
+from minga.models.photodiode.organisations.balancers import in_turns
 
 __all__ = ["equal", "even", "fullest", "ideal_speedup", "loads"]
 
@@ -59,8 +60,7 @@ def loads(weights: ArrayLike, ends: ArrayLike) -> Floats:
 def ideal_speedup(weights: ArrayLike, ends: ArrayLike, nodes: int) -> float:
     """All weight over that of the busiest node, with segments dealt out in turns."""
     each = loads(weights, ends)
-    busy = np.zeros(nodes)
-    np.add.at(busy, np.arange(len(each)) % nodes, each)
+    busy = np.bincount(in_turns(len(each), nodes), weights=each, minlength=nodes)
     return float(each.sum() / busy.max())
 
 

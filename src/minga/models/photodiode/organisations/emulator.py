@@ -23,20 +23,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from minga.errors import LayoutError
 from minga.models.photodiode.organisations.balancers import Balance, in_turns, queues, refine
-from minga.models.photodiode.organisations.costs import RowCosts
+from minga.models.photodiode.organisations.boundaries import NUMBERS, POINTS
+from minga.models.photodiode.organisations.costs import SUBCYCLES, RowCosts
 from minga.models.photodiode.organisations.cuts import fullest
 from minga.models.photodiode.organisations.systems import System
+from minga.models.photodiode.pointwise.setup import DIRECTIONS as SWEEPS
 
 __all__ = ["DIRECTIONS", "Emulated", "emulate"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-DIRECTIONS: Final = (0, 1, 1, -1, 0)
-"""Of the sub-cycles reset, phi, u, v and field, as the pointwise scheme has them by default."""
+DIRECTIONS: Final = tuple(SWEEPS.get(name, 0) for name in SUBCYCLES)
+"""Of the sub-cycles, as the pointwise scheme has them by default; 0 where it does not sweep."""
 
-ROW_BYTES: Final = 3 * 26 * 8
-"""Of a row that changes segments: three points of 26 numbers."""
+ROW_BYTES: Final = 8 * POINTS * NUMBERS
+"""Of a row that changes segments."""
 
 LOCAL_SECONDS: Final = 2e-6
 """A message to a segment of the same node is under way."""

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from minga.engine.engine import Engine
+from minga.engine.drive import start
+from minga.engine.engine import Engine, Outcome
 from minga.engine.model import Model
 from minga.errors import RunError
 from minga.models.photodiode.case import device_of, read_settings
@@ -50,10 +51,7 @@ def solve(device: Device, voltage: float, curve: Curve, how: Pointwise) -> Solve
     model = pointwise(device, Problem(bias=(voltage,), curves=(curve,), ionisation=False), how)
     mark = "" if curve == "dark" else f"_{curve}"
     with _started(model) as engine:
-        engine.prepare(model.step, looped=False)
-        before = time.process_time()
-        outcome = engine.run(model.step)
-        seconds = time.process_time() - before
+        outcome, seconds = _timed(model, engine)
         if not outcome.ok:
             raise RunError(
                 f"the pointwise scheme ended with {outcome.reason!r} after {how.limit} iterations at {voltage:g} V",
@@ -70,10 +68,7 @@ def newton_seconds(device: Device, voltage: float, curve: Curve) -> float:
 
     model = photodiode(device, Problem(bias=(voltage,), curves=(curve,), ionisation=False))
     with _started(model) as engine:
-        engine.prepare(model.step, looped=False)
-        before = time.process_time()
-        outcome = engine.run(model.step)
-        seconds = time.process_time() - before
+        outcome, seconds = _timed(model, engine)
         if not outcome.ok:
             raise RunError(f"Newton's method ended with {outcome.reason!r}", remedy="choose a smaller voltage")
         return seconds
@@ -118,11 +113,16 @@ def profile(device: Device, voltage: float, curve: Curve, how: Pointwise, every:
 def _started(model: Model) -> Engine:
     layout = Layout.single(model.grid.box, 1)
     engine = Engine(dict.fromkeys(model.grids, layout), threads=1)
-    for slot, value in model.start_values():
-        engine.set(slot, value)
-    for register, value in model.registers.items():
-        engine.write(register, value)
+    start(model, engine)
     return engine
+
+
+def _timed(model: Model, engine: Engine) -> tuple[Outcome, float]:
+    """A step, and seconds of this process for it, compiling left out."""
+    engine.prepare(model.step, looped=False)
+    before = time.process_time()
+    outcome = engine.run(model.step)
+    return outcome, time.process_time() - before
 
 
 def cut_rows(ends: ArrayLike, rows: int, coarse: int) -> tuple[int, ...]:

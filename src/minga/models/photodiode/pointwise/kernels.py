@@ -19,7 +19,7 @@ from minga.lang.kernel import Kernel
 from minga.lang.math import exp, log
 from minga.models.photodiode.pointwise.local import density_root, potential_change, spent
 from minga.models.photodiode.solver.coefficients import Pieces
-from minga.models.photodiode.solver.physics import filled, ionisation_coefficient
+from minga.models.photodiode.solver.physics import WEAKEST, filled, ionisation_coefficient
 from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY
 from minga.solve.bernoulli import bernoulli_pair
 
@@ -238,7 +238,7 @@ def edge_field(pieces: tuple[Pieces, Pieces] | None) -> Kernel:
         if pieces is None:
             return
         electrons, holes, _ = _fluxes([low, high], theta[0], theta[1], mobile_n, mobile_p)
-        rest, size = list(models), mg.max(mg.abs(value), 1e3)
+        rest, size = list(models), mg.max(mg.abs(value), WEAKEST)
         total: Any = 0.0
         for template, flux in zip(pieces, (electrons, holes), strict=True):
             own = filled(template, rest, (0,))

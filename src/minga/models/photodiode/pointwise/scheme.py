@@ -42,12 +42,17 @@ def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) ->
     """The model of a device solved node after node; each run step goes to the next voltage of the problem.
 
     `how` it goes: by default one sweep of each equation, without segments. CaseError for devices it does not do: two
-    axes, Fermi-Dirac statistics, mobilities that fall with the field.
+    axes, Fermi-Dirac statistics, mobilities that fall with the field; and for gain, capacitance and held currents.
     """
     how = how or Pointwise()
     refuse(device, how)
-    if problem.gain:
-        raise _not_here("gain", "write gain = false")
+    for there, what, remedy in (
+        (problem.gain, "gain", "write gain = false"),
+        (problem.capacitance, "capacitance", "write capacitance = false"),
+        (problem.current, "for a current that is held", "write bias in place of current"),
+    ):
+        if there:
+            raise _not_here(what, remedy)
     coefficients = Coefficients(device)
     setup = Setup.of(device, how)
     step = Program("voltages")
@@ -120,7 +125,7 @@ def _unsettled(engine: Engine, device: Device, curves: Sequence[Curve], how: Poi
         layer = "the device"
         if now is not None and before is not None:
             place = int(np.abs(now - before).argmax())
-            layer = f"layer {next(item.name for item in device.layers if item.first <= place <= item.last)!r}"
+            layer = f"layer {device.layers[int(device.layer[place])].name!r}"
         return RunError(
             f"the pointwise scheme did not settle in {iterations} iterations: its last one changed something by "
             f"{change:.3g}, potentials most in {layer}",

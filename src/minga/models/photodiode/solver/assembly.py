@@ -58,7 +58,6 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
     """
     here, shape = (0,) * ndim, pattern(ionising)
     places = [(i, j) for i in range(3) for j in range(3) if shape[i][j]]
-    size = 10 + (7 if ionising else 0)
 
     def equations(
         state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, couplings: Readers,
@@ -69,6 +68,7 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
         own, balance = Block(), [node.volume * (p[here] - n[here] + node.doping)]
         split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
         sources(own, balance, node, split, n[here], p[here], light, [item[here] for item in activities])
+        size = len(edges) // ndim
         for axis in range(ndim):
             above, below = step(ndim, axis, 1), step(ndim, axis, -1)
             values = edges[axis * size : (axis + 1) * size]

@@ -149,15 +149,8 @@ class Biasing:
 
     @property
     def registers(self) -> dict[Register, float]:
-        """First values for a Model."""
-        known: dict[Register, float] = {}
-        for track in self.tracks:
-            known |= {
-                track.inverse: 1.0,
-                track.brightening: 1e3,
-                track.state.proposal: self.problem.first_step / self.thermal,
-            }
-        return known
+        """First values for a Model, of those that depend on the problem."""
+        return {track.state.proposal: self.problem.first_step / self.thermal for track in self.tracks}
 
     def record(self, program: Program) -> None:
         """Record one step of the run: all curves at the next voltage."""
@@ -173,14 +166,14 @@ class Biasing:
             program.let(track.attempts, 0)
         for track in self.tracks:
             self._walk(program, track, target, search)
-        for track in () if self.capacitance is None else self.capacitance.tracks:
-            with program.when((track.failed == 0) & (track.broken == 0)):
-                self._capacitance(program, track, self.capacitance)
+        if self.capacitance is not None:
+            for track in self.capacitance.tracks:
+                with program.when((track.failed == 0) & (track.broken == 0)):
+                    self._capacitance(program, track, self.capacitance)
         self._end(program)
         program.let(STEP, STEP + 1)
 
-    def _capacitance(self, program: Program, track: Track, capacitance: Capacitance | None) -> None:
-        assert capacitance is not None
+    def _capacitance(self, program: Program, track: Track, capacitance: Capacitance) -> None:
         device, light = self.coefficients.device, 1.0 if track.curve == "lit" else 0.0
 
         def solve(program: Program, bias: Any) -> Register:

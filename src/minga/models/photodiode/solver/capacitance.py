@@ -37,7 +37,7 @@ class Capacitance:
     """Records the capacitance of a curve.
 
     p, n     densities at the lower voltage
-    value    F/cm2 for each curve, 0 where a solution was not found
+    values   F/cm2 for each curve, 0 where a solution was not found
     """
 
     tracks: tuple[Track, ...]

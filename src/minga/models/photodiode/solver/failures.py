@@ -16,9 +16,8 @@ def place_words(device: Device, node: int) -> str:
     """Where a node lies (its number is row-major): layer, depth and node."""
     row = node // (device.volumes.size // device.grid.shape[0])
     depth = 1e4 * float(device.nodes[0][row])
-    layer = next((item.name for item in device.layers if item.first <= row <= item.last), None)
-    inside = "" if layer is None else f"layer {layer!r}, "
-    return f"{inside}{depth:.4g} um from the anode (node {row})"
+    layer = device.layers[int(device.layer.flat[node])].name
+    return f"layer {layer!r}, {depth:.4g} um from the anode (node {row})"
 
 
 def explainer(biasing: Biasing) -> Callable[[Engine], RunError | None]:

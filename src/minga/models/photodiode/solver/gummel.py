@@ -21,7 +21,7 @@ from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import log
 from minga.models.photodiode.solver.coefficients import Coefficients, EdgeNumbers, NodeNumbers
-from minga.models.photodiode.solver.newton import Newton, clipped, row
+from minga.models.photodiode.solver.newton import NEVER, Newton, clipped, row
 from minga.models.photodiode.solver.physics import EdgeValues, recombination_rate
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.solve.bernoulli import bernoulli_pair
@@ -36,7 +36,6 @@ Readers = Sequence[CellReader]
 
 HELD: Final = 1e60
 """Stands for a loss so fast that it holds a contact's value."""
-NEVER: Final = 1e30
 POISSON: Final = 5
 """Corrections of the potential in one round."""
 

@@ -9,15 +9,11 @@ from minga.engine.program import Program
 from minga.lang.expr import where
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.look import field_strength, middle_edge, shown
+from minga.models.photodiode.solver.problem import suffix
 from minga.models.photodiode.solver.terminal import inner_edges
 from minga.space.field import Field, Register
 
 __all__ = ["Pictures", "record_observables"]
-
-
-def suffix(track: Track) -> str:
-    """Of names: nothing in the dark, "_lit" in the light."""
-    return "_lit" if track.curve == "lit" else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +32,7 @@ class Pictures:
     strength: tuple[Field, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        grid, end = self.track.state.grid, suffix(self.track)
+        grid, end = self.track.state.grid, suffix(self.track.curve)
         where_ = "lit" if end else "in the dark"
         put = object.__setattr__
 
@@ -91,7 +87,7 @@ def record_observables(
     main = [t for t in tracks if t.ionisation == problem.ionisation]
     value("V", main[0].state.bias * biasing.thermal)
     for track in main:
-        seen[f"J{suffix(track)}"] = track.current
+        seen[f"J{suffix(track.curve)}"] = track.current
     columns = list(seen)
     if problem.gain:
         dark, lit, dark_alone, lit_alone = (
@@ -104,10 +100,10 @@ def record_observables(
         columns.append("gain")
     if biasing.capacitance is not None:
         for track in main:
-            seen[f"C{suffix(track)}"] = biasing.capacitance.values[track.name]
-            columns.append(f"C{suffix(track)}")
+            seen[f"C{suffix(track.curve)}"] = biasing.capacitance.values[track.name]
+            columns.append(f"C{suffix(track.curve)}")
     for track in main:
-        end = suffix(track)
+        end = suffix(track.curve)
         seen[f"uniformity{end}"] = track.uniformity
         seen[f"E_max{end}"] = track.strongest
         seen[f"iterations{end}"] = track.iterations

@@ -14,12 +14,17 @@ from typing import Final, Literal
 
 from minga.errors import CaseError
 
-__all__ = ["CURVES", "Curve", "Problem", "Scheme"]
+__all__ = ["CURVES", "Curve", "Problem", "Scheme", "suffix"]
 
 Curve = Literal["dark", "lit"]
 Scheme = Literal["newton", "gummel", "pointwise"]
 
 CURVES: Final[tuple[Curve, ...]] = ("dark", "lit")
+
+
+def suffix(curve: Curve) -> str:
+    """Of the names of what is seen of a curve: nothing in the dark, "_lit" in the light."""
+    return "_lit" if curve == "lit" else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,14 +141,16 @@ def carried_with_noise(values: EdgeValues, state: Readers, axis: int, by_density
     high, low = (0,) * ndim, step(ndim, axis, -1)
     potential, electron, hole = (mg.max(mg.abs(item[low]), mg.abs(item[high])) for item in state)
 
-    def noise(flux: Flux, level: Node) -> Node:
-        carried = mg.max(mg.abs(flux.fermi_low), mg.abs(flux.fermi_high))
-        known = level + potential + LOGARITHM if by_density else level
-        return carried * known + mg.abs(flux.value) * (1.0 + potential)
-
     electrons, holes = values.electrons, values.holes
-    around = ULP * (noise(electrons, electron) + noise(holes, hole))
+    around = round_off(electrons, electron, potential, by_density) + round_off(holes, hole, potential, by_density)
     return electrons.value + holes.value, around, mg.abs(electrons.value) + mg.abs(holes.value)
+
+
+def round_off(flux: Flux, level: Node, potential: Node, by_density: bool) -> Node:
+    """Of a flux between nodes whose quasi-Fermi potential and potential are up to `level` and `potential`, kT/q."""
+    carried = mg.max(mg.abs(flux.fermi_low), mg.abs(flux.fermi_high))
+    known = level + potential + LOGARITHM if by_density else level
+    return ULP * (carried * known + mg.abs(flux.value) * (1.0 + potential))
 
 
 def over_planes(total: Node, around: Node, carried: Node) -> dict[str, Reduced]:
@@ -196,15 +198,14 @@ def contacts(ndim: int, by_density: bool) -> Kernel:
         size = len(edges) // ndim
         total: Any = 0.0
         noise: Any = 0.0
+        potential, electron, hole = (mg.abs(item[here]) for item in state)
         for axis in range(ndim):
             for side, sign in ((step(ndim, axis, 1), 1.0), (here, -1.0)):
                 values = EdgeValues.of([item[side] for item in edges[axis * size : (axis + 1) * size]])
                 electrons, holes = values.electrons, values.holes
                 total = total + sign * (electrons.value + holes.value)
-                for flux, level in ((electrons, state[1][here]), (holes, state[2][here])):
-                    known = mg.abs(level) + (mg.abs(state[0][here]) + LOGARITHM if by_density else 0.0)
-                    carried = mg.max(mg.abs(flux.fermi_low), mg.abs(flux.fermi_high))
-                    noise = noise + ULP * (carried * known + mg.abs(flux.value) * (1.0 + mg.abs(state[0][here])))
+                for flux, level in ((electrons, electron), (holes, hole)):
+                    noise = noise + round_off(flux, level, potential, by_density)
         kind = contact[here]
         return {
             name + what: mg.sum(where(kind == number, value, 0.0))
