@@ -21,6 +21,10 @@ from benchmarks.peers import address, compiler, peer
 from benchmarks.timing import Effort
 from minga.compile.target import host_target
 
+ROOT = Path(__file__).parent.parent
+SOURCES = f"{ROOT}:{ROOT / 'src'}"
+"""For PYTHONPATH of the processes of a lab: these files, whatever is installed in the environment."""
+
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 VECTOR = ("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512vl", "neon", "asimd", "sve")
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.bounanos import WINDOWS
 from benchmarks.command import asked
-from benchmarks.machine import by_name, measured
+from benchmarks.machine import SOURCES, by_name, measured
 from benchmarks.timing import Effort
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
@@ -46,7 +46,7 @@ LAB: Final = Lab("even-nine", tuple(LabNode(f"node-{k}", 0.2) for k in range(NOD
 def order(cluster: Cluster, content: Mapping[str, Any], ranks: int) -> Any:
     """Have so many nodes carry out an order; what rank 0 printed."""
     words = [sys.executable, "-m", "benchmarks.bounanos.program", json.dumps(content)]
-    done = cluster.run(words, ranks=ranks, environment={"PYTHONPATH": str(ROOT)})
+    done = cluster.run(words, ranks=ranks, environment={"PYTHONPATH": SOURCES})
     if done.returncode != 0 or not done.stdout.strip():
         sys.exit(f"the ranks ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
     return json.loads(done.stdout.strip().splitlines()[-1])

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import asked
-from benchmarks.machine import by_name, measured
+from benchmarks.machine import SOURCES, by_name, measured
 from benchmarks.timing import Effort
 from minga.lab.cluster import Cluster, laboratory
 
@@ -34,7 +34,7 @@ def order(cluster: Cluster, content: Mapping[str, Any]) -> dict[str, Any]:
     """Have the ranks of a lab, one a node, carry out an experiment."""
     words = [sys.executable, "-m", "benchmarks.lab.program", json.dumps(content)]
     before = cluster.counters()
-    done = cluster.run(words, environment={"PYTHONPATH": str(ROOT)})
+    done = cluster.run(words, environment={"PYTHONPATH": SOURCES})
     if done.returncode != 0 or not done.stdout.strip():
         sys.exit(f"the ranks ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])

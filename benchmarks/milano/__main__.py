@@ -1,9 +1,11 @@
 """Tables 5 to 9 and Fig. 3 of Milano, Mocskos and Marshall on a cluster in a box: blocking against overlapped messages.
 
-python -m benchmarks.milano                   everything; stores benchmarks/results/milano.json
+python -m benchmarks.milano                   everything; stores benchmarks/results/milano.json, and puts its tables
+                                              into docs/performance.md
 python -m benchmarks.milano --only times      a part; stores only where --out says
 python -m benchmarks.milano --only times --update   a part anew, in the stored file
 python -m benchmarks.milano --quick           small and few: numbers that mean nothing
+python -m benchmarks.milano --table           the stored numbers as Markdown, without measuring
 
 14 nodes with the speeds of the paper's by clock rate (`speedy-14.toml`) relax the ions and the potential of a cell in
 three dimensions, a fixed number of sweeps, in slabs along y as thick as nodes are fast. "Blocking" is what the paper
@@ -23,8 +25,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.command import asked
-from benchmarks.machine import by_name, measured
-from benchmarks.milano.paper import RATIO, TIMES, derived, shape, text
+from benchmarks.machine import SOURCES, by_name, measured
+from benchmarks.milano.paper import RATIO, TIMES, derived, shape
+from benchmarks.milano.report import markdown
+from benchmarks.page import put_into_page
 from benchmarks.timing import Effort
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, read_lab
@@ -36,7 +40,7 @@ LAB: Final = Path(__file__).parent / "speedy-14.toml"
 def order(cluster: Cluster, program: str, content: Mapping[str, Any], ranks: int, mpi: str = "mpich") -> Any:
     """Have so many nodes carry out an order; what rank 0 printed."""
     words = [sys.executable, "-m", f"benchmarks.milano.{program}", json.dumps(content)]
-    done = cluster.run(words, ranks=ranks, mpi=mpi, environment={"PYTHONPATH": str(ROOT)})
+    done = cluster.run(words, ranks=ranks, mpi=mpi, environment={"PYTHONPATH": SOURCES})
     if done.returncode != 0 or not done.stdout.strip():
         sys.exit(f"the ranks ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -144,10 +148,16 @@ def run(names: Sequence[str], quick: bool) -> dict[str, Any]:
 
 
 def main() -> int:
-    options = asked("benchmarks.milano", "Time relaxation on a cluster in a box", ITEMS, "milano.json", update=True)
+    options = asked(
+        "benchmarks.milano", "Time relaxation on a cluster in a box", ITEMS, "milano.json", table=True, update=True
+    )
+    if options.table:
+        print(markdown(options.before()), end="")
+        return 0
     content = options.whole(run(options.only, options.quick))
-    options.store(content)
-    print(text(content["results"]) if "times" in content["results"] else json.dumps(content["results"], indent=1))
+    print(markdown(content), end="")
+    if options.store(content):
+        put_into_page("milano", markdown(content))
     return 0
 
 

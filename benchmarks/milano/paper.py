@@ -50,18 +50,3 @@ def shape(processes: Sequence[int], ways: Mapping[str, Sequence[float]]) -> dict
         "overlapped_rises": all(b <= 1.02 * a for a, b in itertools.pairwise(ways["overlapped"])),
         "gain_with_most": 1.0 - ways["overlapped"][-1] / ways["blocking"][-1],
     }  # fmt: skip
-
-
-def text(results: Mapping[str, Any]) -> str:
-    """Tables 7 to 9 as found, the paper's in brackets where it has the same number of processes."""
-    times = results["times"]
-    processes = times["processes"]
-    lines = ["seconds a sweep; speed-up (the paper's); efficiency (the paper's)"]
-    for (mesh, ways), (name, paper) in zip(times["seconds_a_sweep"].items(), TIMES.items(), strict=False):
-        lines.append(f"{mesh}, beside the paper's {name}")
-        for way, seconds in ways.items():
-            printed = dict(zip(PROCESSES, paper[way], strict=True))
-            for p, one in zip(processes, seconds, strict=True):
-                up, said = seconds[0] / one, printed[1] / printed[p]
-                lines.append(f"  {way:10} {p:3}  {one:8.4f}   {up:6.2f} ({said:.2f})   {up / p:5.2f} ({said / p:.2f})")
-    return "\n".join(lines)

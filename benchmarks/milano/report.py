@@ -1,0 +1,64 @@
+"""The results as tables in Markdown, beside what the paper printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks.milano.paper import PROCESSES, TIMES
+
+WAYS = ("blocking", "overlapped")
+
+
+def markdown(content: Mapping[str, Any]) -> str:
+    """All parts that were measured."""
+    machine, results = content["machine"], content["results"]
+    cores = f"{machine['processor']}, {machine['usable_cores']} cores, load {machine['load']}"
+    lines = [f"{content['date'][:10]}, {cores}; nodes and network emulated."]
+    for part, table in (("times", _times), ("messages", _messages), ("libraries", _libraries)):
+        if results.get(part):
+            lines += ["", *table(results[part])]
+    return "\n".join(lines) + "\n"
+
+
+def _times(found: Mapping[str, Any]) -> Iterator[str]:
+    processes = found["processes"]
+    yield "Speed-up by nodes, the paper's in brackets (Table 8):"
+    yield ""
+    yield f"| cells (the paper's) | | {' | '.join(map(str, processes))} |"
+    yield f"|---|---|{'---|' * len(processes)}"
+    for mesh, name in zip(found["seconds_a_sweep"], TIMES, strict=False):
+        for way in WAYS:
+            printed = dict(zip(PROCESSES, TIMES[name][way], strict=True))
+            cells = [
+                f"{up:.2f} ({printed[1] / printed[p]:.2f})"
+                for p, up in zip(processes, found["derived"][mesh][way]["speed_up"], strict=True)
+            ]
+            yield f"| {_by(mesh)} ({_by(name)}) | {way} | {' | '.join(cells)} |"
+
+
+def _messages(found: Mapping[str, Any]) -> Iterator[str]:
+    rows = found["milliseconds"]
+    names = list(next(iter(rows.values())))
+    yield "Milliseconds in a call between two nodes, by size of the message (Table 5):"
+    yield ""
+    yield f"| bytes | {' | '.join(f'`{name}`' for name in names)} |"
+    yield f"|---|{'---|' * len(names)}"
+    for size, row in rows.items():
+        yield f"| {size} | {' | '.join(f'{row[name]:.3g}' for name in names)} |"
+
+
+def _libraries(found: Mapping[str, Any]) -> Iterator[str]:
+    yield "Seconds a sweep of five processes with each MPI library (Table 6):"
+    yield ""
+    yield "| | blocking | overlapped | gained |"
+    yield "|---|---|---|---|"
+    for name, row in found["libraries"].items():
+        if row is None:
+            yield f"| {name} | not installed | | |"
+        else:
+            yield f"| {name} | {row['blocking']:.3g} | {row['overlapped']:.3g} | {100 * row['gain']:.0f} % |"
+
+
+def _by(mesh: str) -> str:
+    return mesh.replace("x", " x ")
