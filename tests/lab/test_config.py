@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,8 @@ def test_rates_hold_for_all_nodes_unless_they_have_their_own(tmp_path: Path) -> 
     lab = read_lab(
         written(tmp_path, 'rate = "100 Mb/s"\n[[nodes]]\nname = "a"\n[[nodes]]\nname = "b"\nrate = "1 MB/s"')
     )
-    assert [node.rate for node in lab.nodes] == [100e6, 8e6]
+    assert lab.rates == (100e6, 8e6)
+    assert replace(lab, rate=10e6).rates == (10e6, 8e6)
     assert not lab.in_user_space
 
 

@@ -154,7 +154,7 @@ class Cluster:
                     "cores": quota(state.groups[number]) if state.quota else None,
                     "cpus": list(state.cpus[number]) if state.cpus else [],
                     "memory": node.memory if state.quota else None,
-                    "rate": node.rate,
+                    "rate": self.lab.rates[number],
                     "processes": len(running.get(number, ())),
                     **({} if number not in crossed else crossed[number]._asdict()),
                     **({} if waited is None else {"throttled_seconds": waited.seconds, "periods": waited.periods}),

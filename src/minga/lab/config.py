@@ -30,7 +30,7 @@ _NAME = r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$"
 
 @dataclass(frozen=True, slots=True)
 class LabNode:
-    """A node: ``share`` of one CPU core, ``memory`` in bytes and link ``rate`` in bit/s; None is no limit."""
+    """A node: ``share`` of one CPU core, ``memory`` in bytes and link ``rate`` in bit/s; None is that of the lab, or no limit."""
 
     name: str
     share: float = 1.0
@@ -42,9 +42,9 @@ class LabNode:
 class Lab:
     """A cluster to be built. Times in seconds; ``loss``, ``duplicate`` and ``reorder`` are probabilities of a frame.
 
-    With ``wiring`` "hub" all nodes share one medium of ``rate`` bit/s. ``period`` is that of the CPU quotas; a node
-    that has used its share of a period waits for the next one. ``scale`` multiplies the shares, see :meth:`shares`.
-    ``socket_buffer`` is the most bytes that TCP keeps for a connection, each way; None leaves it to the system.
+    ``rate`` (bit/s) is that of lines to nodes without one of their own; with ``wiring`` "hub" that of the one medium
+    which all nodes share. ``period`` is that of the CPU quotas; a node that has used its share of a period waits for
+    the next one. ``scale`` multiplies the shares, see :meth:`shares`. ``socket_buffer`` is the most bytes that TCP keeps for a connection, each way; None leaves it to the system.
     """
 
     name: str
@@ -59,6 +59,11 @@ class Lab:
     period: float = 5e-3
     scale: float | None = None
     socket_buffer: int | None = None
+
+    @property
+    def rates(self) -> tuple[float | None, ...]:
+        """Of each node's line, in bit/s; None is no limit."""
+        return tuple(self.rate if node.rate is None else node.rate for node in self.nodes)
 
     @property
     def in_user_space(self) -> bool:
@@ -198,7 +203,7 @@ class _LabSettings(BaseModel):
 def _lab(settings: _LabSettings, stem: str) -> Lab:
     values = settings.model_dump(exclude={"nodes", "name", "scale", "socket_buffer"})
     buffer = None if settings.socket_buffer is None else round(settings.socket_buffer)
-    nodes = tuple(node for kind in settings.nodes for node in _nodes(kind, settings.rate))
+    nodes = tuple(node for kind in settings.nodes for node in _nodes(kind))
     name = settings.name or re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "lab"
     lab = Lab(name=name, nodes=nodes, scale=None if settings.scale == "auto" else settings.scale,
         socket_buffer=buffer, **values)  # fmt: skip
@@ -206,10 +211,10 @@ def _lab(settings: _LabSettings, stem: str) -> Lab:
     return lab
 
 
-def _nodes(kind: _NodeSettings, rate: float | None) -> list[LabNode]:
+def _nodes(kind: _NodeSettings) -> list[LabNode]:
     names = [kind.name] if kind.count == 1 else [f"{kind.name}-{number + 1}" for number in range(kind.count)]
     memory = None if kind.memory is None else round(kind.memory)
-    return [LabNode(name, kind.share, memory, kind.rate or rate) for name in names]
+    return [LabNode(name, kind.share, memory, kind.rate) for name in names]
 
 
 def _check(lab: Lab, settings: _LabSettings) -> None:

@@ -127,7 +127,7 @@ def _shape(state: State, lab: Lab) -> None:
     24 bytes a frame are preamble, checksum and the gap to the next one (IEEE 802.3), 84 those of the shortest frame.
     """
     ports = []
-    for node, rate in ((n, node.rate) for n, node in enumerate(lab.nodes)):
+    for node, rate in enumerate(lab.rates):
         if rate is None:
             continue
         bucket = (

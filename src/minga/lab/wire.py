@@ -75,7 +75,7 @@ def _status(state: State) -> Path:
 
 def _words(state: State) -> list[str]:
     lab = state.lab
-    rates = [lab.rate or 0.0] if lab.wiring == "hub" else [node.rate or 0.0 for node in lab.nodes]
+    rates = [lab.rate or 0.0] if lab.wiring == "hub" else [rate or 0.0 for rate in lab.rates]
     options = {
         "ports": ",".join(f"p{node}" for node in range(len(lab.nodes))),
         "rate": ",".join(str(rate) for rate in rates),
