@@ -30,7 +30,8 @@ _NAME = r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$"
 
 @dataclass(frozen=True, slots=True)
 class LabNode:
-    """A node: ``share`` of one CPU core, ``memory`` in bytes and link ``rate`` in bit/s; None is that of the lab, or no limit."""
+    """A node: ``share`` of one CPU core, ``memory`` in bytes (None is no limit), ``rate`` of its line in bit/s (None
+    is that of the lab)."""
 
     name: str
     share: float = 1.0
@@ -44,7 +45,8 @@ class Lab:
 
     ``rate`` (bit/s) is that of lines to nodes without one of their own; with ``wiring`` "hub" that of the one medium
     which all nodes share. ``period`` is that of the CPU quotas; a node that has used its share of a period waits for
-    the next one. ``scale`` multiplies the shares, see :meth:`shares`. ``socket_buffer`` is the most bytes that TCP keeps for a connection, each way; None leaves it to the system.
+    the next one. ``scale`` multiplies the shares, see :meth:`shares`. ``socket_buffer`` is the most bytes that TCP
+    keeps for a connection, each way; None leaves it to the system.
     """
 
     name: str
