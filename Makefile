@@ -10,8 +10,11 @@
 # make bench-gpu   the engine on a GPU, each schedule of a kernel apart
 # make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
 # make bench-lab   the same on clusters in a box, about ten minutes
+# make bench-matmul    products of matrices on unequal nodes beside ScaLAPACK, SUMMA and Dask, ten minutes
+# make bench-network   messages on a cluster in a box beside NetPIPE, the Intel MPI Benchmarks and PVM
 # make bench-bounanos   pointwise drift-diffusion on nodes of a cluster in a box, beside its emulation, half an hour
 # make bench-milano   relaxation on 14 nodes of a cluster in a box, blocking against overlapped, half an hour
+# make bench-tinetti   Tinetti's study of local networks in clusters in a box, half an hour
 # make mpi-environments   Open MPI and Intel MPI beside MPICH, for labs and their tests
 # make gallery   draw the pictures of docs/gallery.md and docs/comparison.md again
 # make lint      style and types only
@@ -27,7 +30,7 @@ LOCKS = pyproject.toml uv.lock requirements.lock requirements-dev.lock scripts/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify verification bench bench-automata bench-waves bench-cell bench-photodiode bench-gpu bench-lab bench-milano bench-bounanos mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test verify verification bench bench-automata bench-waves bench-cell bench-photodiode bench-gpu bench-lab bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -71,6 +74,11 @@ bench: .venv/.ready-dev
 .venv-peers/.ready: benchmarks/automata/requirements.txt
 	$(PYTHON) -m venv .venv-peers
 	-.venv-peers/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
+.venv-matmul/.ready: benchmarks/matmul/requirements.txt
+	$(PYTHON) -m venv .venv-matmul
+	-.venv-matmul/bin/python -m pip install --quiet --requirement $<
 	@touch $@
 
 bench-automata: .venv/.ready-dev .venv-peers/.ready
@@ -118,8 +126,18 @@ bench-lab: .venv/.ready-dev
 bench-milano: .venv/.ready-dev
 	$(BIN)/python -m benchmarks.milano
 
+bench-matmul: .venv/.ready-dev .venv-matmul/.ready
+	$(BIN)/python -m benchmarks.matmul
+
+bench-network: .venv/.ready-dev
+	$(BIN)/python -m benchmarks.network
+
 bench-bounanos: .venv/.ready-dev
 	$(BIN)/python -m benchmarks.bounanos
+
+bench-tinetti: .venv/.ready-dev
+	@command -v pvmd > /dev/null || echo "PVM is not installed (Debian: apt-get install pvm); it is left out"
+	$(BIN)/python -m benchmarks.tinetti
 
 FUZZ_SECONDS ?= 60
 .venv-fuzz/.ready: tests/fuzz/requirements.txt requirements.lock

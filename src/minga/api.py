@@ -46,6 +46,7 @@ from minga.lang.rule import Rule, rule
 from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
 from minga.models.automaton.model import automaton
 from minga.models.fletcher.model import fletcher
+from minga.models.matmul.product import matmul
 from minga.record.run import run
 from minga.space.boundary import custom, fixed, reflect, zero_gradient
 from minga.space.box import Box
@@ -114,6 +115,7 @@ __all__ = [
     "log",
     "log1p",
     "lookup",
+    "matmul",
     "max",
     "min",
     "moore",

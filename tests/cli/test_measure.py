@@ -77,6 +77,8 @@ def test_an_interrupt_leaves_nothing(in_tmp_path: Path, monkeypatch: pytest.Monk
         (("--seconds", "nan"), "give some seconds"),
         (("-o", "nowhere/m.json"), "nowhere/m.json cannot be written"),
         (("--plot", "m.pdf"), "neither .svg nor .png"),
+        (("--html", "nowhere/n.html"), "nowhere/n.html cannot be written"),
+        (("--html", "n.html", "--no-network"), "a network that is not measured"),
         (("--hosts", "nowhere.txt"), "cannot be read"),
         (("--hosts", "one.txt"), "a network needs two"),
         (("--hosts", "one.txt", "--no-network"), "what joins them"),

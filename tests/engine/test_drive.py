@@ -173,3 +173,37 @@ def _engine_with(condition: object) -> None:
     step.apply(wave, u.now, u.previous, u.next, c2=0.25)
     with mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID) as engine:
         engine.run(step)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_step_that_takes_long_is_left_and_undone(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked to end in the middle of the third step, a run ends with what it had after the second one."""
+    monkeypatch.setattr("minga.engine.look.PATIENCE", 0.0)
+    u, halved = mg.Field("u", GRID, slots=2, boundary=mg.fixed(0.0)), mg.Register("halved", initial=8.0)
+    done = mg.Register("done", "i8")
+    step = mg.Program()
+    step.let(halved, halved / 2)
+    step.let(done, 0)
+    with step.repeat(until=(done >= 2) & (halved != 1.0)):  # never in the third step
+        step.apply(average, u, u.next)
+        step.rotate(u)
+        step.let(done, done + 1)
+    model = mg.Model("average", GRID, (u,), step, initial={u: 3.0})
+    frames: list[int] = []
+
+    def run(comm: Comm) -> tuple[int, float, np.ndarray | None]:
+        with mg.Engine(slabs(GRID.box, comm.size), grid=GRID, comm=comm) as engine:
+
+            def asked() -> bool:
+                return bool(engine.read(halved) == 1.0 and engine.read(done) > 100)
+
+            note = (lambda step, _: frames.append(step)) if comm.rank == 0 else None
+            result = mg.drive(model, engine, 5, stop=asked, every=2, on_snapshot=note)
+            assert result.ended.reason == "asked"
+            return result.steps, engine.read(halved), engine.gather(u)
+
+    steps, value, found = mg.run_virtual(ranks, run)[0]
+    assert (steps, value) == (2, 2.0)
+    assert frames == [0, 2], "the frame of the second step is not written again"
+    expected, _ = drive(model, 1, 2)
+    np.testing.assert_array_equal(found, expected)

@@ -17,7 +17,6 @@ from minga.models.photodiode.case import device_of, read_settings
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
-from minga.space.cuts import slabs
 
 Floats = NDArray[np.float64]
 EXAMPLES = Path(mg.__file__).parent / "examples"
@@ -66,7 +65,7 @@ def solved(device: Device, problem: Problem, *, ranks: int = 1, threads: int = 1
 
     def work(comm: Comm) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
-        layouts = {grid: slabs(grid.box, comm.size, 0) for grid in model.grids}
+        layouts = model.layouts("slabs", comm.size)
         with mg.Engine(layouts, comm=comm, threads=threads) as engine:
             for slot, value in model.start_values():
                 engine.set(slot, value)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from minga.errors import CaseError
 from minga.models.photodiode.case import device_of, read_settings
-from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.model import photodiode
+from minga.models.photodiode.solver.problem import Linear, Problem
 from minga.models.photodiode.structure.device import Device
 
 from .photodiodes import EXAMPLES, apd, merged, solved
@@ -57,15 +62,52 @@ def test_a_narrow_contact() -> None:
     assert np.abs(narrow["fields"]["field_y"][:, 1:-1]).max() > 1.0
 
 
+INTERDIGITATED = {
+    "anode": {"kind": "ohmic", "at": "top", "y": [0.0, 2.0]},
+    "cathode": {"kind": "ohmic", "at": "top", "y": [7.0, 9.0]},
+}
+
+
+@functools.cache
+def interdigitated() -> list[dict[str, Any]]:
+    """At 0.5 V and -0.5 V, by the solver that is chosen: sparse factors."""
+    return solved(diode(9, contacts=INTERDIGITATED), Problem((0.5, -0.5), ionisation=False))
+
+
 def test_both_contacts_on_one_side() -> None:
     """An interdigitated detector: the current goes down, across and up again, and what enters leaves."""
-    contacts = {
-        "anode": {"kind": "ohmic", "at": "top", "y": [0.0, 2.0]},
-        "cathode": {"kind": "ohmic", "at": "top", "y": [7.0, 9.0]},
-    }
-    there, back = (
-        solved(diode(9, contacts=contacts), Problem((volts,), ionisation=False))[-1] for volts in (0.5, -0.5)
-    )
+    there, back = interdigitated()
     assert there["J"] > 1.0, "a layer of 1e17 acceptors between them conducts"
     assert there["uniformity"] < 1e-10
     assert back["J"] == pytest.approx(-there["J"], rel=1e-9)
+
+
+@pytest.mark.parametrize("linear", ["rows", "krylov"])
+def test_linear_systems_are_solved_to_the_same_digits(linear: Linear) -> None:
+    """By dense blocks, sparse factors, or iterations on two ranks: the same current to round-off."""
+    problem = Problem((0.5,), ionisation=False, linear=linear)
+    expected = interdigitated()[0]
+    found: dict[str, Any] = solved(diode(9, contacts=INTERDIGITATED), problem, ranks=2)[0]
+    assert found["J"] == pytest.approx(expected["J"], rel=1e-12)
+    assert found["iterations"] == expected["iterations"]
+    assert found["uniformity"] < 1e-10
+    for name in ("potential", "field_y"):
+        size = np.abs(expected["fields"][name]).max()
+        np.testing.assert_allclose(found["fields"][name], expected["fields"][name], rtol=0, atol=1e-11 * size)
+
+
+@pytest.mark.slow
+def test_iterations_have_the_same_bits_on_any_ranks() -> None:
+    """An avalanche photodiode with its pairs, in light."""
+    device, problem = apd(20, columns=12), Problem((-1.0, -50.0), ("lit",), linear="krylov")
+    one, other = (solved(device, problem, ranks=ranks) for ranks in (1, 3))
+    direct = solved(device, replace(problem, linear="sparse"))
+    for a, b, c in zip(one, other, direct, strict=True):
+        assert a["J_lit"] == b["J_lit"]
+        assert a["fields"]["potential_lit"].tobytes() == b["fields"]["potential_lit"].tobytes()
+        assert a["J_lit"] == pytest.approx(c["J_lit"], rel=1e-9)
+
+
+def test_a_choice_of_linear_solvers_where_there_is_none() -> None:
+    with pytest.raises(CaseError, match="linear = 'sparse' is for Newton's method in two axes; this is a device of 1"):
+        photodiode(diode(0), Problem((0.5,), linear="sparse"))

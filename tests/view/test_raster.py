@@ -10,10 +10,12 @@ import PIL.Image
 import pytest
 
 from minga.record.store import FrameReader
+from minga.record.variables import Coordinate
+from minga.record.velocity import faces_of
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.colours import colour_scale
-from minga.view.raster import field_view, fit, pixels_of, png, raster
+from minga.view.raster import equal_cells, field_view, fit, pixels_of, png, raster
 from run_files import make_run
 
 TWO = colour_scale((0, 1), np.dtype("u1"), {})
@@ -79,3 +81,28 @@ def test_the_middle_plane_of_every_frame_on_one_scale(tmp_path: Path) -> None:
     assert (view.scale.low, view.scale.high) == (0.0, 10.0)
     assert view.image(0, (60, 60)).size == (45, 60)
     assert not (pixels(view.image(0, (60, 60))) == pixels(view.image(1, (60, 60)))).all()
+
+
+def test_cells_of_different_sizes_keep_their_places(tmp_path: Path) -> None:
+    """Of widths 1, 1, 2 and 4 um and heights 4, 2 and 1 um what is drawn of each cell is its share."""
+    spacing = np.array([4.0, 2.0, 1.0]), np.array([1.0, 1.0, 2.0, 4.0])
+    grid = Grid((3, 4), axes=("x", "y"), spacing=spacing, units="um")
+    field = Field("u", grid)
+    values = np.arange(12.0).reshape(3, 4)
+    run = make_run(tmp_path / "run", field, {1: values})
+    view = field_view(FrameReader.open(run.fields), "u", [0])
+    shown = view.values(0)
+    assert view.shape == shown.shape
+    faces = [faces_of(axis.values) for axis in view.axes]
+    shares = np.outer(*(np.diff(f) / (f[-1] - f[0]) for f in faces))
+    drawn = np.array([[np.mean(shown == v) for v in row] for row in values])
+    assert drawn == pytest.approx(shares, abs=0.1)
+    width, height = view.image(0, (400, 400)).size
+    assert width / height == pytest.approx(np.ptp(faces[1]) / np.ptp(faces[0]), rel=0.1)
+
+
+def test_equal_cells_are_left_alone() -> None:
+    even = Coordinate("x", np.linspace(0.5, 9.5, 10), {})
+    assert equal_cells(even) is None
+    uneven = Coordinate("x", np.array([0.5, 1.5, 3.0, 6.0]), {})
+    assert equal_cells(uneven) is not None

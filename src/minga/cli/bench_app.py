@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Repeat published measurements on this machine.")
+
+Only = Annotated[
+    list[str] | None, typer.Option("--only", metavar="NAME", help="One experiment, such as E6; may be repeated.")
+]
+Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write results here, a JSON file.")]
+Pictures = Annotated[Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw figures there.")]
+Page = Annotated[Path | None, typer.Option("--html", help="Write a page with all tables and figures.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.callback()
@@ -22,78 +33,133 @@ def root() -> None:
 @app.command("milano-tables")
 def milano_tables(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer: seconds instead of minutes.")] = False,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write results here, a JSON file.")] = None,
+    out: Out = None,
     pictures: Annotated[
         Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw Figs. 6 and 7 there.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tables 1 to 4 of Milano, Mocskos and Marshall: what cutting the grid and changing the order of a sweep do."""
     from minga.papers import milano
-    from minga.record.directory import write_whole
 
     if pictures is not None:
         _make(pictures)
-    result = milano.measure(milano.sizes(quick=quick), lambda line: print(line, file=sys.stderr), pictures)
-    text = json.dumps(result, allow_nan=False)
-    if out is not None:
-        write_whole(out, text + "\n")
-    print(text if as_json else milano.tables(result))
+    _tell(milano.measure(milano.sizes(quick=quick), _say, pictures), out, as_json, milano.tables)
 
 
 @app.command("bounanos")
 def bounanos(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer: less than a minute.")] = False,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="One experiment, such as E6; may be repeated.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write results here, a JSON file.")] = None,
-    pictures: Annotated[
-        Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw figures there.")
-    ] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a page with all tables and figures.")] = None,
+    only: Only = None,
+    out: Out = None,
+    pictures: Pictures = None,
+    html: Page = None,
     lab: Annotated[
         Path | None, typer.Option("--lab", metavar="FILE", help="Show what benchmarks.bounanos found in a lab beside.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Bounanos, Fleury, Nicolas and Vickers: drift-diffusion on an emulated cluster, organised in several ways.
 
     Status 1 if something that the paper says of its figures does not hold.
     """
-    import tempfile
-
-    from minga.errors import CaseError, suggest
     from minga.papers import bounanos as command
-    from minga.record.directory import write_whole
 
-    names = tuple(only or command.NAMES)
-    for name in names:
-        if name not in command.NAMES:
-            raise CaseError(
-                f"there is no experiment {name!r}",
-                suggestion=suggest(name, command.NAMES),
-                remedy=f"choose among {', '.join(command.NAMES)}",
-            )
+    names = _chosen(only, command.NAMES)
     beside = None if lab is None else command.read_lab_runs(lab)
-    with tempfile.TemporaryDirectory() as directory:
-        drawn = pictures or (Path(directory) if html is not None else None)
-        if pictures is not None:
-            _make(pictures)
-        how = command.sizes(quick=quick)
-        result = command.measure(how, names, lambda line: print(line, file=sys.stderr), drawn)
+    with _drawing(pictures, html) as drawn:
+        result = command.measure(command.sizes(quick=quick), names, _say, drawn)
         if beside is not None:
             result["lab"] = beside
-        if html is not None:
-            write_whole(html, command.page(result))
-    text = json.dumps(result, allow_nan=False)
-    if out is not None:
-        write_whole(out, text + "\n")
-    print(text if as_json else command.tables(result))
-    for statement in command.failed(result):
-        print(f"does not hold: {statement}", file=sys.stderr)
-    if command.failed(result):
-        raise typer.Exit(1)
+        _write_page(html, command.page, result)
+    _tell(result, out, as_json, command.tables)
+    _judge(command.failed(result))
+
+
+@app.command("mpi")
+def mpi(
+    case: Annotated[str, typer.Argument(metavar="CASE", help="A case's file, or the name of an example.")],
+    lab: Annotated[
+        str | None, typer.Option("--lab", metavar="LAB", help="In a lab, a rank on each node; else on this machine.")
+    ] = None,
+    libraries: Annotated[
+        str | None, typer.Option("--mpi", metavar="NAMES", help="Such as mpich,openmpi,impi; by default all three.")
+    ] = None,
+    ranks: Annotated[int | None, typer.Option("-n", "--ranks", help="So many ranks.")] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="That each way of running is timed.")] = 4.0,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change an entry of the case.")
+    ] = None,
+    out: Out = None,
+    picture: Annotated[Path | None, typer.Option("--picture", help="Draw both tables here, .png or .svg.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """MPICH, Open MPI and Intel MPI on a case, blocking and overlapped: Tables 5 and 6 of Milano, Mocskos and Marshall.
+
+    Status 1 if they do not come to the same bits.
+    """
+    from minga.cli.bench_mpi import Request, compare
+    from minga.lab.implementations import NAMES
+    from minga.papers import mpi_compared
+
+    names = tuple(NAMES) if libraries is None else tuple(filter(None, libraries.split(",")))
+    found = compare(Request(case, tuple(overrides or ()), lab, names, ranks, seconds), _say)
+    if picture is not None:
+        mpi_compared.draw(found, picture)
+    _tell(found, out, as_json, mpi_compared.tables)
+    _judge(mpi_compared.failed(found))
+
+
+@app.command("tinetti")
+def tinetti(
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer: minutes instead of an hour.")] = False,
+    only: Only = None,
+    out: Out = None,
+    pictures: Pictures = None,
+    html: Page = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tinetti's study of local networks, in clusters in a box: messages, broadcasts, overlap, matrix product, balance.
+
+    Status 1 if something does not hold that is to hold.
+    """
+    from minga.papers import report
+    from minga.papers import tinetti as command
+
+    names = _chosen(only, command.NAMES)
+    with _drawing(pictures, html) as drawn:
+        found = command.measure(names, _say, drawn, quick=quick)
+        _write_page(html, command.page, found)
+    _tell(found, out, as_json, report.tables)
+    _judge(report.failed(found))
+
+
+# What they share ------------------------------------------------------------------------------------------------------
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _chosen(only: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
+    """The experiments that were named, or all; CaseError for one that there is not."""
+    from minga.errors import CaseError, suggest
+
+    for name in only or ():
+        if name not in known:
+            raise CaseError(
+                f"there is no experiment {name!r}",
+                suggestion=suggest(name, known),
+                remedy=f"choose among {', '.join(known)}",
+            )
+    return tuple(only or known)
+
+
+@contextlib.contextmanager
+def _drawing(pictures: Path | None, html: Path | None) -> Iterator[Path | None]:
+    """Where to draw: in the directory that was named, or for a page in one that is removed; None for nowhere."""
+    if pictures is not None:
+        _make(pictures)
+    with tempfile.TemporaryDirectory() as directory:
+        yield pictures or (Path(directory) if html is not None else None)
 
 
 def _make(directory: Path) -> None:
@@ -102,3 +168,30 @@ def _make(directory: Path) -> None:
 
     with disk_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
+
+
+def _write_page(html: Path | None, page: Callable[[Mapping[str, Any]], str], found: Mapping[str, Any]) -> None:
+    from minga.record.directory import write_whole
+
+    if html is not None:
+        write_whole(html, page(found))
+
+
+def _tell(
+    found: Mapping[str, Any], out: Path | None, as_json: bool, tables: Callable[[Mapping[str, Any]], str]
+) -> None:
+    """Store what was found, and print it."""
+    from minga.record.directory import write_whole
+
+    text = json.dumps(found, allow_nan=False)
+    if out is not None:
+        write_whole(out, text + "\n")
+    print(text if as_json else tables(found))
+
+
+def _judge(failed: Sequence[str]) -> None:
+    """Status 1 where statements do not hold."""
+    for statement in failed:
+        print(f"does not hold: {statement}", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from minga.cli import bench_app, completion, lab_app, medium_app
+from minga.cli import bcast_app, bench_app, completion, lab_app, matmul_app, medium_app
 from minga.cli.stopping import INTERRUPTED
 from minga.errors import MingaError
 
@@ -27,6 +27,8 @@ app = typer.Typer(
 app.add_typer(lab_app.app, name="lab")
 app.add_typer(medium_app.app, name="medium")
 app.add_typer(bench_app.app, name="bench")
+app.command()(matmul_app.matmul)
+app.command()(bcast_app.bcast)
 
 Run = typer.Argument(metavar="RUN", help="A run's directory.", autocompletion=completion.runs)
 Case = typer.Argument(
@@ -295,6 +297,9 @@ def measure(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw times and bandwidths: an .svg or .png file.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a report of the network: one page of HTML.")
+    ] = None,
     shell: Annotated[
         str, typer.Option("--shell", help="Runs a command on a host, called as SHELL HOST COMMAND.")
     ] = "ssh",
@@ -308,7 +313,7 @@ def measure(
     from minga.cli import measure as command
 
     target = out if out is not None or as_json else Path("machine.json")
-    request = command.Request(tuple(case or ()), hosts, network, seconds, target, plot, shell, name)
+    request = command.Request(tuple(case or ()), hosts, network, seconds, target, plot, shell, name, html)
     with contextlib.redirect_stdout(sys.stderr):
         machine = command.measure(request)
     if machine is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from minga.cli.launcher import Job, surrounding_job, world
+from minga.cli.measure_mpi import add_libraries
 from minga.cli.measuring import MeasureDisplay, measure_display
 from minga.errors import CaseError, MingaError
 
@@ -32,6 +33,8 @@ STANDARD: Final = ("laplace", "life", "heat")
 
 _KERNEL_SHARE: Final = 0.6
 """Part of the time for kernels; the rest is for messages."""
+_LIBRARY_SHARE: Final = 0.15
+"""Of the time for messages, what the MPI libraries have that are compared."""
 _MOST_RANKS: Final = 16
 """Ranks that are started to time messages inside this machine."""
 _MOST_SECONDS: Final = 86_400.0
@@ -54,6 +57,7 @@ class Request:
     plot: Path | None = None
     shell: str = "ssh"
     name: str = ""
+    html: Path | None = None
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -94,11 +98,15 @@ def measure(request: Request) -> Machine | None:
 def _check(request: Request) -> None:
     if not 0 < request.seconds <= _MOST_SECONDS:
         raise CaseError(f"{request.seconds} seconds", key="--seconds", remedy="give some seconds: --seconds 60")
-    for key, file in (("-o", request.out), ("--plot", request.plot)):
+    for key, file in (("-o", request.out), ("--plot", request.plot), ("--html", request.html)):
         if file is not None and not (file.absolute().parent.is_dir() and os.access(file.absolute().parent, os.W_OK)):
             raise CaseError(f"{file} cannot be written: no such directory, or no permission", key=key)
     if request.plot is not None and request.plot.suffix not in (".svg", ".png"):
         raise CaseError(f"{request.plot} is neither .svg nor .png", key="--plot", remedy="name it network.svg")
+    if request.html is not None and request.network is False:
+        raise CaseError(
+            "a report of a network that is not measured", key="--html", remedy="leave --no-network or --html out"
+        )
     if request.cases and request.network:
         raise CaseError(
             f"kernels of {', '.join(request.cases)} are not timed where --network asks for messages only",
@@ -127,6 +135,10 @@ def _written(request: Request, content: Mapping[str, Any]) -> Machine:
         from minga.view.machine_plot import draw_machine
 
         draw_machine(machine, request.plot)
+    if request.html is not None and machine.measured.get("network"):
+        from minga.view.network_page import write_network_page
+
+        write_network_page(machine, request.html)
     if request.out is not None:
         machine.write(request.out)
     return machine
@@ -143,7 +155,9 @@ def _here(request: Request, kernels: Sequence[Kernel], display: MeasureDisplay) 
     links: dict[str, Any] = {}
     measured: dict[str, Any] = {}
     if for_network:
-        section, why = _inside(for_network, len(read_tree()), display)
+        section, why = _inside((1 - _LIBRARY_SHARE) * for_network, len(read_tree()), display)
+        if section is not None:
+            add_libraries(section, _LIBRARY_SHARE * for_network, display.stage("libraries"))
         measured = {"network": section} if section is not None else {"network_missing": why}
         links = _links(section, section["levels"])[0] if section is not None else {}
         if why:
@@ -296,7 +310,10 @@ def _on_hosts(request: Request, display: MeasureDisplay) -> dict[str, Any]:
     medium = "switch"
     own: dict[int, dict[str, Any]] = {}
     if for_network:
-        section = measure_hosts(hosts, launcher, for_network, display.stage("network"))
+        told = display.stage("network")
+        section = measure_hosts(hosts, launcher, (1 - _LIBRARY_SHARE) * for_network, told)
+        if all(member["mpi"] for member in section["members"]):
+            add_libraries(section, _LIBRARY_SHARE * for_network, told, hosts, request.shell)
         links, medium, own = _links(section, ("node", "core"))
         measured = {"network": section}
     for number, link in own.items():

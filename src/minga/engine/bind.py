@@ -17,23 +17,27 @@ from minga.engine.active import ActiveTiles, Activity
 from minga.engine.active_bind import bind_active, bind_begin
 from minga.engine.backend import Backend, KernelCall
 from minga.engine.comm import Channel, Comm
-from minga.engine.exchange import BoundExchange, bind_exchange, bind_move, continuation
+from minga.engine.exchange import BoundExchange, bind_exchange, continuation
 from minga.engine.masks import Masks, Remaining
 from minga.engine.matching import check_layouts
+from minga.engine.panels import BoundMove, Buffers, bind_move, finish_move, start_move
 from minga.engine.program import REASONS, Apply, Call, Let, Move, Rotate, ScalarValue
 from minga.engine.reach import Reach
 from minga.engine.reduction import BoundReductions, bind_reductions
 from minga.engine.regions import Part, every_nth, ghost_parts, inner_box, merged, select, stage_parts
+from minga.engine.routes import Routes
 from minga.engine.schedule import (
     Begin,
     Boundaries,
     Branch,
     Exchange,
     Finish,
+    FinishMove,
     Item,
     Loop,
     Schedule,
     Stage,
+    StartMove,
     sets_register,
 )
 from minga.engine.storage import Storage
@@ -49,13 +53,6 @@ BoundOperand = tuple[int, int, tuple[int, ...]]
 UNBOUNDED: Final = (1 << 63) - 1
 NOT_FINITE: Final = REASONS.index("not finite")
 LIMIT: Final = REASONS.index("limit")
-
-
-@dataclass(slots=True)
-class Label:
-    """A place in the list of commands, known once everything is emitted."""
-
-    position: int = -1
 
 
 @dataclass(slots=True)
@@ -77,7 +74,7 @@ class Binder:
     """Turns one schedule into commands.
 
     backend where they work
-    call    runs Python operations
+    call    runs Python operations, given the moves under way meanwhile
     polled  whether kernels look at messages in flight
     clocks  the grid whose blocks are timed one by one; None for none
     """
@@ -85,7 +82,7 @@ class Binder:
     storage: Storage
     comm: Comm
     backend: Backend
-    call: Callable[[Call], Callable[[], None]]
+    call: Callable[[Call, tuple[BoundMove, ...]], Callable[[], None]]
     next_tag: Callable[[], int]
     active: ActiveTiles
     polled: bool = True
@@ -96,7 +93,7 @@ class Binder:
     channels: list[Channel] = field(default_factory=list)
     exchanges: dict[int, BoundExchange] = field(default_factory=dict)
     open: list[Channel] = field(default_factory=list)
-    stubs: list[tuple[Label, int, list[Channel], list[BoundReductions]]] = field(default_factory=list)
+    stubs: list[tuple[cmd.Label, int, list[Channel], list[BoundReductions]]] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
     reason: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     place: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -105,6 +102,9 @@ class Binder:
     converges: bool = False
     timed: int = -1
     masks: Masks = field(default_factory=Masks)
+    routes: Routes = field(default_factory=Routes)
+    moving: dict[int, BoundMove] = field(default_factory=dict)
+    buffers: dict[Slot, Buffers] = field(default_factory=dict)
 
     def bind(self, schedule: Schedule) -> Binding:
         """Allocate what the schedule needs and emit all commands."""
@@ -149,13 +149,13 @@ class Binder:
     def emit(self, *commands: cmd.Command) -> None:
         self.pending += [lambda command=command: command for command in commands]  # type: ignore[misc]
 
-    def mark(self, label: Label) -> None:
+    def mark(self, label: cmd.Label) -> None:
         label.position = len(self.pending)
 
-    def jump(self, label: Label) -> None:
+    def jump(self, label: cmd.Label) -> None:
         self.pending.append(lambda: cmd.Jump(label.position))
 
-    def jump_if(self, memory: np.ndarray, when: bool, label: Label) -> None:
+    def jump_if(self, memory: np.ndarray, when: bool, label: cmd.Label) -> None:
         commands, address = self.backend.on_host(memory)
         self.emit(*commands)
         self.pending.append(lambda: cmd.JumpIf(address, when, label.position))
@@ -186,9 +186,14 @@ class Binder:
                 case Rotate():
                     self.rotate(item)
                 case Move():
-                    self.move(item)
+                    bind_move(self, item)
+                case StartMove():
+                    start_move(self, item.move)
+                case FinishMove():
+                    finish_move(self, item.move)
                 case Call():
-                    self.emit(*self.backend.settled(), cmd.Call(self.call(item), item.label))
+                    function = self.call(item, tuple(self.moving.values()))
+                    self.emit(*self.backend.settled(), cmd.Call(function, item.label))
                     self.continued(slot for slot in item.writes if slot.field.replicated)
                 case Loop():
                     self.loop(item)
@@ -220,17 +225,6 @@ class Binder:
             self.open.remove(bound.channel)
         self.emit(*bound.unpack)
 
-    def move(self, move: Move) -> None:
-        bound = bind_move(move, self.storage, self.comm, self.next_tag(), self.backend)
-        self.channels.append(bound.channel)
-        self.emit(*bound.pack)
-        if bound.remote:
-            self.emit(*self.backend.settled(), cmd.Start(bound.channel))
-        self.emit(*bound.local)
-        if bound.remote:
-            self.emit(cmd.Wait(bound.channel))
-        self.emit(*bound.unpack)
-
     def rotate(self, rotation: Rotate) -> None:
         for item in rotation.fields:
             tables = tuple(self.address(b.table) for b in self.storage.stored(item).blocks.values())
@@ -249,13 +243,13 @@ class Binder:
     def loop(self, loop: Loop) -> None:
         counter = self.control(np.zeros(1, np.int64))
         fetched, limit = self.limit(loop)
-        heads = [Label() for _ in loop.rounds]
-        after = Label()
-        restore = Label() if loop.restore else after
+        heads = [cmd.Label() for _ in loop.rounds]
+        after = cmd.Label()
+        restore = cmd.Label() if loop.restore else after
         self.emit(*fetched, cmd.Set(counter, -1))
         leaves = []
         for number, items in enumerate(loop.rounds):
-            body, out = Label(), Label()
+            body, out = cmd.Label(), cmd.Label()
             target = restore if number else after
             self.mark(heads[number])
             if loop.until is not None:
@@ -289,7 +283,7 @@ class Binder:
         return (), self.control(np.array([UNBOUNDED if loop.limit is None else loop.limit], np.int64))
 
     def branch(self, branch: Branch) -> None:
-        after = Label()
+        after = cmd.Label()
         self.let(branch.condition)
         self.jump_if(self.storage.of(branch.condition.register).view(np.uint8), False, after)
         self.items(branch.body)
@@ -336,7 +330,7 @@ class Binder:
         self.begun = [other for other in self.begun if other is not reductions]
         if not apply.checked:
             return
-        label = Label()
+        label = cmd.Label()
         self.stubs.append((label, len(self.places), list(self.open), self.begun))
         self.places.append(f"{apply.label}: {', '.join(r.name for r in apply.graph.reductions)}")
         self.jump_if(reductions.not_finite, True, label)

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from minga.errors import ProgramError
 from minga.lang.analysis import reads
+from minga.lang.expr import as_node
 from minga.lang.graph import KernelGraph, Order
 from minga.lang.kernel import FieldType, Kernel, check_graph
+from minga.lang.types import is_float
 from minga.space.boundary import SIDES
 from minga.space.box import Box
 from minga.space.field import MARGIN, Constant, Field, Slot
@@ -103,6 +105,34 @@ def check_mask(mask: Slot) -> Slot:
             f"{item!r} is no mask", remedy='declare it as mg.Field(name, grid, "u1"): 0 in cells that are to be done'
         )
     return mask
+
+
+def moved_boxes(source: Slot, target: Slot, box: Box | Sequence[Box] | None, number: object) -> tuple[Box, ...]:
+    """The boxes of the source that a move may copy; none for all points. ProgramError for fields that do not fit."""
+    a, b = source.field, target.field
+    if box is None:
+        if a.points != b.points or a.dtype != b.dtype or a.replicated or b.replicated:
+            raise ProgramError(f"move from {a!r} to {b!r}", remedy="both need the same points and type, and all axes")
+        if number is not None:
+            raise ProgramError("move: a number, but no boxes", remedy="give box= the boxes it chooses from")
+        return ()
+    if number is not None and is_float(as_node(number).dtype):
+        raise ProgramError("move: the number of a box is no whole number", remedy='count in an mg.Register(name, "i8")')
+    boxes = (box,) if isinstance(box, Box) else tuple(box)
+    if a.grid.ndim != b.grid.ndim or a.dtype != b.dtype or a.replicated or b.replicated:
+        raise ProgramError(
+            f"move of boxes from {a!r} to {b!r}", remedy="both need the same type and number of axes, and all axes"
+        )
+    if number is None and len(boxes) != 1:
+        raise ProgramError(f"move: {len(boxes)} boxes", remedy="say which with number=, a register or an expression")
+    for each in boxes:
+        if not isinstance(each, Box) or each.ndim != a.grid.ndim or not a.points.contains(each):
+            raise ProgramError(f"move: {each} is no box of {a!r}", remedy=f"choose one inside {a.points}")
+        if any(n > room for n, room in zip(each.shape, b.points.shape, strict=True)):
+            raise ProgramError(
+                f"move: {each}, of shape {each.shape}, does not fit into {b!r}", remedy="make the target larger"
+            )
+    return boxes
 
 
 def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand], cells: Region = WHOLE) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -360,3 +361,45 @@ class MPIChannel:
         for request in self.requests:
             request.Free()
         self.requests = []
+
+
+class MPIBroadcast:
+    """Broadcasts of bytes, each from its root to all ranks. `requests` are persistent where the library has such (MPI
+    4); else they are made at every start, and `requests` is empty.
+
+    `prepare` is collective: all ranks call it for the same broadcasts in the same order, before the first start.
+    """
+
+    def __init__(
+        self, mpi: Any, communicator: Any, parts: Sequence[tuple[int, np.ndarray]], sends: Sequence[Envelope]
+    ) -> None:
+        self._mpi, self._communicator, self._parts = mpi, communicator, tuple(parts)
+        self.sends = tuple(sends)
+        self.started = np.zeros(1, np.int64)
+        self.requests: list[Any] = []
+        self._made: list[Any] = []
+
+    def prepare(self) -> None:
+        begin = self._communicator.Bcast_init
+        with contextlib.suppress(NotImplementedError):
+            self.requests = [begin([buffer, self._mpi.BYTE], root=root) for root, buffer in self._parts]
+
+    def start(self) -> None:
+        for request in self.requests:
+            request.Start()
+        if not self.requests:
+            begin = self._communicator.Ibcast
+            self._made = [begin([buffer, self._mpi.BYTE], root=root) for root, buffer in self._parts]
+        self.started += 1
+
+    def test(self) -> bool:
+        # One by one, and all of them: MPICH 5.0 fails to test several persistent collectives at once.
+        return sum(not request.Test() for request in (*self.requests, *self._made)) == 0
+
+    def wait(self) -> None:
+        wait_until(self.test)
+
+    def close(self) -> None:
+        for request in self.requests:
+            request.Free()
+        self.requests, self._made = [], []

@@ -15,6 +15,13 @@ import numpy as np
 from minga.engine.comm import Channel
 
 
+@dataclass(slots=True)
+class Label:
+    """A place in the list of commands, known once everything is emitted."""
+
+    position: int = -1
+
+
 class Category(IntEnum):
     """Where a second goes in the ledger."""
 
@@ -143,6 +150,14 @@ class JumpIf:
 
 
 @dataclass(frozen=True, slots=True)
+class Switch:
+    """Go on at the target whose number the int64 word at `address` holds, or at the next command if it has none."""
+
+    address: int
+    targets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Set:
     """Store `value` into the word at `address`."""
 
@@ -175,5 +190,19 @@ class End:
 
 
 Command = (
-    Kernel | Launch | Synchronise | Fetch | Start | Wait | Allreduce | Rotate | Jump | JumpIf | Set | Count | Call | End
+    Kernel
+    | Launch
+    | Synchronise
+    | Fetch
+    | Start
+    | Wait
+    | Allreduce
+    | Rotate
+    | Jump
+    | JumpIf
+    | Switch
+    | Set
+    | Count
+    | Call
+    | End
 )

@@ -30,6 +30,7 @@ class Drawing:
     unit         of what goes upwards
     logarithmic  whether absolute values go upwards on a scale of powers of ten
     spans        parts of the axis `along` to be named
+    state        an observable and its unit that say of what state fields are, in place of the step: ("V", "V")
     """
 
     title: str
@@ -39,6 +40,7 @@ class Drawing:
     unit: str = ""
     logarithmic: bool = False
     spans: tuple[Span, ...] = ()
+    state: tuple[str, str] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """In the terms of JSON; `of` reads it."""
@@ -48,4 +50,5 @@ class Drawing:
     def of(cls, said: Mapping[str, Any]) -> Drawing:
         """From what `as_dict` gave."""
         spans = tuple(Span(str(s["name"]), float(s["low"]), float(s["high"])) for s in said["spans"])
-        return cls(**{**said, "spans": spans})
+        state = said.get("state")
+        return cls(**{**said, "spans": spans, "state": None if state is None else (str(state[0]), str(state[1]))})

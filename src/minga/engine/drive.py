@@ -12,13 +12,15 @@ import numpy as np
 from minga.engine.engine import Engine, FieldValue, Outcome
 from minga.engine.finite import all_finite
 from minga.engine.model import Model
-from minga.engine.state import BEGINNING, Position, State, state_of
+from minga.engine.state import BEGINNING, Beginning, Position, State, state_of
 from minga.engine.stop import Ended, Reason, Stop, Watch
 from minga.errors import RunError
 from minga.space.field import SEED, STEP, Slot
 
 CHUNK_SECONDS = 0.2
 """Time between two looks at the clock; all ranks agree on the number of steps it takes."""
+LONG = 1.0
+"""Seconds of a step before which the state is kept, whatever that takes."""
 
 
 class Balance(Protocol):
@@ -102,11 +104,13 @@ def drive(
 
     on_snapshot(step, engine) is called on every rank at step 0, every `every` steps and at the end; on_observe(step,
     observables) likewise, and also every `observe_every` steps; on_progress(step, steps, engine) about five times a
-    second. `stop()` on any rank ends the run after the same step on all. As often, `look()` is asked on rank 0 whether
-    somebody wants to see the state; then on_look(step, engine) is called on every rank. All ranks give `on_look` or
-    none, and `on_observe` or none; `look` counts on rank 0 only. `balance` may move work to other ranks after
-    steps; what that takes counts as time of the steps. `keeper` writes checkpoints, after the output of their step, and
-    may begin with one: then on_resume(position) is called, and steps and output up to there are not repeated.
+    second. `stop()` on any rank ends the run after the same step on all; a step that takes more than a second from then
+    on is left and undone, where the state before it is small enough to be kept beside. As often, `look()` is asked on
+    rank 0 whether somebody wants to see the state; then on_look(step, engine) is called on every rank. All ranks give
+    `stop` or none, `on_look` or none, and `on_observe` or none; `look` counts on rank 0 only. `balance` may move work
+    to other ranks after steps; what that takes counts as time of the steps. `keeper` writes checkpoints, after the
+    output of their step, and may begin with one: then on_resume(position) is called, and steps and output up to there
+    are not repeated.
     RunError if a reduction is not finite, or at a snapshot or the end a value of an output field: the snapshot is taken
     before, and the fields still hold what was computed. CaseError if the model cannot be watched as `until` asks.
     """
@@ -126,6 +130,12 @@ def drive(
     resumed = kept or BEGINNING
     spent, done, chunk = resumed.seconds, resumed.step, 1
     outcome, ended = Outcome(True, "finished"), Ended("steps", done)
+    engine.look.asked = stop
+    beginning = None if stop is None else Beginning(engine, state)
+    slow = True  # steps may take long
+    # The last steps of output: of a run that goes on, what came at regular steps is there.
+    shown = done if kept is not None and _regular(done, every) else -1
+    told = done if kept is not None and _regular(done, every, observe_every) else -1
     interval = None if balance is None else balance.interval
     keeping = None if keeper is None else keeper.interval
     if kept is not None and on_resume is not None:
@@ -134,20 +144,28 @@ def drive(
     again = kept is not None and done >= steps
     if on_snapshot is not None and (kept is None or (again and not (every and done % every == 0))):
         on_snapshot(done, engine)
+        shown = done
     if on_observe is not None and (kept is None or (again and not _regular(done, every, observe_every))):
         on_observe(done, observe(model, engine))
+        told = done
     while done < steps and outcome.ok:
         goals = [_next_multiple(done, interval) for interval in (every, observe_every) if interval]
         looks = _next_multiple(done, interval) if interval else steps
         keeps = _next_multiple(done, keeping) if keeping else steps
         count = min(chunk, steps - done, *(goal - done for goal in (*goals, looks, keeps)))
+        engine.look.may = beginning is not None and beginning.keep(slow=slow)
         began = time.perf_counter()
         if watch is not None:
             count, outcome = watch.run(engine, count)
         else:
             outcome = engine.run(model.step, count)
+        engine.look.may = False
         elapsed = time.perf_counter() - began
         spent += elapsed
+        left = outcome.reason == "stop"
+        if left and beginning is not None:
+            beginning.put_back()
+            count, outcome = 0, Outcome(True, "stop")
         done += count
         if not outcome.ok:
             break
@@ -155,16 +173,19 @@ def drive(
         late = until is not None and until.seconds is not None and spent >= until.seconds
         wanted = on_look is not None and look is not None and engine.comm.rank == 0 and look()
         due, time_up = (False, False) if keeper is None else keeper.wishes(elapsed)
-        chunk, (asked, late, looked, due, time_up) = _agree(
-            engine, _next_chunk(count, elapsed), stop is not None and stop(), late, wanted, due, time_up
+        asked = left or (stop is not None and stop())
+        chunk, (asked, late, looked, due, time_up, slow) = _agree(
+            engine, _next_chunk(count, elapsed), asked, late, wanted, due, time_up, elapsed > LONG
         )
         ended = over or Ended(_reason(done == steps, asked=asked, late=late, time_up=time_up), done)
         last = done == steps or ended.reason != "steps"
-        if last or (every and done % every == 0):
+        if (last or (every and done % every == 0)) and shown != done:
             if on_snapshot is not None:
                 on_snapshot(done, engine)
             check_finite(model, engine, done)
-        if on_observe is not None and (last or done in goals):
+            shown = done
+        if on_observe is not None and (last or done in goals) and told != done:
+            told = done
             began = time.perf_counter()
             on_observe(done, observe(model, engine))
             spent += time.perf_counter() - began

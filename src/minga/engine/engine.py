@@ -21,13 +21,16 @@ from minga.engine.device_fields import DeviceFields
 from minga.engine.events import EventLog, Timeline
 from minga.engine.gpu import Gpu
 from minga.engine.infer import infer
-from minga.engine.interpret import INTERRUPTED, interpret, new_ledger
+from minga.engine.interpret import INTERRUPTED, LEFT, interpret, new_ledger
+from minga.engine.look import Look
 from minga.engine.masks import settle_masks
 from minga.engine.native import POLL_NANOSECONDS, NativeLoop, unsupported
-from minga.engine.options import check_counts, checked_layouts, poll_nanoseconds
+from minga.engine.options import check_counts, checked_layouts, checked_routes, poll_nanoseconds
+from minga.engine.panels import BoundMove
 from minga.engine.program import REASONS, Call, Operation, Program, Repeat
 from minga.engine.reach import Reach
 from minga.engine.relayout import PIECE_BYTES, Moved, move_fields
+from minga.engine.routes import Broadcasting, Router
 from minga.engine.schedule import Valid
 from minga.engine.storage import Storage
 from minga.engine.traffic import Traffic, count_sent
@@ -94,6 +97,8 @@ class Engine:
     trace       keep so many of the last commands with their times: `events`
     poll        how often computing looks at messages in flight, so that they move on: "auto", seconds, or "off"
     device      "cpu", "gpu" (one for each rank of a machine), or "gpu-shared" (ranks may share one)
+    route       how what all other ranks take alike goes to them: see `minga.engine.routes`
+    group       of all ranks, for the route "group", or a function that makes one of the ranks
     """
 
     def __init__(
@@ -110,6 +115,8 @@ class Engine:
         trace: int = 0,
         poll: Literal["auto", "off"] | float = "auto",
         device: Literal["cpu", "gpu", "gpu-shared"] | Device = "cpu",
+        route: str | Router = "auto",
+        group: Broadcasting | Callable[[Comm], Broadcasting] | None = None,
     ) -> None:
         self.comm: Comm = comm or SerialComm()
         check_counts(threads, halo_depth)
@@ -124,11 +131,13 @@ class Engine:
             self.storage.room, self.storage.settle = self.device.shared, self.device.synchronise
             self._on_device = DeviceFields(self.device, self.storage)
             self.storage.carry = self._on_device.carry
+        self.routes = checked_routes(route, group, self.device)
         self.booked = new_ledger()
         self._active = ActiveTiles(threads)
         self._sent: dict[int, Traffic] = {}
         self._events = EventLog(trace, self.workers, native=self.native) if trace else None
         self.stop = np.zeros(1, np.int64)
+        self.look = Look(self.comm)
         self._kernels: Kernels = {}
         self._programs: dict[str, Program] = {}
         self._prepared: dict[tuple[object, ...], _Prepared] = {}
@@ -136,6 +145,7 @@ class Engine:
         self._tag = 0
         self._generation = 0
         self._calling: str | None = None
+        self._moving: tuple[BoundMove, ...] = ()
         self._clocks: Grid | None = None
         self.binding_seconds = 0.0
         """What this rank spent on binding Programs, compiling their kernels included."""
@@ -265,7 +275,7 @@ class Engine:
             if self._on_device is not None:
                 self._on_device.send_back()
             code = self._do(prepared)
-            ended = code not in (INTERRUPTED, NOT_FINITE)
+            ended = code not in (INTERRUPTED, LEFT, NOT_FINITE)
         finally:
             if self.device is not None:
                 self.device.synchronise()
@@ -273,6 +283,8 @@ class Engine:
                 self._active.forget()  # in the middle of a step nobody knows which tiles changed
         if code == INTERRUPTED:
             raise KeyboardInterrupt
+        if code == LEFT:
+            return Outcome(False, "stop")
         if code == NOT_FINITE:
             place = prepared.binding.places[int(prepared.binding.place[0])]
             return Outcome(False, "not finite", place)
@@ -294,6 +306,7 @@ class Engine:
             self._events,
             prepared.first_event,
             self.device,
+            self.look,
         )
 
     def prepare(self, program: Program, *, looped: bool = True) -> _Prepared:
@@ -341,17 +354,18 @@ class Engine:
             self.comm.barrier()
         binder = Binder(
             self.storage, self.comm, self._backend(), self._python, self._next_tag, self._active,
-            polled=self._poll is not None, clocks=self._clocks,
+            polled=self._poll is not None, clocks=self._clocks, routes=self.routes,
         )  # fmt: skip
         binding = binder.bind(schedule)
         if self.comm.leads_node:
             self.comm.barrier()
+        self.routes.ready(self.comm)
         native = None
         if self.native:
             self.workers.reserve(binding.scratch_bytes)
             native = NativeLoop(
                 binding.commands, self.comm, self.workers, self.booked, self.stop, self._events,
-                self._poll or POLL_NANOSECONDS, self.device,
+                self._poll or POLL_NANOSECONDS, self.device, self.look,
             )  # fmt: skip
         interpreted = self._events if native is None else None
         first_event = interpreted.register(binding.commands) if interpreted is not None else 0
@@ -371,6 +385,10 @@ class Engine:
         self._active.forget()
         self._valid = {}
         return self._prepare(program, operations, looped)
+
+    def progress(self) -> bool:
+        """Let messages of moves that travel meanwhile get on; True when all have come. A long `call` does it often."""
+        return sum(not move.test() for move in self._moving) == 0  # look at all of them
 
     # Layouts -------------------------------------------------------------------------------------------------------
     def time_blocks(self, grid: Grid | None) -> None:
@@ -428,15 +446,15 @@ class Engine:
         self.booked[:, : len(cmd.Category)] = before[:, : len(cmd.Category)]
         self.booked[:, cmd.Category.COMPUTE] += before[:, len(cmd.Category) :].sum(axis=1)
 
-    def _python(self, call: Call) -> Callable[[], None]:
+    def _python(self, call: Call, moving: tuple[BoundMove, ...]) -> Callable[[], None]:
         def function() -> None:
-            self._calling = call.label
+            self._calling, self._moving = call.label, moving
             try:
                 call.function(self)
                 if self._on_device is not None:
                     self._on_device.send_back()
             finally:
-                self._calling = None
+                self._calling, self._moving = None, ()
 
         return function
 
@@ -458,6 +476,7 @@ class Engine:
     def close(self) -> None:
         """Release messages and threads; the fields stay readable."""
         self.close_bindings()
+        self.routes.close()
         self.workers.close()
         if self.device is not None:
             self.device.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,13 +14,12 @@ from minga.engine.backend import Backend
 from minga.engine.comm import Channel, Comm, Envelope
 from minga.engine.helpers import Copy as BoxCopy
 from minga.engine.helpers import Place, copy_args
-from minga.engine.program import Move
 from minga.engine.reach import Reach
 from minga.engine.schedule import Exchange
 from minga.engine.storage import BlockArrays, Storage
 from minga.space.box import Box
 from minga.space.field import MARGIN, Field, Slot
-from minga.space.transfer import Copy, RankTransfer, halo_transfer, move_transfer
+from minga.space.transfer import Copy, Message, RankTransfer, halo_transfer
 
 
 @dataclass(slots=True)
@@ -55,6 +54,10 @@ class Leg:
     reach: Reach
 
 
+Room = Callable[[object, int], np.ndarray]
+"""Memory of so many bytes for a message, by what it is for."""
+
+
 def bind_exchange(
     exchange: Exchange,
     storage: Storage,
@@ -72,35 +75,27 @@ def bind_exchange(
             centre=item.centre, on=item.on, faces_only=reach.star,
         )  # fmt: skip
         legs.append(Leg(start, finish, finish, transfer, reach))
-    return _bind(legs, storage, comm, tag, backend, active)
+    return bind_legs(legs, storage, comm, tag, backend, active, lambda key, size: backend.message(size))
 
 
-def bind_move(move: Move, storage: Storage, comm: Comm, tag: int, backend: Backend) -> BoundExchange:
-    """A field brought to another layout."""
-    a, b = move.source.field, move.target.field
-    transfer = move_transfer(
-        storage.layout(a.grid), storage.layout(b.grid), a.grid, comm.rank, centre=a.centre, on=a.on
-    )
-    leg = Leg(move.source, move.source, move.target, transfer, Reach.none(a.grid.ndim))
-    return _bind([leg], storage, comm, tag, backend, {})
-
-
-def _bind(
+def bind_legs(
     legs: Sequence[Leg],
     storage: Storage,
     comm: Comm,
     tag: int,
     backend: Backend,
     active: Mapping[Field, Activity],
+    room: Room,
 ) -> BoundExchange:
+    """Commands and messages of several transfers at once."""
     pack: list[BoxCopy] = []
     local: list[BoxCopy] = []
     unpack: list[BoxCopy] = []
     noted_local: list[NotedCopy] = []
     noted_unpack: list[NotedCopy] = []
     sent: dict[int, list[Box]] = {}
-    sends = _buffers(legs, [leg.transfer.sends for leg in legs], backend)
-    receives = _buffers(legs, [leg.transfer.receives for leg in legs], backend)
+    sends = _buffers(legs, [leg.transfer.sends for leg in legs], "out", room)
+    receives = _buffers(legs, [leg.transfer.receives for leg in legs], "in", room)
     out = {peer: word_holding(buffer, backend) for peer, buffer in sends.items()}
     into = {peer: word_holding(buffer, backend) for peer, buffer in receives.items()}
     used_out, used_in, carried = dict.fromkeys(sends, 0), dict.fromkeys(receives, 0), dict.fromkeys(sends, 0)
@@ -194,13 +189,15 @@ def copy_commands(copies: Sequence[BoxCopy], backend: Backend, label: str) -> li
     return [backend.helper("copy_boxes", copy_args(copies), len(copies), cmd.Category.PACK, label)]
 
 
-def _buffers(legs: Sequence[Leg], messages: Sequence[Sequence[object]], backend: Backend) -> dict[int, np.ndarray]:
+def _buffers(
+    legs: Sequence[Leg], messages: Sequence[Sequence[Message]], towards: str, room: Room
+) -> dict[int, np.ndarray]:
     """One buffer of bytes for each peer, in order of peers."""
     size: dict[int, int] = {}
     for leg, group in zip(legs, messages, strict=True):
         for message in group:
-            size[message.peer] = size.get(message.peer, 0) + message.cells * np.dtype(leg.source.field.dtype).itemsize  # type: ignore[attr-defined]
-    return {peer: backend.message(size[peer]) for peer in sorted(size)}
+            size[message.peer] = size.get(message.peer, 0) + message.cells * np.dtype(leg.source.field.dtype).itemsize
+    return {peer: room((towards, peer), size[peer]) for peer in sorted(size)}
 
 
 def word_holding(buffer: np.ndarray, backend: Backend) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from minga.engine.active import active_operations
+from minga.engine.in_flight import moves_in_flight
 from minga.engine.overlap import emit_exchange
 from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When, flat
 from minga.engine.reach import Ghosts, Reach, requirements, stencil, with_boundary
@@ -34,6 +35,8 @@ def infer(
     items: list[Item] = []
     pass_.run(operations, items, _in_groups(operations, depth) if depth > 1 else {})
     masked = tuple(item for item in flat(operations) if isinstance(item, Apply) and item.mask is not None)
+    if overlap:
+        items = moves_in_flight(items)
     return Schedule(items, pass_.valid, pass_.widest, tuple(active_operations(operations)), masked)
 
 

@@ -26,16 +26,20 @@ from minga.engine.command import (
     Rotate,
     Set,
     Start,
+    Switch,
     Synchronise,
     Wait,
 )
 from minga.engine.device import Device
 from minga.engine.events import EventLog
+from minga.engine.look import NEVER, Look
 from minga.engine.workers import Workers
 from minga.errors import RunError
 
 INTERRUPTED: Final = -1
 """What a run returns when it found the stop word set at a Count command."""
+LEFT: Final = -2
+"""What a run returns that was left, as all ranks agreed when they looked."""
 Ledger = NDArray[np.int64]
 """Shape (2, categories + blocks): nanoseconds spent and commands done, by `Category`, then by block timed alone."""
 
@@ -54,17 +58,19 @@ def interpret(
     events: EventLog | None = None,
     first_event: int = 0,
     device: Device | None = None,
+    look: Look | None = None,
 ) -> int:
     """Run the commands from the first one on; the reason of the End that was reached.
 
     `stop` is one word: when it is not 0, the list is left at the next Count with the reason INTERRUPTED. `events`, made
     for Python's clock, knows the commands as entries from `first_event` on. `device`: the GPU that a list launches on.
-    RunError for a list that runs past its last command.
+    `look` is asked after some Counts whether to leave. RunError for a list that runs past its last command.
     """
     if workers is None:
         with Workers() as own:
-            return interpret(commands, comm, own, ledger, stop, events, first_event, device)
+            return interpret(commands, comm, own, ledger, stop, events, first_event, device, look)
     ledger = new_ledger() if ledger is None else ledger
+    rounds = NEVER if look is None else look.begin()
     at, last = 0, time.perf_counter_ns()
     while at < len(commands):
         number, command = at, commands[at]
@@ -101,13 +107,20 @@ def interpret(
             case JumpIf():
                 if (ctypes.c_uint8.from_address(command.address).value != 0) == command.when:
                     at = command.target
+            case Switch():
+                chosen = _word(command.address).value
+                if 0 <= chosen < len(command.targets):
+                    at = command.targets[chosen]
             case Count():
                 counter = _word(command.counter)
                 counter.value += 1
                 if counter.value < _word(command.limit).value:
                     at = command.target
+                rounds -= 1
                 if stop is not None and stop[0]:
                     return INTERRUPTED
+                if rounds == 0 and look is not None and not (rounds := look()):
+                    return LEFT
             case End():
                 return command.reason
         if column is not None:

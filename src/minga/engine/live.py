@@ -51,7 +51,7 @@ class _Scan:
                         self.rotates(item, certain)
                 case Move():
                     self.reads(operation.source)
-                    self.stores(operation.target, certain)
+                    self.stores(operation.target, certain and not operation.boxes)
                 case Call():
                     for slot in (*operation.reads, *operation.writes):
                         self.reads(slot)

@@ -9,7 +9,7 @@ dispatch(control, worker, function, args, tiles, polls) -> ticks spent on polls
     Do all tiles of a kernel with the help of the waiting threads. A thread that is late is not waited for: it finds
     the gate closed. Between its own tiles the caller makes progress on the channels of `polls`.
 run(context) -> status
-    Interpret records of commands until one ends, calls Python, fails or finds the stop word set.
+    Interpret records of commands until one ends, calls Python, fails, finds the stop word set or is to look.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ EVENTS, FIRST_EVENT = 17, 18
 NAP, NAP_LEAST, NAP_TICKS, USLEEP = range(19, 23)
 """Microseconds of the longest sleep while waiting, or 0, and of the shortest that is worth it; ticks of waiting for a
 microsecond of sleep; address of libc's usleep."""
+LOOK: Final = 23
+"""Rounds of loops until the next look: `run` then returns LOOKING."""
 CONTEXT_WORDS: Final = 24
 
 # Words of a ring of events: events ever written, room less one (a power of two less one), address of the rows.
@@ -74,9 +76,9 @@ EVENT_WORDS: Final = 4
 RECORD_WORDS: Final = 8
 OP_KERNEL, OP_START, OP_WAIT, OP_COLLECTIVE, OP_ALLREDUCE, OP_ROTATE = range(6)
 OP_JUMP, OP_JUMP_IF, OP_SET, OP_COUNT, OP_CALL, OP_END = range(6, 12)
-OP_LAUNCH, OP_SYNCHRONISE, OP_FETCH = range(12, 15)
+OP_LAUNCH, OP_SYNCHRONISE, OP_FETCH, OP_SWITCH = range(12, 16)
 
-RUNNING, ENDED, CALLED, FAILED, STOPPED = -1, 0, 1, 2, 3
+RUNNING, ENDED, CALLED, FAILED, STOPPED, LOOKING = -1, 0, 1, 2, 3, 4
 
 _CLOCKS: Final = {"x86_64": "llvm.readcyclecounter", "aarch64": "llvm.readsteadycounter"}
 
@@ -405,6 +407,10 @@ def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code, note: Co
             with case(OP_JUMP_IF):
                 holds = code.load(word(1), bits=8).differs(0)
                 at.set(code.select(holds.equals(word(2)), word(3), at.get()))
+            with case(OP_SWITCH):
+                chosen = code.load(word(1))
+                known = (chosen >= 0) & (chosen < word(2))
+                at.set(code.select(known, code.load(word(3) + code.select(known, chosen, 0) * 8), at.get()))
             with case(OP_SET):
                 code.store(word(2), word(1))
             with case(OP_COUNT):
@@ -412,7 +418,9 @@ def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code, note: Co
                 code.store(count, word(1))
                 at.set(code.select(count < code.load(word(2)), word(3), at.get()))
                 stopped = code.atomic_load(code.load(context + 8 * STOP_ADDRESS), "monotonic")
-                status.set(code.select(stopped, STOPPED, RUNNING))
+                rounds = code.load(context + 8 * LOOK) - 1
+                code.store(rounds, context + 8 * LOOK)
+                status.set(code.select(stopped, STOPPED, code.select(rounds.equals(0), LOOKING, RUNNING)))
             with case(OP_CALL):
                 status.set(CALLED)
             with case(OP_END):

@@ -24,7 +24,7 @@ from minga.engine.exchange import box_place
 from minga.engine.helpers import mask_functions
 from minga.engine.program import Apply, Call, Move, Operation, Repeat, Rotate, When, flat
 from minga.engine.regions import Part, lead_field, own_box
-from minga.engine.schedule import Item, Stage
+from minga.engine.schedule import FinishMove, Item, Stage
 from minga.engine.tiles import PER_WORKER, TILE_BYTES
 from minga.space.box import Box
 from minga.space.field import Field, Slot
@@ -181,6 +181,8 @@ def _stored(item: Item) -> set[Slot | Field]:
     match item:
         case Stage() if item.part != "shell":
             return {item.apply.slot(number) for number in item.apply.graph.written}
+        case FinishMove():
+            return {item.move.target}
         case Move():
             return {item.target}
         case Call():

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.engine.comm import MPIChannel, MPIComm
+from minga.engine.comm import MPIBroadcast, MPIChannel, MPIComm
 from minga.engine.command import Allreduce
 
 _FUNCTIONS: Final = ("MPI_Start", "MPI_Startall", "MPI_Test", "MPI_Allreduce")
@@ -57,7 +57,7 @@ class Handles:
     def int64(self) -> int:
         return self._handle(self._mpi.INT64_T)
 
-    def channel(self, channel: MPIChannel) -> tuple[int, int]:
+    def channel(self, channel: MPIChannel | MPIBroadcast) -> tuple[int, int]:
         """Count and address of a channel's requests."""
         return self._in_memory(channel, channel.requests)
 

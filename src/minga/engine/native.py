@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine import loop_code as words
-from minga.engine.comm import Channel, Comm, MPIChannel, MPIComm, SerialComm
+from minga.engine.comm import Channel, Comm, MPIBroadcast, MPIChannel, MPIComm, SerialComm
 from minga.engine.command import (
     Allreduce,
     Call,
@@ -32,13 +32,15 @@ from minga.engine.command import (
     Rotate,
     Set,
     Start,
+    Switch,
     Synchronise,
     Wait,
 )
 from minga.engine.device import Device
 from minga.engine.events import EventLog
-from minga.engine.interpret import INTERRUPTED, Ledger, new_ledger, past_the_end
+from minga.engine.interpret import INTERRUPTED, LEFT, Ledger, new_ledger, past_the_end
 from minga.engine.launching import Launcher
+from minga.engine.look import NEVER, Look
 from minga.engine.mpi_handles import Handles, mpi_functions
 from minga.engine.waiting import BEFORE_OTHERS, NAP_SHARE, SHORTEST_NAP, longest_nap
 from minga.engine.workers import Workers, nanoseconds_per_tick
@@ -89,6 +91,7 @@ class NativeLoop:
         events: EventLog | None = None,
         poll: tuple[int, int] = POLL_NANOSECONDS,
         device: Device | None = None,
+        look: Look | None = None,
     ) -> None:
         reason = unsupported(comm, workers)
         if reason is not None:
@@ -99,6 +102,7 @@ class NativeLoop:
         self._poll = poll
         self._stop = np.zeros(1, np.int64) if stop is None else stop
         self._events = events
+        self._look = look
         self._first_event = 0 if events is None else events.register(self._commands)
         self._kept: list[object] = [workers]
         self._launcher = None if device is None else Launcher(device)
@@ -115,15 +119,19 @@ class NativeLoop:
         self._units = np.array([[nanoseconds_per_tick()], [1.0]])
 
     def run(self) -> int:
-        """Run the commands from the first one on; the reason of the End that was reached, or INTERRUPTED.
+        """Run the commands from the first one on; the reason of the End that was reached, INTERRUPTED or LEFT.
 
         RunError if an MPI function fails or the list has no End on its way. Python's lock is free meanwhile.
         """
         context = self._context
         context[words.AT] = 0
+        context[words.LOOK] = NEVER if self._look is None else self._look.begin()
         try:
-            while (status := self._run(self._address)) == words.CALLED:
-                self._call(int(context[words.AT]) - 1)
+            while (status := self._run(self._address)) in (words.CALLED, words.LOOKING):
+                if status == words.CALLED:
+                    self._call(int(context[words.AT]) - 1)
+                elif not self._goes_on():
+                    return LEFT
         finally:
             self._ledger += (self._booked * self._units).astype(np.int64)
             self._booked[...] = 0
@@ -149,13 +157,29 @@ class NativeLoop:
     ) -> None:
         self.close()
 
+    def _goes_on(self) -> bool:
+        """Whether all ranks, which look at this moment, let the list go on."""
+        assert self._look is not None
+        self._context[words.LOOK] = rounds = self._look()
+        return rounds > 0
+
     def _call(self, number: int) -> None:
+        """Do what only Python can: a function of the model, or messages that are not requests of MPI."""
         command = self._commands[number]
-        assert isinstance(command, Call)
+        assert isinstance(command, Call | Start | Wait)
         start = time.perf_counter_ns()
-        command.function()
+        match command:
+            case Call():
+                command.function()
+                category = Category.CALL
+            case Start():
+                command.channel.start()
+                category = Category.SEND
+            case Wait():
+                command.channel.wait()
+                category = Category.WAIT
         spent = time.perf_counter_ns() - start
-        self._ledger[:, Category.CALL] += spent, 1
+        self._ledger[:, category] += spent, 1
         if self._events is not None:
             self._events.add_ended(self._first_event + number, spent)
 
@@ -182,9 +206,13 @@ class NativeLoop:
                 assert self._launcher is not None
                 return self._launcher.encode(command)
             case Start():
+                if self._needs_python(command.channel):
+                    return (words.OP_CALL,)
                 record = self._on_channel(words.OP_START, command.channel)
                 return nothing if record is None else (*record, int(command.channel.started.ctypes.data))
             case Wait():
+                if self._needs_python(command.channel):
+                    return (words.OP_CALL,)
                 return self._on_channel(words.OP_WAIT, command.channel) or nothing
             case Allreduce():
                 return self._allreduce(command) or nothing
@@ -194,6 +222,8 @@ class NativeLoop:
                 return words.OP_JUMP, command.target
             case JumpIf():
                 return words.OP_JUMP_IF, command.address, int(command.when), command.target
+            case Switch():
+                return words.OP_SWITCH, command.address, len(command.targets), self._array(command.targets or (0,))
             case Set():
                 return words.OP_SET, command.address, command.value
             case Count():
@@ -203,8 +233,13 @@ class NativeLoop:
             case End():
                 return words.OP_END, command.reason
 
+    def _needs_python(self, channel: Channel) -> bool:
+        if self._handles is None or isinstance(channel, MPIChannel):
+            return False
+        return not isinstance(channel, MPIBroadcast) or not channel.requests
+
     def _on_channel(self, operation: int, channel: Channel) -> tuple[int, ...] | None:
-        if self._handles is None or not isinstance(channel, MPIChannel) or not channel.requests:
+        if self._handles is None or not isinstance(channel, MPIChannel | MPIBroadcast) or not channel.requests:
             return None
         return operation, *self._handles.channel(channel)
 
@@ -221,7 +256,7 @@ class NativeLoop:
 
     def _poll_list(self, channels: Sequence[Channel]) -> int:
         """Address of the list of the channels' requests; 0 if there is nothing to look at."""
-        busy = [channel for channel in channels if isinstance(channel, MPIChannel) and channel.requests]
+        busy = [channel for channel in channels if isinstance(channel, MPIChannel | MPIBroadcast) and channel.requests]
         if self._handles is None or not busy:
             return 0
         key = tuple(id(channel) for channel in busy)

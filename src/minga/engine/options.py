@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from minga.engine.comm import Comm
+from minga.engine.device import Device
 from minga.engine.native import POLL_NANOSECONDS
+from minga.engine.routes import Broadcasting, Router, Routes
 from minga.errors import LayoutError
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 
-__all__ = ["MOST_DEEP", "check_counts", "checked_layouts", "poll_nanoseconds"]
+__all__ = ["MOST_DEEP", "check_counts", "checked_layouts", "checked_routes", "poll_nanoseconds"]
 
 MOST_DEEP = 32
 """Deepest halo, in steps: a loop's body is bound that many times over."""
@@ -54,3 +56,15 @@ def poll_nanoseconds(poll: object) -> tuple[int, int] | None:
         raise LayoutError(f"poll is {poll!r}", remedy='give seconds such as 20e-6, "auto", or "off"')
     every = max(1, round(poll * 1e9))
     return every, every
+
+
+def checked_routes(
+    route: str | Router, group: Broadcasting | Callable[[Comm], Broadcasting] | None, device: Device | None
+) -> Routes:
+    """The routes of equal payloads. LayoutError for words that are none, and for a group on a GPU."""
+    if group is not None and device is not None:
+        raise LayoutError(
+            "a group broadcasts from the processor's memory, and the fields are on a GPU",
+            remedy='leave group= out, or run with device="cpu"',
+        )
+    return Routes(route, group)

@@ -26,6 +26,7 @@ from minga.engine.check import (
     iterated_axes,
     iteration_grid,
     iteration_points,
+    moved_boxes,
     written_field,
 )
 from minga.errors import ProgramError, suggest
@@ -108,10 +109,12 @@ class Rotate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """Copy a slot to a field of the same points on another layout."""
+    """Copy a slot to a field of the same points on another layout; or of `boxes` the one that `number` says."""
 
     source: Slot
     target: Slot
+    boxes: tuple[Box, ...] = ()
+    number: Register | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -338,19 +341,19 @@ class Program:
                 raise ProgramError(f"rotate({item!r})", remedy="rotate fields declared with slots=2 or more")
         self._add(Rotate(tuple(fields)))
 
-    def move(self, source: Field | Slot, target: Field | Slot) -> None:
-        """Copy a field to one with the same points whose grid (by its label) lives on another layout."""
+    def move(
+        self, source: Field | Slot, target: Field | Slot, box: Box | Sequence[Box] | None = None, number: object = None
+    ) -> None:
+        """Copy a field to one with the same points whose grid (by its label) lives on another layout.
+
+        With `box` only these points of the source, to the first points of a target of any grid. Of several boxes the
+        one of a number is copied, and nothing where none has it: `number` is a register or an expression of registers.
+        Messages travel while operations go on that do not touch what is moved.
+        """
         a, b = _as_slot(source), _as_slot(target)
-        if (
-            a.field.points != b.field.points
-            or a.field.dtype != b.field.dtype
-            or a.field.replicated
-            or b.field.replicated
-        ):
-            raise ProgramError(
-                f"move from {a.field!r} to {b.field!r}", remedy="both need the same points and type, and all axes"
-            )
-        self._add(Move(a, b))
+        boxes = moved_boxes(a, b, box, number)
+        chosen = None if number is None else self.let(self._register("i8", "number"), number)
+        self._add(Move(a, b, boxes, chosen))
 
     def call(
         self, function: Callable[..., None], *, reads: Sequence[Field | Slot] = (), writes: Sequence[Field | Slot] = ()
@@ -476,7 +479,9 @@ def _outline(operations: Sequence[Operation], indent: str) -> Iterator[str]:
             case Rotate():
                 yield f"{indent}rotate {', '.join(f.name for f in operation.fields)}"
             case Move():
-                yield f"{indent}move {operation.source!r} -> {operation.target!r}"
+                places = operation.boxes if operation.number is None else (f"one of {len(operation.boxes)} boxes",)
+                part = "".join(f"{place} of " for place in places)
+                yield f"{indent}move {part}{operation.source!r} -> {operation.target!r}"
             case Call():
                 yield f"{indent}call {operation.label}"
             case Refresh():

@@ -51,7 +51,7 @@ def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
     if known is not None:
         return known
     _check_runs(binder, apply)
-    alone = binder.comm.size == 1 or apply.replicated
+    alone = binder.comm.size == 1 or apply.replicated or binder.storage.layout(lead_field(apply).grid).replicated
     graph = apply.graph
     accumulators, combines, finishes = [], [], []
     sums: list[int] = []

@@ -43,6 +43,20 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class StartMove:
+    """Let the messages of a move leave. From here on its source may change."""
+
+    move: Move
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FinishMove:
+    """Wait for them. Until here nobody looks at its target."""
+
+    move: Move
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Boundaries:
     """Fill the ghost cells of a slot beyond the domain."""
 
@@ -66,7 +80,7 @@ class Branch:
     condition: Let
 
 
-Item = Stage | Begin | Finish | Boundaries | Loop | Branch | Let | Rotate | Move | Call
+Item = Stage | Begin | Finish | Boundaries | Loop | Branch | Let | Rotate | Move | StartMove | FinishMove | Call
 Valid = dict[Slot, Reach]
 
 

@@ -48,8 +48,8 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
 def gathered(storage: Storage, comm: Comm, slot: Slot) -> np.ndarray | None:
     """The whole field on rank 0, None elsewhere; collective."""
     target = slot.field
-    mine = [(box, np.ascontiguousarray(view)) for box, view in storage.pieces(slot)]
-    if target.replicated:
+    mine = [(box, view.copy()) for box, view in storage.pieces(slot)]
+    if target.replicated or storage.layout(target.grid).replicated:
         return mine[0][1] if comm.rank == 0 else None
     everything = comm.gather(mine)
     if everything is None:

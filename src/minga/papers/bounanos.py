@@ -6,8 +6,6 @@ figures in words is checked.
 
 from __future__ import annotations
 
-import base64
-import html
 import json
 import subprocess
 import sys
@@ -18,7 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from minga.errors import CaseError
+from minga.papers import report
 from minga.papers.bounanos_experiments import EXPERIMENTS, NODES, Bench, Sizes, sizes
+from minga.papers.report import failed
 
 __all__ = ["NAMES", "failed", "measure", "page", "read_lab_runs", "sizes", "tables"]
 
@@ -121,63 +121,13 @@ def _lab(results: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def failed(found: Mapping[str, Any]) -> list[str]:
-    """Statements that do not hold."""
-    return [
-        f"{name}: {statement}"
-        for name, result in found["experiments"].items()
-        for statement, holds in result["shape"].items()
-        if not holds
-    ]
-
-
 def tables(found: Mapping[str, Any]) -> str:
     """All results as text."""
-    lines: list[str] = []
-    for name, result in found["experiments"].items():
-        lines += [f"{name}. {result['title']}", *_body(result), *_statements(result), ""]
-    return "\n".join([*lines, *_lab(found.get("lab", {}))]).rstrip()
+    lines = _lab(found.get("lab", {}))
+    return "\n".join([report.tables(found), *([""] if lines else []), *lines])
 
 
-def _body(result: Mapping[str, Any]) -> list[str]:
-    lines = []
-    if "curves" in result and len(result["x"]) <= 40:
-        width = max(len(name) for name in result["curves"]) + 2
-        lines.append("  " + " " * width + "".join(f"{x:>8g}" for x in result["x"]))
-        for name, values in result["curves"].items():
-            lines.append("  " + name.ljust(width) + "".join(f"{_number(value):>8}" for value in values))
-    for key, value in result.items():
-        if key == "table":
-            lines += ["  " + "  ".join(f"{k} {v}" for k, v in row.items()) for row in value]
-        elif key not in ("title", "curves", "x", "shape", "seconds", "picture", "measured"):
-            lines += _entry(key, value)
-    return lines
-
-
-def _entry(key: str, value: Any) -> list[str]:
-    if isinstance(value, Mapping):
-        return [f"  {key}:", *(f"    {name}: {_words(entry)}" for name, entry in value.items())]
-    return [f"  {key}: {_words(value)}"]
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return " ".join(_words(item) for item in value)
-    return _number(value) if isinstance(value, float) else str(value)
-
-
-def _number(value: float) -> str:
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def _statements(result: Mapping[str, Any]) -> list[str]:
-    return [f"  [{'holds' if holds else 'DOES NOT HOLD'}] {text}" for text, holds in result["shape"].items()]
-
-
-STYLE: Final = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}"
-    "img{max-width:100%}pre{overflow-x:auto;font-size:12px}.no{color:#b00020}"
-)
+TITLE: Final = "Drift-diffusion on a cluster, emulated"
 PREFACE: Final = (
     "Experiments of Bounanos, Fleury, Nicolas and Vickers. Times are virtual: they follow from what rows cost and from "
     "assumed overheads of systems, not from that cluster."
@@ -186,24 +136,5 @@ PREFACE: Final = (
 
 def page(found: Mapping[str, Any]) -> str:
     """All results as one HTML page that needs no other file."""
-    parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>Drift-diffusion on a cluster, emulated</title>",
-        f"<style>{STYLE}</style><h1>Drift-diffusion on a cluster, emulated</h1><p>{PREFACE}</p>",
-    ]
-    for name, result in found["experiments"].items():
-        title = html.escape(f"{name}. {result['title']}")
-        parts.append(f"<h2>{title}</h2>")
-        if "picture" in result:
-            image = base64.b64encode(Path(result["picture"]).read_bytes()).decode()
-            parts.append(f"<img alt='{title}' src='data:image/png;base64,{image}'>")
-        body = "\n".join(_body(result))
-        parts.append(f"<pre>{html.escape(body)}</pre>" if body else "")
-        parts.append("<ul>")
-        for text, holds in result["shape"].items():
-            said = html.escape(text)
-            parts.append(f"<li>{said}" if holds else f"<li class='no'>{said}: does not hold")
-        parts.append("</ul>")
-    if "lab" in found:
-        body = "\n".join(_lab(found["lab"]))
-        parts.append(f"<h2>Real runs</h2><pre>{html.escape(body)}</pre>")
-    return "\n".join(parts) + "\n"
+    more = {"Real runs": _lab(found["lab"])} if "lab" in found else {}
+    return report.page(found, TITLE, PREFACE, more)

@@ -7,6 +7,7 @@ it starts anew from where it is, with the residual as its own shadow.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,22 +18,26 @@ from minga.lang.expr import Node, where
 from minga.lang.functions import abs as absolute
 from minga.lang.functions import sum as cell_sum
 from minga.solve.krylov import (
+    LARGEST,
     Operator,
     Preconditioner,
     Solution,
     check_system,
-    copy,
-    dot,
+    clear,
     here_of,
     lenient,
     like,
-    note,
     rounds,
 )
 from minga.space.boundary import BoundaryLike
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["Vectors", "bicgstab", "bicgstab_vectors"]
+__all__ = ["Vectors", "bicgstab", "bicgstab_vectors", "coupled_bicgstab"]
+
+Readers = Sequence[CellReader]
+Vector = tuple[Slot, ...]
+Mapped = Callable[[Program, Vector, Vector], object]
+"""Records target = A source, of several fields."""
 
 ORTHOGONAL: Final = 1e-14
 """Cosine of the angle between residual and shadow below which their product is rounding."""
@@ -45,17 +50,17 @@ class Vectors:
     Solves that follow one another may share them: nothing in them outlives a solve.
     """
 
-    r: Slot
-    shadow: Slot
-    p: Slot
-    v: Slot
-    t: Slot
-    y: Slot
+    r: Vector
+    shadow: Vector
+    p: Vector
+    v: Vector
+    t: Vector
+    y: Vector
 
 
 def bicgstab_vectors(x: Field, boundary: BoundaryLike = None, name: str = "bicgstab") -> Vectors:
     """Declare the vectors for unknowns like `x`; see `bicgstab` for `boundary`."""
-    return Vectors(*(like(x, f"{name} {suffix}", boundary) for suffix in ("r", "shadow", "p", "v", "t", "y")))
+    return Vectors(*((like(x, f"{name} {suffix}", boundary),) for suffix in ("r", "shadow", "p", "v", "t", "y")))
 
 
 def bicgstab(
@@ -86,12 +91,44 @@ def bicgstab(
     unknown = x.now if isinstance(x, Field) else x
     check_system("bicgstab", unknown.field, b if isinstance(b, Field) else b.field, tolerance)
     vectors = work or bicgstab_vectors(unknown.field, boundary, name)
+
+    def product(program: Program, source: Vector, target: Vector) -> None:
+        operator(program, source[0], target[0])
+
+    def approximate(program: Program, source: Vector, target: Vector) -> None:
+        assert preconditioner is not None
+        preconditioner(program, source[0], target[0])
+
+    right = b.now if isinstance(b, Field) else b
+    return coupled_bicgstab(
+        program, product, (unknown,), (right,), vectors, preconditioner=None if preconditioner is None else approximate,
+        tolerance=tolerance, limit=limit, name=name, unsolved=unsolved,
+    )  # fmt: skip
+
+
+def coupled_bicgstab(
+    program: Program,
+    operator: Mapped,
+    x: Vector,
+    b: Vector,
+    vectors: Vectors,
+    *,
+    preconditioner: Mapped | None = None,
+    tolerance: float | Register = 1e-8,
+    limit: int = 1000,
+    name: str = "bicgstab",
+    unsolved: Register | None = None,
+) -> Solution:
+    """Record the solution of A x = b for several fields together, as `bicgstab` does for one: all of x are unknowns.
+
+    The norm is that of all fields of b - A x: equations have to be scaled so that they may be compared.
+    """
     r, shadow, p, v, t, y = vectors.r, vectors.shadow, vectors.p, vectors.v, vectors.t, vectors.y
     iterations = Register(f"{name} iterations", "i8")
     names = ("rr", "bb", "reference", "ss", "rho", "next rho", "alpha", "omega", "beta")
     rr, bb, reference, ss, rho, new, alpha, omega, beta = (Register(f"{name} {n}") for n in names)
 
-    def solved(source: Slot) -> Slot:
+    def solved(source: Vector) -> Vector:
         """Where the preconditioned vector is."""
         if preconditioner is None:
             return source
@@ -99,7 +136,7 @@ def bicgstab(
         return y
 
     with lenient(program, "bicgstab", unsolved):
-        operator(program, unknown, v)
+        operator(program, x, v)
         program.apply(begin, b, v, r, shadow, p, into={"bb": bb, "rr": rr})
         program.let(reference, where(bb > 0.0, bb, rr))
         program.let(iterations, 0)
@@ -114,7 +151,7 @@ def bicgstab(
             broken = Register(f"{name} broken", "bool")
             program.let(broken, lost)
             with program.when(broken):
-                program.apply(copy, r, shadow)
+                program.apply(copied, r, shadow)
                 program.let(new, rr)
                 program.let(ss, rr)
             keep = where(broken, 0.0, 1.0)
@@ -123,16 +160,20 @@ def bicgstab(
             program.let(rho, new)
             towards = solved(p)
             operator(program, towards, v)
-            program.let(alpha, divided(rho, program.apply(dot, shadow, v)))  # type: ignore[arg-type]
-            program.apply(half_step, unknown, towards, r, v, alpha=alpha)
+            program.let(alpha, divided(rho, program.apply(inner, shadow, v)))  # type: ignore[arg-type]
+            program.apply(half_step, x, towards, r, v, alpha=alpha)
             towards = solved(r)
             operator(program, towards, t)
             found = program.apply(products, t, r)
             program.let(omega, divided(found.ts, found.tt))  # type: ignore[union-attr]
-            program.apply(other_half, unknown, towards, r, t, shadow, omega=omega, into={"rr": rr, "rho": new})
+            program.apply(other_half, x, towards, r, t, shadow, omega=omega, into={"rr": rr, "rho": new})
             program.let(iterations, iterations + 1)
         if unsolved is not None:
-            note(program, unknown, done, rr, unsolved)
+            known = rr < LARGEST
+            program.let(unsolved, where(done & known, unsolved, unsolved + 1))
+            with program.when(~known):
+                for item in x:
+                    program.apply(clear, item)
     return Solution(iterations, rr, reference)
 
 
@@ -142,46 +183,80 @@ def divided(value: Node | Register, divisor: Node | Register) -> Node:
     return where(zero, 0.0, value / where(zero, 1.0, divisor))
 
 
+# Kernels, of vectors of any number of fields -------------------------------------------------------------------------
+def total(products: Sequence[Node]) -> Reduced:
+    """Of numbers at a cell, over all cells."""
+    value = products[0]
+    for item in products[1:]:
+        value = value + item
+    return cell_sum(value)
+
+
 @kernel
-def begin(b: CellReader, image: CellReader, r: CellReader, shadow: CellReader, p: CellReader) -> dict[str, Reduced]:
+def begin(b: Readers, image: Readers, r: Readers, shadow: Readers, p: Readers) -> dict[str, Reduced]:
     """r = shadow = b - A x, p = 0; returns |b|^2 and |r|^2."""
-    here = here_of(b)
-    value = b[here] - image[here]
-    r[here] = value
-    shadow[here] = value
-    p[here] = 0.0
-    return {"bb": cell_sum(b[here] * b[here]), "rr": cell_sum(value * value)}
+    here = here_of(b[0])
+    values = [one[here] - other[here] for one, other in zip(b, image, strict=True)]
+    for k, value in enumerate(values):
+        r[k][here] = value
+        shadow[k][here] = value
+        p[k][here] = 0.0
+    return {"bb": total([item[here] * item[here] for item in b]), "rr": total([value * value for value in values])}
 
 
 @kernel
-def direction(r: CellReader, p: CellReader, v: CellReader, *, beta: Node, omega: Node) -> None:
+def copied(source: Readers, target: Readers) -> None:
+    """target = source."""
+    here = here_of(source[0])
+    for one, other in zip(source, target, strict=True):
+        other[here] = one[here]
+
+
+@kernel
+def inner(a: Readers, b: Readers) -> Reduced:
+    """a . b."""
+    here = here_of(a[0])
+    return total([one[here] * other[here] for one, other in zip(a, b, strict=True)])
+
+
+@kernel
+def direction(r: Readers, p: Readers, v: Readers, *, beta: Node, omega: Node) -> None:
     """p = r + beta * (p - omega * v)."""
-    here = here_of(r)
-    p[here] = r[here] + beta * (p[here] - omega * v[here])
+    here = here_of(r[0])
+    for k, item in enumerate(p):
+        item[here] = r[k][here] + beta * (item[here] - omega * v[k][here])
 
 
 @kernel
-def half_step(x: CellReader, y: CellReader, r: CellReader, v: CellReader, *, alpha: Node) -> None:
+def half_step(x: Readers, y: Readers, r: Readers, v: Readers, *, alpha: Node) -> None:
     """x = x + alpha * y, r = r - alpha * v."""
-    here = here_of(x)
-    x[here] = x[here] + alpha * y[here]
-    r[here] = r[here] - alpha * v[here]
+    here = here_of(x[0])
+    for k, item in enumerate(x):
+        item[here] = item[here] + alpha * y[k][here]
+        r[k][here] = r[k][here] - alpha * v[k][here]
 
 
 @kernel
-def products(t: CellReader, s: CellReader) -> dict[str, Reduced]:
+def products(t: Readers, s: Readers) -> dict[str, Reduced]:
     """t . s and |t|^2."""
-    here = here_of(t)
-    return {"ts": cell_sum(t[here] * s[here]), "tt": cell_sum(t[here] * t[here])}
+    here = here_of(t[0])
+    pairs = list(zip(t, s, strict=True))
+    return {"ts": total([a[here] * b[here] for a, b in pairs]), "tt": total([a[here] * a[here] for a, _ in pairs])}
 
 
 @kernel
 def other_half(
-    x: CellReader, z: CellReader, r: CellReader, t: CellReader, shadow: CellReader, *, omega: Node
-) -> dict[str, Reduced]:
+    x: Readers, z: Readers, r: Readers, t: Readers, shadow: Readers, *, omega: Node
+) -> dict[str, Reduced]:  # fmt: skip
     """x = x + omega * z, r = r - omega * t; returns |r|^2 and shadow . r."""
-    here = here_of(x)
-    x[here] = x[here] + omega * z[here]
-    value = r[here] - omega * t[here]
-    r[here] = value
-    return {"rr": cell_sum(value * value), "rho": cell_sum(shadow[here] * value)}
+    here = here_of(x[0])
+    values = []
+    for k, item in enumerate(x):
+        item[here] = item[here] + omega * z[k][here]
+        value = r[k][here] - omega * t[k][here]
+        r[k][here] = value
+        values.append(value)
+    return {
+        "rr": total([value * value for value in values]),
+        "rho": total([shadow[k][here] * value for k, value in enumerate(values)]),
+    }

@@ -124,13 +124,13 @@ class BlockLines:
 
 
 # Kernels -------------------------------------------------------------------------------------------------------------
-def _arranged(values: Sequence[CellReader], pattern: Pattern) -> list[list[CellReader | None]]:
+def arranged(values: Sequence[CellReader], pattern: Pattern) -> list[list[CellReader | None]]:
     """The fields that exist, in their places."""
     rest = iter(values)
     return [[next(rest) if there else None for there in row] for row in pattern]
 
 
-def _forward(factor: Sequence[Sequence[Node]], column: list[Node]) -> list[Node]:
+def forward(factor: Sequence[Sequence[Node]], column: list[Node]) -> list[Node]:
     """L^-1 of a column."""
     found: list[Node] = []
     for i, value in enumerate(column):
@@ -140,7 +140,7 @@ def _forward(factor: Sequence[Sequence[Node]], column: list[Node]) -> list[Node]
     return found
 
 
-def _backward(factor: Sequence[Sequence[Node]], column: list[Node]) -> list[Node]:
+def backward(factor: Sequence[Sequence[Node]], column: list[Node]) -> list[Node]:
     """U^-1 of a column; the diagonal of `factor` holds inverses."""
     k = len(column)
     found: list[Node] = list(column)
@@ -171,7 +171,7 @@ def factorisation(ndim: int, axis: int, pattern: Pattern) -> Kernel:
     here, below, k = (0,) * ndim, step(ndim, axis, -1), len(pattern)
 
     def factorise_blocks(lower: Readers, diagonal: Readers, upper: Readers, factors: Readers, ratio: Readers) -> None:
-        low, high = _arranged(lower, pattern), _arranged(upper, pattern)
+        low, high = arranged(lower, pattern), arranged(upper, pattern)
         block = [[diagonal[i * k + j][here] for j in range(k)] for i in range(k)]
         for i in range(k):
             for m, entry in enumerate(low[i]):
@@ -189,7 +189,7 @@ def factorisation(ndim: int, axis: int, pattern: Pattern) -> Kernel:
                 found: list[Node] = [made[0][0] * 0.0] * k
             else:
                 column = [made[0][0] * 0.0 if entry is None else entry[here] for entry in entries]
-                found = _backward(made, _forward(made, column))
+                found = backward(made, forward(made, column))
             for i in range(k):
                 ratio[i * k + j][here] = found[i]
 
@@ -202,7 +202,7 @@ def elimination(ndim: int, axis: int, pattern: Pattern) -> Kernel:
     here, below, k = (0,) * ndim, step(ndim, axis, -1), len(pattern)
 
     def eliminate_blocks(lower: Readers, factors: Readers, b: Readers, partial: Readers) -> None:
-        low = _arranged(lower, pattern)
+        low = arranged(lower, pattern)
         factor = [[factors[i * k + j][here] for j in range(k)] for i in range(k)]
         column: list[Node] = []
         for i in range(k):
@@ -211,7 +211,7 @@ def elimination(ndim: int, axis: int, pattern: Pattern) -> Kernel:
                 if entry is not None:
                     value = value - entry[here] * partial[m][below]
             column.append(value)
-        for i, value in enumerate(_backward(factor, _forward(factor, column))):
+        for i, value in enumerate(backward(factor, forward(factor, column))):
             partial[i][here] = value
 
     return Kernel(eliminate_blocks, order={axis: 1}, name="block line elimination")

@@ -30,7 +30,8 @@ class Layout:
 
     A rank owns any number of blocks, or none. Blocks are never empty. Constructors are :func:`slabs`,
     :func:`cartesian`, :func:`best_cartesian`, :func:`bisection` and :func:`blocks` of :mod:`minga.space.cuts`, and
-    :meth:`single` and :meth:`from_boxes` here.
+    :meth:`single`, :meth:`from_boxes` and :meth:`everywhere` here. Only the last makes a layout that is ``replicated``:
+    every rank owns one block, the whole domain.
     """
 
     domain: Box
@@ -38,6 +39,7 @@ class Layout:
     lo: Ints
     hi: Ints
     owner: Ints
+    replicated: bool = False
 
     def __post_init__(self) -> None:
         for name, columns in (("lo", self.domain.ndim), ("hi", self.domain.ndim), ("owner", 0)):
@@ -55,11 +57,22 @@ class Layout:
                 f"blocks are owned by ranks {self.owner.min()} to {self.owner.max()}, "
                 f"but the layout is for ranks 0 to {self.ranks - 1}"
             )
+        if self.replicated and not self._whole_everywhere():
+            raise LayoutError(
+                f"a replicated layout has one block a rank, the domain {self.domain}",
+                remedy="Layout.everywhere makes it",
+            )
         sizes = volumes(self.lo, self.hi)
         if (sizes == 0).any():
             raise LayoutError(f"block {int(np.argmin(sizes))} of the layout is empty", remedy="leave empty blocks out")
-        if int(sizes.sum()) != self.domain.size:
+        if int(sizes.sum()) != self.domain.size * (self.ranks if self.replicated else 1):
             self.check()
+
+    @classmethod
+    def everywhere(cls, domain: Box, ranks: int) -> Layout:
+        """The whole domain on every rank, as one block of the rank's number: what is moved here reaches all of them."""
+        lo, hi = np.array([domain.lo]), np.array([domain.hi])
+        return cls(domain, ranks, lo.repeat(ranks, axis=0), hi.repeat(ranks, axis=0), np.arange(ranks), True)
 
     @classmethod
     def single(cls, domain: Box, ranks: int, owner: int = 0) -> Layout:
@@ -75,9 +88,16 @@ class Layout:
         layout.check()
         return layout
 
+    def _whole_everywhere(self) -> bool:
+        owners = np.array_equal(self.owner, np.arange(self.ranks))
+        return owners and bool((self.lo == self.domain.lo).all() and (self.hi == self.domain.hi).all())
+
     def check(self) -> None:
-        """Raise LayoutError unless every cell of the domain is in exactly one block, and no other cell is in any."""
-        fault = first_miscount(self.lo, self.hi, self.domain)
+        """Raise LayoutError unless every cell of the domain is in exactly one block, and no other cell is in any.
+
+        A replicated layout was checked when it was made.
+        """
+        fault = None if self.replicated else first_miscount(self.lo, self.hi, self.domain)
         if fault is not None:
             cell, count = fault
             found = f"{count} blocks" if count else "no block"
@@ -128,13 +148,16 @@ class Layout:
         step = np.broadcast_to(np.asarray(factor, np.int64), (self.ndim,))
         lo, hi = -(-self.lo // step), -(-self.hi // step)
         kept = (lo < hi).all(axis=1)
-        return Layout(self.domain.coarsen(factor), self.ranks, lo[kept], hi[kept], self.owner[kept])
+        domain = self.domain.coarsen(factor)
+        return Layout(domain, self.ranks, lo[kept], hi[kept], self.owner[kept], self.replicated)
 
     def gather(self, ranks_to_use: int | Iterable[int]) -> Layout:
         """The same cells on fewer ranks: each takes over the blocks of a run of ranks, joined where they make up a box.
 
         A number spreads that many ranks evenly, each the first of its run, so that its own cells stay where they are.
         """
+        if self.replicated:
+            raise LayoutError("every rank has the whole domain already", remedy="gather the layout it was moved from")
         if isinstance(ranks_to_use, int):
             count = min(ranks_to_use, self.ranks)
             used = [-(-i * self.ranks // count) for i in range(count)]

@@ -4,6 +4,7 @@
   to the owner of the last cell.
 - *Projected* (a subset of the grid's axes): every block holds the projection of its box, so many blocks hold the same
   point. Who wants one takes it from itself, else from a block of its own rank, else from the lowest block that has it.
+- *Replicated* (:meth:`Layout.everywhere`): every rank has a block with all points; who wants one takes it likewise.
 - *Partial* (``on``, a box of the field's own point indices): only points of that box exist.
 """
 
@@ -75,8 +76,9 @@ class Ownership:
 
     @property
     def shared(self) -> bool:
-        """Whether several blocks may hold the same point, as the field lacks some of the grid's axes."""
-        return len(self.axes) < self.layout.ndim
+        """Whether several blocks may hold the same point: the field lacks some of the grid's axes, or the layout is
+        replicated."""
+        return self.layout.replicated or len(self.axes) < self.layout.ndim
 
     def around(self, blocks: Sequence[int] | Ints) -> tuple[Ints, Ints]:
         """Points that would belong to each block without ``on``, as arrays of shape (blocks, ndim): never empty."""

@@ -32,6 +32,7 @@ __all__ = [
     "halo_wanted",
     "move_transfer",
     "plan_copies",
+    "points_transfer",
 ]
 
 
@@ -207,24 +208,46 @@ def move_transfer(
             remedy="make both layouts for all ranks of the run; ranks may own nothing",
         )
     old, new = Ownership.of(grid, source, centre, axes, on), Ownership.of(grid, target, centre, axes, on)
+    return points_transfer(old, new, rank)
+
+
+def points_transfer(old: Ownership, new: Ownership, rank: int, box: Box | None = None) -> RankTransfer:
+    """What ``rank`` does to bring points of one kind of field to those of another: the same indices by default.
+
+    ``box`` chooses points of the first, which go to the first points of the second in the same order. Where the target
+    is replicated, all other ranks get the same from each rank that has some of them.
+    """
+    source, target = old.layout, new.layout
+    t = (0,) * len(old.axes) if box is None else tuple(b - a for a, b in zip(box.lo, new.points.lo, strict=True))
+    back = tuple(-s for s in t)
+
+    def wanted(taker: int) -> Box:
+        """What a block of the target takes, in indices of the target."""
+        return new.owned(taker) if box is None else new.owned(taker) & box.shift(t)
+
+    def given(giver: int) -> Box:
+        """What a block of the source has, in indices of the target."""
+        return (old.owned(giver) if box is None else old.owned(giver) & box).shift(t)
+
     mine, givers = target.blocks_of(rank), source.blocks_of(rank)
     if old.shared:
-        takers = _distinct([new.overlapping(old.owned(b)) for b in givers if old.lends(b)], without=mine)
+        takers = _distinct([new.overlapping(given(b)) for b in givers if old.lends(b)], without=mine)
         copies = [
-            Copy(giver, taker, box, (0,) * box.ndim)
+            Copy(giver, taker, part, t)
             for taker in (*mine, *takers)
-            if not new.owned(taker).empty
-            for giver, box in old.sources(new.owned(taker), int(target.owner[taker]), None)
+            if not wanted(taker).empty
+            for giver, part in old.sources(wanted(taker).shift(back), int(target.owner[taker]), None)
         ]
     else:
-        still = [(0,) * len(old.axes)]
-        copies = plan_copies(old, ((b, new.owned(b)) for b in mine), lambda reach: still)
+        copies = plan_copies(old, ((b, wanted(b)) for b in mine), lambda reach: [t])
         for giver in givers:
-            region = old.owned(giver)
+            region = given(giver)
+            if region.empty:
+                continue
             others = new.overlapping(region)
             others = others[target.owner[others] != rank]
             i, _, lo, hi = meet(*new.bounds(others), np.array([region.lo]), np.array([region.hi]))
-            copies += _copies(itertools.repeat(giver), others[i], lo, hi, still[0])
+            copies += _copies(itertools.repeat(giver), others[i], lo - t, hi - t, t)
     return for_rank(copies, source.owner, target.owner, rank)
 
 

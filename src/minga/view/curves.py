@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.drawing import Span
 from minga.record.directory import disk_errors
 
-__all__ = ["draw_curves"]
+__all__ = ["curves_figure", "draw_curves"]
+
+Numbers = Sequence[float] | NDArray[np.float64]
+
+_FEW = 40
+"""Points of a curve that are marked one by one."""
+_COLOURS = 10
+_STYLES = ("-", "--", "-.", ":")
 
 
 def draw_curves(
@@ -22,21 +34,62 @@ def draw_curves(
     marks: Mapping[str, float] | None = None,
 ) -> Path:
     """Draw curves by name over ``x`` into ``file`` (.svg or .png); returns it. ``marks``: upright lines by name."""
+    lines = [(name, x, values) for name, values in curves.items()]
+    figure = curves_figure(lines, title=title, xlabel=xlabel, ylabel=ylabel, logarithmic=logarithmic, marks=marks or {})
+    with disk_errors(file):
+        figure.savefig(file, dpi=110, metadata={"Date": None} if file.suffix == ".svg" else None)
+    return file
+
+
+def curves_figure(
+    curves: Sequence[tuple[str, Numbers, Numbers]],
+    *,
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    logarithmic: bool = False,
+    marks: Mapping[str, float] | None = None,
+    spans: Iterable[Span] = (),
+) -> Any:
+    """A figure of curves: label, what goes to the right, what goes upwards.
+
+    marks   upright lines by name
+    spans   parts of the axis to the right, whose names lie along the upper edge
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
-    styles = ("-", "--", "-.", ":")
-    for number, (name, values) in enumerate(curves.items()):
-        axes.plot(x, values, styles[number // 10 % 4], marker="." if len(x) < 40 else None, label=name, linewidth=1.2)
+    for number, (name, x, values) in enumerate(curves):
+        style = _STYLES[number // _COLOURS % len(_STYLES)]
+        axes.plot(x, values, style, marker="." if len(x) < _FEW else None, label=name, linewidth=1.2)
     for name, place in (marks or {}).items():
-        axes.axvline(place, color="0.6", linewidth=0.8)
-        axes.annotate(name, (place, 1.0), xycoords=("data", "axes fraction"), va="top", fontsize=7, color="0.4")
+        _mark(axes, place, place, name, "left")
+    for number, span in enumerate(spans):
+        _mark(axes, span.low if number else None, 0.5 * (span.low + span.high), span.name, "center")
     axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
     if logarithmic:
         axes.set_yscale("log")
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(frameon=False, fontsize=7)
-    with disk_errors(file):
-        figure.savefig(file, dpi=110, metadata={"Date": None} if file.suffix == ".svg" else None)
-    return file
+    axes.margins(x=0.02 if marks else 0)
+    if len(curves) > 1:
+        axes.legend(frameon=False, fontsize=7 if len(curves) > 4 else 9, loc="best")
+    return figure
+
+
+def _mark(axes: Any, line: float | None, place: float, name: str, align: str) -> None:
+    """A thin upright line, and a name beside or between them."""
+    if line is not None:
+        axes.axvline(line, color="0.6", linewidth=0.8, zorder=0)
+    axes.annotate(
+        name,
+        (place, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(0, -4),
+        textcoords="offset points",
+        ha=align,
+        va="top",
+        fontsize=7,
+        color="0.4",
+        annotation_clip=True,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from minga.engine.drawing import Drawing
 from minga.record.directory import RunDirectory, appearing
 from minga.record.store import FrameReader
 from minga.record.variables import DRAWINGS
+from minga.view.curves import curves_figure
 
 __all__ = ["Drawn", "draw_all", "drawn_of"]
 
@@ -30,7 +32,7 @@ class Drawn:
     """A drawing with its numbers.
 
     over    what goes to the right, with its unit
-    when    of which step the fields are; empty for observables
+    when    of which step or other state the fields are; empty for observables
     curves  label, what goes to the right (ascending) and what goes upwards
     """
 
@@ -54,7 +56,11 @@ def drawn_of(directory: RunDirectory) -> list[Drawn]:
     series = _series(directory)
     found = []
     for drawing in map(Drawing.of, said):
-        drawn = _over_axis(drawing, reader) if drawing.over is None else _over_observable(drawing, drawing.over, series)
+        drawn = (
+            _over_axis(drawing, reader, series)
+            if drawing.over is None
+            else _over_observable(drawing, drawing.over, series)
+        )
         if drawn is not None:
             found.append(drawn)
     return found
@@ -82,7 +88,7 @@ def _over_observable(drawing: Drawing, over: str, series: Mapping[str, Any]) -> 
     return Drawn(drawing, over, "", tuple(curves)) if curves else None
 
 
-def _over_axis(drawing: Drawing, reader: FrameReader) -> Drawn | None:
+def _over_axis(drawing: Drawing, reader: FrameReader, series: Mapping[str, Any]) -> Drawn | None:
     """Fields after the last step that was kept."""
     if not reader.steps:
         return None
@@ -99,7 +105,19 @@ def _over_axis(drawing: Drawing, reader: FrameReader) -> Drawn | None:
         over = coordinates[place].label
         values = np.asarray(reader.frame(name)[middle], np.float64)
         curves.append((label, *_ascending(np.asarray(coordinates[place].values), values, drawing)))
-    return Drawn(drawing, over, f"step {reader.steps[-1]}", tuple(curves)) if curves else None
+    return Drawn(drawing, over, _state(drawing, reader.steps[-1], series), tuple(curves)) if curves else None
+
+
+def _state(drawing: Drawing, step: int, series: Mapping[str, Any]) -> str:
+    """Of what state fields after a step are: an observable then, where the drawing names one and it is known."""
+    steps = list(series.get(_STEP, ()))
+    if drawing.state is not None and step in steps:
+        name, unit = drawing.state
+        values = series.get(name, ())
+        value = values[steps.index(step)] if len(values) == len(steps) else None
+        if isinstance(value, int | float) and math.isfinite(value):
+            return f"{value:.6g} {unit}".strip()
+    return f"step {step}"
 
 
 def _ascending(places: Floats, values: Floats, drawing: Drawing) -> tuple[Floats, Floats]:
@@ -121,38 +139,13 @@ def draw_all(directory: RunDirectory) -> list[Path]:
 
 
 def _figure(drawn: Drawn) -> Any:
-    from matplotlib.figure import Figure
-
     drawing = drawn.drawing
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    plot = figure.add_subplot()
-    for label, places, values in drawn.curves:
-        plot.plot(places, values, label=label, linewidth=1.5)
-    if drawing.logarithmic and any(np.isfinite(values).any() for _, _, values in drawn.curves):
-        plot.set_yscale("log")
-    _name_spans(plot, drawing)
-    if len(drawn.curves) > 1:
-        plot.legend(frameon=False, loc="best")
-    title = f"{drawing.title}, {drawn.when}" if drawn.when else drawing.title
-    plot.set(xlabel=drawn.over, ylabel=drawing.unit, title=title)
-    plot.margins(x=0)
-    return figure
-
-
-def _name_spans(plot: Any, drawing: Drawing) -> None:
-    """Thin lines where parts of the axis meet, and their names along the upper edge."""
-    for number, span in enumerate(drawing.spans):
-        if number:
-            plot.axvline(span.low, color="0.8", linewidth=0.8, zorder=0)
-        plot.annotate(
-            span.name,
-            (0.5 * (span.low + span.high), 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(0, -4),
-            textcoords="offset points",
-            ha="center",
-            va="top",
-            fontsize=7,
-            color="0.4",
-            annotation_clip=True,
-        )
+    finite = any(np.isfinite(values).any() for _, _, values in drawn.curves)
+    return curves_figure(
+        drawn.curves,
+        title=f"{drawing.title}, {drawn.when}" if drawn.when else drawing.title,
+        xlabel=drawn.over,
+        ylabel=drawing.unit,
+        logarithmic=drawing.logarithmic and finite,
+        spans=drawing.spans,
+    )

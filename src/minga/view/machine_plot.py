@@ -1,4 +1,4 @@
-"""A measured machine as pictures: its network, and the speeds of kernels against size."""
+"""A measured machine as pictures: its network, a curve for each machine, and the speeds of kernels against size."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from minga.record.directory import disk_errors
-from minga.view.network_plot import draw_network
+from minga.view.curves_plot import draw_curves, panels
+from minga.view.network_plot import draw_network, save_figure
 
 if TYPE_CHECKING:
     from minga.fit.machine.machine import Machine
@@ -17,14 +17,22 @@ __all__ = ["draw_machine"]
 
 
 def draw_machine(machine: Machine, file: Path) -> list[Path]:
-    """Draw the network into ``file`` and the speeds into FILE-speeds; the files that were written."""
-    written = []
+    """Draw the network into ``file``, its machines into FILE-machines and the speeds into FILE-speeds.
+
+    Only what was measured; the files that were written. The first of them is ``file`` itself.
+    """
+    written: list[Path] = []
+
+    def place(name: str) -> Path:
+        return file.with_name(f"{file.stem}-{name}{file.suffix}") if written else file
+
     network = machine.measured.get("network")
     if network and network["links"]:
         written.append(draw_network(network, file))
+    if network and panels(network):
+        written.append(draw_curves(network, place("machines")))
     if any(kind.speeds.get("cpu") for kind in machine.nodes):
-        beside = file.with_name(f"{file.stem}-speeds{file.suffix}") if written else file
-        written.append(_draw_speeds(machine, beside))
+        written.append(_draw_speeds(machine, place("speeds")))
     return written
 
 
@@ -43,6 +51,4 @@ def _draw_speeds(machine: Machine, file: Path) -> Path:
     axes.set(xscale="log", yscale="log", xlabel="cells of a core", ylabel="cells/s of a core, all cores busy")
     axes.grid(True, which="major", alpha=0.3)
     axes.legend()
-    with disk_errors(file):
-        figure.savefig(file, dpi=110, metadata={"Date": None} if file.suffix == ".svg" else None)
-    return file
+    return save_figure(figure, file)

@@ -14,7 +14,7 @@ from minga.fit.network.sampling import Sample
 from minga.fit.network.section import link_from
 from minga.record.directory import disk_errors
 
-__all__ = ["draw_network"]
+__all__ = ["draw_network", "network_figure", "save_figure"]
 
 _COLOURS = {"icmp": "tab:green", "udp": "tab:orange", "tcp": "tab:blue", "tcp-nagle": "tab:cyan", "mpi": "tab:red"}
 _INSIDE = ("tab:purple", "tab:brown", "tab:pink", "tab:olive", "tab:gray")
@@ -26,9 +26,22 @@ def draw_network(section: Mapping[str, Any], file: Path) -> Path:
 
     Above the time one way (points: medians; bars: 5th to 95th percentile; lines: fits; marks: breaks), below MB/s.
     """
+    return save_figure(network_figure(section), file)
+
+
+def save_figure(figure: Any, file: Path) -> Path:
+    """Write a figure as .svg or .png, the same bytes whenever that is; RunError where the disk refuses."""
+    with disk_errors(file):
+        figure.savefig(file, dpi=110, metadata={"Date": None} if file.suffix == ".svg" else None)
+    return file
+
+
+def network_figure(section: Mapping[str, Any]) -> Any:
+    """The figure that :func:`draw_network` draws."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 9), layout="constrained")
+    figure = Figure(figsize=(9, 9))
+    figure.subplots_adjust(0.1, 0.06, 0.98, 0.96, hspace=0.05)
     above, below = figure.subplots(2, 1, sharex=True)
     for at, entry in enumerate(section["links"]):
         _draw(above, below, entry, at)
@@ -39,9 +52,7 @@ def draw_network(section: Mapping[str, Any], file: Path) -> Path:
         plot.grid(True, which="major", alpha=0.3)
     if section["links"]:
         above.legend(loc="upper left")
-    with disk_errors(file):
-        figure.savefig(file, dpi=110, metadata={"Date": None} if file.suffix == ".svg" else None)
-    return file
+    return figure
 
 
 def _draw(above: Any, below: Any, entry: Mapping[str, Any], at: int) -> None:

@@ -21,7 +21,7 @@ from minga.record.variables import DRAWINGS, Coordinate
 from minga.record.velocity import faces_of
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
 from minga.view.masked import shown_frame
-from minga.view.raster import ends, pixels_of
+from minga.view.raster import ends, is_even, pixels_of
 
 __all__ = ["chosen_frames", "draw", "draw_frame", "draw_run"]
 
@@ -186,7 +186,7 @@ def _image(
     wide, high = (max(_SHORTEST, side) for side in pixels_of(image.shape, [] if square else axes, (longest, longest)))
     figure, plot, bar = _frame(wide, high)
     (left, right), (first, last) = ends(axes[1]), ends(axes[0])
-    if square or (_even(axes[0]) and _even(axes[1])):
+    if square or (is_even(axes[0]) and is_even(axes[1])):
         shown = plot.imshow(
             image.astype(np.int64) if discrete else image,
             aspect="auto",
@@ -209,12 +209,6 @@ def _image(
     if axes[1].attributes.get("units", "1") != "1":
         plot.ticklabel_format(scilimits=(-2, 4))  # small lengths would not fit beside the picture
     return figure
-
-
-def _even(axis: Coordinate) -> bool:
-    """Whether the points along an axis are equally far apart, as pixels are."""
-    steps = np.diff(axis.values)
-    return steps.size < 2 or bool(np.ptp(steps) <= 1e-6 * abs(steps).max())
 
 
 def _frame(wide: int, high: int) -> tuple[Any, Any, Any]:

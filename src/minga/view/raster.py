@@ -2,7 +2,8 @@
 
 Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards, but for
 depth in a section. A cell is a whole number of pixels where there is room; larger fields are averaged over the cells of
-a pixel.
+a pixel. Where cells are of different sizes, as on a graded mesh, a picture is made of equal ones, each with the value
+of the cell that it lies in.
 """
 
 from __future__ import annotations
@@ -18,13 +19,26 @@ from numpy.typing import NDArray
 from minga.record.plane import Plane, plane_of
 from minga.record.store import FrameReader
 from minga.record.variables import Coordinate
+from minga.record.velocity import faces_of
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
 from minga.view.masked import shown_frame
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["FieldView", "ends", "field_view", "fit", "history_size", "pixels_of", "png", "raster", "with_palette"]
+__all__ = [
+    "FieldView",
+    "ends",
+    "equal_cells",
+    "field_view",
+    "fit",
+    "history_size",
+    "is_even",
+    "pixels_of",
+    "png",
+    "raster",
+    "with_palette",
+]
 
 Values = NDArray[Any]
 Colours = NDArray[np.uint8]
@@ -32,6 +46,8 @@ Colours = NDArray[np.uint8]
 _MOST_STRETCHED, _LEAST_PART = 4.0, 4
 _BAND_CELLS = 1 << 22
 """Cells that are coloured at once, so that images of large fields need little memory."""
+_MOST_EQUAL = 1024
+"""Equal cells along an axis in place of different ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +55,7 @@ class FieldView:
     """How a field of a run is looked at: the plane that is shown of each frame, and one scale of colours for all.
 
     crisp  whether values are whole numbers
+    cells  for each axis of a plane of two which cell each of equal ones lies in; None where cells are equal
     """
 
     reader: FrameReader
@@ -47,6 +64,7 @@ class FieldView:
     scale: ColourScale
     crisp: bool
     upwards: bool
+    cells: tuple[NDArray[np.int64] | None, ...] = (None, None)
 
     @property
     def axes(self) -> tuple[Coordinate, ...]:
@@ -54,13 +72,20 @@ class FieldView:
         return self.plane.axes
 
     def values(self, index: int) -> Values:
-        """The plane of one frame, its axes in the order of `axes`."""
-        return self.plane.laid(shown_frame(self.reader, self.field, index, self.plane.at))
+        """The plane of one frame, its axes in the order of `axes`, in equal cells."""
+        found = self.plane.laid(shown_frame(self.reader, self.field, index, self.plane.at))
+        for axis, cells in enumerate(self.cells):
+            if cells is not None:
+                found = np.take(found, cells, axis)
+        return found
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Points along the axes of the plane."""
-        return tuple(len(axis.values) for axis in self.axes)
+        """Points along the axes of the plane, or equal cells in their place."""
+        return tuple(
+            len(axis.values) if cells is None else len(cells)
+            for axis, cells in zip(self.axes, self.cells, strict=False)
+        )
 
     def image(self, index: int, room: tuple[int, int]) -> Image:
         """One frame of two axes, as large as fits ``room`` (width, height) in pixels."""
@@ -79,7 +104,26 @@ def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> Field
     dtype = reader.dtype(field)
     limits = limits_of((shown_frame(reader, field, index, plane.at) for index in indices), is_signed(attributes))
     scale = colour_scale(limits, dtype, attributes)
-    return FieldView(reader, field, plane, scale, crisp=dtype.kind in "bui", upwards=plane.upwards(dtype))
+    cells = tuple(map(equal_cells, plane.axes)) if len(plane.axes) == 2 else (None, None)
+    return FieldView(reader, field, plane, scale, dtype.kind in "bui", plane.upwards(dtype), cells)
+
+
+def is_even(axis: Coordinate) -> bool:
+    """Whether the points along an axis are equally far apart, as pixels are."""
+    steps = np.diff(axis.values)
+    return steps.size < 2 or bool(np.ptp(steps) <= 1e-6 * abs(steps).max())
+
+
+def equal_cells(axis: Coordinate) -> NDArray[np.int64] | None:
+    """In which cell the middle of each of equal ones lies, small enough to show the smallest; None: cells are equal."""
+    if is_even(axis):
+        return None
+    faces = faces_of(axis.values)
+    length, smallest = float(faces[-1] - faces[0]), float(np.diff(faces).min())
+    count = max(1, min(_MOST_EQUAL, round(length / smallest)))
+    middles = faces[0] + (np.arange(count) + 0.5) * (length / count)
+    found: NDArray[np.int64] = np.searchsorted(faces, middles, side="right").astype(np.int64) - 1
+    return found.clip(0, len(axis.values) - 1)
 
 
 def raster(values: Values, scale: ColourScale, size: tuple[int, int], upwards: bool = False) -> Image:
@@ -168,7 +212,10 @@ def _least(cells: int, room: int) -> int:
 
 
 def ends(axis: Coordinate) -> tuple[float, float]:
-    """The outer edges of the first and last point along an axis, for evenly drawn cells."""
+    """The outer edges of the first and last point along an axis."""
     values = axis.values
+    if not is_even(axis):
+        faces = faces_of(values)
+        return float(faces[0]), float(faces[-1])
     half = 0.5 * (values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else 0.5
     return float(values[0] - half), float(values[-1] + half)

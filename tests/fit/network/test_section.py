@@ -109,3 +109,32 @@ def test_hubs_and_lame_directions_are_remarked() -> None:
     said = remarks({}, matrix, None)
     assert "a sends to b" in said[0]
     assert "one shared medium" in said[-1]
+
+
+def test_every_key_of_the_section_is_documented() -> None:
+    from pathlib import Path
+
+    from minga.fit.network.measure import _empty
+
+    page = (Path(__file__).parents[3] / "docs" / "network.md").read_text()
+    known = {0: {"mpi": None}}
+    for key in (*_empty(known, [0], 0), "seconds"):
+        assert f"`{key}`" in page, key
+    assert f"`version` is {_empty(known, [0], 0)['version']}" in page
+
+
+@pytest.mark.parametrize(
+    ("kind", "members", "told"), [("switch", 4, True), ("unknown", 4, False), ("switch", 2, False)]
+)
+def test_advice_about_broadcasts(kind: str, members: int, told: bool) -> None:
+    from minga.fit.network.stages import Survey, broadcast_advice
+
+    content = section(kind) | {"machines": [{"transport": "udpbcast"}], "library": "Open MPI 5.0.11", "advice": []}
+    team: Any = None
+    broadcast_advice(Survey(team, range(members), {}, {}, (), 1.0, 0, lambda part, what: None, content))
+    if not told:
+        assert (content["advice"], "broadcast" in content) == ([], False)
+        return
+    assert content["broadcast"]["receivers"] == 3
+    assert "1000000 bytes to 3 receivers" in content["advice"][0]
+    assert "Open MPI 5.0.11 is at its best with --mca coll" in content["advice"][1]

@@ -8,10 +8,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from minga.fit.network.transports import Mode, Unavailable, icmp, tcp, udp
-from minga.fit.network.transports.stream import StreamPinger, echo
+from minga.fit.network.transports.stream import Room, StreamPinger, echo
+from minga.fit.network.transports.udpbcast import BroadcastPinger, echo_broadcast
 
 HERE, TOKEN = "127.0.0.1", bytes(range(16))
 
@@ -81,6 +83,53 @@ def test_tcp_silence_and_a_peer_that_leaves() -> None:
     with pytest.raises(EOFError):
         wire.receive(memoryview(bytearray(1)))
     wire.close()
+
+
+def test_two_writes_with_nagle_wait_for_an_acknowledgement() -> None:
+    nagle, plain = tcp.Options(nodelay=False, split=True), tcp.Options(split=True)
+    waited = {}
+    for options in (nagle, plain):
+        listener = tcp.listen(HERE, options)
+        thread, _ = in_background(lambda: echo(tcp.accept(listener, TOKEN, options, 5.0)))
+        pinger = StreamPinger(tcp.connect(HERE, listener.getsockname()[1], TOKEN, options, 5.0))
+        assert min(pinger.exchange(8, 2)) < 0.02  # one write
+        waited[options] = sorted(pinger.exchange(100, 5))[2]
+        pinger.close()
+        thread.join(5)
+    assert waited[nagle] > 0.02  # Linux delays it by 40 ms
+    assert waited[nagle] > 3 * waited[plain]
+
+
+def test_cold_messages_move_through_the_arena() -> None:
+    room = Room(arena=1 << 20)
+    places = [room.take(1000) for _ in range(3)]
+    shared = [np.shares_memory(np.frombuffer(a, np.uint8), np.frombuffer(b, np.uint8))
+              for at, (a, _) in enumerate(places) for pair in places[:at] for b in pair]  # fmt: skip
+    assert not any(shared)
+    assert all(len(view) == 1000 for pair in places for view in pair)
+    assert [len(view) for view in room.take(1 << 20)] == [1 << 20, 1 << 20]  # too large for it
+    for _ in range(1000):
+        sent, received = room.take(1000)
+        assert (sent[0], received[-1]) == (1, 1)
+    warm = Room()
+    assert warm.take(10)[0].obj is warm.take(8)[0].obj
+
+
+def test_broadcast_there_and_back() -> None:
+    listener, key = tcp.listen(HERE, tcp.Options()), bytes(range(32))
+    port = listener.getsockname()[1]
+    thread, served = in_background(lambda: echo_broadcast(tcp.accept(listener, key, tcp.Options(), 5.0), key))
+    try:
+        pinger = BroadcastPinger(tcp.connect(HERE, port, key, tcp.Options(), 5.0), key)
+    except Unavailable as error:
+        pytest.skip(error.message)
+    for size in (1, 1000, 100_000):
+        assert all(0 < time < 5 for time in pinger.exchange(size, 2))
+    with pytest.raises(Unavailable):
+        pinger.exchange(8, 1, "both")
+    pinger.close()
+    thread.join(10)
+    assert served == [6]
 
 
 def test_udp_there_and_back() -> None:

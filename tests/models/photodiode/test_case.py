@@ -78,7 +78,7 @@ def test_a_run_leaves_bands_tables_and_pictures(tmp_path: Path) -> None:
     pictures = {path.name for path in (run / "pictures").iterdir()}
     assert pictures == {"bands-dark.png", "carriers-dark.png", "current-density.png", "field.png"}
     page = (run / "report.html").read_text()
-    for title in ("Current density", "Bands, dark, step 2", "Carriers, dark, step 2"):
+    for title in ("Current density", "Bands, dark, -1 V", "Carriers, dark, -1 V"):
         assert f"<h3>{title}" in page
     assert "built-in voltage" in page
     check_bands(run)

@@ -13,6 +13,7 @@ from minga.models.photodiode.structure.ionisation import coefficient, shipped_se
 from minga.models.photodiode.structure.materials import shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced, uniform
 from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack
+from minga.models.photodiode.structure.temperature import gap_at
 
 MATERIALS = shipped_materials()
 ENDS = (Contact("anode", "top"), Contact("cathode", "bottom"))
@@ -217,3 +218,50 @@ def test_light_from_the_anode_is_strongest_there() -> None:
     absorbed = float(device.generation @ device.volumes)
     photons = 1e-3 / (6.62607015e-34 * 2.99792458e10 / 850e-7)
     assert absorbed == pytest.approx(photons * (1 - np.exp(-535e-3)), rel=1e-6)
+
+
+def test_mobilities_and_velocities_follow_the_temperature() -> None:
+    """The lattice slows carriers as 300 K/T to a power, impurities as Sotoodeh's reference density says."""
+    warm = 350.0 / 300.0
+    plain = device_from(diode(temperature=350.0), MESH)
+    assert plain.mobility_n[0] == pytest.approx(1330 * warm**-2.42)
+    assert plain.mobility_p[0] == pytest.approx(495 * warm**-2.2)
+    doped = device_from(diode(temperature=350.0, mobility="doping-field"), MESH)
+    largest, reference = 1330 * warm**-2.42, 8.5e16 * warm**2.4
+    assert doped.mobility_n[0] == pytest.approx(65 + (largest - 65) / (1 + (1e17 / reference) ** 0.72))
+    assert doped.velocity_n[0] == pytest.approx(1.1e7 * warm**-0.87)
+    given = Layer("mine", MATERIALS["Si"], 1e-4, (1e15, 1e15), changes={"mobility_n": 1000.0})
+    assert device_from(Stack((given,), ENDS, temperature=350.0), uniform(1e-4, 5)).mobility_n[2] == 1000.0
+
+
+@pytest.mark.parametrize("temperature", [200.0, 250.0, 350.0, 400.0])
+def test_gap_of_ingaas_lies_between_those_of_gaas_and_inas(temperature: float) -> None:
+    """Varshni's formula for the alloy is a fit; here is what it is fitted to (Vurgaftman 2001, x = 0.47, bowing)."""
+
+    def gap(kelvin: float) -> float:
+        gaas = 1.519 - 0.5405e-3 * kelvin**2 / (kelvin + 204)
+        inas = 0.417 - 0.276e-3 * kelvin**2 / (kelvin + 93)
+        return 0.47 * gaas + 0.53 * inas - 0.47 * 0.53 * 0.477
+
+    assert gap(300.0) == pytest.approx(0.737, abs=1e-3)
+    change = gap_at(MATERIALS["InGaAs"], temperature) - MATERIALS["InGaAs"].gap
+    assert change == pytest.approx(gap(temperature) - gap(300.0), abs=1e-4)
+
+
+def test_what_stays_as_at_300_kelvin_is_known() -> None:
+    layers = (Layer("p", MATERIALS["InP"], 1e-4, (-1e17, -1e17)), Layer("n", MATERIALS["InGaAs"], 1e-4, (1e16, 1e16)))
+    mesh = graded([0, 1e-4, 2e-4], 1e-7, 1.2, 5e-6, [False, True, False], [True] * 3)
+    stack = Stack(layers, ENDS, temperature=320.0, mobility="field", recombination=("srh",))
+    assert device_from(stack, mesh).unheated == {
+        "saturation velocities": ("InP", "InGaAs"), "ionisation": ("cook", "pearsall"), "lifetimes": (),
+    }  # fmt: skip
+    assert not device_from(Stack(layers, ENDS), mesh).unheated
+
+
+def test_impurities_of_both_kinds_slow_carriers() -> None:
+    """A compensated layer has the mobility of all its impurities, not of what they leave over."""
+    silicon = MATERIALS["Si"]
+    one = Layer("one", silicon, 1e-4, (1e16, 1e16), impurities=(3e17, 3e17))
+    device = device_from(Stack((one,), ENDS, mobility="doping"), uniform(1e-4, 5))
+    assert (device.doping == 1e16).all()
+    assert device.mobility_n[2] == pytest.approx(65 + (1330 - 65) / (1 + (3e17 / 8.5e16) ** 0.72))

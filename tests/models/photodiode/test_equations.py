@@ -71,6 +71,7 @@ class Equations:
 BOLTZMANN: dict[str, Any] = {}
 FERMI = {"statistics": "fermi-dirac"}
 SATURATED = {"field_mobility": True}
+EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": True}
 
 
 @pytest.mark.parametrize(
@@ -81,11 +82,18 @@ SATURATED = {"field_mobility": True}
         pytest.param(FERMI, False, marks=pytest.mark.slow),
         (FERMI, True),
         pytest.param(SATURATED, False, marks=pytest.mark.slow),
-        (SATURATED, True),
+        pytest.param(SATURATED, True, marks=pytest.mark.slow),
+        (EMITTING, True),
     ],
 )
 def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], ionisation: bool) -> None:
-    device = small(**changes)
+    emitting = changes.get("emission")
+    device = small(**{name: value for name, value in changes.items() if name != "emission"})
+    if emitting:  # on every third edge, with a barrier on one side or the other, much and little
+        slow = np.zeros((4, device.doping.size + 1))
+        for part in range(4):
+            slow[part, 3 + part : -3 : 6] = 1.0 / np.geomspace(1e5, 1e9, slow[part, 3 + part : -3 : 6].size)
+        device = replace(device, emission=(slow,))
     if changes.get("field_mobility"):
         ones = np.ones(device.grid.shape)
         device = replace(device, exponent_n=2.0 * ones, exponent_p=ones, velocity_n=1e7 * ones, velocity_p=8e6 * ones)

@@ -148,6 +148,13 @@ def test_other_tests_of_convergence(device: Device, test: str, fewest: int) -> N
     assert abs(found_.fields["field"][30] - solve(device, -60.0, "dark", Pointwise()).fields["field"][30]) < 1.0
 
 
+def test_a_current_of_rounding_only_is_even(device: Device) -> None:
+    """Without a voltage currents differ by what rounding makes of them, which no iteration makes less."""
+    how = Pointwise(test="current", limit=5000)
+    plain = solve(device, 0.0, "dark", Pointwise(limit=5000)).iterations
+    assert plain <= solve(device, 0.0, "dark", how).iterations < plain + 10
+
+
 def test_rows_with_mobile_charge_in_a_small_gap_cost_most(device: Device) -> None:
     layers = profile(device, -5.0, "lit", Pointwise(), 2000, 8).of_layers(device)
     assert layers["Absorp"][-1] == pytest.approx(2.0, abs=0.05)

@@ -74,7 +74,7 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     (f"{SLOPE}.n", {"n": float("nan")}, {}, "is NaN; expected a finite number|finite"),
     (f"{SLOPE}.n", {"n": -1e15}, {}, "a number of at least 0.0"),
     ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 1900.0}}, "no layer absorbs light of 1900"),
-    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 850.0}}, "how InP absorbs light of 850 nm"),
+    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 850.0}}, "'top': .*InP absorbs light of"),
     ("photodiode.light.power", None, {"light": {"wavelength": 1550.0}}, "neither power nor flux"),
     ("photodiode.curves", None, {"curves": ["dark", "lit"]}, "a lit curve, but there is no light"),
     ("photodiode.bias[1]", None, {"bias": [0.0, -5000.0]}, "-5000 V across 2.5 um is a mean field"),
@@ -87,7 +87,8 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     ("photodiode.ionisation.InAs", None, {"ionisation": {"InAs": "cook"}}, "no layer is of 'InAs'"),
     (f"{SLOPE}.name", {"name": "top"}, {}, "two layers are called 'top'"),
     ("photodiode.materials", None, {"materials": "none.toml"}, "no file 'none.toml'"),
-    ("photodiode.temperature", None, {"temperature": 350.0}, "'absorber': InGaAs is known at 300 K only"),
+    ("photodiode.temperature", {"material": "Ge"}, {"temperature": 350.0, "materials": "ge.toml"},
+     "'absorber': Ge is known at 300 K only"),
     ("photodiode.contacts.anode.barrier", None, {"contacts": {"anode": {"kind": "schottky"}, "cathode": "ohmic"}},
      "a Schottky contact without a barrier"),
     ("photodiode.contacts.cathode", None, {"contacts": {"anode": "ohmic", "cathode": {"at": "top"}}}, "cathode touch"),
@@ -100,6 +101,12 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     ("photodiode.mobility", {"material": "Ge"}, {"mobility": "field", "materials": "ge.toml"},
      "'absorber': it is not known where velocities in Ge saturate"),
     ("photodiode.mobilty", None, {"mobilty": "doping"}, "unknown key"),
+    (f"{SLOPE}.tickness", {"tickness": 1.0}, {}, "layer 'absorber': unknown key"),
+    (f"{SLOPE}.tau_n", {"tau_n": 0.0}, {}, "layer 'absorber': "),
+    (f"{SLOPE}.n", {"n": 2e20, "p": 2e20}, {}, "'absorber': 2e\\+20 donors a cm3 are beyond what InGaAs takes"),
+    ("photodiode.regions[0].doping", None, {"width": 9.0, "columns": 3, "regions": [
+        {"name": "ring", "x": [0.5, 1.2], "y": [0.0, 3.0], "doping": -2e19}]},
+     "region 'ring': 2e\\+19 acceptors a cm3 are beyond what InP of layer 'top' takes"),
 ]  # fmt: skip
 
 GE = """

@@ -13,10 +13,14 @@ import platform
 import re
 import socket
 import struct
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+from minga.fit.machine.resources import total_memory
+from minga.fit.network.caches import last_cache
 
 __all__ = ["common_address", "counters", "environment", "identity", "interfaces", "mpi_library"]
 
@@ -50,6 +54,9 @@ def identity() -> dict[str, Any]:
         "python": platform.python_version(),
         "mpi": mpi_library(),
         "cores": len(os.sched_getaffinity(0)),
+        "order": sys.byteorder,
+        "memory": total_memory(),
+        "last_cache": last_cache(),
         "interfaces": interfaces(),
         "clocks": clocks(),
     }

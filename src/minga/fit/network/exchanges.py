@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minga.errors import RunError
+from minga.fit.network.encodings import Encoding
 from minga.fit.network.matrix import SWITCH, Pair, PairMatrix, Round, medium, node_costs, tournament
 from minga.fit.network.sampling import Sample
 from minga.fit.network.team import Team
@@ -50,8 +51,14 @@ def ladder_of(
     *,
     least: int = 10,
     buffer: int | None = None,
+    encoding: Encoding = "none",
+    cold: bool = False,
 ) -> list[Sample]:
-    """Ping-pong times over sizes. Unavailable where the transport is, RunError where it fails half way."""
+    """Ping-pong times over sizes. Unavailable where the transport is, RunError where it fails half way.
+
+    With an ``encoding`` the messages are numbers from and to a machine of the other byte order, which the sender plays.
+    ``cold``: neither messages nor room for them are in a cache.
+    """
     order = {
         "task": "ladder",
         "sizes": list(sizes),
@@ -59,6 +66,8 @@ def ladder_of(
         "seed": seed,
         "least": least,
         "buffer": buffer,
+        "encoding": encoding,
+        "cold": cold,
     }
     (reply,) = _exchange(team, [ends], transport, [order])
     return [Sample.from_dict(data) for data in reply["samples"]]
@@ -72,7 +81,10 @@ def exchange_times(team: Team, pairs: Sequence[Ends], transport: str, parts: Seq
 
 
 def both_sides(team: Team, ends: Ends, what: str, transport: str, **details: Any) -> list[dict[str, Any]]:
-    """Order something that both ends do together (``overhead``, ``overlap``); the points the first end reports."""
+    """Order something that both ends do together; the points that the first end reports.
+
+    ``what``: ``overhead``, ``trains``, ``one_way`` or ``overlap``.
+    """
     token = secrets.token_hex(16)
     common = {"do": what, "transport": transport, "token": token, "address": ends.address, **details}
     port = _open(team, ends, transport, common) if transport != "mpi" else None
@@ -175,7 +187,10 @@ def _together(
 def _exchange(team: Team, pairs: Sequence[Ends], transport: str, tasks: Sequence[Order]) -> list[Reply]:
     orders: dict[int, Order] = {}
     for ends, task in zip(pairs, tasks):
-        token = secrets.token_hex(16)
+        if transport != "mpi" and ends.address is None:
+            a, b = team.names[ends.sender], team.names[ends.receiver]
+            raise Unavailable(f"no network was found that joins {a} and {b}")
+        token = secrets.token_hex(32)  # also the key of a group
         common = {**task, "transport": transport, "token": token, "address": ends.address}
         port = None
         if transport not in ("mpi", "icmp"):

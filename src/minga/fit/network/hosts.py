@@ -51,10 +51,10 @@ Launcher = Callable[[Host, Sequence[str]], Sequence[str]]
 """The command here that runs a command on a host, with standard input and output passed on."""
 
 
-def read_hosts(path: str | Path) -> list[Host]:
+def read_hosts(path: str | Path, least: int = 2) -> list[Host]:
     """A hosts file: a host a line, ``#`` before comments; ``slots=4 address=10.0.0.2 python=/opt/minga/bin/python``.
 
-    CaseError for anything else, for a host that comes twice, and for fewer than two.
+    CaseError for anything else, for a host that comes twice, and for fewer than ``least``.
     """
     file = Path(path)
     try:
@@ -73,9 +73,10 @@ def read_hosts(path: str | Path) -> list[Host]:
                 f"host {host.name} is listed twice", where=(str(file), number), remedy="say slots= for several ranks"
             )
         hosts.append(host)
-    if len(hosts) < 2:
+    if len(hosts) < least:
         raise CaseError(
-            f"the hosts file lists {len(hosts)} host{'' if len(hosts) == 1 else 's'}; a network needs two",
+            f"the hosts file lists {len(hosts)} host{'' if len(hosts) == 1 else 's'}"
+            + ("; a network needs two" if least == 2 else ""),
             where=str(file),
             remedy="write one host a line",
         )

@@ -9,23 +9,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minga.fit.network.environment import common_address
-from minga.fit.network.exchanges import Ends, both_sides, ladder_of, measure_matrix, payload
+from minga.fit.network.exchanges import Ends, ladder_of, measure_matrix
 from minga.fit.network.hosts import Host, Launcher, agents, ssh
 from minga.fit.network.matrix import Medium, PairMatrix
-from minga.fit.network.overlap import cures
-from minga.fit.network.piecewise import Fit
-from minga.fit.network.sampling import between, ladder
-from minga.fit.network.section import (
-    VERSION,
-    break_names,
-    drain_time,
-    fits_of,
-    from_points,
-    measured_link,
-    remarks,
-    slow_section,
+from minga.fit.network.sampling import ladder
+from minga.fit.network.section import VERSION, fits_of, measured_link, remarks, slow_section
+from minga.fit.network.stages import (
+    SHARES,
+    Survey,
+    broadcast_advice,
+    cache_stage,
+    curve_stage,
+    encoding_stage,
+    host_stage,
+    link_stage,
 )
-from minga.fit.network.team import Team, one_job
+from minga.fit.network.team import one_job
 from minga.fit.network.transports import TRANSPORTS, Unavailable
 from minga.fit.topology import Tree
 
@@ -33,10 +32,6 @@ __all__ = ["Progress", "measure_hosts", "measure_job"]
 
 Progress = Callable[[float, str], None]
 """Told what part is done, 0 to 1, and what comes next."""
-
-_OVERHEAD_SIZES = (1, 1000, 60_000)
-_OVERLAP_SIZES = (60_000, 300_000, 1_000_000, 4_000_000)
-_LADDERS, _MATRIX, _OVERLAP = 0.55, 0.25, 0.15
 
 
 def measure_hosts(
@@ -54,7 +49,8 @@ def measure_hosts(
     ``interface``: measure over this one only. Errors: see :func:`minga.fit.network.hosts.agents`; RunError for a host
     that goes away meanwhile. All agents are ended in any case.
     """
-    _say(on_progress, 0.0, f"starting agents on {len(hosts)} hosts")
+    say = on_progress or _quietly
+    say(0.0, f"starting agents on {len(hosts)} hosts")
     with agents(hosts, launcher) as team:
         known = {number: member.identity for number, member in enumerate(team.members)}
         given = {number: host.address for number, host in enumerate(hosts)}
@@ -62,7 +58,8 @@ def measure_hosts(
         for (a, b), found in addresses.items():
             addresses[a, b] = found or hosts[b].name
         members = list(range(len(hosts)))
-        return _measure(team, members, {}, known, addresses, transports, budget, on_progress, seed)
+        survey = Survey(team, members, known, addresses, transports, budget, seed, say, _empty(known, members, seed))
+        return _measure(survey, {})
 
 
 def measure_job(
@@ -86,151 +83,104 @@ def measure_job(
         if team is not None:
             replies = team.run({member: {"do": "identity"} for member in leaders})
             addresses = _addresses(replies, {}, interface)
-            section = _measure(team, leaders, inside, replies, addresses, transports, budget, on_progress, seed)
+            empty = _empty(replies, leaders, seed)
+            survey = Survey(team, leaders, replies, addresses, transports, budget, seed, on_progress or _quietly, empty)
+            section = _measure(survey, inside)
     shared: dict[str, Any] = communicator.bcast(section)
     return shared
 
 
-def _measure(
-    team: Team,
-    members: Sequence[int],
-    inside: Mapping[int, tuple[str, int, int]],
-    known: Mapping[int, Mapping[str, Any]],
-    addresses: Mapping[tuple[int, int], str | None],
-    transports: Sequence[str],
-    budget: float,
-    on_progress: Progress | None,
-    seed: int,
-) -> dict[str, Any]:
+def _measure(survey: Survey, inside: Mapping[int, tuple[str, int, int]]) -> dict[str, Any]:
     start = time.monotonic()
-    library = str(known[members[0]]["mpi"] or "no MPI")
-    _say(on_progress, 0.02, f"pairs of {len(members)} machines, alone and at the same time")
-    matrix = _matrix(team, members, addresses, transports, _MATRIX * budget)
-    around: dict[str, Any] = {}
-    if len(members) > 1:
-        ends = _typical(matrix, members, addresses)
-        around = team.run({ends.sender: {"do": "environment", "address": ends.address}})[ends.sender]
-    if (around.get("interface") or {}).get("loopback"):
-        alone = Medium("unknown", math.nan, "messages do not leave the machine")
-        matrix = PairMatrix(matrix.names, matrix.transport, (), (), alone)
-    section: dict[str, Any] = {
-        "version": VERSION,
-        "seed": seed,
-        "library": library,
-        "members": [{"number": number, **known[number]} for number in members],
-        "links": [],
-        "unavailable": {},
-        "pairs": matrix.as_dict(),
-        "slow_nodes": slow_section(matrix),
-        "environment": around,
-        "overhead": [],
-        "overlap": {},
-        "crossed": None,
-        "advice": [],
-    }
-    fits: dict[str, Fit] = {}
-    classes = len(inside) + (len(transports) if len(members) > 1 else 0)
-    share = _LADDERS * budget / max(1, classes)
-    done = 0
-    if len(members) > 1:
-        for transport in transports:
-            _say(on_progress, _MATRIX + _LADDERS * done / classes, f"{transport.upper()} between machines")
-            done += 1
-            try:
-                entry, fit = _ladder(team, ends, transport, section, share, seed)
-            except Unavailable as error:
-                section["unavailable"][transport] = error.message
-                continue
-            section["links"].append(entry)
-            fits[transport] = fit
-        _host_costs(team, ends, transports, section, fits, budget, on_progress)
+    section, members = survey.section, survey.members
+    survey.progress(0.02, f"pairs of {len(members)} machines, alone and at the same time")
+    matrix = _matrix(survey)
+    between = len(members) > 1
+    if between:
+        ends = _typical(matrix, members, survey.addresses)
+        around = survey.team.run({ends.sender: {"do": "environment", "address": ends.address}})[ends.sender]
+        section["environment"] = around
+        if (around.get("interface") or {}).get("loopback"):
+            alone = Medium("unknown", math.nan, "messages do not leave the machine")
+            matrix = PairMatrix(matrix.names, matrix.transport, (), (), alone)
+    section |= {"pairs": matrix.as_dict(), "slow_nodes": slow_section(matrix)}
+    classes = len(inside) + (len(survey.transports) if between else 0)
+    share, first = survey.share("links") / max(1, classes), SHARES["pairs"]
+    step = SHARES["links"] / max(1, classes)
+    if between:
+        for transport in survey.transports:
+            survey.progress(first, f"{transport.upper()} between machines")
+            link_stage(survey, ends, transport, share)
+            first += step
     for level, (name, a, b) in sorted(inside.items()):
-        _say(on_progress, _MATRIX + _LADDERS * done / classes, f"MPI inside a node, {name}")
-        done += 1
-        samples = ladder_of(team, Ends(a, b), "mpi", ladder(), share, seed)
-        section["links"].append(measured_link(level, name, "mpi", (a, b), samples, fits_of(samples, {}, seed)))
-    section["advice"] += remarks(fits, matrix, section["crossed"])
+        survey.progress(first, f"MPI inside a node, {name}")
+        samples = ladder_of(survey.team, Ends(a, b), "mpi", ladder(), share, survey.seed)
+        section["links"].append(measured_link(level, name, "mpi", (a, b), samples, fits_of(samples, {}, survey.seed)))
+        first += step
+    if between:
+        curve_stage(survey, matrix)
+        host_stage(survey, ends)
+    survey.progress(1 - SHARES["overlap"] / 3, "caches and encodings")
+    _caches(survey, inside, ends if between else None)
+    encoding_stage(survey, max(0.2, 0.01 * survey.budget))
+    broadcast_advice(survey)
+    section["advice"] = remarks(survey.fits, matrix, section["crossed"]) + section["advice"]
     section["seconds"] = time.monotonic() - start
-    _say(on_progress, 1.0, "done")
+    survey.progress(1.0, "done")
     plain: dict[str, Any] = json.loads(json.dumps(section, allow_nan=False))  # lists instead of tuples, as in a file
     return plain
 
 
-def _matrix(
-    team: Team,
-    members: Sequence[int],
-    addresses: Mapping[tuple[int, int], str | None],
-    transports: Sequence[str],
-    budget: float,
-) -> PairMatrix:
+def _empty(known: Mapping[int, Mapping[str, Any]], members: Sequence[int], seed: int) -> dict[str, Any]:
+    """The section before anything is measured."""
+    return {
+        "version": VERSION,
+        "seed": seed,
+        "library": str(known[members[0]]["mpi"] or "no MPI"),
+        "members": [{"number": number, **known[number]} for number in members],
+        "links": [],
+        "libraries": [],
+        "unavailable": {},
+        "pairs": {},
+        "slow_nodes": {},
+        "environment": {},
+        "settings": {},
+        "machines": [],
+        "anomalies": [],
+        "overhead": [],
+        "trains": [],
+        "one_way": {},
+        "cache": [],
+        "encodings": {},
+        "overlap": {},
+        "broadcast": {},
+        "crossed": None,
+        "advice": [],
+    }
+
+
+def _matrix(survey: Survey) -> PairMatrix:
     """Over TCP where it can be had: MPI libraries that wait by polling keep each other from the cores."""
+    team, members, addresses, budget = survey.team, survey.members, survey.addresses, survey.share("pairs")
     reachable = all(addresses.get((a, b)) for a in members for b in members if a != b)
-    if "mpi" not in transports or ("tcp" in transports and reachable):
+    if "mpi" not in survey.transports or ("tcp" in survey.transports and reachable):
         try:
             return measure_matrix(team, members, addresses, "tcp", budget)
         except Unavailable:
-            if "mpi" not in transports:
+            if "mpi" not in survey.transports:
                 raise
     return measure_matrix(team, members, addresses, "mpi", budget)
 
 
-def _ladder(
-    team: Team, ends: Ends, transport: str, section: dict[str, Any], budget: float, seed: int
-) -> tuple[dict[str, Any], Fit]:
-    """All sizes, then more around the breaks that were found; with a look at the interface's counters."""
-    interface = section["environment"].get("interface") or {}
-    sizes = ladder(mtu=int(interface.get("mtu") or 1500), neighbours=True)
-    names = break_names(transport, section["environment"], section["library"])
-    before = _sent(team, ends, interface)
-    samples = ladder_of(team, ends, transport, sizes, 0.8 * budget, seed)
-    _, median = fits = fits_of(samples, names, seed)
-    extra = between([sample.size for sample in samples], [piece.least for piece in median.pieces[1:]])
-    if extra:
-        more = ladder_of(team, ends, transport, extra, 0.2 * budget, seed + 1)
-        new = {sample.size: sample for sample in (*samples, *more)}
-        samples = [new[size] for size in sorted(new)]
-        fits = fits_of(samples, names, seed)
-    after = _sent(team, ends, interface)
-    if before is not None and after is not None:
-        sent, least = after - before, payload(samples)
-        if transport == "mpi" or section["crossed"] is None:
-            section["crossed"] = {
-                "transport": transport,
-                "interface": interface["name"],
-                "sent": sent,
-                "payload": least,
-                "enough": sent >= 0.95 * least,
-            }
-    members = (ends.sender, ends.receiver)
-    return measured_link(0, "nodes", transport, members, samples, fits), fits[1]
-
-
-def _host_costs(
-    team: Team,
-    ends: Ends,
-    transports: Sequence[str],
-    section: dict[str, Any],
-    fits: Mapping[str, Fit],
-    budget: float,
-    on_progress: Progress | None,
-) -> None:
-    """Overhead of the hosts on TCP and MPI, and overlap on MPI."""
-    _say(on_progress, _MATRIX + _LADDERS, "what messages cost the hosts")
-    for transport in ("tcp", "mpi"):
-        if transport in fits:
-            points = both_sides(team, ends, "overhead", transport, sizes=list(_OVERHEAD_SIZES), allowed=30.0)
-            section["overhead"].append({"transport": transport, "points": points})
-    if "mpi" not in fits:
-        return
-    _say(on_progress, 1 - _OVERLAP, "how much of a transfer computation hides")
-    share = _OVERLAP * budget
-    # Each size is timed at least three times in seven ways.
-    sizes = [size for size in _OVERLAP_SIZES if 40 * float(fits["mpi"].time([size])[0]) < share]
-    points = both_sides(team, ends, "overlap", "mpi", sizes=sizes or [_OVERLAP_SIZES[0]], budget=share)
-    drain = drain_time(section["environment"], fits["mpi"])
-    advice = cures(from_points(points), section["library"], drain)
-    section["overlap"] = {"library": section["library"], "drain": drain, "points": points, "cures": advice}
-    section["advice"] += advice
+def _caches(survey: Survey, inside: Mapping[int, tuple[str, int, int]], ends: Ends | None) -> None:
+    """In cache and out of it: on the layer that programs use between machines, and inside one node."""
+    budget = max(0.2, 0.02 * survey.budget)
+    carrier = next((transport for transport in ("mpi", "tcp") if transport in survey.fits), None)
+    if ends is not None and carrier is not None:
+        cache_stage(survey, ends, carrier, budget)
+    if inside:
+        _, a, b = inside[min(inside)]
+        cache_stage(survey, Ends(a, b), "mpi", budget)
 
 
 def _addresses(
@@ -280,14 +230,5 @@ def _places(communicator: Any, seats: Tree | None) -> tuple[list[int], dict[int,
     return leaders, inside
 
 
-def _sent(team: Team, ends: Ends, interface: Mapping[str, Any]) -> int | None:
-    if "name" not in interface:
-        return None
-    reply = team.run({ends.sender: {"do": "counters", "interface": interface["name"]}})[ends.sender]
-    found = reply.get("counters")
-    return None if found is None else int(found["sent_bytes"])
-
-
-def _say(on_progress: Progress | None, part: float, what: str) -> None:
-    if on_progress is not None:
-        on_progress(part, what)
+def _quietly(part: float, what: str) -> None:
+    """Where nobody wants to be told."""

@@ -17,7 +17,7 @@ from minga.fit.network.transports import Unavailable
 
 __all__ = ["VERSION", "break_names", "drain_time", "fits_of", "link_from", "links_from", "measured_link", "remarks"]
 
-VERSION = 1
+VERSION = 2
 _BEST = ("mpi", "tcp", "udp", "icmp")
 """What a run uses first; the others stand in where MPI was not measured."""
 _DOUBT = 0.3

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import socket
 import time
+from dataclasses import asdict
 from typing import Any
 
 from minga.errors import RunError
 from minga.fit.network import sampling
+from minga.fit.network.caches import arena_bytes, last_cache
+from minga.fit.network.encodings import encoding_costs, foreign, own_order
 from minga.fit.network.environment import counters, environment, identity, interfaces
+from minga.fit.network.one_way import measure_one_way
 from minga.fit.network.overhead import measure_overhead
 from minga.fit.network.overlap import measure_overlap
+from minga.fit.network.trains import measure_trains
 from minga.fit.network.transports import Mode, Pinger, Unavailable, icmp, tcp, udp
+from minga.fit.network.transports.encoded import EncodedPinger, echo_encoded
 from minga.fit.network.transports.mpi import MpiWire
 from minga.fit.network.transports.stream import StreamPinger, Wire, echo
+from minga.fit.network.transports.udpbcast import BroadcastPinger, echo_broadcast
 
 __all__ = ["Order", "Reply", "Worker"]
 
@@ -57,14 +64,16 @@ class Worker:
                 return environment(order.get("address"))
             case "counters":
                 return {"counters": counters(order["interface"])}
+            case "encodings":
+                return _encodings(order)
             case "open":
                 return self._listen(order)
             case "echo":
                 return {"served": self._echo(order)}
             case "ping":
                 return self._ping(order)
-            case "overhead":
-                return self._overhead(order)
+            case "overhead" | "trains" | "one_way":
+                return {"points": self._both(order)}
             case "overlap":
                 points = measure_overlap(self.communicator, order["peer"], order["sizes"], order["budget"])
                 return {"points": [point.as_dict() for point in points]}
@@ -81,13 +90,15 @@ class Worker:
     def _echo(self, order: Order) -> int:
         token = bytes.fromhex(order["token"])
         if order["transport"] == "mpi":
-            return echo(MpiWire(self.communicator, order["peer"]))
+            return _answer(MpiWire(self.communicator, order["peer"]), order)
         waiting = self._open.pop(order["token"])
         if order["transport"] == "udp":
             return udp.echo(waiting, token, _PATIENCE)
         wire = tcp.accept(waiting, token, _options(order), _FIRST)
         try:
-            return echo(wire)
+            if order["transport"] == "udpbcast":
+                return echo_broadcast(wire, token)
+            return _answer(wire, order)
         except EOFError:
             return 0
         finally:
@@ -107,14 +118,24 @@ class Worker:
             return icmp.IcmpPinger(order["address"])
         if order["transport"] == "udp":
             return udp.UdpPinger(order["address"], order["port"], bytes.fromhex(order["token"]))
-        return StreamPinger(self._wire(order))
+        if order["transport"] == "udpbcast":
+            return BroadcastPinger(self._tcp(order), bytes.fromhex(order["token"]))
+        wire = self._wire(order)
+        if _encoded(order):
+            return EncodedPinger(wire, order["encoding"], foreign(own_order()))
+        return StreamPinger(wire, _arena(order))
 
     def _wire(self, order: Order) -> Wire:
         if order["transport"] == "mpi":
             return MpiWire(self.communicator, order["peer"])
-        return tcp.connect(order["address"], order["port"], bytes.fromhex(order["token"]), _options(order), _PATIENCE)
+        return self._tcp(order)
 
-    def _overhead(self, order: Order) -> Reply:
+    def _tcp(self, order: Order) -> tcp.TcpWire:
+        token = bytes.fromhex(order["token"])
+        return tcp.connect(order["address"], order["port"], token, _options(order), _PATIENCE)
+
+    def _both(self, order: Order) -> list[dict[str, Any]]:
+        """What both ends do together, over a connection of their own."""
         first = bool(order["first"])
         wire: Wire
         if order["transport"] == "mpi" or first:
@@ -123,9 +144,32 @@ class Worker:
             waiting = self._open.pop(order["token"])
             wire = tcp.accept(waiting, bytes.fromhex(order["token"]), _options(order), _FIRST)
         try:
-            return {"points": measure_overhead(wire, first, order["sizes"])}
+            match order["do"]:
+                case "trains":
+                    return measure_trains(wire, first, order["sizes"], order["budget"])
+                case "one_way":
+                    return measure_one_way(wire, first, order["sizes"], order["budget"])
+            return measure_overhead(wire, first, order["sizes"])
         finally:
             wire.close()
+
+
+def _answer(wire: Wire, order: Order) -> int:
+    return echo_encoded(wire) if _encoded(order) else echo(wire, _arena(order))
+
+
+def _encoded(order: Order) -> bool:
+    return bool(order.get("encoding", "none") != "none")
+
+
+def _arena(order: Order) -> int:
+    return arena_bytes() if order.get("cold") else 0
+
+
+def _encodings(order: Order) -> Reply:
+    arena = arena_bytes()
+    costs = encoding_costs(order["sizes"], arena, order["budget"])
+    return {"last_cache": last_cache(), "arena": arena, "costs": [asdict(cost) for cost in costs]}
 
 
 def _ladder(pinger: Pinger, order: Order) -> list[sampling.Sample]:
@@ -150,4 +194,5 @@ def _repeated(pinger: Pinger, size: int, mode: Mode, seconds: float, least: int)
 
 
 def _options(order: Order) -> tcp.Options:
-    return tcp.Options(order["transport"] != "tcp-nagle", order.get("buffer"))
+    plain = order["transport"] != "tcp-nagle"
+    return tcp.Options(plain, order.get("buffer"), not plain)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from minga.models.photodiode.structure.device import Device
 
 __all__ = ["device_of", "how_of", "load", "problem_of", "read_settings"]
+
+_LAYER: Final = re.compile(r"photodiode\.layers\[(\d+)\]")
 
 
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
@@ -59,8 +62,31 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
 
 
 def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
-    """The table, checked against its schema."""
-    return validate(PhotodiodeSettings, section, "photodiode")
+    """The table, checked against its schema. CaseError, with the key, and the layer where it is of one."""
+    try:
+        return validate(PhotodiodeSettings, section, "photodiode")
+    except CaseError as error:
+        name = _layer_of(error.key or "", section)
+        if name is None:
+            raise
+        raise CaseError(
+            f"layer {name!r}: {error.message}",
+            key=error.key,
+            suggestion=error.suggestion,
+            where=error.where,
+            remedy=error.remedy,
+        ) from None
+
+
+def _layer_of(key: str, section: Mapping[str, object]) -> str | None:
+    """The name of the layer that a key is of; None for other keys."""
+    found = _LAYER.match(key)
+    layers = section.get("layers")
+    if found is None or not isinstance(layers, Sequence) or int(found[1]) >= len(layers):
+        return None
+    entry = layers[int(found[1])]
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    return name if isinstance(name, str) and name else f"layer {int(found[1]) + 1}"
 
 
 def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
@@ -113,5 +139,6 @@ def problem_of(said: PhotodiodeSettings) -> Problem:
         gain=said.gain,
         capacitance=said.capacitance,
         scheme=said.scheme,
+        linear=said.linear,
         **options,
     )

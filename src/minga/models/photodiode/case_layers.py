@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ __all__ = ["device_of", "materials_of", "stack_of"]
 
 _CHANGES: Final = ("tau_n", "tau_p", "mobility_n", "mobility_p", "absorption")
 _ALLOY: Final = "InGaAsP"
+Pair = tuple[float, float]
 
 
 def device_of(said: PhotodiodeSettings, directory: Path) -> Device:
@@ -63,6 +65,7 @@ def stack_of(said: PhotodiodeSettings, directory: Path) -> Stack:
     names = _names(said)
     layers = tuple(_layer(k, entry, names[k], materials, said) for k, entry in enumerate(said.layers))
     _check_positions(said, layers)
+    _check_regions(said, layers)
     return Stack(
         layers=layers,
         contacts=_contacts(said),
@@ -73,6 +76,7 @@ def stack_of(said: PhotodiodeSettings, directory: Path) -> Stack:
         mobility=said.mobility,
         recombination=said.recombination,
         ionisation=_ionisation(said, layers),
+        emission=said.emission,
     )
 
 
@@ -94,17 +98,18 @@ def _layer(
     key = f"photodiode.layers[{k}]"
     material = _material(entry, name, key, materials)
     rows, thickness = rows_of(entry, name, key, said.mesh)
-    doping = _doping(entry, name, key)
+    donors, acceptors = _doping(entry, name, key)
     layer = Layer(
         name,
         material,
         thickness,
-        doping,
+        (donors[0] - acceptors[0], donors[1] - acceptors[1]),
         rows,
         {item: value for item in _CHANGES if (value := getattr(entry, item)) is not None},
         entry.ionisation,
+        None if entry.doping is not None else (donors[0] + acceptors[0], donors[1] + acceptors[1]),
     )
-    _check_doping(layer, key)
+    _check_doping(layer, donors, acceptors, key)
     return layer
 
 
@@ -142,27 +147,31 @@ def _graded(first: float, last: float, materials: Mapping[str, Material], fracti
     return quaternary(first + (last - first) * fraction, materials)
 
 
-def _doping(entry: LayerSettings, name: str, key: str) -> tuple[float, float]:
-    """Donors minus acceptors at both ends of a layer."""
+def _doping(entry: LayerSettings, name: str, key: str) -> tuple[Pair, Pair]:
+    """Donors and acceptors, each at both ends of a layer."""
     if entry.doping is not None and (entry.n is not None or entry.p is not None):
         raise CaseError(
             f"layer {name!r}: both doping and n or p", key=f"{key}.doping", remedy="give n, p, or doping with its sign"
         )
-    ends = [(v if isinstance(v, tuple) else (v, v)) for v in (entry.n or 0.0, entry.p or 0.0)]
     if entry.doping is not None:
-        return entry.doping if isinstance(entry.doping, tuple) else (entry.doping, entry.doping)
-    return ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]
+        first, last = _ends(entry.doping)
+        return (max(first, 0.0), max(last, 0.0)), (max(-first, 0.0), max(-last, 0.0))
+    return _ends(entry.n or 0.0), _ends(entry.p or 0.0)
 
 
-def _check_doping(layer: Layer, key: str) -> None:
-    for value, fraction in zip(layer.doping, (0.0, 1.0)):
-        material = layer.at(fraction)
-        kind, what = ("n", "donors") if value > 0 else ("p", "acceptors")
-        limit = material.solubility_n if value > 0 else material.solubility_p
-        if limit is not None and abs(value) > limit:
+def _ends(said: float | Pair) -> Pair:
+    return said if isinstance(said, tuple) else (said, said)
+
+
+def _check_doping(layer: Layer, donors: Pair, acceptors: Pair, key: str) -> None:
+    for kind, what, values in (("n", "donors", donors), ("p", "acceptors", acceptors)):
+        for value, fraction in zip(values, (0.0, 1.0)):
+            material = layer.at(fraction)
+            limit: float | None = getattr(material, f"solubility_{kind}")
+            if limit is None or value <= limit:
+                continue
             raise CaseError(
-                f"layer {layer.name!r}: {abs(value):.3g} {what} a cm3 are beyond what {material.name} takes, "
-                f"{limit:.3g}",
+                f"layer {layer.name!r}: {value:.3g} {what} a cm3 are beyond what {material.name} takes, {limit:.3g}",
                 key=f"{key}.{kind}",
                 remedy=f"dope it less, or give a material of your own another solubility_{kind}",
             )
@@ -183,6 +192,23 @@ def _check_positions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> Non
                 remedy="let it begin there, or leave begin out",
             )
         end += layer.thickness
+
+
+def _check_regions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
+    """Boxes are doped as much as the layers that they reach into take."""
+    ends = [0.0, *accumulate(layer.thickness for layer in layers)]
+    for k, region in enumerate(said.regions):
+        kind, what = ("n", "donors") if region.doping > 0 else ("p", "acceptors")
+        for layer, low, high in zip(layers, ends, ends[1:]):
+            material = layer.at(0.5)
+            limit: float | None = getattr(material, f"solubility_{kind}")
+            if limit is not None and abs(region.doping) > limit and region.x[0] < high and region.x[1] > low:
+                raise CaseError(
+                    f"region {region.name!r}: {abs(region.doping):.3g} {what} a cm3 are beyond what {material.name} of "
+                    f"layer {layer.name!r} takes, {limit:.3g}",
+                    key=f"photodiode.regions[{k}].doping",
+                    remedy=f"dope it less, or give a material of your own another solubility_{kind}",
+                )
 
 
 def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:

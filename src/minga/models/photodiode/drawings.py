@@ -37,5 +37,6 @@ def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[
     for title, names, unit, logarithmic in profiles:
         if fields.issuperset(names.values()):
             words = title if title == "Field" else f"{title}, {state}"
-            found.append(Drawing(words, names, unit=unit, logarithmic=logarithmic, spans=spans))
+            at = ("V", "V") if "V" in seen else None
+            found.append(Drawing(words, names, unit=unit, logarithmic=logarithmic, spans=spans, state=at))
     return tuple(d for d in found if d.lines)

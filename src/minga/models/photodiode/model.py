@@ -13,6 +13,7 @@ from minga.models.photodiode.solver.capacitance import Capacitance
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.failures import breakdown_words, explainer
 from minga.models.photodiode.solver.gummel import Gummel
+from minga.models.photodiode.solver.linear import check_linear, hierarchies_of
 from minga.models.photodiode.solver.look import middle_edge
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.observe import Pictures, record_observables
@@ -41,19 +42,20 @@ def photodiode(device: Device, problem: Problem) -> Model:
     breakdown (V).
     Raises CaseError for what cannot be solved.
     """
+    check_linear(problem.linear, device.grid, problem.scheme)
     if problem.scheme == "pointwise":
         return pointwise(device, problem)
-    degenerate = device.statistics == "fermi-dirac"
-    simple = device.grid.ndim == 1 and not degenerate
+    simple = device.grid.ndim == 1
     if problem.scheme == "gummel" and not simple:
         raise CaseError(
-            "Gummel's iteration knows one axis and Boltzmann statistics only",
+            "Gummel's iteration knows one axis only",
             key="photodiode.scheme",
             remedy='scheme = "newton"',
         )
     coefficients = Coefficients(device)
+    names = {True: "newton", False: "newton without ionisation"}
     newtons = {
-        on: Newton(coefficients, on, problem.tolerance, problem.limit, "newton" if on else "newton without ionisation")
+        on: Newton(coefficients, on, problem.tolerance, problem.limit, names[on], problem.linear)
         for on in dict.fromkeys((problem.ionisation, problem.ionisation and not problem.gain))
     }
     gummels = {on: _gummel(newton, problem) for on, newton in newtons.items() if simple}
@@ -104,6 +106,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
         explain=explainer(biasing),
         over=Over(tracks[0].broken, breakdown_words(biasing)) if problem.ionisation else None,
         tables={"iv": columns},
+        hierarchies=tuple(item for newton in newtons.values() for item in hierarchies_of(newton.lines)),
     )
 
 
@@ -132,5 +135,5 @@ def _parameters(device: Device, problem: Problem) -> dict[str, object]:
         "bias": list(problem.bias), "current": list(problem.current), "curves": list(problem.curves),
         "ionisation": problem.ionisation,
         "gain": problem.gain, "scheme": problem.scheme, "statistics": device.statistics,
-        "temperature": device.temperature, "tolerance": problem.tolerance,
+        "temperature": device.temperature, "emission": bool(device.emission), "tolerance": problem.tolerance,
     }  # fmt: skip

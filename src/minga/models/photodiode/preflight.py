@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from minga.models.photodiode.solver.linear import in_words
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.depletion import Depletion, built_in_voltage, column, debye_lengths
@@ -19,6 +20,7 @@ Notes = Iterator[tuple[str, str]]
 def notes_of(device: Device, problem: Problem) -> Notes:
     """What to say, in pairs: what, and how much."""
     yield from _layers(device)
+    yield from _temperature(device, problem)
     yield from _mesh(device)
     yield from _light(device, problem)
     if all(t.kind == "ohmic" for t in device.terminals):
@@ -41,6 +43,15 @@ def _doped(values: Sequence[float] | np.ndarray) -> str:
     first, last = float(values[0]), float(values[-1])
     said = [f"{'p' if v < 0 else 'n'} {abs(v):.3g}" if v else "undoped" for v in (first, last)]
     return said[0] if np.isclose(first, last, rtol=1e-9, atol=0.0) else f"{said[0]} to {said[1]}"
+
+
+def _temperature(device: Device, problem: Problem) -> Notes:
+    """What does not follow a temperature other than 300 K."""
+    if device.temperature == 300.0:
+        return
+    kinds = {kind: of for kind, of in device.unheated.items() if kind != "ionisation" or problem.ionisation}
+    still = "; ".join(f"{kind} of {', '.join(of)}" if of else kind for kind, of in kinds.items())
+    yield "temperature", f"{device.temperature:g} K" + (f"; as at 300 K: {still}" if still else "")
 
 
 def _mesh(device: Device) -> Notes:
@@ -128,3 +139,5 @@ def _solved(device: Device, problem: Problem) -> Notes:
     count = f"{len(steps)} {what}{'s' if len(steps) > 1 else ''}, {span}, {' and '.join(problem.curves)}"
     unknowns = f"{solutions} solutions of {3 * device.doping.size:,} unknowns by {problem.scheme}"
     yield "solved for", f"{count}: {unknowns}"
+    if device.grid.ndim == 2 and problem.scheme == "newton":
+        yield "linear systems", in_words(problem.linear, device.grid)

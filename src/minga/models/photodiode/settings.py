@@ -100,11 +100,12 @@ class ContactsSettings(BaseModel):
     model_config = _STRICT
 
     anode: Annotated[
-        Literal["ohmic"] | ContactSettings, Field(description='the first row: anode = "ohmic" in [photodiode.contacts]')
+        Literal["ohmic"] | ContactSettings,
+        Field(description='the first row: anode = "ohmic", or {kind = "schottky", barrier = 0.65}'),
     ]
     cathode: Annotated[
         Literal["ohmic"] | ContactSettings,
-        Field(description='the last row: cathode = "ohmic" in [photodiode.contacts]'),
+        Field(description='the last row: cathode = "ohmic", or {kind = "schottky", barrier = 0.65}'),
     ]
 
 
@@ -234,6 +235,9 @@ class PhotodiodeSettings(BaseModel):
         Literal["constant", "doping", "field", "doping-field"],
         Field(description='mobility = "constant", "doping", "field" or "doping-field"'),
     ] = "constant"
+    emission: Annotated[
+        bool, Field(description="whether thermionic emission limits what crosses barriers: emission = true")
+    ] = False
     recombination: Annotated[
         tuple[Literal["srh", "radiative", "auger"], ...],
         Field(description='recombination = ["srh", "radiative", "auger"], or fewer'),
@@ -261,6 +265,10 @@ class PhotodiodeSettings(BaseModel):
     scheme: Annotated[
         Literal["newton", "gummel", "pointwise"], Field(description='scheme = "newton", "gummel" or "pointwise"')
     ] = "newton"
+    linear: Annotated[
+        Literal["auto", "rows", "sparse", "krylov"],
+        Field(description='of two axes: linear = "auto", or "rows", "sparse" or "krylov"'),
+    ] = "auto"
     pointwise: Annotated[PointwiseSettings | None, Field(description='[photodiode.pointwise] across = "block"')] = None
     tolerance: Annotated[float | None, Field(gt=0, lt=1, description="of the unknowns, in kT/q")] = None
     limit: Annotated[int | None, Field(ge=1, description="iterations a voltage at most")] = None

@@ -115,7 +115,8 @@ def _spelled(operations: Sequence[Operation], names: Mapping[Field, str], depth:
             case Rotate():
                 yield f"{indent}rotate {[names[item] for item in operation.fields]}"
             case Move():
-                yield f"{indent}move {slot(operation.source)} {slot(operation.target)}"
+                boxes = [str(box) for box in operation.boxes] or ""
+                yield f"{indent}move {slot(operation.source)} {slot(operation.target)}{boxes}"
             case Call():
                 touched = list(map(slot, (*operation.reads, *operation.writes)))
                 yield f"{indent}call {operation.label} {touched}"

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from minga.engine.comm import Comm
 from minga.engine.engine import Engine
-from minga.engine.state import State
-from minga.lang.types import as_dtype
+from minga.engine.state import State, write_registers
 from minga.record.checkpoint.blocks import Block, Damaged, read_block, write_blocks
 from minga.record.checkpoint.head import NAME, Head, write_head
 from minga.record.digest import digest_of_blocks
@@ -94,9 +93,7 @@ def put_back(folder: Path, head: Head, engine: Engine, state: State) -> None:
         raise Damaged(fault)
     for slot in state.changing.values():
         engine.touch(slot)
-    for name, (dtype, bits) in head.registers.items():
-        engine.storage.register(name, as_dtype(dtype))
-        engine.storage.registers[name].view("u8")[0] = bits
+    write_registers(engine, head.registers)
 
 
 def digests(engine: Engine, slots: Mapping[str, Slot]) -> dict[str, str]:

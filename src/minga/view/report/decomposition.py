@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from minga.view.report.figures import Figure
 from minga.view.report.svg import Element, drawing, element, text, titled
 
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 __all__ = ["Block", "BlockRow", "Overlay", "Window", "block_rows", "blocks_of", "overlay", "rank_colour", "window_of"]
+
+Floats = NDArray[np.float64]
 
 _MOST_BLOCKS, _MOST_ROWS = 4096, 16
 _LABEL_WIDTH, _LABEL_HEIGHT = 9, 16
@@ -120,8 +125,9 @@ def overlay(figure: Figure, blocks: Sequence[Block], window: Window, waiting: Ma
     width, height = figure.size
     children: list[Element] = []
     for block in crossed[:_MOST_BLOCKS]:
-        x, wide = _span(block, figure.shown[-1], window, width)
-        y, high = (0.0, float(height)) if figure.history else _span(block, figure.shown[0], window, height)
+        x, wide = _span(block, figure.shown[-1], window, width, figure.faces[-1])
+        whole = 0.0, float(height)
+        y, high = whole if figure.history else _span(block, figure.shown[0], window, height, figure.faces[0])
         if figure.upwards:
             y = height - y - high
         children += _drawn(block, (x, y, wide, high), waiting.get(block.rank))
@@ -138,9 +144,12 @@ def _crosses(block: Block, figure: Figure, window: Window) -> bool:
     )
 
 
-def _span(block: Block, axis: int, window: Window, pixels: int) -> tuple[float, float]:
+def _span(block: Block, axis: int, window: Window, pixels: int, faces: Floats | None) -> tuple[float, float]:
+    """Where a block begins along an axis and how far it reaches, in pixels. `faces`: as in Figure."""
     first, last = window.lo[axis], window.hi[axis]
     low, high = max(block.lo[axis], first), min(block.hi[axis], last)
+    if faces is not None and faces.size == last - first + 1:
+        return float(faces[low - first]) * pixels, float(faces[high - first] - faces[low - first]) * pixels
     scale = pixels / max(1, last - first)
     return (low - first) * scale, (high - low) * scale
 

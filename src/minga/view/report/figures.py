@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minga.record.store import FrameReader
-from minga.record.variables import DRAWINGS
+from minga.record.variables import DRAWINGS, Coordinate
+from minga.record.velocity import faces_of
 from minga.view.colours import ColourScale
 from minga.view.pictures import chosen_frames
-from minga.view.raster import FieldView, field_view, fit, history_size, pixels_of, png, raster
+from minga.view.raster import FieldView, field_view, fit, history_size, is_even, pixels_of, png, raster
 from minga.view.report.charts import Curve, curves, quantity
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Figure:
     frames, left_out   the pictures, and how many of the run's frames are not among them
     cells_a_side   cells along the side of a pixel, whose colour is their mean; 1 where no cell is smaller than a pixel
     profiles       curves over the axis, for floats on one axis
+    faces          for each axis that is shown where cells end, as shares of the picture; None where cells are equal
     """
 
     field: str
@@ -85,6 +88,7 @@ class Figure:
     legend: Legend
     cells_a_side: float
     profiles: Markup | None = None
+    faces: tuple[NDArray[np.float64] | None, ...] = (None, None)
 
 
 def figures(reader: FrameReader) -> list[Figure]:
@@ -136,7 +140,15 @@ def _figure(reader: FrameReader, name: str, room: int) -> Figure:
         legend=_legend(view.scale),
         cells_a_side=1.0 if flat else max(1.0, max(view.shape) / _LONGEST),
         profiles=_profiles(view, chosen) if flat and not crisp else None,
+        faces=tuple(None if flat or is_even(axis) else _shares(axis) for axis in view.axes),
     )
+
+
+def _shares(axis: Coordinate) -> NDArray[np.float64]:
+    """Where cells end, from 0 to 1."""
+    faces = faces_of(axis.values)
+    found: NDArray[np.float64] = (faces - faces[0]) / (faces[-1] - faces[0])
+    return found
 
 
 def _frames(view: FieldView, chosen: Sequence[int], room: int) -> tuple[Frame, ...]:

@@ -13,12 +13,15 @@ from typing import Final, Protocol
 
 from minga.fit.network.transports import Mode
 
-__all__ = ["StreamPinger", "Wire", "echo"]
+__all__ = ["Room", "StreamPinger", "Wire", "echo"]
 
 _ORDER: Final = struct.Struct("!BIQ")
 _MODES: Final[tuple[Mode, ...]] = ("pingpong", "oneway", "both")
 _STOP: Final = 255
 _READY: Final = memoryview(b"!")
+_PAGE: Final = 4096
+_LINE: Final = 64
+"""Bytes of a cache's line: messages begin at different ones, so that they do not all fall into the same sets."""
 
 
 class Wire(Protocol):
@@ -38,35 +41,58 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
-class StreamPinger:
-    """The end that measures."""
+class Room:
+    """Memory for messages: the same for each of them, or other memory each time, all through ``arena`` bytes.
 
-    def __init__(self, wire: Wire) -> None:
+    With an arena larger than the last cache no message is in a cache when it is sent, nor its room when it comes.
+    """
+
+    def __init__(self, arena: int = 0) -> None:
+        self._arena = _buffer(arena) if arena else None
+        self._at = 0
+        self._sent, self._received = _buffer(0), _buffer(0)
+
+    def take(self, size: int) -> tuple[memoryview, memoryview]:
+        """Room for a message of ``size`` bytes to send, and for one to receive."""
+        stride = size + _PAGE - size % _PAGE + _LINE
+        if self._arena is None or 2 * stride > len(self._arena):
+            if len(self._sent) < size:
+                self._sent, self._received = _buffer(size), _buffer(size)
+            return self._sent[:size], self._received[:size]
+        if self._at + 2 * stride > len(self._arena):
+            self._at = 0
+        at, self._at = self._at, self._at + 2 * stride
+        return self._arena[at : at + size], self._arena[at + stride : at + stride + size]
+
+
+class StreamPinger:
+    """The end that measures. ``arena``: see :class:`Room`."""
+
+    def __init__(self, wire: Wire, arena: int = 0) -> None:
         self.wire = wire
         self.transport = wire.transport
         self.least, self.most = wire.least, wire.most
-        self._sent, self._received = _buffer(0), _buffer(0)
+        self._room = Room(arena)
 
     def exchange(self, size: int, count: int, mode: Mode = "pingpong") -> list[float]:
         """See :class:`Pinger`."""
-        wire = self.wire
-        self._grow(size)
+        wire, take = self.wire, self._room.take
+        take(size)  # touches memory that is new
         wire.send(memoryview(_ORDER.pack(_MODES.index(mode), count, size)))
         wire.receive(memoryview(bytearray(1)))
-        sent, received = self._sent[:size], self._received[: 1 if mode == "oneway" else size]
+        answer = 1 if mode == "oneway" else size
         seconds = []
-        if mode == "both":
-            for _ in range(count):
-                start = perf_counter()
-                wire.both(sent, received)
-                seconds.append(perf_counter() - start)
-            return seconds
         for _ in range(count):
+            sent, received = take(size)
+            received = received[:answer]
             start = perf_counter()
-            wire.send(sent)
-            wire.receive(received)
+            if mode == "both":
+                wire.both(sent, received)
+            else:
+                wire.send(sent)
+                wire.receive(received)
             seconds.append(perf_counter() - start)
-        return seconds if mode == "oneway" else [time / 2 for time in seconds]
+        return [time / 2 for time in seconds] if mode == "pingpong" else seconds
 
     def close(self) -> None:
         """End the exchange."""
@@ -74,15 +100,11 @@ class StreamPinger:
             self.wire.send(memoryview(_ORDER.pack(_STOP, 0, 0)))
         self.wire.close()
 
-    def _grow(self, size: int) -> None:
-        if len(self._sent) < size:
-            self._sent, self._received = _buffer(size), _buffer(size)
 
-
-def echo(wire: Wire) -> int:
-    """Answer a pinger until it stops; the number of exchanges."""
+def echo(wire: Wire, arena: int = 0) -> int:
+    """Answer a pinger until it stops; the number of exchanges. ``arena``: see :class:`Room`."""
     order = memoryview(bytearray(_ORDER.size))
-    sent, received = _buffer(0), _buffer(0)
+    room = Room(arena)
     served = 0
     while True:
         wire.receive(order)
@@ -90,17 +112,16 @@ def echo(wire: Wire) -> int:
         if mode == _STOP:
             wire.close()
             return served
-        if len(sent) < size:
-            sent, received = _buffer(size), _buffer(size)
-        there, back = received[:size], sent[: 1 if _MODES[mode] == "oneway" else size]
+        room.take(size)
+        answer = 1 if _MODES[mode] == "oneway" else size
         wire.send(_READY)
-        if _MODES[mode] == "both":
-            for _ in range(count):
+        for _ in range(count):
+            back, there = room.take(size)
+            if _MODES[mode] == "both":
                 wire.both(back, there)
-        else:
-            for _ in range(count):
+            else:
                 wire.receive(there)
-                wire.send(back)
+                wire.send(back[:answer])
         served += count
 
 

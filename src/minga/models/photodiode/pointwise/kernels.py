@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
@@ -276,15 +276,25 @@ def currents() -> Kernel:
     return Kernel(current, name="current")
 
 
+ROUNDINGS: Final = 8.0
+"""Times the rounding of an edge's current that two currents may differ by and be the same."""
+
+
 @functools.cache
 def evenness() -> Kernel:
-    """Least and largest current, over the edges where rounding is at most `noise`."""
+    """Least and largest current, over the edges where rounding is at most `noise`.
+
+    `above` and `below` likewise, less what rounding may have made: it is even where `above` is no more than `below`.
+    """
 
     def range_of(total: CellReader, error: CellReader, mobile: CellReader, *, noise: Node) -> dict[str, Reduced]:
         counts = (mobile[0] > 0.0) & (error[0] <= noise)
+        room, low, high = ROUNDINGS * error[0], float("-inf"), float("inf")
         return {
-            "least": mg.min(mg.where(counts, total[0], float("inf"))),
-            "largest": mg.max(mg.where(counts, total[0], float("-inf"))),
+            "least": mg.min(mg.where(counts, total[0], high)),
+            "largest": mg.max(mg.where(counts, total[0], low)),
+            "below": mg.min(mg.where(counts, total[0] + room, high)),
+            "above": mg.max(mg.where(counts, total[0] - room, low)),
         }
 
     return Kernel(range_of, name="evenness of the current")

@@ -42,7 +42,8 @@ def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) ->
     """The model of a device solved node after node; each run step goes to the next voltage of the problem.
 
     `how` it goes: by default one sweep of each equation, without segments. CaseError for devices it does not do: two
-    axes, Fermi-Dirac statistics, mobilities that fall with the field; and for gain, capacitance and held currents.
+    axes, Fermi-Dirac statistics, mobilities that fall with the field, thermionic emission; for gain, capacitance and
+    held currents.
     """
     how = how or Pointwise()
     refuse(device, how)
@@ -100,6 +101,8 @@ def refuse(device: Device, how: Pointwise) -> None:
         raise _not_here(f"{device.statistics} statistics", 'write statistics = "boltzmann"')
     if device.field_mobility:
         raise _not_here("mobilities that fall with the field", 'write mobility = "constant" or "doping"')
+    if device.emission:
+        raise _not_here("thermionic emission", "write emission = false")
     ends = how.segments
     if ends is not None and (ends[0] != 0 or ends[-1] != nodes or any(b <= a for a, b in pairwise(ends))):
         raise CaseError(
@@ -153,6 +156,7 @@ class Curve:
     waste       where synthetic work goes
     pairs, made that edges make by ionisation, and of nodes, 1/cm2 s; only with ionisation
     current_density, noise   the current through edges, and its rounding
+    spread, uneven      (Jmax - Jmin)/|J| as it is, and without what rounding may have made
     iterations, total   at this voltage, and at all so far
     """
 
@@ -176,6 +180,7 @@ class Curve:
     total: Register
     current: Register
     spread: Register
+    uneven: Register
 
     @classmethod
     def of(
@@ -212,6 +217,7 @@ class Curve:
             Register("iterations in all" + mark, "i8"),
             Register("J" + mark),
             Register("uniformity" + mark),
+            Register("unevenness" + mark),
         )
 
     @property
@@ -343,7 +349,7 @@ class Curve:
             found = mg.max(mg.abs(found.phi), mg.max(mg.abs(found.u), mg.abs(found.v)))
         elif self.how.test == "current":
             self.see_current(program, new)
-            found = mg.max(found, self.spread * (self.how.tolerance / EVEN))
+            found = mg.max(found, self.uneven * (self.how.tolerance / EVEN))
         program.let(self.change, found)
 
     def residual(self, program: Program, state: list[Any]) -> Any:
@@ -389,12 +395,17 @@ class Curve:
             kernels.evenness(), self.current_density, self.noise, edges.mobile_n, noise=NOISE * least
         )
         middle = 0.5 * (seen.least + seen.largest)
+        size = mg.max(mg.abs(middle), LEAST)
         program.let(self.current, middle)
-        program.let(self.spread, (seen.largest - seen.least) / mg.abs(middle))
+        program.let(self.spread, (seen.largest - seen.least) / size)
+        program.let(self.uneven, mg.max(seen.above - seen.below, 0.0) / size)
 
 
 EVEN: Final = 1e-3
-"""Largest (Jmax - Jmin)/|J| of the test "current"."""
+"""Largest (Jmax - Jmin)/|J| of the test "current", beyond what rounding may have made."""
+
+LEAST: Final = 1e-300
+"""A/cm2: stands for no current."""
 
 NOISE: Final = 1e6
 """Edges whose current may be rounded by more than this many times the least rounding anywhere do not count."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "CATHODE",
     "Coefficients",
     "EdgeNumbers",
+    "Emission",
     "NodeNumbers",
     "Pieces",
     "Saturation",
@@ -105,6 +107,15 @@ class Saturation:
     exponent: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """Thermionic emission of one carrier on the edges: D/h over its velocity, where the barrier's top is at the low
+    node, and where it is at the high one; fields, 0 where nothing is emitted."""
+
+    low: Any
+    high: Any
+
+
 @dataclass(frozen=True, eq=False)
 class Coefficients:
     """Fields of a device's numbers and their values.
@@ -113,7 +124,8 @@ class Coefficients:
     states      ln(Nc/Nref) and ln(Nv/Nref) at the nodes, for Fermi-Dirac statistics; empty for Boltzmann's
     edges       of EdgeNumbers, one for each axis
     ionising    for each axis the pieces of electrons and of holes
-    saturation  for each axis that of electrons and of holes; None where mobilities do not depend on the field
+    saturation  for each axis what slows electrons and holes: Emission of both, if there is any, and Saturation of both,
+                if mobilities depend on the field; None where there is neither
     values      by field
     """
 
@@ -122,7 +134,7 @@ class Coefficients:
     states: tuple[Field, ...] = field(init=False)
     edges: tuple[EdgeNumbers, ...] = field(init=False)
     ionising: tuple[tuple[Pieces, Pieces], ...] = field(init=False)
-    saturation: tuple[tuple[Saturation, Saturation], ...] | None = field(init=False)
+    saturation: tuple[tuple[Emission | Saturation, ...], ...] | None = field(init=False)
     values: dict[Field, NDArray[Any]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -144,8 +156,8 @@ class Coefficients:
             ("electrons", device.mobility_n, device.velocity_n, device.exponent_n),
             ("holes", device.mobility_p, device.velocity_p, device.exponent_p),
         )
-        saturation = tuple(tuple(self._saturation(*item, axis) for item in carriers) for axis in axes)
-        put(self, "saturation", saturation if device.field_mobility else None)
+        slow = tuple((*self._emission(axis), *self._saturations(carriers, axis)) for axis in axes)
+        put(self, "saturation", slow if slow[0] else None)
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -185,6 +197,28 @@ class Coefficients:
             entries("ionisation power", given.power, given.pieces),
             entries("ionisation to", given.to, last),
         )
+
+    def _emission(self, axis: int) -> tuple[Emission, ...]:
+        """Of electrons and of holes; nothing where it does not limit them."""
+        device = self.device
+        if not device.emission:
+            return ()
+        edges = _edge_values(device, axis)
+        areas = np.where(device.areas[axis] > 0.0, device.areas[axis], 1.0)
+        found = []
+        for carrier, mobile, sides in (
+            ("electrons", edges["mobile_n"], device.emission[axis][:2]),
+            ("holes", edges["mobile_p"], device.emission[axis][2:]),
+        ):
+            names = (f"emission of {carrier} from the {end} node" for end in ("low", "high"))
+            found.append(
+                Emission(*(self._keep(n, mobile / areas * s, axis) for n, s in zip(names, sides, strict=True)))
+            )
+        return tuple(found)
+
+    def _saturations(self, carriers: Sequence[tuple[str, Floats, Floats, Floats]], axis: int) -> tuple[Saturation, ...]:
+        """Of electrons and of holes; nothing where mobilities do not depend on the field."""
+        return tuple(self._saturation(*item, axis) for item in carriers) if self.device.field_mobility else ()
 
     def _saturation(self, carrier: str, mobility: Floats, velocity: Floats, exponent: Floats, axis: int) -> Saturation:
         ratio, power = (on_edges(values, axis) for values in (mobility / velocity, exponent))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.models.photodiode.solver.biasing import Biasing
+from minga.models.photodiode.solver.linear import unsolved_words
 from minga.models.photodiode.structure.device import Device
 
 __all__ = ["breakdown_words", "explainer", "place_words"]
@@ -37,7 +38,8 @@ def explainer(biasing: Biasing) -> Callable[[Engine], RunError | None]:
                 f"residual {residual:.3g}",
                 where=place_words(device, int(engine.read(track.place))),
                 remedy="look at the doping and the spacing of nodes there: a jump of the doping wants nodes close "
-                "together, a layer several of them; or allow more iterations (photodiode.limit)",
+                "together, a layer several of them; or allow more iterations (photodiode.limit)"
+                + unsolved_words(engine, track.equations.lines),
             )
         return None
 

@@ -19,10 +19,17 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
-from minga.lang.math import log
-from minga.models.photodiode.solver.coefficients import Coefficients, EdgeNumbers, NodeNumbers
+from minga.lang.math import exp, log
+from minga.models.photodiode.solver.coefficients import Coefficients, EdgeNumbers, Emission, NodeNumbers, Saturation
 from minga.models.photodiode.solver.newton import NEVER, Newton, clipped, row
-from minga.models.photodiode.solver.physics import EdgeValues, recombination_rate
+from minga.models.photodiode.solver.physics import (
+    EdgeValues,
+    emitted,
+    fields_of,
+    filled,
+    recombination_rate,
+    saturated,
+)
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.solve.bernoulli import bernoulli_pair
 from minga.solve.laplacian import step
@@ -122,7 +129,8 @@ class Gummel:
         with program.repeat(until=(last <= 0.1 * self.tolerance) | (rounds >= POISSON) | ~(last <= NEVER)):
             newton.densities(program, state, bias)
             program.apply(
-                poisson(ndim), state[0], newton.n, newton.p, row(c.nodes), coupling, self.rest, self.right
+                poisson(ndim), state[0], newton.n, newton.p, newton.activities[2:], row(c.nodes), coupling, self.rest,
+                self.right,
             )  # fmt: skip
             self.lines.setup(program, coupling, coupling, self.rest)
             self.lines.solve(program, coupling, self.right, self.right)
@@ -139,18 +147,29 @@ class Gummel:
         theta = c.nodes.theta_n if carrier == 1 else c.nodes.theta_p
         density = newton.n if carrier == 1 else newton.p
         largest = Register(f"{self.name} change of {carrier}")
+        slow = () if c.saturation is None else c.saturation[0][carrier - 1 :: 2]
         program.apply(
-            flows(ndim, carrier), state[0], theta, row(c.edges[0]), self.up, self.down, region=newton.inner(0)
+            flows(ndim, carrier, slow),
+            state[0],
+            theta,
+            newton.activities[carrier - 1 : carrier],
+            [item for part in slow for item in fields_of(part)],
+            row(c.edges[0]),
+            self.up,
+            self.down,
+            region=newton.inner(0),
         )
         pairs = newton.edges[0].pairs[:1]
         program.apply(
-            balance(ndim, carrier, bool(pairs)), newton.n, newton.p, row(c.nodes), pairs, self.rest, self.right,
+            balance(ndim, carrier, bool(pairs)), newton.n, newton.p, newton.activities[:2], row(c.nodes), pairs,
+            self.rest, self.right,
             light=light,
         )  # fmt: skip
         self.lines.setup(program, self.up, self.down, self.rest)
         self.lines.solve(program, self.up, self.right, self.right)
         program.apply(
-            level(ndim, carrier), self.right, state[0], theta, c.nodes.contact, state[carrier], density, bias=bias,
+            level(ndim, carrier), self.right, state[0], theta, newton.activities[carrier + 1 :: 2], c.nodes.contact,
+            state[carrier], density, bias=bias,
             into=largest,
         )  # fmt: skip
         program.let(self.change, mg.max(self.change, largest))
@@ -159,18 +178,22 @@ class Gummel:
 # Kernels -------------------------------------------------------------------------------------------------------------
 @functools.cache
 def poisson(ndim: int) -> Kernel:
-    """Right side and loss of Newton's correction of the potential, with quasi-Fermi potentials held."""
+    """Right side and loss of Newton's correction of the potential, with quasi-Fermi potentials held.
+
+    slopes   d ln n / d eta and the same of holes, for Fermi-Dirac statistics; empty for Boltzmann's
+    """
     here, above, below = (0,) * ndim, step(ndim, 0, 1), step(ndim, 0, -1)
 
     def charges(
-        phi: CellReader, n: CellReader, p: CellReader, numbers: Readers, coupling: CellReader, rest: CellReader,
-        right: CellReader,
+        phi: CellReader, n: CellReader, p: CellReader, slopes: Readers, numbers: Readers, coupling: CellReader,
+        rest: CellReader, right: CellReader,
     ) -> None:  # fmt: skip
         node = NodeNumbers(*(item[here] for item in numbers))
         free = node.contact == 0
         flows_in = coupling[above] * (phi[above] - phi[here]) - coupling[here] * (phi[here] - phi[below])
         right[here] = where(free, flows_in + node.volume * (p[here] - n[here] + node.doping), 0.0)
-        rest[here] = where(free, node.volume * (n[here] + p[here]), HELD)
+        answer = slopes[0][here] * n[here] + slopes[1][here] * p[here] if slopes else n[here] + p[here]
+        rest[here] = where(free, node.volume * answer, HELD)
 
     return Kernel(charges, name="charges for the potential")
 
@@ -188,15 +211,34 @@ def moved_potential(ndim: int) -> Kernel:
     return Kernel(move, name="correction of the potential")
 
 
-@functools.cache
-def flows(ndim: int, carrier: int) -> Kernel:
-    """What flows through the inner edges per density of the low node (up) and of the high one (down)."""
-    high, low = (0,) * ndim, step(ndim, 0, -1)
+def flows(ndim: int, carrier: int, slow: Sequence[Emission | Saturation]) -> Kernel:
+    """What flows through the inner edges per density of the low node (up) and of the high one (down).
 
-    def exchange(phi: CellReader, theta: CellReader, numbers: Readers, up: CellReader, down: CellReader) -> None:
+    behind   ln gamma of the carrier, for Fermi-Dirac statistics; empty for Boltzmann's
+    slow     what limits the carrier; `models` are the fields of it
+    """
+    high, low = (0,) * ndim, step(ndim, 0, -1)
+    sign = 1 if carrier == 1 else -1
+
+    def exchange(
+        phi: CellReader, theta: CellReader, behind: Readers, models: Readers, numbers: Readers, up: CellReader,
+        down: CellReader,
+    ) -> None:  # fmt: skip
         own = EdgeNumbers(*(item[high] for item in numbers))
-        ahead, back = bernoulli_pair((phi[high] + theta[high]) - (phi[low] + theta[low]))
-        mobile = own.mobile_n if carrier == 1 else own.mobile_p
+        drift = (phi[high] + theta[high]) - (phi[low] + theta[low])
+        if behind:
+            drift = drift + sign * (behind[0][high] - behind[0][low])
+        ahead, back = bernoulli_pair(drift)
+        rest = list(models)
+        parts = [filled(template, rest, high) for template in slow]
+        kept: Any = 1.0
+        for part in parts:
+            if isinstance(part, Saturation):
+                kept = saturated(part, mg.abs(phi[high] - phi[low]) * own.slope)
+        mobile = (own.mobile_n if carrier == 1 else own.mobile_p) * kept
+        for part in parts:
+            if isinstance(part, Emission):
+                mobile = mobile * emitted(part, drift, sign, kept)[0]
         up[high] = mobile * (back if carrier == 1 else ahead)
         down[high] = mobile * (ahead if carrier == 1 else back)
 
@@ -205,17 +247,23 @@ def flows(ndim: int, carrier: int) -> Kernel:
 
 @functools.cache
 def balance(ndim: int, carrier: int, ionising: bool) -> Kernel:
-    """What is made of a carrier at the nodes, and the share of it that is lost; contacts hold theirs."""
+    """What is made of a carrier at the nodes, and the share of it that is lost; contacts hold theirs.
+
+    behind   both ln gamma, for Fermi-Dirac statistics; empty for Boltzmann's
+    """
     here, above = (0,) * ndim, step(ndim, 0, 1)
 
     def balances(
-        n: CellReader, p: CellReader, numbers: Readers, pairs: Readers, rest: CellReader, right: CellReader, *,
-        light: Node,
+        n: CellReader, p: CellReader, behind: Readers, numbers: Readers, pairs: Readers, rest: CellReader,
+        right: CellReader, *, light: Node,
     ) -> None:  # fmt: skip
         node = NodeNumbers(*(item[here] for item in numbers))
         own, other = (n[here], p[here]) if carrier == 1 else (p[here], n[here])
         rate = recombination_rate(node, n[here], p[here])
-        made = node.generation * light + node.intrinsic * node.intrinsic * rate
+        squared = node.intrinsic * node.intrinsic
+        if behind:
+            squared = squared * exp(behind[0][here] + behind[1][here])
+        made = node.generation * light + squared * rate
         amount = node.volume * made
         if ionising:
             amount = amount + pairs[0][here] + pairs[0][above]
@@ -228,16 +276,24 @@ def balance(ndim: int, carrier: int, ionising: bool) -> Kernel:
 
 @functools.cache
 def level(ndim: int, carrier: int) -> Kernel:
-    """The quasi-Fermi potential of a density, stored with it; returns its largest change."""
+    """The quasi-Fermi potential of a density, stored with it; returns its largest change.
+
+    slope   d ln n / d eta, for Fermi-Dirac statistics, where the level follows from the last density by Newton's
+            method; empty for Boltzmann's
+    """
     here = (0,) * ndim
 
     def levels(
-        found: CellReader, phi: CellReader, theta: CellReader, contact: CellReader, fermi: CellReader,
+        found: CellReader, phi: CellReader, theta: CellReader, slope: Readers, contact: CellReader, fermi: CellReader,
         density: CellReader, *, bias: Node,
     ) -> Reduced:  # fmt: skip
-        logarithm = log(found[here] / REFERENCE_DENSITY)
         psi = phi[here] + theta[here]
-        new = psi - logarithm if carrier == 1 else (psi - bias) + logarithm
+        if slope:
+            moved = log(found[here] / density[here]) / slope[0][here]
+            new = fermi[here] - moved if carrier == 1 else fermi[here] + moved
+        else:
+            logarithm = log(found[here] / REFERENCE_DENSITY)
+            new = psi - logarithm if carrier == 1 else (psi - bias) + logarithm
         kept = where(contact[here] != 0, fermi[here], new)
         change = mg.abs(kept - fermi[here])
         fermi[here] = kept

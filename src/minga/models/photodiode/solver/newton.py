@@ -1,7 +1,7 @@
 """Newton's method for all equations of a device together.
 
-Corrections are solved for by block elimination along x, with two axes of whole rows of nodes, and clipped: up to 1 kT/q
-they are taken as they are, beyond that 1 + ln of them, and 5 at most, so that exponentials never run away.
+Corrections are clipped: up to 1 kT/q they are taken as they are, beyond that 1 + ln of them, and 5 at most, so that
+exponentials never run away.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from minga.lang.kernel import Kernel
 from minga.lang.math import log
 from minga.models.photodiode.solver.assembly import node_equations, pattern
 from minga.models.photodiode.solver.coefficients import Coefficients
+from minga.models.photodiode.solver.linear import LinearSolver, linear_solver
 from minga.models.photodiode.solver.physics import EdgeValues, carriers, edge_values, fields_of
+from minga.models.photodiode.solver.problem import Linear
 from minga.models.photodiode.solver.terminal import inner_edges
-from minga.solve.block_tridiagonal import BlockLines
-from minga.solve.planes import Planes
 from minga.space.boundary import fixed
 from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
@@ -46,6 +46,7 @@ class Newton:
     ionisation   whether carriers ionise
     tolerance    kT/q, of corrections and of residuals over their diagonal
     limit        iterations at most
+    linear       which solver corrections are asked from, of two axes
     n, p         densities of the state that was evaluated last, 1/cm3
     activities   of it, as `carriers` has them; empty with Boltzmann statistics
     edges        EdgeValues of it, in fields, for each axis
@@ -58,12 +59,13 @@ class Newton:
     tolerance: float
     limit: int
     name: str = "newton"
+    linear: Linear = "auto"
     n: Field = field(init=False)
     p: Field = field(init=False)
     activities: tuple[Field, ...] = field(init=False)
     edges: tuple[EdgeValues, ...] = field(init=False)
     right: tuple[Field, ...] = field(init=False)
-    lines: BlockLines | Planes = field(init=False)
+    lines: LinearSolver = field(init=False)
     iterations: Register = field(init=False)
     converged: Register = field(init=False)
     change: Register = field(init=False)
@@ -86,12 +88,9 @@ class Newton:
             for axis in grid.axes
         ))  # fmt: skip
         put(self, "right", tuple(Field(f"{self.name} right {k}", grid, boundary=fixed(0.0)) for k in range(3)))
-        coupling, lines = pattern(self.ionisation), f"{self.name} lines"
-        put(
-            self,
-            "lines",
-            BlockLines(grid, "x", 3, lines, coupling) if grid.ndim == 1 else Planes(grid, 3, coupling, lines),
-        )
+        put(self, "lines", linear_solver(
+            self.linear, grid, pattern(self.ionisation), self.coefficients.nodes.contact, f"{self.name} lines",
+        ))  # fmt: skip
         for item in ("iterations", "converged", "place", "worst"):
             put(self, item, Register(f"{self.name} {item}", "i8"))
         for item in ("change", "residual"):

@@ -29,13 +29,13 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1, log, log1p
-from minga.models.photodiode.solver.coefficients import EdgeNumbers, NodeNumbers, Pieces, Saturation
+from minga.models.photodiode.solver.coefficients import EdgeNumbers, Emission, NodeNumbers, Pieces, Saturation
 from minga.models.photodiode.solver.fermi import activity
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.solve.bernoulli import bernoulli_pair, relative_slope
 from minga.solve.laplacian import step
 
-__all__ = ["EdgeValues", "carriers", "edge_values", "ionisation_coefficient", "recombination"]
+__all__ = ["EdgeValues", "carriers", "edge_values", "emitted", "ionisation_coefficient", "recombination"]
 
 Readers = Sequence[CellReader]
 
@@ -173,6 +173,22 @@ def saturated(saturation: Saturation, strength: Node) -> Node:
     return where(reduced > 0.0, exp(-log1p(_to_the(safe, exponent)) / exponent), 1.0)
 
 
+def emitted(emission: Emission, drift: Node, sign: int, kept: Any) -> tuple[Node, Node]:
+    """What thermionic emission leaves of a flux of electrons (sign +1) or holes (-1), and its derivative by the drift.
+
+    Drift and diffusion between the nodes and emission over the barrier carry the same flux one after the other. In
+    densities at the barrier's top both are proportional to the difference of exp(quasi-Fermi potentials), so that
+    1 / (1 + B(d) (D/h)/v) is left of what drift and diffusion would carry alone.
+
+    kept   what the field leaves of the mobility
+    """
+    ahead, back = bernoulli_pair(drift)
+    weights = (back, -back * relative_slope(-drift, ahead)), (ahead, ahead * relative_slope(drift, back))
+    (low, low_slope), (high, high_slope) = weights if sign > 0 else weights[::-1]
+    left = 1.0 / (1.0 + kept * (emission.low * low + emission.high * high))
+    return left, -left * left * kept * (emission.low * low_slope + emission.high * high_slope)
+
+
 def degenerate(flux: Flux, low: Node, high: Node) -> Flux:
     """A flux whose drift has differences of ln gamma in it, with its derivatives. `low`, `high`: d ln n / d eta.
 
@@ -224,7 +240,7 @@ def pairs_made(
 
 
 def filled(template: Any, readers: list[CellReader], place: tuple[int, ...]) -> Any:
-    """Pieces or Saturation with what a kernel reads of their fields, taken from the front of `readers`."""
+    """Pieces, Emission or Saturation with what a kernel reads of their fields, taken from the front of `readers`."""
 
     def one(item: Any) -> Any:
         if isinstance(item, tuple):
@@ -235,16 +251,19 @@ def filled(template: Any, readers: list[CellReader], place: tuple[int, ...]) -> 
 
 
 def fields_of(template: Any) -> list[Any]:
-    """The fields among the entries of Pieces or Saturation, in the order of `filled`."""
+    """The fields among the entries of Pieces, Emission or Saturation, in the order of `filled`."""
     entries = [getattr(template, item.name) for item in fields(template)]
     flat = [item for entry in entries for item in (entry if isinstance(entry, tuple) else (entry,))]
     return [item for item in flat if not isinstance(item, float)]
 
 
 def edge_values(
-    ndim: int, axis: int, pieces: tuple[Pieces, Pieces] | None, saturation: tuple[Saturation, Saturation] | None
+    ndim: int, axis: int, pieces: tuple[Pieces, Pieces] | None, slow: tuple[Emission | Saturation, ...] | None
 ) -> Kernel:
-    """Fluxes through the inner edges across an axis, pairs they make, and derivatives: `EdgeValues` into fields."""
+    """Fluxes through the inner edges across an axis, pairs they make, and derivatives: `EdgeValues` into fields.
+
+    slow   what limits them, as in `Coefficients.saturation`
+    """
     high, low = (0,) * ndim, step(ndim, axis, -1)
 
     def edges(
@@ -259,18 +278,26 @@ def edge_values(
             drift_p = drift_p - (activities[1][high] - activities[1][low])
         electrons = scharfetter_gummel(own.mobile_n, n[low], n[high], drift_n, electron, 1)
         holes = scharfetter_gummel(own.mobile_p, p[low], p[high], drift_p, hole, -1)
-        if activities:
-            electrons = degenerate(electrons, activities[2][low], activities[2][high])
-            holes = degenerate(holes, activities[3][low], activities[3][high])
         field = mg.abs(potential) * own.slope
         toward = where(potential < 0.0, -own.slope, own.slope)
         rest = list(models)
-        if saturation is not None:
-            found = []
-            for flux, template in ((electrons, saturation[0]), (holes, saturation[1])):
-                factor = saturated(filled(template, rest, high), field)
-                found.append(slowed(flux, factor, derivative(factor, field) * toward))
-            electrons, holes = found
+        parts = [filled(template, rest, high) for template in slow or ()]
+        emission = [part for part in parts if isinstance(part, Emission)]
+        saturation = [part for part in parts if isinstance(part, Saturation)]
+        slowed_down = []
+        for k, (flux, drift, sign) in enumerate(((electrons, drift_n, 1), (holes, drift_p, -1))):
+            kept = saturated(saturation[k], field) if saturation else None
+            left: Any = 1.0
+            if emission:
+                left, by_drift = emitted(emission[k], drift, sign, 1.0 if kept is None else kept)
+                flux = slowed(flux, left, by_drift)
+            if activities:
+                flux = degenerate(flux, activities[2 + k][low], activities[2 + k][high])
+            if kept is not None:
+                by_field = derivative(kept, field) * toward
+                flux = slowed(flux, kept, by_field * left if emission else by_field)
+            slowed_down.append(flux)
+        electrons, holes = slowed_down
         pairs: tuple[Node, ...] = ()
         if pieces is not None:
             strength = mg.max(field, WEAKEST)

@@ -14,10 +14,11 @@ from typing import Final, Literal
 
 from minga.errors import CaseError
 
-__all__ = ["CURVES", "Curve", "Problem", "Scheme", "suffix"]
+__all__ = ["CURVES", "Curve", "Linear", "Problem", "Scheme", "suffix"]
 
 Curve = Literal["dark", "lit"]
 Scheme = Literal["newton", "gummel", "pointwise"]
+Linear = Literal["auto", "rows", "sparse", "krylov"]
 
 CURVES: Final[tuple[Curve, ...]] = ("dark", "lit")
 
@@ -38,6 +39,7 @@ class Problem:
     gain           whether each curve is solved without ionisation, too: gain is (J_lit - J_dark) over the same without
     capacitance    whether each curve's capacitance at low frequency is worked out
     scheme         "newton": all equations together; "gummel": one after the other; "pointwise": node after node
+    linear         what solves the linear systems of two axes, see `minga.models.photodiode.solver.linear`
     tolerance      kT/q: a solution is found once Newton's correction of no potential is larger, nor is any residual,
                    divided by its diagonal
     limit          corrections at most before an attempt is given up and a shorter step of the voltage is tried
@@ -60,6 +62,7 @@ class Problem:
     breakdown: float = 2e-3
     current: tuple[float, ...] = ()
     capacitance: bool = False
+    linear: Linear = "auto"
 
     def __post_init__(self) -> None:
         if self.bias and self.current:

@@ -11,6 +11,8 @@ from minga.models.photodiode.structure.materials import CaugheyThomas, Material
 
 __all__ = ["quaternary"]
 
+Pair = tuple[float, float]
+
 _KNOWN = 0.6  # the y of the material InGaAsP in the file
 
 
@@ -34,6 +36,7 @@ def quaternary(y: float, materials: Mapping[str, Material]) -> Material:
     holes = 200.0 - 400.0 * y + 500.0 * y * y
     return replace(
         middle,
+        varshni=_between(low.varshni, high.varshni, share),
         gap=gap,
         affinity=inp.affinity + 0.4 * (inp.gap - gap),
         permittivity=12.5 + 1.44 * y,
@@ -43,6 +46,13 @@ def quaternary(y: float, materials: Mapping[str, Material]) -> Material:
         caughey_thomas_p=_up_to(middle.caughey_thomas_p, holes),
         **changes,
     )
+
+
+def _between(low: Pair | None, high: Pair | None, share: float) -> Pair | None:
+    """Varshni's numbers between two materials, linear; None where one of them is not known."""
+    if low is None or high is None:
+        return None
+    return (1 - share) * low[0] + share * high[0], (1 - share) * low[1] + share * high[1]
 
 
 def _up_to(model: CaugheyThomas | None, largest: float) -> CaugheyThomas | None:

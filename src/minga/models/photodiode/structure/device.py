@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.photodiode.structure.constants import thermal_voltage
+from minga.models.photodiode.structure.constants import REFERENCE_DENSITY, thermal_voltage
+from minga.models.photodiode.structure.emission import emission_of
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
-from minga.models.photodiode.structure.layers import LayerProperties, edge_ionisation, layer_numbers, properties_of
+from minga.models.photodiode.structure.layers import (
+    LayerProperties,
+    chosen_sets,
+    edge_ionisation,
+    layer_numbers,
+    properties_of,
+)
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.optics import generation_of, photon_flux
 from minga.models.photodiode.structure.stack import Contact, LayerOf, Light, Region, Stack
+from minga.models.photodiode.structure.temperature import unheated
 from minga.space.grid import Grid
 
 __all__ = ["Device", "Terminal", "device_from"]
@@ -65,6 +73,8 @@ class Device:
     layer           number of the layer, i8
     layers          the layers from the anode to the cathode
     terminals       the contacts
+    emission        of `structure.emission`, one over velocities on the edges along each axis; empty: none is limited
+    unheated        at another temperature than 300 K what stays as it is there, by kind, and of what (all: empty)
     """
 
     grid: Grid
@@ -101,6 +111,8 @@ class Device:
     statistics: Literal["boltzmann", "fermi-dirac"] = "boltzmann"
     field_mobility: bool = False
     light: Light | None = None
+    emission: tuple[Floats, ...] = ()
+    unheated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def thermal_voltage(self) -> float:
@@ -150,6 +162,8 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         statistics=stack.statistics,
         field_mobility="field" in stack.mobility,
         light=stack.light,
+        emission=_emission(stack, columns, spread, terminals),
+        unheated=unheated(stack, columns.materials, [s for s in chosen_sets(stack, columns) if s is not None]),
         **spread,
     )
 
@@ -242,6 +256,25 @@ def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None) -> 
             remedy="make it wider, move it onto the device, or give the device more columns",
         )
     return Terminal(contact.name, nodes, contact.kind, contact.barrier)
+
+
+def _emission(
+    stack: Stack, columns: LayerProperties, values: dict[str, Floats], terminals: Sequence[Terminal]
+) -> tuple[Floats, ...]:
+    """Of `Device.emission`."""
+    if not stack.emission:
+        return ()
+    shape = values["nc"].shape
+    names = list(dict.fromkeys(m.name for m in columns.materials))
+    numbers = np.array([names.index(m.name) for m in columns.materials], np.int64)
+    metal = np.zeros(shape, np.bool_)
+    for terminal in terminals:
+        metal |= terminal.nodes & (terminal.kind == "schottky")
+    bands = (
+        (values["nc"], np.log(values["nc"] / REFERENCE_DENSITY) - values["theta_n"]),
+        (values["nv"], np.log(values["nv"] / REFERENCE_DENSITY) + values["theta_p"]),
+    )
+    return emission_of(bands, _spread_numbers(numbers, shape), metal, stack.temperature)
 
 
 def _held_by(barrier: float, values: dict[str, Floats], vt: float) -> Floats:

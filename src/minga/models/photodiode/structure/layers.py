@@ -16,8 +16,9 @@ from minga.models.photodiode.structure.materials import CaugheyThomas, Material
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.optics import absorption_of
 from minga.models.photodiode.structure.stack import Layer, Stack
+from minga.models.photodiode.structure.temperature import gap_at, lattice_share, saturation_at, with_impurities
 
-__all__ = ["LayerProperties", "edge_ionisation", "layer_numbers", "properties_of"]
+__all__ = ["LayerProperties", "chosen_sets", "edge_ionisation", "layer_numbers", "properties_of"]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -47,7 +48,7 @@ class LayerProperties:
             if name in layer.changes:
                 found[row] = layer.changes[name]
             elif "doping" not in stack.mobility:
-                found[row] = getattr(material, name)
+                found[row] = getattr(material, name) * lattice_share(model, stack.temperature)
             elif model is None:
                 raise CaseError(
                     f"layer {layer.name!r}: it is not known how mobilities in {material.name} depend on doping",
@@ -56,8 +57,7 @@ class LayerProperties:
                     f"caughey_thomas_{carrier}",
                 )
             else:
-                share = (impurities[row] / model.reference) ** model.exponent
-                found[row] = model.min + (model.max - model.min) / (1 + share)
+                found[row] = with_impurities(model, impurities[row], stack.temperature)
         return found
 
 
@@ -115,18 +115,18 @@ def _doping(layers: Sequence[Layer], numbers: Numbers, share: Floats, fractions:
     for row, k in enumerate(numbers):
         first, last = layers[k].doping
         here = first + (last - first) * fractions[row]
-        before = layers[k - 1].doping[1] if share[row] else 0.0
-        net[row] = (1 - share[row]) * here + share[row] * before
-        total[row] = (1 - share[row]) * abs(here) + share[row] * abs(before)
+        before = layers[k - 1] if share[row] else None
+        net[row] = (1 - share[row]) * here + share[row] * (0.0 if before is None else before.doping[1])
+        beside = 0.0 if before is None else _impurities(before, 1.0)
+        total[row] = (1 - share[row]) * _impurities(layers[k], fractions[row]) + share[row] * beside
     return net, total
 
 
-def gap_at(material: Material, temperature: float) -> float:
-    """Eg in eV, by Varshni's formula away from 300 K."""
-    if temperature == 300.0 or material.varshni is None:
-        return material.gap
-    alpha, beta = material.varshni
-    return material.gap - alpha * (temperature**2 / (temperature + beta) - 300.0**2 / (300.0 + beta))
+def _impurities(layer: Layer, fraction: float) -> float:
+    """Of both kinds, at a fraction of a layer's depth."""
+    if layer.impurities is None:
+        return abs(layer.doping[0] + (layer.doping[1] - layer.doping[0]) * fraction)
+    return layer.impurities[0] + (layer.impurities[1] - layer.impurities[0]) * fraction
 
 
 def _bands(temperature: float, materials: Sequence[Material]) -> dict[str, Floats]:
@@ -171,7 +171,8 @@ def _saturation(stack: Stack, materials: Sequence[Material], numbers: Numbers) -
                 key="photodiode.mobility",
                 remedy='write mobility = "constant" or "doping", or a material of your own with [saturation]',
             )
-    return {name: np.array([getattr(m.saturation, name) for m in materials]) for name in names}
+    models = [saturation_at(m.saturation, stack.temperature) for m in materials if m.saturation is not None]
+    return {name: np.array([getattr(model, name) for model in models]) for name in names}
 
 
 def _recombine(values: dict[str, Floats], stack: Stack) -> None:
@@ -191,7 +192,7 @@ def _absorption(stack: Stack, materials: Sequence[Material], numbers: Numbers) -
     for row, (material, k) in enumerate(zip(materials, numbers, strict=True)):
         layer = stack.layers[k]
         given = layer.changes.get("absorption")
-        found[row] = absorption_of(material, stack.light.wavelength) if given is None else given
+        found[row] = absorption_of(material, stack.light.wavelength, layer.name) if given is None else given
     return found
 
 
@@ -199,7 +200,7 @@ def edge_ionisation(
     stack: Stack, columns: LayerProperties, shape: tuple[int, ...]
 ) -> tuple[tuple[EdgeIonisation, ...], tuple[EdgeIonisation, ...]]:
     """The coefficients of electrons and of holes on the edges along each axis."""
-    chosen = [set_of(stack, k, columns.materials) for k in range(len(stack.layers))]
+    chosen = chosen_sets(stack, columns)
     sets = list({item.name: item.at(stack.temperature) for item in chosen if item is not None}.values())
     place = {item.name: k for k, item in enumerate(sets)}
     of_layer = np.array([-1 if item is None else place[item.name] for item in chosen])
@@ -218,6 +219,11 @@ def _across(rows: Numbers, columns: int) -> Numbers:
     found = np.repeat(rows[:, None], columns + 1, axis=1)
     found[:, [0, -1]] = -1
     return found
+
+
+def chosen_sets(stack: Stack, columns: LayerProperties) -> list[IonisationSet | None]:
+    """The set of each layer."""
+    return [set_of(stack, k, columns.materials) for k in range(len(stack.layers))]
 
 
 def set_of(stack: Stack, number: int, materials: Sequence[Material]) -> IonisationSet | None:

@@ -23,22 +23,32 @@ _HERE: Final = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class CaugheyThomas:
-    """Mobility that falls with doping N: min + (max - min)/(1 + (N/reference)^exponent), cm2/Vs."""
+    """Mobility that falls with doping N: min + (max - min)/(1 + (N/reference)^exponent), cm2/Vs.
+
+    At a temperature T max is (300 K/T)^max_exponent times as large and reference (T/300 K)^reference_exponent times
+    (Sotoodeh, Khalid, Rezazadeh 2000); None where that is not known.
+    """
 
     max: float
     min: float
     reference: float
     exponent: float
+    max_exponent: float | None = None
+    reference_exponent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """Mobility that falls with the field: mu/(1 + (mu E/velocity)^exponent)^(1/exponent), velocities in cm/s."""
+    """Mobility that falls with the field: mu/(1 + (mu E/velocity)^exponent)^(1/exponent), velocities in cm/s.
+
+    At a temperature T velocities are (300 K/T)^heat times as large, of electrons and of holes; None: not known.
+    """
 
     velocity_n: float
     velocity_p: float
     exponent_n: float = 1.0
     exponent_p: float = 1.0
+    heat: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,7 @@ class Material:
 # The file ------------------------------------------------------------------------------------------------------------
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class _Cited(BaseModel):
@@ -121,6 +132,10 @@ class _CaugheyThomas(_Cited):
     min: Annotated[NotNegative, Field(description="cm2/Vs: min = 400.0")]
     reference: Annotated[Positive, Field(description="1/cm3: reference = 3e17")]
     exponent: Annotated[Positive, Field(description="exponent = 0.47")]
+    max_exponent: Annotated[
+        Number | None, Field(description="of 300 K/T, by which max changes: max_exponent = 2.0")
+    ] = None
+    reference_exponent: Annotated[Number, Field(description="of T/300 K: reference_exponent = 3.0")] = 0.0
 
 
 class _Saturation(_Cited):
@@ -128,6 +143,10 @@ class _Saturation(_Cited):
     velocity_p: Annotated[Positive, Field(description="cm/s: velocity_p = 1e7")]
     exponent_n: Annotated[Positive, Field(description="exponent_n = 1.0")] = 1.0
     exponent_p: Annotated[Positive, Field(description="exponent_p = 1.0")] = 1.0
+    heat: Annotated[
+        tuple[Number, Number] | None,
+        Field(description="exponents of 300 K/T for electrons and holes: heat = [0.87, 0.52]"),
+    ] = None
 
 
 class _Absorption(_Cited):
@@ -189,9 +208,9 @@ def _material(name: str, table: Mapping[str, Any], key: str) -> Material:
             case _Number() | _NumberOrNone():
                 found = found.value
             case _CaugheyThomas():
-                found = CaugheyThomas(found.max, found.min, found.reference, found.exponent)
+                found = CaugheyThomas(**found.model_dump(exclude={"source"}))
             case _Saturation():
-                found = Saturation(found.velocity_n, found.velocity_p, found.exponent_n, found.exponent_p)
+                found = Saturation(**found.model_dump(exclude={"source"}))
             case _Absorption():
                 found = Absorption(found.wavelengths, found.coefficients)
             case SetSettings():

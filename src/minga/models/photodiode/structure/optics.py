@@ -26,8 +26,8 @@ def photon_flux(power: float, wavelength: float) -> float:
     return power / (photon_energy(wavelength) * CHARGE)
 
 
-def absorption_of(material: Material, wavelength: float, key: str = "photodiode.light.wavelength") -> float:
-    """1/cm: 0 where the photons have less energy than the gap. CaseError where it is not known."""
+def absorption_of(material: Material, wavelength: float, layer: str) -> float:
+    """1/cm: 0 where the photons have less energy than the gap. CaseError, with the layer, where it is not known."""
     known = material.absorption
     if known is not None and known.wavelengths[0] <= wavelength <= known.wavelengths[-1]:
         return _between(wavelength, known)
@@ -35,8 +35,8 @@ def absorption_of(material: Material, wavelength: float, key: str = "photodiode.
         return 0.0
     where = "" if known is None else f"; it is from {known.wavelengths[0]:g} to {known.wavelengths[-1]:g} nm"
     raise CaseError(
-        f"it is not known how {material.name} absorbs light of {wavelength:g} nm{where}",
-        key=key,
+        f"layer {layer!r}: it is not known how {material.name} absorbs light of {wavelength:g} nm{where}",
+        key="photodiode.light.wavelength",
         remedy="write absorption = 1e4 (1/cm) in the layers of it, 0 for none",
     )
 

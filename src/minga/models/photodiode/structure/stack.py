@@ -24,6 +24,7 @@ class Layer:
     material    its semiconductor, or what it is at a fraction (0 to 1) of the layer's depth
     thickness   cm
     doping      donors minus acceptors where the layer begins and where it ends, 1/cm3, linear between
+    impurities  donors and acceptors together, likewise; None where there are no more than the doping says
     rows        nodes, where the mesh is given by rows
     changes     properties that differ from the material's: tau_n, tau_p, mobility_n, mobility_p, absorption (1/cm)
     ionisation  name of a set, in place of the material's; "none" for none
@@ -36,6 +37,7 @@ class Layer:
     rows: int | None = None
     changes: Mapping[str, float] = field(default_factory=dict)
     ionisation: str | None = None
+    impurities: tuple[float, float] | None = None
 
     def at(self, fraction: float) -> Material:
         """Its semiconductor at a fraction of its depth."""
@@ -91,7 +93,7 @@ class LayerOf:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """All that a device is made of but its mesh."""
+    """All that a device is made of but its mesh. `emission`: thermionic, where carriers cross barriers."""
 
     layers: tuple[Layer, ...]
     contacts: tuple[Contact, ...]
@@ -102,3 +104,4 @@ class Stack:
     mobility: Literal["constant", "doping", "field", "doping-field"] = "constant"
     recombination: tuple[str, ...] = ("srh", "radiative", "auger")
     ionisation: Mapping[str, str] = field(default_factory=dict)
+    emission: bool = False

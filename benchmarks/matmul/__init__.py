@@ -1,0 +1,1 @@
+"""Products of matrices on unequal machines, beside others that make them."""

@@ -1,0 +1,1 @@
+"""Tinetti's study of local networks, repeated in clusters in a box."""

@@ -1,0 +1,193 @@
+"""``python -m minga.broadcast.agent``: one member of a file's broadcast, started and told what to do by someone else.
+
+Lines of JSON come on standard input and go out on standard output. The first line that comes holds the key, so that it
+is in no argument and no environment. The agent ends with its standard input, and leaves no half of a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from minga.broadcast.files import Arriving, Source, destination
+from minga.broadcast.group import Group
+from minga.broadcast.joining import Wishes
+from minga.errors import CaseError, MingaError, RunError
+
+__all__ = ["GREETING", "main"]
+
+GREETING = "minga-broadcast"
+_PIECE = 1 << 25
+"""Bytes of the messages in which a file goes: what members keep in memory beside the file."""
+_GLANCE = 0.25
+"""Seconds between words about how far it is."""
+
+
+class Agent:
+    """Carries out one order. ``answers`` is where lines go."""
+
+    def __init__(self, answers: TextIO) -> None:
+        self._answers = answers
+        self.lines: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.arriving: Arriving | None = None
+
+    def say(self, **message: Any) -> None:
+        """Send a line."""
+        self._answers.write(json.dumps(message) + "\n")
+
+    def ask(self, value: Any) -> list[Any]:
+        """What all members said."""
+        self.say(ask=value)
+        answer: list[Any] = self.lines.get()["all"]
+        return answer
+
+    def run(self) -> None:
+        """Send or receive the file, and tell how that went."""
+        order = self.lines.get()
+        try:
+            self.say(done=self._do(order))
+        except MingaError as error:
+            self.say(failed=error.message, remedy=error.remedy, lost=list(getattr(error, "members", ())))
+        except OSError as error:
+            self.say(failed=str(error), remedy=None, lost=[])
+        finally:
+            if self.arriving is not None:
+                self.arriving.drop()
+
+    def _do(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        rank, size = int(order["rank"]), int(order["size"])
+        source, announced = self._prepare(order, rank)
+        wishes = Wishes(**order["wishes"])
+        with Group.by_lines(rank, size, bytes.fromhex(order["key"]), self.ask, wishes) as group:
+            self.say(route=group.route, passed_over=group.passed_over)
+            self.ask(None)  # all are there: from here on it counts
+            begin = time.perf_counter()
+            if source is not None:
+                digest = self._send(group, source)
+            else:
+                assert self.arriving is not None
+                digest = self._receive(group, self.arriving, announced["size"])
+            seconds = time.perf_counter() - begin
+            if digest != group.bcast(digest if rank == 0 else None):
+                raise RunError(
+                    "what arrived is not what was sent", remedy="send it again, and look at this machine's memory"
+                )
+            if self.arriving is not None:
+                self.arriving.keep()
+            return {
+                "seconds": seconds,
+                "sha256": digest.hex(),
+                "statistics": asdict(group.statistics),
+                "lost": list(group.lost),
+                "passed_over": group.passed_over,
+            }
+
+    def _prepare(self, order: Mapping[str, Any], rank: int) -> tuple[Source | None, dict[str, Any]]:
+        """Open both ends of the way. All members learn of the trouble of any."""
+        source, trouble, announced = None, None, {}
+        try:
+            if rank == 0:
+                source = Source.open(Path(order["file"]))
+                announced = {"size": source.size, "mode": source.mode, "name": source.path.name}
+        except MingaError as error:
+            trouble = [error.message, error.remedy]
+        said = self.ask([announced, trouble])
+        _raise_trouble([entry[1] for entry in said], order["names"])
+        announced = said[0][0]
+        try:
+            if rank:
+                path = destination(order["to"], announced["name"], order["names"][rank])
+                if path.exists() and not order["force"]:
+                    raise CaseError(f"{path} is there already", remedy="replace it with --force, or name another file")
+                self.arriving = Arriving(path, announced["size"], announced["mode"])
+        except MingaError as error:
+            trouble = [error.message, error.remedy]
+        _raise_trouble(self.ask(trouble), order["names"])
+        return source, announced
+
+    def _send(self, group: Group, source: Source) -> bytes:
+        digest = hashlib.sha256()
+        for start in range(0, source.size, _PIECE):
+            piece = source.data[start : start + _PIECE]
+            hashing = threading.Thread(target=digest.update, args=(piece,))
+            hashing.start()
+            with self._showing(group, start, source.size):
+                group.bcast(piece)
+            hashing.join()
+        source.check()
+        return digest.digest()
+
+    @contextmanager
+    def _showing(self, group: Group, start: int, size: int) -> Iterator[None]:
+        """Tell now and then how far a message is."""
+        over = threading.Event()
+
+        def show() -> None:
+            while not over.wait(_GLANCE):
+                self.say(sent=start + group.under_way(), of=size)
+
+        watcher = threading.Thread(target=show, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+    def _receive(self, group: Group, arriving: Arriving, size: int) -> bytes:
+        digest = hashlib.sha256()
+        hashing: threading.Thread | None = None
+        for start in range(0, size, _PIECE):
+            piece = arriving.data[start : start + _PIECE]
+            group.bcast(piece)
+            if hashing is not None:
+                hashing.join()
+            hashing = threading.Thread(target=digest.update, args=(piece,))
+            hashing.start()
+        if hashing is not None:
+            hashing.join()
+        return digest.digest()
+
+
+def _raise_trouble(troubles: list[Any], names: list[str]) -> None:
+    found = [(name, *trouble) for name, trouble in zip(names, troubles, strict=True) if trouble]
+    if found:
+        raise CaseError("; ".join(f"{name}: {message}" for name, message, _ in found), remedy=found[0][2])
+
+
+def main() -> int:
+    """Serve one order."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print must not come between the answers
+    agent = Agent(answers)
+    threading.Thread(target=_listen, args=(sys.stdin, agent), daemon=True).start()
+    from importlib.metadata import version
+
+    agent.say(greeting=GREETING, minga=version("minga"), pid=os.getpid())
+    agent.run()
+    agent.lines.get()  # until whoever started it has heard everything, others may need this member
+    return 0
+
+
+def _listen(lines: TextIO, agent: Agent) -> None:
+    try:
+        for line in lines:
+            agent.lines.put(json.loads(line))
+    finally:
+        if agent.arriving is not None:
+            agent.arriving.drop()
+        os._exit(0)  # also out of a broadcast that will never end
+
+
+if __name__ == "__main__":
+    sys.exit(main())

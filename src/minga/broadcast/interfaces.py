@@ -1,0 +1,181 @@
+"""Interfaces of this machine, and the network that all members of a group share.
+
+Read with system calls, which show the network namespace of this process. IPv4: that is what has a subnet broadcast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import ipaddress
+import os
+import socket
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from minga.errors import CaseError
+
+__all__ = ["Interface", "Shared", "interfaces", "machine", "shared_network"]
+
+_FLAGS, _ADDRESS, _BROADCAST, _MASK, _MTU = 0x8913, 0x8915, 0x8919, 0x891B, 0x8921
+_UP, _HAS_BROADCAST, _LOOPBACK = 1, 2, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """An interface that is up. ``broadcast`` is None where its network has no such address; ``mtu`` in bytes."""
+
+    name: str
+    address: str
+    mask: str
+    broadcast: str | None
+    mtu: int
+    loopback: bool
+    wireless: bool
+
+    @property
+    def network(self) -> ipaddress.IPv4Network:
+        """The subnet it is on."""
+        return ipaddress.IPv4Network(f"{self.address}/{self.mask}", strict=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The network on which all members have an interface: theirs, in the order of the members."""
+
+    interfaces: tuple[Interface, ...]
+    direct: bool
+    """Whether it is one subnet; if not, members reach each other through routers, and nothing can be broadcast."""
+
+    @property
+    def wireless(self) -> bool:
+        """Whether any member is there without a wire."""
+        return any(one.wireless for one in self.interfaces)
+
+    @property
+    def mtu(self) -> int:
+        """Bytes that an IP packet may have for all members."""
+        return min(one.mtu for one in self.interfaces)
+
+    @property
+    def broadcast(self) -> str | None:
+        """The address that reaches all of the subnet, None where there is none."""
+        found = {one.broadcast for one in self.interfaces}
+        return found.pop() if self.direct and len(found) == 1 else None
+
+
+def interfaces() -> list[Interface]:
+    """The interfaces that are up and have an IPv4 address, those without a wire after the others, loopback last."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            address, flags = _ask(probe, _ADDRESS, name), _ask(probe, _FLAGS, name)
+            mask, mtu = _ask(probe, _MASK, name), _ask(probe, _MTU, name)
+            if address is None or flags is None or mask is None or mtu is None:
+                continue
+            bits = struct.unpack_from("@H", flags)[0]
+            if not bits & _UP:
+                continue
+            brd = _ask(probe, _BROADCAST, name) if bits & _HAS_BROADCAST else None
+            found.append(
+                Interface(
+                    name,
+                    socket.inet_ntoa(address[4:8]),
+                    socket.inet_ntoa(mask[4:8]),
+                    None if brd is None or not any(brd[4:8]) else socket.inet_ntoa(brd[4:8]),
+                    struct.unpack_from("@i", mtu)[0],
+                    bool(bits & _LOOPBACK),
+                    _wireless(name),
+                )
+            )
+    return sorted(found, key=lambda one: (one.loopback, one.wireless))
+
+
+def machine() -> str:
+    """What tells this machine, or network namespace, from others: members with the same share their loopback."""
+    boot, namespace = "", ""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    with contextlib.suppress(OSError):
+        namespace = str(os.stat("/proc/self/ns/net").st_ino)  # noqa: PTH116  (no path: a link of the kernel)
+    return f"{boot or socket.gethostname()}/{namespace}"
+
+
+def shared_network(places: Sequence[Mapping[str, Any]], wanted: Sequence[str | None]) -> Shared:
+    """The network to use. All members find the same one.
+
+    Parameters
+    ----------
+    places
+        Of each member: ``machine`` and ``interfaces`` (:meth:`Interface.as_dict`).
+    wanted
+        What each member's user asked for: its own address, a network ``10.0.0.0/24``, an interface's name, or None.
+
+    Raises CaseError, with the member's number, where what was asked for is not there.
+    """
+    offered = [_asked(place, text, number) for number, (place, text) in enumerate(zip(places, wanted, strict=True))]
+    alone = len({place["machine"] for place in places}) == 1
+    # Members of one machine keep their datagrams inside of it.
+    for mine in sorted(offered[0], key=lambda one: not one.loopback) if alone else offered[0]:
+        chosen = [next((one for one in others if one.network == mine.network), None) for others in offered]
+        if None in chosen or (mine.loopback and not alone):
+            continue
+        found = [one for one in chosen if one is not None]
+        # Bridges for containers have the same address on every machine: no way between them.
+        addresses = {(place["machine"], one.address) for place, one in zip(places, found, strict=True)}
+        if len({address for _, address in addresses}) == len(addresses):
+            return Shared(tuple(found), True)
+    routed = [next((one for one in others if not one.loopback), None) for others in offered]
+    for number, (place, one) in enumerate(zip(places, routed, strict=True)):
+        if one is None:
+            raise CaseError(
+                f"member {number} on {place.get('host', '?')} has no interface that others can reach",
+                remedy="bring its network up, or name one of its addresses",
+            )
+    return Shared(tuple(one for one in routed if one is not None), False)
+
+
+def _asked(place: Mapping[str, Any], text: str | None, number: int) -> list[Interface]:
+    """The interfaces of a member that its user permits."""
+    there = [Interface(**entry) for entry in place["interfaces"]]
+    if text is None:
+        return there
+    try:
+        network = ipaddress.IPv4Network(text, strict=False)
+    except ValueError:
+        fitting = [one for one in there if one.name == text]
+    else:
+        fitting = [one for one in there if ipaddress.IPv4Address(one.address) in network]
+    if not fitting:
+        known = ", ".join(f"{one.name} {one.address}" for one in there) or "none"
+        raise CaseError(
+            f"member {number} on {place.get('host', '?')} has no interface {text!r}; it has {known}",
+            remedy="give an address of its own, an interface's name, or a network such as 10.0.0.0/24",
+        )
+    return fitting
+
+
+_WIRELESS: Final = Path("/proc/self/net/wireless")
+
+
+def _wireless(name: str) -> bool:
+    # /sys may show the interfaces of another namespace, so both are asked.
+    with contextlib.suppress(OSError):
+        lines = _WIRELESS.read_text().splitlines()
+        if any(line.partition(":")[0].strip() == name for line in lines):
+            return True
+    return Path("/sys/class/net", name, "wireless").exists()
+
+
+def _ask(probe: socket.socket, what: int, name: str) -> bytes | None:
+    try:
+        return fcntl.ioctl(probe, what, struct.pack("@16s24x", name.encode()))[16:]
+    except OSError:
+        return None

@@ -1,0 +1,154 @@
+"""``minga bench mpi``: a case under every MPI implementation that is here, in a lab or on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from minga.cli.case import find_source, read_case
+from minga.cli.launcher import Launcher
+from minga.cli.layouts import check_ranks
+from minga.errors import CaseError, LaunchError, RunError, suggest
+from minga.lab.implementations import NAMES, Implementation, find_implementation
+
+__all__ = ["Request", "compare"]
+
+Say = Callable[[str], None]
+Start = Callable[[Implementation, Sequence[str], float], "subprocess.CompletedProcess[str]"]
+
+_RANKS: Final = 2
+_PATIENCE: Final = 5.0
+_SLOW: Final = 180.0
+"""Seconds that starting Python, compiling and planning may take on the nodes of a lab."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What ``minga bench mpi`` was asked for.
+
+    lab         name or file of a lab; None for this machine
+    libraries   keys of :data:`minga.lab.implementations.NAMES`
+    ranks       so many; None for one on each node, or two here
+    seconds     that each way of running is timed with each library
+    rounds      of each size of messages
+    """
+
+    target: str
+    overrides: tuple[str, ...] = ()
+    lab: str | None = None
+    libraries: tuple[str, ...] = tuple(NAMES)
+    ranks: int | None = None
+    seconds: float = 4.0
+    sizes: tuple[int, ...] = ()
+    rounds: int = 20
+
+
+def compare(request: Request, say: Say) -> dict[str, Any]:
+    """Run the jobs, one library after another; see :mod:`minga.papers.mpi_compared` for what is found.
+
+    CaseError for a case, lab or library that is not known, LaunchError where none of the libraries is here.
+    """
+    from minga.papers import mpi_compared
+
+    _check(request)
+    case = read_case(find_source(request.target), list(request.overrides))
+    found: dict[str, dict[str, Any]] = {}
+    with contextlib.ExitStack() as stack:
+        start, ranks = _place(request, stack)
+        order: dict[str, Any] = {
+            "target": str(case.source.path.absolute()),
+            "overrides": list(request.overrides),
+            "ranks": ranks,
+            "seconds": request.seconds,
+            "sizes": list(request.sizes or mpi_compared.SIZES),
+            "rounds": request.rounds,
+        }
+        for name in request.libraries:
+            found[name] = _job(name, start, order, request, say)
+            if "layout" in found[name]:
+                order.setdefault("layout", found[name]["layout"])
+    if all("missing" in one for one in found.values()):
+        reasons = "; ".join(f"{NAMES[name]}: {one['missing']}" for name, one in found.items())
+        raise LaunchError(f"no MPI implementation could be measured: {reasons}", remedy="`minga doctor` shows them")
+    return mpi_compared.combined(case.name, request.lab, ranks, max(1, case.run.steps), found)
+
+
+def _check(request: Request) -> None:
+    for name in request.libraries:
+        if name not in NAMES:
+            raise CaseError(
+                f"{name!r} is no MPI that is known here",
+                key="--mpi",
+                suggestion=suggest(name, NAMES),
+                remedy=f"choose among {', '.join(NAMES)}",
+            )
+    if not request.seconds > 0:
+        raise CaseError(
+            f"{request.seconds:g} seconds are no time to measure in", key="--seconds", remedy="give 1 or more"
+        )
+    if request.ranks is not None and request.ranks < 2:
+        raise CaseError(f"{request.ranks} ranks send no messages", key="-n", remedy="ask for two or more")
+    if request.lab is None:
+        check_ranks(request.ranks or _RANKS)
+
+
+def _place(request: Request, stack: contextlib.ExitStack) -> tuple[Start, int]:
+    """What starts a job, and how many ranks it has."""
+    if request.lab is None:
+        ranks = request.ranks or _RANKS
+        return (lambda mpi, words, timeout: _start_here(mpi, ranks, words, timeout)), ranks
+    from minga.lab.cluster import laboratory
+
+    cluster = stack.enter_context(laboratory(request.lab))
+    ranks = request.ranks or len(cluster.names)
+    return (lambda mpi, words, timeout: cluster.run(words, ranks=ranks, mpi=mpi.name, timeout=timeout)), ranks
+
+
+def _start_here(
+    mpi: Implementation, ranks: int, words: Sequence[str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a job on this machine to its end; RunError where it takes too long, and nothing of it is left."""
+    launcher = Launcher(mpi.launcher, mpi.vendor)
+    with subprocess.Popen(
+        [*launcher.command(ranks), *words],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        env=launcher.environment() | mpi.environment, start_new_session=True,
+    ) as job:  # fmt: skip
+        try:
+            out, err = job.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            raise RunError(
+                f"the ranks of {mpi.vendor} did not end within {timeout:g} seconds and were ended"
+            ) from error
+        finally:
+            if job.poll() is None:
+                job.terminate()  # a launcher takes its ranks along
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    job.wait(_PATIENCE)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(job.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(list(words), job.returncode, out, err)
+
+
+def _job(name: str, start: Start, order: Mapping[str, Any], request: Request, say: Say) -> dict[str, Any]:
+    """What a library's job found, or why there is none."""
+    try:
+        mpi = find_implementation(name)
+    except LaunchError as error:
+        say(f"{NAMES[name]} is left out: {error.message}")
+        return {"missing": error.message}
+    say(f"{mpi.vendor} ...")
+    words = [sys.executable, "-m", "minga.cli.bench_mpi_rank", json.dumps(order)]
+    done = start(mpi, words, 30 * request.seconds + _SLOW)
+    if done.returncode != 0 or not done.stdout.strip():
+        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
+        raise RunError(f"the ranks of {mpi.vendor} ended with status {done.returncode}:\n{said}")
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found

@@ -1,0 +1,82 @@
+"""One rank of ``minga bench mpi``: ``python -m minga.cli.bench_mpi_rank ORDER``, under a launcher.
+
+ORDER is JSON: ``target`` and ``overrides`` say which case, ``ranks`` how many were started, ``seconds`` how long each
+way is timed, ``sizes`` and ``rounds`` which messages; ``layout`` (low and high ends, owners) says who does which cells,
+as another library's job has planned it. Rank 0 prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import numpy as np
+
+from minga.cli.case import Case, find_source, read_case
+from minga.cli.launcher import library, surrounding_job, world
+from minga.cli.rank import end_in_error
+from minga.errors import LaunchError
+from minga.space.layout import Layout
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str]) -> int:
+    """Carry out an order as one rank; the exit status."""
+    order = json.loads(arguments[0])
+    try:
+        everyone = world(surrounding_job(), order["ranks"])
+    except LaunchError as error:
+        sys.stderr.write(f"minga: {error}\n")
+        return 1
+    try:
+        found = _measure(everyone, order)
+    except BaseException as error:
+        end_in_error(error, everyone)
+    if everyone.rank == 0:
+        print(json.dumps(found), flush=True)
+    return 0
+
+
+def _measure(everyone: Any, order: dict[str, Any]) -> dict[str, Any]:
+    from minga.papers.mpi_ranks import call_times, time_ways
+
+    case = read_case(find_source(order["target"]), order["overrides"], here=False)
+    layout = _layout(case, everyone, order.get("layout"))
+    found = time_ways(everyone, case.model, layout, max(1, case.run.steps), order["seconds"])
+    calls = call_times(everyone, order["sizes"], order["rounds"]) if everyone.size > 1 else {}
+    known = library()
+    return {
+        **found,
+        "vendor": known.vendor,
+        "version": known.version,
+        "layout": [layout.lo.tolist(), layout.hi.tolist(), layout.owner.tolist()],
+        "cells": layout.cells().tolist(),
+        "case_steps": case.run.steps,
+        "calls": calls,
+    }
+
+
+def _layout(case: Case, everyone: Any, given: list[Any] | None) -> Layout:
+    """Who does which cells of the planned grid: as given, as the case says, or planned for the ranks as they are."""
+    from minga.engine.comm import MPIComm
+    from minga.fit.plan.cost import work_of
+    from minga.fit.plan.planner import make_plan
+    from minga.fit.probe.probe import probe_crew
+
+    grid = case.model.planned_grid
+    if given is not None:
+        low, high, owner = (np.asarray(part, np.int64) for part in given)
+        return Layout(grid.box, everyone.size, low, high, owner)
+    if case.run.layout != "auto":
+        return case.model.layouts(case.run.layout, everyone.size)[grid]
+    comm = MPIComm(everyone)
+    crew = probe_crew(case.model, comm, cache=False)
+    plan = make_plan(work_of(case.model), crew, halo_depth=1)
+    layout: Layout = everyone.bcast(plan.layout)
+    return layout
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,253 @@
+"""``minga matmul``: a product of matrices in files, here or on ranks, with what it took."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from minga.cli.launcher import Job, surrounding_job, world
+from minga.errors import CaseError, MingaError
+
+if TYPE_CHECKING:
+    from minga.engine.comm import Comm
+    from minga.models.matmul.problem import Problem
+    from minga.models.matmul.workers import Workers
+
+__all__ = ["Request", "matmul"]
+
+_SAID: Final = 2.0
+"""Seconds between two lines of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asked for."""
+
+    a: Path
+    b: Path
+    out: Path | None = None
+    c: Path | None = None
+    alpha: float = 1.0
+    beta: float = 0.0
+    transpose_a: bool = False
+    transpose_b: bool = False
+    ranks: int | None = None
+    hosts: Path | None = None
+    shell: str = "ssh"
+    machine: Path | None = None
+    threads: int | None = None
+    memory: str | None = None
+    layout: str = "auto"
+    width: int | None = None
+    route: str | None = None
+    from_one: bool = False
+    plan: bool = False
+    check: bool = True
+    as_json: bool = False
+
+    def words(self) -> list[str]:
+        """The command line of each rank: this request with full paths, and nothing of how ranks are started."""
+        found = [str(self.a.absolute()), str(self.b.absolute()), "--alpha", repr(self.alpha), "--beta", repr(self.beta)]
+        for name, value in (("-o", self.out), ("--c", self.c), ("--machine", self.machine)):
+            found += [] if value is None else [name, str(value.absolute())]
+        for name, word in (("--memory", self.memory), ("--threads", self.threads), ("--width", self.width),
+                           ("--route", self.route)):  # fmt: skip
+            found += [] if word is None else [name, str(word)]
+        flags = (("--transpose-a", self.transpose_a), ("--transpose-b", self.transpose_b), ("--plan", self.plan),
+                 ("--no-check", not self.check), ("--json", self.as_json), ("--from-one", self.from_one))  # fmt: skip
+        return [*found, "--layout", self.layout, *(name for name, wanted in flags if wanted)]
+
+
+def matmul(request: Request) -> str | None:
+    """Carry out a request; what is to be printed, None on ranks other than 0 and where ranks have printed it."""
+    _check(request)
+    job = surrounding_job()
+    if job is not None and job.size > 1:
+        return _in_job(request, job)
+    if request.hosts is not None or (request.ranks or 1) > 1:
+        if job is not None:
+            raise CaseError("ranks cannot be started inside a job", key="-n", remedy="leave -n and --hosts out")
+        if not (request.plan and request.machine is not None):
+            from minga.cli.matmul_launch import launch
+
+            _read(request)  # what is wrong with the files is said before anything starts
+            launch(request)
+            return None
+    from minga.engine.comm import SerialComm
+
+    _limit_threads(request.threads)
+    return _carry_out(request, SerialComm())
+
+
+def _check(request: Request) -> None:
+    if request.out is None and not request.plan:
+        raise CaseError("nobody said where the result goes", key="-o", remedy="name a file: -o C.npy")
+    if request.out is not None:
+        if request.out.suffix != ".npy":
+            raise CaseError(f"{request.out} does not end in .npy, which is what is written", key="-o")
+        folder = request.out.absolute().parent
+        if request.out.is_dir() or not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise CaseError(f"{request.out} cannot be written: no such directory, or no permission", key="-o")
+        for operand in (request.a, request.b):
+            if operand.exists() and request.out.exists() and operand.samefile(request.out):
+                raise CaseError(f"{request.out} is an operand; it would be overwritten", key="-o")
+    if request.ranks is not None and request.ranks < 1:
+        raise CaseError(f"{request.ranks} ranks cannot be started", key="-n", remedy="ask for one rank or more")
+    if request.threads is not None and request.threads < 1:
+        raise CaseError(f"{request.threads} threads", key="--threads", remedy="give 1 or more")
+    if request.hosts is not None and request.ranks is not None:
+        raise CaseError("-n and --hosts say two different things", key="-n", remedy="write slots= into the hosts file")
+
+
+def _memory(request: Request) -> int | None:
+    if request.memory is None:
+        return None
+    from minga.fit.machine.units import quantity
+
+    try:
+        return int(quantity(float(request.memory) if request.memory.isdigit() else request.memory, "memory"))
+    except ValueError as error:
+        raise CaseError(
+            f"memory {request.memory!r} is not understood", key="--memory", remedy=f"give {error}"
+        ) from None
+
+
+def _read(request: Request) -> Problem:
+    from minga.models.matmul.problem import problem_of
+
+    return problem_of(
+        request.a, request.b, alpha=request.alpha, beta=request.beta, c=request.c,
+        transpose_a=request.transpose_a, transpose_b=request.transpose_b,
+    )  # fmt: skip
+
+
+def _in_job(request: Request, job: Job) -> str | None:
+    """One rank of a job; an error of one ends all."""
+    from minga.cli.rank import end_in_error
+
+    everyone = world(job, job.size)
+    if request.ranks not in (None, job.size):
+        raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
+    try:
+        _limit_threads(request.threads)
+        from minga.engine.comm import MPIComm
+
+        comm = MPIComm()
+        if "OPENBLAS_NUM_THREADS" not in os.environ:
+            from minga.engine.pin import local_place, pin
+
+            pin(*local_place(comm.rank, comm.size), request.threads or 1)
+        return _carry_out(request, comm)
+    except BaseException as error:
+        end_in_error(error, everyone)
+
+
+def _carry_out(request: Request, comm: Comm) -> str | None:
+    from minga.engine.routes import ROUTES
+    from minga.models.matmul.plan import LAYOUTS, Layout
+    from minga.models.matmul.product import Options, product
+    from minga.models.matmul.report import summary
+
+    if request.layout not in LAYOUTS:
+        raise CaseError(
+            f"there is no layout {request.layout!r}", key="--layout", remedy=f"choose among {', '.join(LAYOUTS)}"
+        )
+    if request.route not in (None, *ROUTES):
+        raise CaseError(
+            f"there is no route {request.route!r}", key="--route", remedy=f"choose among {', '.join(ROUTES)}"
+        )
+    options = Options(cast(Layout, request.layout), request.width, _memory(request), request.check, route=request.route)
+    if request.plan:
+        return _planned(request, comm, options)
+    workers = _described(request, comm)
+    _, account = product(
+        lambda: _read(request), request.out, comm, options, given=_sees(request, comm),
+        progress=_Progress() if comm.rank == 0 else None, workers=workers,
+    )  # fmt: skip
+    if account is None:
+        return None
+    return json.dumps({"out": str(request.out), **account.as_dict()}) if request.as_json else (
+        f"{summary(account)}\n  the result is {request.out}"
+    )  # fmt: skip
+
+
+def _planned(request: Request, comm: Comm, options: Any) -> str | None:
+    """Whether it pays, without doing it."""
+    from minga.models.matmul.product import agreed, plan_of
+    from minga.models.matmul.report import plan_as_dict, plan_text
+
+    problem, anywhere = agreed(comm, lambda: _read(request), _sees(request, comm))
+    anywhere = anywhere and not request.from_one
+    workers = _described(request, comm, request.ranks)
+    known, plan = plan_of(comm, problem, options, anywhere, workers)
+    if comm.rank != 0:
+        return None
+    if request.as_json:
+        return json.dumps(plan_as_dict(problem, known, plan, anywhere))
+    return plan_text(problem, known, plan, anywhere)
+
+
+def _sees(request: Request, comm: Comm) -> bool:
+    """Whether this rank may read the operands; rank 0 says what is wrong where it cannot."""
+    files = [path for path in (request.a, request.b, request.c) if path is not None]
+    return comm.rank == 0 or (not request.from_one and all(path.is_file() for path in files))
+
+
+def _described(request: Request, comm: Comm, ranks: int | None = None) -> Workers | None:
+    """The ranks as a machine file describes them; the same on all ranks."""
+    if request.machine is None:
+        return None
+    import platform
+
+    from minga.fit.machine.machine import read_machine
+    from minga.models.matmul.workers import described
+
+    hosts = comm.gather(platform.node())
+    found: Workers | MingaError | None = None
+    if hosts is not None:
+        try:
+            machine = read_machine(request.machine)
+            found = described(machine, _read(request).dtype, ranks, hosts if comm.size > 1 else ())
+        except MingaError as error:
+            found = error
+    known: Workers | MingaError = comm.bcast(found)
+    if isinstance(known, MingaError):
+        raise known
+    return known
+
+
+def _limit_threads(threads: int | None) -> None:
+    """Tell BLAS how many threads it may use, before numpy is there."""
+    if threads is not None:
+        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
+            os.environ[name] = str(threads)
+
+
+class _Progress:
+    """Now and then a line on standard error."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._first = 0
+        self._last = 0.0
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self._began is None:  # the first panel is late, and says nothing about the others
+            self._began, self._first, self._last = now, done, now
+        elif now - self._last > _SAID and done < total:
+            self._last = now
+            left = (now - self._began) * (total - done) / (done - self._first)
+            sys.stderr.write(f"minga: {done} of {total} panels, about {left:.0f} s left\n")
+            sys.stderr.flush()
+
+
+def started_words(request: Request) -> Sequence[str]:
+    """What each rank runs."""
+    return ["-m", "minga.cli.main", "matmul", *request.words()]

@@ -1,0 +1,178 @@
+"""Messages by each MPI library that is installed here, between two ranks that are started for it: side by side.
+
+The ranks are on this machine, or on the first two of a list of hosts on which the same libraries are installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from minga.cli.launcher import Launcher, surrounding_job, world
+from minga.errors import MingaError
+from minga.lab.implementations import Implementation, installed, outside_jobs
+
+if TYPE_CHECKING:
+    from minga.fit.network.hosts import Host
+
+__all__ = ["add_libraries", "host_command", "measured_libraries"]
+
+_PATIENCE = 60.0
+"""Seconds that starting and ending ranks may take."""
+
+Progress = Callable[[float, str], None]
+
+
+def add_libraries(
+    section: dict[str, Any], seconds: float, progress: Progress, hosts: Sequence[Host] = (), shell: str = "ssh"
+) -> None:
+    """Put the libraries that are installed, or why they could not be measured, into a ``network`` section.
+
+    Where there is but one, it is in the section already.
+    """
+    found = installed()
+    if len(found) < 2 and not hosts:
+        return
+    progress(1.0, "MPI of each library that is installed")
+    entries, missing = measured_libraries(found, seconds, hosts, shell)
+    section["libraries"] = entries
+    section["unavailable"] |= missing
+    for entry in entries:
+        crossed = entry["crossed"]
+        if crossed is not None and not crossed["enough"]:
+            section["advice"].append(
+                f"messages of {entry['library']} did not cross the interface {crossed['interface']}: "
+                f"{crossed['sent']} bytes left it, {crossed['payload']} were sent"
+            )
+
+
+def measured_libraries(
+    libraries: Sequence[Implementation], seconds: float, hosts: Sequence[Host] = (), shell: str = "ssh"
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """An entry of ``links`` with the key ``library`` for each that works, and why the others do not."""
+    found, missing = [], {}
+    for library in libraries:
+        with tempfile.TemporaryDirectory(prefix="minga-mpi-") as name:
+            folder = Path(name)
+            program = [sys.executable, "-m", "minga.cli.measure_mpi"]
+            share = max(0.5, seconds / len(libraries))
+            order = {"seconds": share, "out": str(folder / "found.json"), "seed": 0,
+                     "between": f"{hosts[0].name} and {hosts[1].name}" if hosts else "one node",
+                     "level": 0 if hosts else 1, "address": hosts[1].address if hosts else None}  # fmt: skip
+            if hosts:
+                command = host_command(library, shell, hosts, folder)
+            else:
+                command = Launcher(library.launcher, library.vendor).command(2)
+            why = _run([*command, *program, json.dumps(order)], library, share)
+            if why is None and (folder / "found.json").exists():
+                found.append(json.loads((folder / "found.json").read_text()))
+            else:
+                missing[library.vendor] = why or "it left no result"
+    return found, missing
+
+
+def host_command(library: Implementation, shell: str, hosts: Sequence[Host], folder: Path) -> list[str]:
+    """The beginning of a command line that starts a rank on each of the first two hosts."""
+    places = [host.address or host.name for host in hosts[:2]]
+    listed = ",".join(f"{place}:1" for place in places)
+    launcher = str(library.launcher)
+    if library.name == "openmpi":
+        agent = ["--prtemca", "plm_ssh_agent", shell, "--bind-to", "none", "--host", listed]
+        return [launcher, *agent, "-x", "MPI4PY_LIBMPI", "-n", "2"]
+    if library.name == "impi":
+        machines = folder / "machines"
+        machines.write_text("".join(f"{place}:1\n" for place in places))
+        return [launcher, "-bootstrap", "ssh", "-bootstrap-exec", shell, "-machinefile", str(machines), "-n", "2"]
+    return [launcher, "-launcher", "ssh", "-launcher-exec", shell, "-hosts", listed, "-n", "2"]
+
+
+def _run(command: Sequence[str], library: Implementation, seconds: float) -> str | None:
+    """Run to the end; None, or in words why it failed. Nothing is left running."""
+    environment = outside_jobs(os.environ) | library.environment
+    if library.name == "openmpi" and os.geteuid() == 0:
+        environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    try:
+        # Without a terminal, so that ssh asks for no password.
+        process = subprocess.Popen(
+            list(command), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        return f"{command[0]}: {error.strerror}"
+    try:
+        _, said = process.communicate(timeout=3 * seconds + _PATIENCE)
+    except subprocess.TimeoutExpired:
+        return "ranks that were started for it did not end"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM if process.poll() is None else signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(3)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
+    if process.returncode == 0:
+        return None
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return f"status {process.returncode}" + (f": {lines[-1][:200]}" if lines else "")
+
+
+def rank_main(arguments: Sequence[str]) -> int:
+    """One of the two ranks: ``python -m minga.cli.measure_mpi ORDER``."""
+    from minga.cli.events import silence_stdout
+    from minga.cli.rank import end_in_error
+
+    order = json.loads(arguments[0])
+    silence_stdout()
+    job = surrounding_job()
+    everyone = world(job, job.size if job else 1)
+    try:
+        entry = _measured(everyone, order)
+        if entry is not None:
+            Path(order["out"]).write_text(json.dumps(entry))
+    except BaseException as error:
+        end_in_error(error, everyone)
+    return 0
+
+
+def _measured(everyone: Any, order: dict[str, Any]) -> dict[str, Any] | None:
+    """On rank 0 the entry; None elsewhere."""
+    from minga.fit.network.environment import counters, environment, mpi_library
+    from minga.fit.network.exchanges import Ends, ladder_of, payload
+    from minga.fit.network.sampling import ladder
+    from minga.fit.network.section import break_names, fits_of, measured_link
+    from minga.fit.network.team import one_job
+
+    if everyone.size < 2:
+        raise MingaError(f"{everyone.size} rank was started instead of 2")
+    with one_job(everyone) as team:
+        if team is None:
+            return None
+        around = environment(order["address"])
+        interface = (around.get("interface") or {}).get("name") if order["level"] == 0 else None
+        before = counters(interface) if interface else None
+        samples = ladder_of(team, Ends(0, 1), "mpi", ladder(), order["seconds"], order["seed"])
+        after = counters(interface) if interface else None
+        crossed = None
+        if before is not None and after is not None:
+            sent, least = after["sent_bytes"] - before["sent_bytes"], payload(samples)
+            crossed = {"interface": interface, "sent": sent, "payload": least, "enough": sent >= 0.95 * least}
+        library = str(mpi_library())
+        names = break_names("mpi", around, library) if order["level"] == 0 else {}
+        fits = fits_of(samples, names, order["seed"])
+        entry = measured_link(order["level"], order["between"], "mpi", (0, 1), samples, fits)
+        return entry | {"library": library, "crossed": crossed}
+
+
+if __name__ == "__main__":
+    sys.exit(rank_main(sys.argv[1:]))

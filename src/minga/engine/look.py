@@ -1,0 +1,60 @@
+"""Looks at the world while a Program runs: signals are heard, and a step that takes long can be left.
+
+Loops in native code keep Python waiting, and with it whoever wants a run to end. So after some rounds of its loops a
+Program turns to Python for a moment, after the same number of rounds on all ranks: there they agree on whether to leave
+it, and on how many rounds it takes until the next look. Results do not depend on any of this.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from minga.engine.comm import Comm
+
+__all__ = ["NEVER", "Look"]
+
+SECONDS: Final = 0.25
+"""From one look to the next."""
+PATIENCE: Final = 1.0
+"""Seconds that a step has to end by itself once somebody has asked for the end of the run."""
+FASTER: Final = 8
+"""Times as many rounds as before until the next look, at most."""
+NEVER: Final = 1 << 62
+"""Rounds."""
+
+
+class Look:
+    """What loops of an engine ask after some rounds: how many more until the next time, 0 to leave.
+
+    asked   whether somebody wants the run to end; None: Programs never turn to Python
+    may     whether the Program that runs may be left in the middle; the same on all ranks
+    """
+
+    def __init__(self, comm: Comm) -> None:
+        self._comm = comm
+        self.asked: Callable[[], bool] | None = None
+        self.may = False
+        self._rounds = 1
+        self._last = self._since = 0.0
+
+    def begin(self) -> int:
+        """Rounds until the first look of a run."""
+        self._last = time.perf_counter()
+        self._since = 0.0
+        return NEVER if self.asked is None else self._rounds
+
+    def __call__(self) -> int:
+        """Look; collective."""
+        now = time.perf_counter()
+        if not self._since and self.asked is not None and self.asked():
+            self._since = now
+        late = self.may and self._since > 0.0 and now - self._since >= PATIENCE
+        wanted = int(self._rounds * SECONDS / max(now - self._last, 1e-9))
+        words = np.array([-max(1, min(wanted, FASTER * self._rounds, NEVER)), late], np.int64)
+        self._comm.allreduce(words, "max")
+        self._rounds, self._last = -int(words[0]), time.perf_counter()
+        return 0 if words[1] else self._rounds

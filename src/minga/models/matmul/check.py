@@ -1,0 +1,190 @@
+"""Is it right? Freivalds' check: C x against alpha A (B x) + beta C0 x, for random x of +1 and -1.
+
+R. Freivalds, *Probabilistic machines can use less running time*, IFIP Congress 1977. It reads the matrices as they are
+stored and takes about n^2 operations. A single element that is wrong by more than the tolerance is found with
+certainty, as all components of x have magnitude 1; several in one row hide from one x with probability 1/2 at most.
+
+The tolerance is what rounding can do: a sum of k products is off by at most k u |A_i| |B_j| (u: unit roundoff; Higham,
+*Accuracy and Stability of Numerical Algorithms*, section 3.1), with random rounding errors by a small multiple of
+sqrt(k) u |A_i| |B_j| (Higham and Mary, SIAM J. Sci. Comput. 41, 2019): the smaller of the two is taken, with the
+multiple 16. As signs of x know nothing of these errors, their sum over a row is beyond 6 |errors| with a probability
+of 3e-8 (Hoeffding).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.comm import Comm
+from minga.errors import RunError
+from minga.models.matmul.operands import Array, Operand
+from minga.models.matmul.problem import Problem
+
+__all__ = ["Check", "freivalds"]
+
+Floats = NDArray[np.float64]
+
+VECTORS: Final = 4
+_DEVIATIONS: Final = 6.0
+_ROUNDING: Final = 16.0
+_CHUNK: Final = 1 << 23
+"""Elements of a matrix that are looked at at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What came out.
+
+    largest   the largest |C x - alpha A (B x) - beta C0 x| over its tolerance; below 1
+    limit     any single element that is wrong by more than this would have been found
+    vectors   how many x there were; 0 where operands hold values that are not finite, so that nothing can be said
+    """
+
+    largest: float
+    limit: float
+    vectors: int
+
+    def __str__(self) -> str:
+        if not self.vectors:
+            return "not checked, as the operands hold values that are not finite"
+        return (
+            f"right by Freivalds' check with {self.vectors} random vectors: residual {self.largest:.2g} of what "
+            f"rounding can do; an element wrong by {self.limit:.2g} would have been found"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {"largest": self.largest, "limit": self.limit, "vectors": self.vectors}
+
+
+def freivalds(
+    problem: Problem, result: Array, comm: Comm | None = None, vectors: int = VECTORS, seed: int | None = None
+) -> Check:
+    """Check a result; the same on all ranks.
+
+    With ``comm``, whose ranks must all see operands and result, each looks at a part; collective. ``seed`` makes the
+    vectors the same each time; by default nobody knows them. RunError that names a row where C is wrong.
+    """
+    rank, size = (comm.rank, comm.size) if comm is not None else (0, 1)
+    signs: Floats = np.random.default_rng(seed).integers(0, 2, (problem.columns, vectors)).astype(np.float64) * 2 - 1
+    if comm is not None:
+        signs = comm.bcast(signs)
+    first, end = _share(problem.depth, rank, size)
+    with np.errstate(invalid="ignore", over="ignore"):
+        image, squares = _times(problem.b, signs, first, end)
+        if comm is not None:
+            image, squares = _together(comm, image), _together(comm, squares)
+        low, high = _share(problem.rows, rank, size)
+        found = _rows(problem, result, signs, image, math.sqrt(float(squares.sum())), low, high)
+    if comm is not None:
+        every = comm.gather(found)
+        found = comm.bcast(None if every is None else _worst(every))
+    return _judged(problem, found, vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Of some rows: the worst ratio of residual to tolerance, where, and the largest tolerance."""
+
+    ratio: float
+    row: int
+    limit: float
+    finite: bool
+
+
+def _worst(found: list[_Found]) -> _Found:
+    worst = max(found, key=_badness)
+    return replace(worst, limit=max(one.limit for one in found))
+
+
+def _badness(found: _Found) -> tuple[bool, float]:
+    return not found.finite, math.inf if math.isnan(found.ratio) else found.ratio
+
+
+def _judged(problem: Problem, found: _Found, vectors: int) -> Check:
+    if not found.finite:
+        return Check(0.0, math.inf, 0)
+    if not found.ratio < 1:
+        what = (
+            f"is off by {found.ratio:.3g} times what rounding can do" if math.isfinite(found.ratio) else "is not finite"
+        )
+        raise RunError(
+            f"the result is wrong: row {found.row} of C {what} by Freivalds' check",
+            remedy="compute it again; if that does not help, memory or network of a machine are at fault"
+            if math.isfinite(found.ratio)
+            else f"values too large for {problem.dtype.str[1:]}? scale the operands, or use f8",
+        )
+    return Check(found.ratio, found.limit, vectors)
+
+
+def _rows(problem: Problem, result: Array, signs: Floats, image: Floats, norm: float, first: int, end: int) -> _Found:
+    """Check the rows from ``first`` to before ``end``."""
+    if first == end:
+        return _Found(0.0, first, 0.0, True)
+    expected, squares = _times(problem.a, image, first, end)
+    size = abs(problem.alpha) * np.sqrt(squares) * norm
+    expected *= problem.alpha
+    if problem.c is not None:
+        added, squares = _times(problem.c, signs, first, end)
+        expected += problem.beta * added
+        size += abs(problem.beta) * np.sqrt(squares)
+    found, _ = _times(Operand("C", (problem.rows, problem.columns), problem.dtype, False, result), signs, first, end)
+    finite = bool(np.isfinite(size).all() and np.isfinite(expected).all())
+    tolerance = _DEVIATIONS * _growth(problem) * size
+    residual = np.abs(found - expected).max(axis=1, initial=0.0)
+    ratio = np.where(residual == 0, 0.0, residual / np.maximum(tolerance, np.finfo(float).tiny))
+    worst = int(np.argmax(np.where(np.isnan(ratio), np.inf, ratio)))
+    return _Found(float(ratio[worst]), first + worst, float(tolerance.max()), finite)
+
+
+def _growth(problem: Problem) -> float:
+    """Of rounding errors, relative to |A_i| |B|: of the product, and of this check, which is done in f8."""
+
+    def gamma(terms: int, unit: float) -> float:
+        return min(terms + 2.0, _ROUNDING * math.sqrt(terms)) * unit
+
+    own = np.finfo(np.float64).eps / 2
+    product = gamma(problem.depth, float(np.finfo(problem.dtype).eps) / 2)
+    return product + 2 * gamma(problem.columns, own) + gamma(problem.depth, own)
+
+
+def _times(operand: Operand, vectors: Floats, first: int, end: int) -> tuple[Floats, Floats]:
+    """Rows of op(X) from ``first`` to before ``end`` times vectors in f8, and the sums of their squares."""
+    found = np.zeros((end - first, vectors.shape[1]))
+    squares = np.zeros(end - first)
+    for rows, columns in _chunks(operand, first, end):
+        piece = np.asarray(operand.whole[rows, columns], np.float64)
+        here = slice(rows.start - first, rows.stop - first)
+        found[here] += piece @ vectors[columns]
+        squares[here] += np.einsum("ij,ij->i", piece, piece)
+    return found, squares
+
+
+def _chunks(operand: Operand, first: int, end: int) -> Iterator[tuple[slice, slice]]:
+    """Pieces that lie together in memory or in the file: stored rows, or parts of them."""
+    columns = operand.shape[1]
+    if operand.transposed:
+        step = max(1, _CHUNK // max(1, end - first))
+        for at in range(0, columns, step):
+            yield slice(first, end), slice(at, min(columns, at + step))
+    else:
+        step = max(1, _CHUNK // max(1, columns))
+        for at in range(first, end, step):
+            yield slice(at, min(end, at + step)), slice(0, columns)
+
+
+def _together(comm: Comm, rows: Floats) -> Floats:
+    """The rows of all ranks, one after the other, on every rank."""
+    gathered = comm.gather(rows)
+    every: Floats = comm.bcast(None if gathered is None else np.concatenate(gathered))
+    return every
+
+
+def _share(count: int, rank: int, size: int) -> tuple[int, int]:
+    return count * rank // size, count * (rank + 1) // size

@@ -1,0 +1,136 @@
+"""The operands of a matrix product as they are stored, and stripes of them: some rows or columns, ready for BLAS."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from minga.errors import CaseError
+
+__all__ = ["TYPES", "Array", "Operand", "Range", "length", "opened", "operand_of"]
+
+Array = NDArray[Any]
+Range = tuple[int, int]
+"""Rows or columns from the first to before the second."""
+
+TYPES: Final = ("f4", "f8")
+_SAMPLES: Final = 4096
+"""Elements that tell two matrices apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """op(X): a matrix or its transpose.
+
+    ``stored`` is the matrix as it lies in memory or in a file, None on a rank that cannot see it; ``extent`` is its
+    shape. A stripe is all elements of op(X) with some indices of one axis. It keeps the stored order of axes, so that
+    reading it never walks through memory crosswise, and BLAS gets a transposed view.
+    """
+
+    name: str
+    extent: Range
+    dtype: np.dtype[Any]
+    transposed: bool = False
+    stored: Array | None = None
+
+    @property
+    def shape(self) -> Range:
+        """Rows and columns of op(X)."""
+        return self.extent[::-1] if self.transposed else self.extent
+
+    @property
+    def whole(self) -> Array:
+        """op(X), a view. Only where it can be seen."""
+        assert self.stored is not None
+        return self.stored.T if self.transposed else self.stored
+
+    def stripe(self, axis: int, flat: Array, count: int) -> Array:
+        """The stripe of ``count`` indices of an axis that lies in the first elements of ``flat``."""
+        stored_axis = axis ^ self.transposed
+        other = self.shape[1 - axis]
+        held = flat[: count * other].reshape((count, other) if stored_axis == 0 else (other, count))
+        return held.T if self.transposed else held
+
+    def take(self, axis: int, ranges: Sequence[Range], flat: Array) -> Array:
+        """Copy a stripe into the first elements of ``flat``; the stripe."""
+        stripe = self.stripe(axis, flat, length(ranges))
+        source, at = self.whole, 0
+        for first, end in ranges:
+            here = slice(at, at + end - first)
+            if axis == 0:
+                stripe[here] = source[first:end]
+            else:
+                stripe[:, here] = source[:, first:end]
+            at += end - first
+        return stripe
+
+    def view(self, ranges: Sequence[Range]) -> Array | None:
+        """Some rows without a copy, where they lie in memory in one piece that BLAS takes; else None."""
+        if self.stored is None or isinstance(self.stored, np.memmap) or len(ranges) != 1:
+            return None
+        rows = self.whole[slice(*ranges[0])]
+        return rows if self.dtype.itemsize in rows.strides and min(rows.strides) > 0 else None
+
+    def fingerprint(self) -> str:
+        """A hash of shape, type, and an even sample of the elements: alike on ranks that see the same matrix."""
+        found = hashlib.sha256(f"{self.extent} {self.dtype.str} {self.transposed}".encode())
+        if self.stored is not None and self.stored.size:
+            step = max(1, self.stored.size // _SAMPLES) | 1
+            places = np.unravel_index(np.arange(0, self.stored.size, step), self.extent)
+            found.update(np.ascontiguousarray(self.stored[places]).tobytes())
+        return found.hexdigest()
+
+    def hidden(self) -> Operand:
+        """The same operand on a rank that cannot see it."""
+        return Operand(self.name, self.extent, self.dtype, self.transposed)
+
+
+def length(ranges: Sequence[Range]) -> int:
+    """How many indices ranges hold."""
+    return sum(end - first for first, end in ranges)
+
+
+def operand_of(name: str, value: ArrayLike | Path | str, transposed: bool = False) -> Operand:
+    """An operand from an array, or from a ``.npy`` file, which is mapped and not read.
+
+    CaseError for anything but a matrix of f4 or f8 in this machine's byte order.
+    """
+    stored = opened(name, value) if isinstance(value, str | Path) else np.asanyarray(value)
+    if isinstance(value, str | Path):
+        name = str(value)
+    if stored.ndim != 2:
+        raise CaseError(
+            f"{name} has {stored.ndim} axes, and a product takes matrices, which have two",
+            remedy="reshape it: a vector of n elements is a matrix of n x 1",
+        )
+    if stored.dtype.kind != "f" or stored.dtype.str[1:] not in TYPES or not stored.dtype.isnative:
+        raise CaseError(
+            f"{name} has elements of type {stored.dtype.str}; products are made of f4 or f8 in native byte order",
+            remedy=f'convert it: {name if name.isidentifier() else "matrix"}.astype("f8")',
+        )
+    if stored.size and stored.dtype.itemsize not in stored.strides:
+        stored = np.ascontiguousarray(stored)
+    if (
+        stored.flags.f_contiguous and not stored.flags.c_contiguous
+    ):  # column after column: the transpose of its transpose
+        stored, transposed = stored.T, not transposed
+    return Operand(name, (stored.shape[0], stored.shape[1]), stored.dtype, transposed, stored)
+
+
+def opened(name: str, path: Path | str) -> Array:
+    """The array in a ``.npy`` file, mapped. CaseError where there is none."""
+    try:
+        return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except FileNotFoundError:
+        raise CaseError(f"there is no file {str(path)!r}", key=name) from None
+    except (OSError, ValueError, EOFError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CaseError(
+            f"{path} cannot be read as a .npy file: {why}", key=name, remedy="write it with numpy.save"
+        ) from None

@@ -1,0 +1,153 @@
+"""Panels of B, each brought from its owner to all ranks of a team while the one before is used.
+
+A Program does it: `move` of a box of what the owners have to a field that every rank holds, with two slots, so that
+the engine starts a panel on its way before the call that uses the one before, and finishes it afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from minga.engine.comm import Comm
+from minga.engine.engine import Engine
+from minga.engine.program import Program
+from minga.engine.routes import Broadcasting
+from minga.models.matmul.operands import Array
+from minga.space.box import Box
+from minga.space.cuts import slabs
+from minga.space.field import Field, Register
+from minga.space.grid import Grid
+from minga.space.layout import Layout
+
+__all__ = ["Panels", "while_polling"]
+
+Result = TypeVar("Result")
+
+
+class Panels:
+    """Panels of up to so many elements on their way from their owners to all ranks of ``comm``.
+
+    Parameters
+    ----------
+    sizes, owners
+        Elements of each panel, and the rank that has it.
+    fill
+        ``fill(number, flat)`` puts a panel into memory, on its owner.
+    use
+        ``use(number, flat, progress)`` works with a panel, on every rank; ``progress()``, called now and then by one
+        thread, moves the next one on, and is True when that is there.
+    route
+        How panels travel: see :mod:`minga.engine.routes`. "group" is the network's own broadcast.
+    """
+
+    def __init__(
+        self,
+        comm: Comm,
+        dtype: np.dtype[Any],
+        sizes: Sequence[int],
+        owners: Sequence[int],
+        fill: Callable[[int, Array], None],
+        use: Callable[[int, Array, Callable[[], bool]], None],
+        *,
+        route: str = "auto",
+    ) -> None:
+        self._rank, self._sizes, self._owners = comm.rank, tuple(sizes), tuple(owners)
+        self._fill, self._use = fill, use
+        longest = max(sizes)
+        at_owners = Grid((comm.size, longest)).relabel("owners")
+        everywhere = Grid((1, longest)).relabel("panel")
+        self._owned = Field("owned", at_owners, dtype.str[1:])
+        self._panel = Field("panel", everywhere, dtype.str[1:], slots=2)
+        self._number = Register("number", "i8")
+        self._program = self._recorded()
+        self._engine = Engine(
+            {at_owners: slabs(at_owners.box, comm.size), everywhere: Layout.everywhere(everywhere.box, comm.size)},
+            comm=comm, route=route, group=_group if route == "group" else None, native=False,
+        )  # fmt: skip
+
+    def _recorded(self) -> Program:
+        boxes = [Box((owner, 0), (owner + 1, size)) for owner, size in zip(self._owners, self._sizes, strict=True)]
+        program, panel, k = Program("panels"), self._panel, self._number
+        program.let(k, 0)
+        program.call(self._first, writes=(self._owned,))
+        program.move(self._owned, panel.now, boxes[0])
+        with program.repeat(len(boxes)):
+            program.call(self._next, writes=(self._owned,))
+            program.move(self._owned, panel.next, boxes, number=k + 1)
+            program.call(self._turn, reads=(panel.now,))
+            program.rotate(panel)
+            program.let(k, k + 1)
+        return program
+
+    def run(self) -> None:
+        """All panels, one after the other. Collective."""
+        self._engine.run(self._program)
+
+    def close(self) -> None:
+        """Release messages and memory."""
+        self._engine.close()
+
+    def _first(self, engine: Engine) -> None:
+        self._put(engine, 0)
+
+    def _next(self, engine: Engine) -> None:
+        self._put(engine, int(engine.read(self._number)) + 1)
+
+    def _put(self, engine: Engine, number: int) -> None:
+        if number < len(self._sizes) and self._owners[number] == self._rank:
+            ((_, owned),) = engine.blocks(self._owned)
+            self._fill(number, owned[0, : self._sizes[number]])
+
+    def _turn(self, engine: Engine) -> None:
+        number = int(engine.read(self._number))
+        ((_, panel),) = engine.blocks(self._panel.now)
+        self._use(number, panel[0, : self._sizes[number]], engine.progress)
+
+
+def _group(comm: Comm) -> Broadcasting:
+    """The network's own broadcast among ranks."""
+    from minga.broadcast import Group
+
+    return cast(Broadcasting, Group.of(comm))
+
+
+def while_polling(work: Callable[[], Result], progress: Callable[[], bool], interval: float) -> Result:
+    """Do some work, and have a thread ask for progress every so many seconds until it says that all is done.
+
+    MPI moves most messages only while somebody calls it; BLAS is one long call that lets other threads run.
+    """
+    if progress() or not _threads_may_talk():
+        return work()
+    over, faults = threading.Event(), list[BaseException]()
+
+    def look() -> None:
+        try:
+            while not over.wait(interval) and not progress():
+                pass
+        except BaseException as error:
+            faults.append(error)
+
+    thread = threading.Thread(target=look, name="transfers", daemon=True)
+    thread.start()
+    try:
+        return work()
+    finally:
+        over.set()
+        thread.join()
+        if faults:
+            raise faults[0]
+
+
+def _threads_may_talk() -> bool:
+    """Whether a thread other than the first may call MPI, as long as no two do so at once."""
+    import sys
+
+    if "mpi4py.MPI" not in sys.modules:
+        return True
+    from mpi4py import MPI
+
+    return not MPI.Is_initialized() or bool(MPI.Query_thread() >= MPI.THREAD_SERIALIZED)

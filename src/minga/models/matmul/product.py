@@ -1,0 +1,472 @@
+"""``mg.matmul``: a product of matrices on this process alone or on all ranks of a communicator, checked."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from minga.engine.comm import Comm, SerialComm
+from minga.errors import CaseError, MingaError
+from minga.fit.crew import Crew
+from minga.fit.links import Links
+from minga.fit.speed import Speed
+from minga.fit.topology import seats_of
+from minga.models.matmul.blocks import Block, Task, missing
+from minga.models.matmul.check import Check, freivalds
+from minga.models.matmul.multiply import Ledger, Means, Progress, multiply
+from minga.models.matmul.operands import Array, Range
+from minga.models.matmul.plan import WIDTH, Layout, Plan, Size, break_even, break_even_from_one, make_plan
+from minga.models.matmul.problem import Problem, problem_of
+from minga.models.matmul.result import ArrayResult, PartialFile, Result
+from minga.models.matmul.workers import Wire, Workers, measured
+
+__all__ = ["Account", "Options", "agreed", "matmul", "plan_of", "product"]
+
+_SHORTEST: Final = 0.1
+_LONGEST: Final = 0.6
+"""Seconds for which products are timed, and messages."""
+_USUAL: Final = 1e10
+"""Multiply-adds a second of a usual core."""
+_SMALL: Final = 2.0**27
+"""Multiply-adds below which nobody measures or plans: 10 ms of one core."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to make a product.
+
+    layout   "auto", "rows", "columns", "alone" or "equal": see :func:`minga.models.matmul.plan.make_plan`
+    width    columns of a panel
+    memory   bytes of matrices that each rank may hold
+    check    whether the result is checked
+    cache    whether speeds measured in the last week will do
+    route    how panels travel: "pairwise", "collective", "chain" or "group"; None: whichever is best for the links
+    """
+
+    layout: Layout = "auto"
+    width: int | None = None
+    memory: int | None = None
+    check: bool = True
+    cache: bool = True
+    route: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a product took, on rank 0; None elsewhere.
+
+    seconds  for the product alone; ``checking``: for the check; ``measuring``: for speeds and plan
+    ledgers  where each rank's time went
+    before   how much of the result was there, 0 to 1
+    predicted  seconds for the rest by the plans; 0 where nobody planned
+    """
+
+    problem: Problem
+    plan: Plan | None
+    workers: Workers | None
+    seen: bool
+    stored: bool
+    seconds: float
+    measuring: float
+    checking: float
+    ledgers: tuple[Ledger, ...]
+    check: Check | None
+    before: float = 0.0
+    predicted: float = 0.0
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations that were made now."""
+        return 2 * self.problem.multiply_adds * (1 - self.before)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        problem, workers = self.problem, self.workers
+        found: dict[str, Any] = {
+            "shape": [problem.rows, problem.columns, problem.depth],
+            "dtype": problem.dtype.str[1:],
+            "operands_seen_by_all": self.seen,
+            "stored_by_all": self.stored,
+            "seconds": self.seconds,
+            "predicted_seconds": self.predicted or None,
+            "measuring_seconds": self.measuring,
+            "checking_seconds": self.checking,
+            "flop_per_second": self.flops / self.seconds if self.seconds > 0 else None,
+            "there_before": self.before,
+            "ledger": [ledger.as_dict() for ledger in self.ledgers],
+            "check": None if self.check is None else self.check.as_dict(),
+            "plan": None if self.plan is None else self.plan.as_dict(),
+        }
+        if workers is not None:
+            found |= described_workers(workers, problem.itemsize)
+        return found
+
+
+def described_workers(workers: Workers, itemsize: int) -> dict[str, Any]:
+    """Speeds in flop/s, the network, and from which size on products pay; as JSON can hold it."""
+    alone = break_even_from_one(workers, itemsize)
+    return {
+        "ranks": [workers.name(rank) for rank in range(workers.ranks)],
+        "speeds": (2 * workers.rates).tolist(),
+        "copying": list(workers.copying),
+        "handling": list(workers.handling),
+        "route": workers.route,
+        "to_all": {"alpha": workers.wire.alpha, "beta": workers.wire.beta, "shared": workers.wire.shared},
+        "break_even": break_even(workers, itemsize),
+        "break_even_from_one": alone if np.isfinite(alone) else None,
+        "speeds_are": workers.origin,
+    }
+
+
+def matmul(
+    a: ArrayLike | Path | str | None,
+    b: ArrayLike | Path | str | None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    c: ArrayLike | Path | str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    out: Array | Path | str | None = None,
+    plan: Plan | None = None,
+    comm: Comm | None = None,
+    memory: int | None = None,
+    check: bool = True,
+) -> Array | None:
+    """C = alpha op(A) op(B) + beta C0, on all ranks of ``comm``, each with rows in proportion to its speed.
+
+    Parameters
+    ----------
+    a, b, c
+        Matrices of f4 or f8, all of one type: arrays, or ``.npy`` files, which are mapped. Every rank gives the same,
+        or rank 0 alone does and all others give None: then rank 0 sends them what they need, and gets the result.
+    alpha, beta
+        Finite factors; with ``beta`` 0 there is no need of ``c``.
+    transpose_a, transpose_b
+        Multiply with the transposes.
+    out
+        Where the result goes: an array of its shape and type, or a ``.npy`` file, which appears when it is complete.
+        What is done of an interrupted product is kept beside that file, in ``NAME.partial``, and used the next time.
+    plan
+        Who does what, from :func:`minga.models.matmul.plan.make_plan`; by default made from speeds that are measured.
+    comm
+        The ranks; collective. By default this process alone.
+    memory
+        Bytes of matrices that each rank may hold.
+    check
+        Whether the result is checked (Freivalds). RunError where it is wrong.
+
+    Returns the result on rank 0, a map of the file where ``out`` is one; None on other ranks. CaseError for operands
+    that do not fit or types that are not supported. The last bits depend on the BLAS of each rank and on who does what.
+    """
+
+    def read() -> Problem:
+        left, right = _given("a", a), _given("b", b)
+        return problem_of(left, right, alpha=alpha, beta=beta, c=c, transpose_a=transpose_a, transpose_b=transpose_b)
+
+    result, _ = product(
+        read,
+        out,
+        comm or SerialComm(),
+        Options(memory=memory, check=check),
+        plan=plan,
+        given=a is not None and b is not None,
+    )  # fmt: skip
+    return result
+
+
+def product(
+    read: Callable[[], Problem],
+    out: Array | Path | str | None,
+    comm: Comm,
+    options: Options | None = None,
+    *,
+    plan: Plan | None = None,
+    given: bool = True,
+    progress: Progress | None = None,
+    workers: Workers | None = None,
+) -> tuple[Array | None, Account | None]:
+    """:func:`matmul`, with an account of it. ``given``: whether this rank has operands, which ``read`` reads."""
+    options = options or Options()
+    problem, seen = agreed(comm, read, given)
+    if isinstance(out, np.ndarray):
+        problem = _apart(problem, out)
+    result, stored = _begun(comm, problem, Path(out) if isinstance(out, str) else out, seen)
+    try:
+        account = _made(comm, problem, result, (seen, stored), options, plan, progress, workers)
+        _finished(comm, result)
+    except BaseException:
+        if isinstance(result, PartialFile):
+            with contextlib.suppress(MingaError):
+                result.settle()  # what is computed is kept
+            if comm.rank == 0 and not result.done():
+                result.discard()
+        raise
+    if comm.rank != 0 or result is None:
+        return None, None
+    array = result.array if isinstance(result, ArrayResult) else np.load(result.out, mmap_mode="r")
+    return array, account
+
+
+def _made(
+    comm: Comm,
+    problem: Problem,
+    result: Result | None,
+    data: tuple[bool, bool],
+    options: Options,
+    plan: Plan | None,
+    progress: Progress | None,
+    workers: Workers | None,
+) -> Account | None:
+    """Plan, multiply and check; an account on rank 0."""
+    began = time.perf_counter()
+    in_memory = problem.a.stored is not None and not isinstance(problem.a.stored, np.memmap)
+    size = Size(problem.rows, problem.columns, problem.depth, problem.itemsize, *data, in_memory)
+    done: list[Block] = comm.bcast(result.done() if comm.rank == 0 and result is not None else None)
+    tasks = [] if problem.trivial else missing(problem.rows, problem.columns, done)
+    left = sum(task.count * (task.end - task.first) for task in tasks)
+    before = 1 - left / (problem.rows * problem.columns) if done else 0.0
+    plans = [] if plan is None else [_fitting(plan, task, size, comm.size) for task in tasks]
+    if tasks and plan is None:
+        workers, plans = _planned(comm, size, problem, tasks, options, workers)
+    ledger, means = Ledger(), _means(options, workers, data, progress)
+    comm.barrier()
+    measuring, began = time.perf_counter() - began, time.perf_counter()
+    for task, how in zip(tasks, plans, strict=True):
+        multiply(problem, task, how, comm, result, ledger, means)
+    if problem.trivial and comm.rank == 0 and result is not None:
+        _without_products(problem, result)
+    if result is not None:
+        result.settle()
+    comm.barrier()
+    spent, began = time.perf_counter() - began, time.perf_counter()
+    check = _checked(comm, problem, result, all(data)) if options.check and not problem.trivial else None
+    checking = time.perf_counter() - began
+    ledgers = comm.gather(ledger)
+    if ledgers is None:
+        return None
+    chosen = plans[-1] if plans else None
+    predicted = sum(how.timing.seconds for how in plans)
+    return Account(
+        problem, chosen, workers, *data, spent, measuring, checking, tuple(ledgers), check, before, predicted
+    )
+
+
+def plan_of(
+    comm: Comm, problem: Problem, options: Options, anywhere: bool, workers: Workers | None = None
+) -> tuple[Workers, Plan]:
+    """Speeds of the ranks, unless they are known, and how the product would be made. Collective."""
+    size = Size(problem.rows, problem.columns, problem.depth, problem.itemsize, anywhere, anywhere)
+    known = workers or _measured(comm, problem, options)
+    return known, make_plan(size, known, layout=options.layout, width=options.width, memory=options.memory)
+
+
+# Agreement of all ranks ----------------------------------------------------------------------------------------------
+def _given(name: str, value: Any) -> Any:
+    if value is None:
+        raise CaseError(f"there is no matrix {name}", key=name, remedy="rank 0 gives both matrices")
+    return value
+
+
+def agreed(comm: Comm, read: Callable[[], Problem], given: bool) -> tuple[Problem, bool]:
+    """The product as this rank sees it, and whether all ranks see the operands; the same error on all if it is wrong.
+
+    ``given``: whether this rank may read them. Collective.
+    """
+    problem: Problem | None = None
+    error: MingaError | None = None
+    if given or comm.rank == 0:
+        try:
+            problem = read()
+        except MingaError as found:
+            error = found
+    digest = None if problem is None or not given else problem.fingerprints()
+    answers = comm.gather((digest, error))
+    first: tuple[MingaError | None, Problem | None, bool] | None = None
+    if answers is not None:
+        alike = all(found == answers[0][0] and found is not None for found, _ in answers)
+        first = (answers[0][1], None if problem is None else problem.hidden(), alike)
+    fault, hidden, seen = comm.bcast(first)
+    if fault is not None:
+        raise fault
+    return (problem if problem is not None and (seen or comm.rank == 0) else hidden), seen
+
+
+def _begun(comm: Comm, problem: Problem, out: Array | Path | None, seen: bool) -> tuple[Result | None, bool]:
+    """Where this rank stores blocks, None for others than rank 0 where that does all; and whether all can."""
+    result: Result | None = None
+    error: MingaError | None = None
+    if comm.rank == 0:
+        try:
+            result = _opened(problem, out)
+        except MingaError as found:
+            error = found
+    fault, token = comm.bcast((error, result.token() if isinstance(result, PartialFile) else None))
+    if fault is not None:
+        raise fault
+    if comm.size == 1 or not seen:
+        return result, comm.size == 1
+    if token is None:
+        return result, False
+    joined = result if comm.rank == 0 else _joined(out, token)
+    sees = np.array([joined is not None], np.int64)
+    comm.allreduce(sees, "min")
+    return (joined if sees[0] else result), bool(sees[0])
+
+
+def _opened(problem: Problem, out: Array | Path | None) -> Result:
+    shape: Range = (problem.rows, problem.columns)
+    if isinstance(out, Path):
+        if out.suffix != ".npy":
+            raise CaseError(f"{out} does not end in .npy, which is what is written", key="-o", remedy="name it C.npy")
+        return PartialFile.begin(out, problem.identity(), shape, problem.dtype)
+    if out is None:
+        return ArrayResult(np.empty(shape, problem.dtype))
+    if out.shape != shape or out.dtype != problem.dtype or not out.flags.writeable:
+        raise CaseError(
+            f"out is {'x'.join(map(str, out.shape))} {out.dtype.str[1:]}, and the result {shape[0]}x{shape[1]} "
+            f"{problem.dtype.str[1:]}",
+            key="out",
+            remedy="give a writable array of that shape and type, or none",
+        )
+    for operand in (problem.a, problem.b):
+        if operand.stored is not None and np.may_share_memory(out, operand.stored):
+            raise CaseError(f"out lies in the memory of {operand.name}", key="out", remedy="give another array")
+    return ArrayResult(out)
+
+
+def _apart(problem: Problem, out: Array) -> Problem:
+    """The same product where C0 does not lie in the memory of the result: the check still needs it afterwards."""
+    c = problem.c
+    if c is None or c.stored is None or not np.may_share_memory(out, c.stored):
+        return problem
+    return replace(problem, c=replace(c, stored=c.stored.copy()))
+
+
+def _joined(out: Any, token: str) -> PartialFile | None:
+    try:
+        found = PartialFile.join(out)
+        return found if found.token() == token else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _measured(comm: Comm, problem: Problem, options: Options) -> Workers:
+    width = min(options.width or WIDTH, problem.columns)
+    rows = max(1, problem.rows // comm.size)
+    seconds = min(_LONGEST, max(_SHORTEST, problem.multiply_adds / _USUAL / comm.size))  # no longer than the product
+    return measured(
+        comm, problem.dtype, rows, problem.depth, width, seconds=seconds, cache=options.cache, route=options.route,
+        memory=options.memory,
+    )  # fmt: skip
+
+
+def _planned(
+    comm: Comm, size: Size, problem: Problem, tasks: list[Task], options: Options, workers: Workers | None
+) -> tuple[Workers | None, list[Plan]]:
+    """A plan for each task, made on rank 0."""
+    small = comm.size == 1 and problem.multiply_adds < _SMALL and workers is None
+    known = _nominal(comm) if small else workers or _measured(comm, problem, options)
+    found: list[Plan] | MingaError | None = None
+    if comm.rank == 0:
+        try:
+            found = [
+                make_plan(
+                    replace(size, rows=task.count, columns=task.end - task.first),
+                    known,
+                    layout=options.layout,
+                    width=options.width,
+                    memory=options.memory,
+                )
+                for task in tasks
+            ]
+        except MingaError as error:
+            found = error
+    agreed = comm.bcast(found)
+    if isinstance(agreed, MingaError):
+        raise agreed
+    return (None if small else known), agreed
+
+
+def _fitting(plan: Plan, task: Task, size: Size, ranks: int) -> Plan:
+    """A given plan, if it is one for this task."""
+    ends = [column.end for column in plan.columns]
+    whole = ends[-1] == task.end - task.first and [0, *ends[:-1]] == [column.first for column in plan.columns]
+    if not whole or any(sum(column.rows) != task.count for column in plan.columns):
+        raise CaseError(
+            f"the plan is not for {task.count} rows and {task.end - task.first} columns", key="plan",
+            remedy="make it for this product, or leave it out",
+        )  # fmt: skip
+    if max(plan.ranks) >= ranks or (not size.anywhere and (len(plan.columns) > 1 or 0 not in plan.ranks)):
+        raise CaseError(
+            f"{plan.describe()} cannot make this product on {ranks} ranks", key="plan",
+            remedy="a result in memory, or operands that only rank 0 has, need rows and rank 0",
+        )  # fmt: skip
+    return plan
+
+
+def _nominal(comm: Comm) -> Workers:
+    """One rank whose speed nobody needs to know, for a product that takes less time than measuring."""
+    crew = Crew((Speed.constant(1e9),), np.zeros(1, np.int64), np.full(1, 1 << 62), seats_of(comm), Links(()))
+    return Workers(crew, (1e-9,), (0.0,), Wire(0.0, 0.0, 1), "taken")
+
+
+# The end -------------------------------------------------------------------------------------------------------------
+def _means(options: Options, workers: Workers | None, data: tuple[bool, bool], progress: Progress | None) -> Means:
+    route = options.route or (workers.route if workers is not None else "auto")
+    return Means(*data, route, progress)
+
+
+def _without_products(problem: Problem, result: Result) -> None:
+    """A depth of 0, or no rows or columns: beta C0, or zeros."""
+    result.array[...] = 0
+    if problem.c is not None:
+        result.array[...] = problem.dtype.type(problem.beta) * problem.c.whole
+
+
+def _checked(comm: Comm, problem: Problem, result: Result | None, by_all: bool) -> Check:
+    """Check the result: all ranks a part of it, or rank 0 all. The same error on all where it is wrong."""
+    if by_all and comm.size > 1:
+        assert result is not None
+        try:
+            return freivalds(problem, result.array, comm)
+        except MingaError:
+            _forget(comm, result)
+            raise
+    found: Check | MingaError | None = None
+    if comm.rank == 0:
+        assert result is not None
+        try:
+            found = freivalds(problem, result.array)
+        except MingaError as error:
+            found = error
+            _forget(comm, result)
+    agreed: Check | MingaError = comm.bcast(found)
+    if isinstance(agreed, MingaError):
+        raise agreed
+    return agreed
+
+
+def _forget(comm: Comm, result: Result) -> None:
+    """A wrong result is not kept: a product that went on with it would be wrong again."""
+    if comm.rank == 0 and isinstance(result, PartialFile):
+        result.discard()
+
+
+def _finished(comm: Comm, result: Result | None) -> None:
+    error: MingaError | None = None
+    if comm.rank == 0 and isinstance(result, PartialFile):
+        try:
+            result.finish()
+        except MingaError as found:
+            error = found
+    fault = comm.bcast(error)
+    if fault is not None:
+        raise fault

@@ -1,0 +1,215 @@
+"""Where the result goes: into an array, or into a file that is whole or not there.
+
+A file grows beside its final place, in the directory ``NAME.partial``: ``c.npy`` is the matrix, ``product.json`` says
+of which product, and ``done-*.txt`` list the blocks that are complete, a file a process. A product that was
+interrupted goes on with what is there; when all is there and checked, the matrix gets its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from minga.errors import CaseError, RunError
+from minga.models.matmul.blocks import Block
+from minga.models.matmul.operands import Array, Range
+
+__all__ = ["ArrayResult", "PartialFile", "Result", "partial_of"]
+
+_FORMAT: Final = "minga partial product 1"
+_SETTLED: Final = 0.5
+"""Seconds between two times at which blocks are brought to the disk and listed."""
+
+
+@dataclass(eq=False)
+class ArrayResult:
+    """A result in the memory of rank 0."""
+
+    array: Array
+
+    def store(self, rows: Sequence[Range], first: int, end: int, block: Array) -> None:
+        """Put computed rows of some columns where they belong."""
+        _put(self.array, rows, first, end, block)
+
+    def done(self) -> list[Block]:
+        """Nothing, at the beginning."""
+        return []
+
+    def settle(self) -> None:
+        """There is nothing to bring anywhere."""
+
+
+@dataclass(eq=False)
+class PartialFile:
+    """A result in a file that is not complete yet."""
+
+    out: Path
+    array: Array
+    _open: list[Block] = field(default_factory=list)
+    _listed: float = -math.inf
+    _list: Path | None = None
+    _settling: Future[None] | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where it grows."""
+        return partial_of(self.out)
+
+    @classmethod
+    def begin(cls, out: Path, identity: Mapping[str, Any], shape: Range, dtype: np.dtype[Any]) -> PartialFile:
+        """The file of a product that goes on, or else a new one. CaseError where it cannot be written.
+
+        What is left of another product is removed: it would never be complete.
+        """
+        folder = partial_of(out)
+        try:
+            if not _continues(folder, identity):
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                _room(folder, shape, dtype)
+                np.lib.format.open_memmap(folder / "c.npy", mode="w+", dtype=dtype, shape=shape).flush()
+                token = {"format": _FORMAT, "token": secrets.token_hex(8), **identity}
+                unfinished = folder / ".product.json"
+                unfinished.write_text(json.dumps(token, indent=1))
+                unfinished.replace(folder / "product.json")
+            return cls.join(out)
+        except OSError as error:
+            raise CaseError(
+                f"{out} cannot be written: {error.strerror or error}", key="-o", remedy="choose another place"
+            ) from None
+
+    @classmethod
+    def join(cls, out: Path) -> PartialFile:
+        """The file that rank 0 has begun; OSError or ValueError where it cannot be seen."""
+        return cls(out, np.load(partial_of(out) / "c.npy", mmap_mode="r+"))
+
+    def token(self) -> str:
+        """What tells this very file from one of the same name on another host."""
+        return str(json.loads((self.folder / "product.json").read_text())["token"])
+
+    def store(self, rows: Sequence[Range], first: int, end: int, block: Array) -> None:
+        """Put computed rows of some columns where they belong; they are listed soon, by a thread."""
+        _put(self.array, rows, first, end, block)
+        self._open += [Block(low, high, first, end) for low, high in rows]
+        if time.monotonic() - self._listed > _SETTLED and (self._settling is None or self._settling.done()):
+            self._raise()
+            self._settling = Future()
+            threading.Thread(target=self._list_open, args=(self._taken(), self._settling), daemon=True).start()
+
+    def settle(self) -> None:
+        """Bring all blocks to the disk, and then list them. RunError where there is no room."""
+        if self._settling is not None:
+            self._settling.exception()  # wait for it
+        self._raise()
+        last: Future[None] = Future()
+        self._list_open(self._taken(), last)
+        self._settling = last
+        self._raise()
+
+    def _taken(self) -> list[Block]:
+        """What is to be listed now."""
+        taken, self._open, self._listed = self._open, [], time.monotonic()
+        return taken
+
+    def _list_open(self, blocks: list[Block], over: Future[None]) -> None:
+        try:
+            if blocks:
+                self._sync()
+                self._list = self._list or self.folder / f"done-{os.uname().nodename}-{os.getpid()}.txt"
+                with self._list.open("a") as stream:
+                    for b in blocks:
+                        stream.write(f"{b.first_row} {b.end_row} {b.first_column} {b.end_column} .\n")
+                    stream.flush()
+                    os.fsync(stream.fileno())
+            over.set_result(None)
+        except OSError as error:
+            over.set_exception(RunError(f"{self.folder} cannot be written: {error.strerror or error}"))
+
+    def _sync(self) -> None:
+        """Bring what was stored to the disk. Not by the map: that would keep all threads from running meanwhile."""
+        file = os.open(self.folder / "c.npy", os.O_RDWR)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def _raise(self) -> None:
+        if self._settling is not None and self._settling.done() and (error := self._settling.exception()):
+            raise error
+
+    def done(self) -> list[Block]:
+        """The blocks that are listed, by whomever. Lines that a killed process left unfinished do not count."""
+        rows, columns = self.array.shape
+        found = []
+        for path in sorted(self.folder.glob("done-*.txt")):
+            for line in path.read_text().splitlines():
+                words = line.split()
+                if len(words) == 5 and words[-1] == "." and all(word.isdigit() for word in words[:4]):
+                    block = Block(*map(int, words[:4]))
+                    if block.end_row <= rows and block.end_column <= columns:
+                        found.append(block)
+        return found
+
+    def finish(self) -> None:
+        """Give the file its name; its directory goes."""
+        try:
+            self._sync()
+            (self.folder / "c.npy").replace(self.out)
+        except OSError as error:
+            raise RunError(f"{self.out} cannot be written: {error.strerror or error}") from None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Remove all that is there."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+Result = ArrayResult | PartialFile
+
+
+def partial_of(out: Path) -> Path:
+    """Where a file grows before it is complete."""
+    return out.with_name(f"{out.name}.partial")
+
+
+def _put(array: Array, rows: Sequence[Range], first: int, end: int, block: Array) -> None:
+    at = 0
+    for low, high in rows:
+        array[low:high, first:end] = block[at : at + high - low]
+        at += high - low
+
+
+def _continues(folder: Path, identity: Mapping[str, Any]) -> bool:
+    """Whether there is a part of this very product."""
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads((folder / "product.json").read_text())
+        found.pop("token", None)
+        same = found == json.loads(json.dumps({"format": _FORMAT, **identity}))
+        return same and (folder / "c.npy").is_file()
+    return False
+
+
+def _room(folder: Path, shape: Range, dtype: np.dtype[Any]) -> None:
+    """CaseError where the disk cannot hold the result: a mapped file would end the process without a word."""
+    needed = shape[0] * shape[1] * dtype.itemsize
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        folder.rmdir()
+        raise CaseError(
+            f"the result takes {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free in {folder.parent.absolute()}",
+            key="-o",
+            remedy="choose another place, or make room",
+        )

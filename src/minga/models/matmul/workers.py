@@ -1,0 +1,374 @@
+"""The ranks of a product: how fast the BLAS of each multiplies, measured with panels as the product has them.
+
+Speed is a function of size (Lastovetsky and Reddy, *Data Partitioning with a Functional Performance Model of
+Heterogeneous Processors*, IJHPCA 21, 2007): thin blocks of rows are slower a row than thick ones. All ranks measure at
+the same time, as those of one node share its memory; a host remembers what it found.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.comm import Comm, MPIComm
+from minga.errors import CaseError
+from minga.fit.crew import Crew
+from minga.fit.links import Link, Links
+from minga.fit.machine.hosts import crew_on
+from minga.fit.machine.machine import MEMORY_SHARE, Machine
+from minga.fit.machine.resources import available_memory, processor_name, quota
+from minga.fit.plan.broadcasting import best_route
+from minga.fit.probe.pingpong import links_of
+from minga.fit.probe.remembered import key_of, recall, remember
+from minga.fit.speed import Speed
+from minga.fit.topology import Tree, seats_of, usable
+from minga.models.matmul.panels import Panels
+from minga.space.boxes import Ints
+
+__all__ = ["KERNELS", "Wire", "Workers", "described", "measured"]
+
+Floats = NDArray[np.float64]
+
+KERNELS: Final = {"f4": "matmul f4", "f8": "matmul f8"}
+"""What speeds of products are called in machine files; their cells are multiply-adds."""
+
+_DEPTH: Final = 4096
+"""Columns of the block of A that is timed at most: more do not change the speed of BLAS."""
+_ROWS: Final = (64, 256, 1024)
+"""Of the blocks of A that are timed."""
+_UNMEASURED: Final = 1.0 / 2e9
+"""Seconds for a byte to be copied between files and memory, of hosts that nobody has measured."""
+_LONGEST: Final = 1.5
+_FEWEST_PERIODS: Final = 20
+_MOST_OF_A_SAMPLE: Final = 2.0
+"""Of the time for a size, what one product may take."""
+_SENT: Final = (1 << 18, 1 << 21)
+"""Bytes of the messages to all that are timed: more than shaped links let pass at once."""
+_SERIES: Final = 4
+_LOOK: Final = 5e-4
+_MOST_SERIES: Final = 20
+_THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A message from one rank to ``ranks - 1`` others takes ``alpha + beta * bytes`` seconds.
+
+    For fewer or more ranks it is scaled as large broadcasts of MPI libraries do: a scatter and a ring, which send each
+    byte from any rank ``(ranks - 1) / ranks`` times twice; on one shared medium all bytes queue, ``ranks - 1`` times.
+    With ``flat`` their number makes no difference: in chains at a switch, and where the network itself takes it to all.
+    """
+
+    alpha: float
+    beta: float
+    ranks: int
+    shared: bool = False
+    flat: bool = False
+
+    def time(self, count: float, ranks: int) -> float:
+        """Seconds until all of ``ranks`` ranks have a message of ``count`` bytes."""
+        return 0.0 if ranks < 2 else (self.alpha + self.beta * count) * self._part(ranks) / self._part(self.ranks)
+
+    def slope(self, ranks: int) -> float:
+        """Seconds a byte of large messages to ``ranks`` ranks."""
+        return 0.0 if ranks < 2 else self.beta * self._part(ranks) / self._part(self.ranks)
+
+    def _part(self, ranks: int) -> float:
+        if self.flat:
+            return 1.0
+        return float(ranks - 1) if self.shared else 2.0 * (ranks - 1) / ranks
+
+
+@dataclass(frozen=True, eq=False)
+class Workers:
+    """Ranks, in units of multiply-adds: ``crew.speeds`` are seconds of one call of BLAS with so many.
+
+    copying  seconds for a byte between a file and memory, by rank
+    handling  seconds that a rank cannot multiply for each byte of a panel that passes through its network, by rank
+    wire     messages to all
+    origin   in words: how all that is known
+    route    how panels go to all: see :class:`minga.engine.engine.Engine`
+    """
+
+    crew: Crew
+    copying: tuple[float, ...]
+    handling: tuple[float, ...]
+    wire: Wire
+    origin: str
+    route: str = "auto"
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return self.crew.ranks
+
+    def speed(self, rank: int) -> Speed:
+        """A rank's speed."""
+        return self.crew.speeds[int(self.crew.speed_of[rank])]
+
+    def rate(self, rank: int) -> float:
+        """Multiply-adds a second of large blocks."""
+        speed = self.speed(rank)
+        return float(speed.cells[-1] / speed.seconds[-1])
+
+    @property
+    def rates(self) -> Floats:
+        """Multiply-adds a second of all ranks, shape (ranks,)."""
+        return np.array([self.rate(rank) for rank in range(self.ranks)])
+
+    def timer(self, ranks: Sequence[int]) -> Callable[[Floats], Floats]:
+        """Seconds that each of some ranks takes for its number of multiply-adds: :meth:`Speed.time` of all at once."""
+        speeds = [self.speed(rank) for rank in ranks]
+        most = max(len(speed.cells) for speed in speeds)
+        # Shorter curves go on at the rate of their end; all begin at nothing.
+        scale = [np.r_[np.ones(len(speed.cells)), 2.0 ** np.arange(1, most - len(speed.cells) + 1)] for speed in speeds]
+        last = [np.minimum(np.arange(most), len(speed.cells) - 1) for speed in speeds]
+        cells = np.array([np.r_[0.0, s.cells[at] * by] for s, at, by in zip(speeds, last, scale)])
+        seconds = np.array([np.r_[0.0, s.seconds[at] * by] for s, at, by in zip(speeds, last, scale)])
+        every = np.arange(len(speeds))
+
+        def time_of(amounts: Floats) -> Floats:
+            at = np.minimum((cells[:, 1:] < amounts[:, None]).sum(axis=1), most - 1)
+            low, high = cells[every, at], cells[every, at + 1]
+            share = np.minimum((amounts - low) / (high - low), 1.0)
+            within = seconds[every, at] + share * (seconds[every, at + 1] - seconds[every, at])
+            found: Floats = within * np.maximum(amounts / cells[:, -1], 1.0)
+            return found
+
+        return time_of
+
+    def name(self, rank: int) -> str:
+        """What to call a rank: its node, with its own number where the node has several."""
+        node = self.crew.node(rank)
+        alone = int((self.crew.seats.paths[:, 0] == self.crew.seats.paths[rank, 0]).sum()) == 1
+        return node if alone else f"{node} #{rank}"
+
+
+def measured(
+    comm: Comm, dtype: np.dtype[Any], rows: int, depth: int, width: int, *, seconds: float = 0.6, cache: bool = True,
+    route: str | None = None, memory: int | None = None,
+) -> Workers:  # fmt: skip
+    """The ranks of ``comm`` as they are; collective, equal on all.
+
+    ``rows`` is the equal share of a rank, ``width`` that of a panel; about ``seconds`` go to products and as much to
+    messages, unless this host remembers its speed; what is timed fills no more than ``memory`` bytes. Panels go by
+    ``route``, or by the one that is best for the links.
+    """
+    seats = seats_of(comm)
+    crowd = int((seats.paths[:, 0] == seats.paths[comm.rank, 0]).sum())
+    sizes = _sizes(rows, depth, width, (memory or 1 << 40) // dtype.itemsize)
+    key = _key(dtype, sizes, crowd)
+    known = recall(key, _in_file) if cache else None
+    missing = np.array([known is None], np.int64)
+    comm.allreduce(missing, "max")
+    if missing[0] or known is None:
+        known = _together(comm, dtype, sizes, seconds)
+        remember(key, {"cells": known[0], "seconds": known[1], "copying": known[2]})
+    panel = depth * width * dtype.itemsize
+    links, chosen, wire, handling = _network(comm, seats, seconds, route, panel)
+    handling /= _cores(crowd)
+    found = comm.gather((known, comm.node, platform.node(), available_memory(), handling))
+    workers: Workers | None = None
+    if found is not None:
+        speeds = tuple(Speed.measured(entry[0][0], entry[0][1]) for entry in found)
+        nodes = seats.paths[:, 0]
+        names = tuple(found[int(np.flatnonzero(nodes == n)[0])][2] for n in range(int(nodes.max()) + 1))
+        room = _memory([(entry[1], entry[3]) for entry in found])
+        crew = Crew(speeds, np.arange(len(found)), room, seats, links, names)
+        copying, busy = tuple(entry[0][2] for entry in found), tuple(entry[4] for entry in found)
+        workers = Workers(crew, copying, busy, wire, "measured", chosen)
+    agreed: Workers = comm.bcast(workers)
+    return agreed
+
+
+def described(machine: Machine, dtype: np.dtype[Any], ranks: int | None = None, hosts: Sequence[str] = ()) -> Workers:
+    """The ranks that a machine file describes: all its nodes', or those that were started on ``hosts``.
+
+    CaseError where a node has no speed for products.
+    """
+    kernel = KERNELS[dtype.str[1:]]
+    for number, kind in enumerate(machine.nodes):
+        known = kind.speeds.get("cpu", {})
+        if kernel not in known and kernel not in {entry.name for entry in known.values()}:
+            raise CaseError(
+                f"the machine {machine.name or machine.source!r} does not say how fast node {kind.name!r} multiplies "
+                f"matrices of {dtype.str[1:]}",
+                key=f"nodes[{number}].speeds.cpu",
+                remedy=f'add "{kernel}": "10 Gcells/s", where a cell is one multiply-add of one core',
+            )
+    crew = crew_on(machine, hosts, kernel) if hosts else machine.crew(ranks, kernel)
+    link = crew.links.levels[0] if len(set(crew.seats.paths[:, 0].tolist())) > 1 else crew.links.levels[-1]
+    wire, route = _expected(link, crew.ranks, crew.links.shared)
+    origin = f"as {machine.source or machine.name} says"
+    return Workers(crew, (_UNMEASURED,) * crew.ranks, (0.0,) * crew.ranks, wire, origin, route)
+
+
+def _expected(link: Link, ranks: int, shared: bool) -> tuple[Wire, str]:
+    """Messages to all over links that are described, by the route that is best for large ones."""
+    if ranks == 1:
+        return Wire(0.0, 0.0, 1), "auto"
+    sizes = (1 << 20, 1 << 24)
+    routes = [best_route(size, ranks - 1, link, "hub" if shared else "switch", group=shared) for size in sizes]
+    beta = (routes[1].seconds - routes[0].seconds) / (sizes[1] - sizes[0])
+    alpha = max(0.0, routes[0].seconds - beta * sizes[0])
+    word = routes[1].word
+    return Wire(alpha, beta, ranks, shared, _is_flat(word, shared)), word
+
+
+def _is_flat(route: str, shared: bool) -> bool:
+    """Whether a route takes as long for any number of ranks."""
+    return route == "group" or (route.startswith("chain") and not shared)
+
+
+# Measuring -----------------------------------------------------------------------------------------------------------
+_Found = tuple[tuple[float, ...], tuple[float, ...], float]
+"""Multiply-adds and seconds of each size, and seconds to copy a byte."""
+_Size = tuple[int, int, int]
+
+
+def _sizes(rows: int, depth: int, width: int, room: int) -> tuple[_Size, ...]:
+    """Rows, depth and width of the products that are timed, small ones first; ``room``: elements that may be filled."""
+    deep = max(1, min(depth, _DEPTH, room // (4 * width)))
+    most = max(1, min(rows, _ROWS[-1], room // (4 * (deep + width))))
+    return tuple((count, deep, max(1, width)) for count in sorted({min(most, count) for count in _ROWS}))
+
+
+def _together(comm: Comm, dtype: np.dtype[Any], sizes: Sequence[_Size], seconds: float) -> _Found:
+    """Time all sizes, all ranks at once."""
+    cells, times = list[float](), list[float]()
+    limit = quota()
+    least = seconds / (len(sizes) + 1)
+    if limit is not None:
+        least = min(_LONGEST, max(least, _FEWEST_PERIODS * limit[1]))
+    for rows, depth, width in sizes:
+        if times:  # slow ranks are content with fewer rows
+            affordable = int(_MOST_OF_A_SAMPLE * least / times[-1] * cells[-1] / (depth * width))
+            rows = min(rows, max(affordable, int(cells[-1] / (depth * width))))
+        left, right = _filled(dtype, rows, depth), _filled(dtype, depth, width)
+        product = np.empty((rows, width), dtype)
+        comm.barrier()
+        times.append(_seconds(lambda a=left, b=right, c=product: np.matmul(a, b, out=c), least, limit is not None))  # type: ignore[misc]
+        cells.append(float(rows) * depth * width)
+    source = _filled(dtype, sizes[-1][1], sizes[-1][0])
+    comm.barrier()
+    copying = _seconds(lambda: np.array(source), least / 2, limit is not None) / source.nbytes
+    comm.barrier()
+    return tuple(cells), tuple(times), copying
+
+
+def _filled(dtype: np.dtype[Any], rows: int, columns: int) -> NDArray[Any]:
+    """Numbers that are neither zero nor subnormal, which some processors are slower or faster with."""
+    numbers = np.arange(rows * columns, dtype=np.int64) % 251 + 1
+    return (numbers.reshape(rows, columns) / 251).astype(dtype)
+
+
+def _seconds(work: Callable[[], object], least: float, throttled: bool) -> float:
+    """Seconds of some work: the least, as others only disturb; the mean under a quota, which comes in periods."""
+    began = time.perf_counter()
+    work()
+    long = time.perf_counter() - began > least
+    best, total, count = np.inf, 0.0, 0
+    while total < least or count < (1 if long else 2):
+        began = time.perf_counter()
+        work()
+        spent = time.perf_counter() - began
+        best, total, count = min(best, spent), total + spent, count + 1
+    return total / count if throttled else float(best)
+
+
+def _network(comm: Comm, seats: Tree, seconds: float, route: str | None, panel: int) -> tuple[Links, str, Wire, float]:
+    """What messages cost, between two and to all, how panels of so many bytes go to all, and the processor time that a
+    byte of a panel takes here; collective."""
+    links = links_of(comm, seats, min(0.3, seconds))
+    if comm.size == 1:
+        return links, "auto", Wire(0.0, 0.0, 1), 0.0
+    link = links.levels[0] if len(np.unique(seats.paths[:, 0])) > 1 else links.levels[-1]
+    medium, over_mpi = "hub" if links.shared else "switch", isinstance(comm, MPIComm)
+    best = best_route(panel, comm.size - 1, link, medium, group=links.shared and over_mpi, mpi=over_mpi)
+    chosen = route or str(comm.bcast(best.word))
+    found = []
+    for size in _SENT:
+        found.append(_to_all(comm, size, seconds / len(_SENT), chosen))
+        slow = np.array([found[-1][0] * _SENT[-1] / size > 4 * seconds], np.int64)
+        comm.allreduce(slow, "max")
+        if slow[0]:
+            break
+    times = [time for time, _ in found]
+    beta = times[0] / _SENT[0]
+    if len(times) > 1:
+        beta = max((times[1] - times[0]) / (_SENT[1] - _SENT[0]), 1e-13)
+    alpha = max(0.0, times[0] - beta * _SENT[0])
+    return links, chosen, Wire(alpha, beta, comm.size, links.shared, _is_flat(chosen, links.shared)), found[-1][1]
+
+
+def _to_all(comm: Comm, size: int, seconds: float, route: str) -> tuple[float, float]:
+    """Seconds of a message to all in a series of them from rank after rank, on the slowest rank, and the processor time
+    of a byte of it on this one: medians."""
+    times, busy = list[float](), list[float]()
+    count = max(_SERIES, comm.size)
+    owners = [number % comm.size for number in range(count)]
+    panels = Panels(comm, np.dtype(np.float64), [size // 8] * count, owners, _no_fill, _only_wait, route=route)
+    more, until = True, time.perf_counter() + seconds
+    while more:
+        comm.barrier()
+        began, worked = time.perf_counter(), time.process_time()
+        panels.run()
+        worked = time.process_time() - worked
+        words = np.array([int(1e9 * (time.perf_counter() - began)), time.perf_counter() < until], np.int64)
+        comm.allreduce(words, "max")
+        times.append(float(words[0]) * 1e-9 / count)
+        busy.append(worked / (count * size))
+        more = len(times) < 3 or (bool(words[1]) and len(times) < _MOST_SERIES)
+    panels.close()
+    return float(np.median(times[1:])), float(np.median(busy[1:]))  # the first one sets up connections
+
+
+def _cores(crowd: int) -> float:
+    """Processors that a rank has: of its quota, or of those that ranks of its node share."""
+    limit = quota()
+    shared = max(1.0, len(usable()) / crowd)
+    return shared if limit is None else min(shared, limit[0] / limit[1])
+
+
+def _no_fill(number: int, flat: NDArray[Any]) -> None:
+    return None
+
+
+def _only_wait(number: int, flat: NDArray[Any], progress: Callable[[], bool]) -> None:
+    """Look now and then, as a rank that multiplies does: waiting eagerly would take all of its processor."""
+    while not progress():
+        time.sleep(_LOOK)
+
+
+def _memory(found: Sequence[tuple[int, int | None]]) -> Ints:
+    """Bytes that each rank may fill: an equal part of what its node has left."""
+    nodes = np.array([node for node, _ in found])
+    free = np.array([1 << 62 if amount is None else amount for _, amount in found], float)
+    each = [MEMORY_SHARE * free[nodes == node].min() / (nodes == node).sum() for node in nodes]
+    return np.array(each).astype(np.int64)
+
+
+def _key(dtype: np.dtype[Any], sizes: Sequence[_Size], crowd: int) -> str:
+    """What speeds depend on."""
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    threads = [os.environ.get(name, "") for name in _THREADS]
+    return key_of(
+        "matmul 1", platform.node(), processor_name(), dtype.str, sizes, crowd, len(usable()), quota(), threads,
+        blas.get("name"), blas.get("version"), os.environ.get("MINGA_PIN", ""),
+    )  # fmt: skip
+
+
+def _in_file(data: Mapping[str, Any]) -> _Found:
+    cells, seconds = tuple(map(float, data["cells"])), tuple(map(float, data["seconds"]))
+    Speed.measured(cells, seconds)
+    copying = float(data["copying"])
+    if not copying > 0:
+        raise ValueError("copying takes time")
+    return cells, seconds, copying

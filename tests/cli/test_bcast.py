@@ -1,0 +1,177 @@
+"""``minga bcast``: a file to hosts that are all this machine, and what is said where that cannot be."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import in_process, nothing_written
+from minga.broadcast.files import Arriving, Source, destination
+from minga.errors import CaseError, RunError
+
+HERE = """#!/bin/sh
+exec sh -c "exec $2"
+"""
+"""Runs a command "on a host" here."""
+ENDING = f"""#!{sys.executable}
+import importlib.metadata, json, subprocess, sys
+if sys.argv[1] != "b":
+    sys.exit(subprocess.run(sys.argv[2], shell=True).returncode)
+version = importlib.metadata.version("minga") if WORDS != "old" else "0.0.1"
+print("Welcome to b!\\n" + json.dumps(dict(greeting="minga-broadcast", minga=version, pid=1)), flush=True)
+sys.stdin.readline()
+print("out of luck", file=sys.stderr)
+sys.exit(3)
+"""
+
+
+@pytest.fixture
+def files(in_tmp_path: Path) -> Path:
+    """A directory with a file, two hosts and ways to reach them."""
+    (in_tmp_path / "file").write_bytes(bytes(range(256)) * 1500)
+    (in_tmp_path / "hosts").write_text("a address=127.0.0.1\nb address=127.0.0.1\n")
+    for name, text in (
+        ("here", HERE),
+        ("ending", ENDING.replace("WORDS", '"new"')),
+        ("old", ENDING.replace("WORDS", '"old"')),
+    ):
+        (in_tmp_path / name).write_text(text)
+        (in_tmp_path / name).chmod(0o755)
+    return in_tmp_path
+
+
+def test_all_hosts_get_the_file(files: Path) -> None:
+    (files / "out").mkdir()
+    said = in_process(
+        "bcast", "file", "--hosts", "hosts", "--to", f"{files}/out/{{host}}", "--shell", "./here", "--json"
+    )
+    assert said.status == 0, said.err
+    result = json.loads(said.out)
+    assert result["received"] == ["a", "b"]
+    assert result["bytes"] == 256 * 1500
+    assert result["seconds"] > 0
+    for name in ("a", "b"):
+        assert (files / "out" / name).read_bytes() == (files / "file").read_bytes()
+    assert len(list((files / "out").iterdir())) == 2
+    with nothing_written(files / "out"):
+        again = in_process("bcast", "file", "--hosts", "hosts", "--to", f"{files}/out/{{host}}", "--shell", "./here")
+    assert again.status == 1
+    assert "is there already" in again.err
+    assert "--force" in again.err
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    [
+        ("./ending", "host b: the agent ended with status 3: out of luck"),
+        ("./old", "host b has minga 0.0.1"),
+        ("./absent", "could not be started to reach host a"),
+        ("false", "no agent runs on host"),
+    ],
+)
+def test_a_host_that_does_not_do_its_part(files: Path, shell: str, words: str) -> None:
+    with nothing_written(files):
+        said = in_process("bcast", "file", "--hosts", "hosts", "--to", f"{files}/new-{{host}}", "--shell", shell)
+    assert said.status == 1
+    assert words in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["absent", "--hosts", "hosts"], "there is no file absent"),
+        (["fil", "--hosts", "hosts"], "did you mean 'file'"),
+        ([".", "--hosts", "hosts"], "is no file"),
+        (["file"], "either --hosts or --lab"),
+        (["file", "--hosts", "hosts", "--lab", "x"], "either --hosts or --lab"),
+        (["file", "--hosts", "nowhere"], "cannot be read"),
+        (["file", "--hosts", "hosts", "--route", "multicats"], "did you mean 'multicast'"),
+        (["file", "--hosts", "hosts", "--rate", "fast"], "--rate"),
+        (["file", "--hosts", "hosts", "--rate", "1 b/s"], "--rate"),
+        (["file", "--hosts", "hosts", "--network", "10.0.0.0/99"], "--network"),
+        (["file", "--hosts", "hosts", "--on-loss", "cry"], "--on-loss"),
+        (["file", "--hosts", "hosts", "--dead-timeout", "0"], "--dead-timeout"),
+        (["file", "--hosts", "hosts", "--from", "c"], "'c' is not listed"),
+        (["file", "--hosts", "hosts", "--shell", ""], "--shell"),
+        (["file", "--lab", "no-such-lab"], "the lab 'no-such-lab' is not up"),
+    ],
+)
+def test_what_cannot_be_meant(files: Path, words: list[str], said: str) -> None:
+    with nothing_written(files):
+        found = in_process("bcast", *words, "--to", "/tmp/x")
+    assert found.status == 2, found.err
+    assert said in found.err
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("size", [0, 1, 5000])
+def test_a_file_appears_when_it_is_whole(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "new"
+    arriving = Arriving(path, size, 0o640)
+    arriving.data[:] = b"x" * size
+    assert not path.exists()
+    arriving.keep()
+    assert path.read_bytes() == b"x" * size
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_left_of_a_file_that_was_not_whole(tmp_path: Path) -> None:
+    arriving = Arriving(tmp_path / "new", 100, 0o644)
+    arriving.drop()
+    arriving.drop()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_temporary_name_where_files_need_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import errno
+    import os
+
+    real = os.open
+
+    def without(path: object, flags: int, *rest: int, **more: int) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "no")
+        return real(path, flags, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", without)
+    (tmp_path / "new").write_text("old")
+    arriving = Arriving(tmp_path / "new", 3, 0o644)
+    assert len(list(tmp_path.glob(".new.*.partial"))) == 1
+    assert (tmp_path / "new").read_text() == "old"
+    arriving.data[:] = b"abc"
+    arriving.keep()
+    assert (tmp_path / "new").read_text() == "abc"
+    Arriving(tmp_path / "other", 3, 0o644).drop()
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_more_than_the_disk_holds(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="cannot be written"):
+        Arriving(tmp_path / "new", 1 << 60, 0o644)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_changes_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("before")
+    source = Source.open(path)
+    source.check()
+    path.write_text("after that")
+    with pytest.raises(RunError, match="was changed while it was sent"):
+        source.check()
+    source.close()
+
+
+def test_where_a_file_goes(tmp_path: Path) -> None:
+    assert destination(str(tmp_path), "name", "h") == tmp_path / "name"
+    assert destination(f"{tmp_path}/x-{{host}}", "name", "h") == tmp_path / "x-h"
+    with pytest.raises(CaseError, match="no directory"):
+        destination(f"{tmp_path}/absent/", "name", "h")
+    (tmp_path / "name").mkdir()
+    with pytest.raises(CaseError, match="is a directory"):
+        destination(str(tmp_path), "name", "h")

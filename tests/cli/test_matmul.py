@@ -1,0 +1,137 @@
+"""The command ``minga matmul``: what it prints, what it refuses, and going on without ranks that are lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import command, in_process, nothing_written
+from matmul_hands import close, matrix
+
+
+@pytest.fixture(autouse=True)
+def matrices(in_tmp_path: Path) -> Path:
+    np.save("a.npy", matrix(60, 40))
+    np.save("b.npy", matrix(40, 50, seed=1))
+    np.save("small.npy", matrix(3, 3))
+    np.save("whole.npy", np.ones((40, 50), int))
+    return in_tmp_path
+
+
+def test_alone() -> None:
+    said = in_process("matmul", "a.npy", "b.npy", "-o", "c.npy", "--alpha", "2")
+    assert said.status == 0, said.err
+    assert "60 x 40 times 40 x 50 of f8" in said.out
+    assert "right by Freivalds' check" in said.out
+    assert "the result is c.npy" in said.out
+    a, b = np.load("a.npy"), np.load("b.npy")
+    assert close(np.load("c.npy"), 2 * a, b, 2 * a @ b)
+
+
+def test_json_and_factors() -> None:
+    in_process("matmul", "a.npy", "b.npy", "-o", "c.npy")
+    said = in_process(
+        "matmul", "b.npy", "a.npy", "--transpose-a", "--transpose-b", "-o", "d.npy", "--json", "--no-check"
+    )  # fmt: skip
+    account = json.loads(said.out)
+    assert account["shape"] == [50, 60, 40]
+    assert account["check"] is None
+    a, b = np.load("a.npy"), np.load("b.npy")
+    assert close(np.load("d.npy"), b.T, a.T, (a @ b).T)
+    assert in_process("matmul", "a.npy", "b.npy", "--c", "c.npy", "--beta", "-1", "-o", "zero.npy").status == 0
+    assert np.abs(np.load("zero.npy")).max() < 1e-12
+
+
+def machine_file(speeds: list[float]) -> None:
+    nodes = [
+        {"name": f"pc{n}", "cores": 1, "speeds": {"cpu": {"matmul f8": speed}}} for n, speed in enumerate(speeds)
+    ]  # fmt: skip
+    links = {"inter-node": {"latency": "50 us", "bandwidth": "1 Gb/s"}}
+    content = {"format": "minga machine", "version": 1, "name": "lab", "nodes": nodes, "links": links}
+    Path("machine.json").write_text(json.dumps(content))
+
+
+def test_whether_it_pays_on_machines_that_are_not_here() -> None:
+    machine_file([4e10, 2e10, 1e10, 1e10])
+    said = in_process("matmul", "a.npy", "b.npy", "--plan", "--machine", "machine.json")
+    assert said.status == 0, said.err
+    assert "rank 0 alone" in said.out
+    assert "n* = " in said.out
+    plan = json.loads(in_process("matmul", "a.npy", "b.npy", "--plan", "--machine", "machine.json", "--json").out)
+    assert plan["break_even"] == pytest.approx(4 / 125e6 * 1.6e11, rel=0.1)  # a chain at a switch
+    assert plan["plan"]["name"] == "alone"
+    assert not list(Path.cwd().glob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a.npy", "b.npy"], "-o: nobody said where"),
+        (["a.npy", "none.npy", "-o", "c.npy"], "there is no file 'none.npy'"),
+        (["a.npy", "small.npy", "-o", "c.npy"], "60 x 40"),
+        (["a.npy", "whole.npy", "-o", "c.npy"], "f4 or f8"),
+        (["a.npy", "machine.txt", "-o", "c.npy"], "as a .npy file"),
+        (["a.npy", "b.npy", "-o", "c.txt"], "does not end in .npy"),
+        (["a.npy", "b.npy", "-o", "no/c.npy"], "no such directory"),
+        (["a.npy", "b.npy", "-o", "a.npy"], "is an operand"),
+        (["a.npy", "b.npy", "-o", "c.npy", "--layout", "ring"], "no layout 'ring'"),
+        (["a.npy", "b.npy", "-o", "c.npy", "--route", "pigeon"], "no route 'pigeon'"),
+        (["a.npy", "b.npy", "-o", "c.npy", "--memory", "much"], "--memory"),
+        (["a.npy", "b.npy", "-o", "c.npy", "--memory", "400"], "not enough"),
+        (["a.npy", "b.npy", "-o", "c.npy", "--beta", "1"], "there is no c"),
+        (["a.npy", "b.npy", "-o", "c.npy", "-n", "0"], "0 ranks"),
+        (["a.npy", "b.npy", "-o", "c.npy", "--threads", "0"], "0 threads"),
+        (["a.npy", "small.npy", "-o", "c.npy", "-n", "2"], "60 x 40"),
+        (["a.npy", "b.npy", "-o", "c.npy", "-n", "2", "--hosts", "h"], "two different things"),
+        (["a.npy", "b.npy", "--plan", "--machine", "machine.json"], "how fast node 'old' multiplies"),
+    ],
+)
+def test_wrong_words_are_told(words: list[str], said: str, in_tmp_path: Path) -> None:
+    Path("machine.txt").write_text("no matrix")
+    content = {
+        "format": "minga machine",
+        "version": 1,
+        "name": "lab",
+        "nodes": [{"name": "old", "cores": 2}],
+        "links": {},
+    }
+    Path("machine.json").write_text(json.dumps(content))
+    with nothing_written(in_tmp_path):
+        found = in_process("matmul", *words)
+    assert found.status == 2
+    assert said in found.err
+    assert "Traceback" not in found.err
+
+
+@pytest.mark.mpi
+def test_a_rank_that_is_killed_is_done_without(in_tmp_path: Path) -> None:
+    """Two ranks, one of which is killed as soon as blocks are listed: the other's next life does what is missing."""
+    side = 1000
+    np.save("a.npy", matrix(side, side))
+    np.save("b.npy", matrix(side, side, seed=1))
+    words = command("matmul", "a.npy", "b.npy", "-o", "c.npy", "-n", "2", "--width", "8", "--layout", "rows", "--json")
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    partial, killed = in_tmp_path / "c.npy.partial", 0
+    while job.poll() is None and not killed:
+        for file in partial.glob("done-*.txt"):
+            killed = int(file.stem.rpartition("-")[2])
+            os.kill(killed, signal.SIGKILL)
+            break
+        time.sleep(0.005)
+    out, err = job.communicate(timeout=120)
+    assert job.returncode == 0, err
+    assert killed, "the product was done before anybody could be killed"
+    assert "a rank was lost; going on with 1 rank" in err
+    account = json.loads(out)
+    assert 0 < account["there_before"] < 1
+    a, b = np.load("a.npy"), np.load("b.npy")
+    assert close(np.load("c.npy"), a, b, a @ b)
+    assert not partial.exists()

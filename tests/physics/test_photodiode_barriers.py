@@ -1,0 +1,107 @@
+"""Thermionic emission: at metals and between materials it limits what drift and diffusion alone would carry."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minga.models.photodiode.case import device_of, read_settings
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.constants import CHARGE, thermal_voltage
+from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.emission import emission_velocity
+
+from .evidence import Evidence
+from .photodiodes import solved
+
+SECTION = "photodiode: barriers"
+THERMAL = thermal_voltage(300.0)
+FAST = 1e7  # cm2/Vs: nothing but emission limits the current
+BARRIER, STATES = 0.7, 2.8e19  # eV; 1/cm3, of silicon's conduction band
+
+
+def metal(electrons: float, *, emission: bool, **changes: Any) -> Device:
+    """1 um of n silicon between a Schottky contact and an ohmic one."""
+    layer = {"material": "Si", "thickness": 1.0, "n": 1e16, "mobility_n": electrons}
+    table = {
+        "layers": [layer],
+        "contacts": {"anode": {"kind": "schottky", "barrier": BARRIER}, "cathode": "ohmic"},
+        "mesh": {"graded": {"first": "0.2 nm", "growth": 1.2, "cap": "20 nm"}},
+        "emission": emission,
+    }
+    return device_of(read_settings(table | changes), Path())
+
+
+def steps(*, emission: bool) -> Device:
+    """InGaAs between InP, all n: electrons climb 0.258 eV on either side."""
+    layers = [{"material": name, "thickness": 0.2, "n": 1e16, "mobility_n": FAST} for name in ("InP", "InGaAs", "InP")]
+    table = {"layers": layers, "contacts": {"anode": "ohmic", "cathode": "ohmic"}, "emission": emission}
+    return device_of(read_settings(table), Path())
+
+
+def test_velocity_is_richardsons() -> None:
+    """A* T^2 = q v N, with A* = 4 pi q m k^2 / h^3 and 120.17 A/cm2K2 for free electrons."""
+    mass = 0.08
+    states = 2.5094e19 * mass**1.5  # 1/cm3 at 300 K
+    constant = CHARGE * float(emission_velocity(states, 300.0)) * states / 300.0**2
+    assert constant == pytest.approx(120.17 * mass, rel=1e-4)
+
+
+def test_emission_limits_a_schottky_diode(evidence: Evidence) -> None:
+    volts = (0.0, 0.1, 0.2, 0.3)
+    rows = solved(metal(FAST, emission=True), Problem(volts, ionisation=False))
+    assert rows[0]["J"] == 0.0
+    velocity = float(emission_velocity(STATES, 300.0))
+    saturation = CHARGE * velocity * STATES * math.exp(-BARRIER / THERMAL)
+    for row, bias in zip(rows[1:], volts[1:], strict=True):
+        expected = saturation * math.expm1(bias / THERMAL)
+        evidence.relative(SECTION, f"J at {bias:g} V of an ideal Schottky diode, A/cm2", row["J"], expected, 1e-4)
+
+
+def test_drift_and_emission_in_series() -> None:
+    """1/J is what each would take alone (Crowell and Sze), as both go by the same difference at the barrier."""
+    one, other, both = (
+        solved(device, Problem((0.2,), ionisation=False))[0]["J"]
+        for device in (metal(1330.0, emission=False), metal(FAST, emission=True), metal(1330.0, emission=True))
+    )
+    assert 1 / both == pytest.approx(1 / one + 1 / other, rel=3e-3)
+
+
+def test_emission_between_materials() -> None:
+    """Where nothing else limits, electrons cross both steps with q v n of the barrier's node for each kT/q."""
+    device = steps(emission=True)
+    bias = 1e-4
+    rest, driven = solved(device, Problem((0.0, bias), ionisation=False))
+    density = rest["fields"]["electrons"]
+    constants = [float(emission_velocity(n, 300.0)) * n for n in (5.7e17, 2.1e17)]
+    left, right = device.layers[0].last, device.layers[2].first
+    conductances = [CHARGE * min(constants) / 5.7e17 * density[k] / THERMAL for k in (left, right)]
+    expected = bias / sum(1 / g for g in conductances)
+    assert driven["J"] == pytest.approx(expected, rel=5e-3)
+    assert rest["J"] == 0.0
+    assert not device_of_nothing()[0].any()
+
+
+def device_of_nothing() -> np.ndarray:
+    """Emission of a device of one material between ohmic contacts."""
+    table = {"layers": [{"material": "Si", "thickness": 1.0, "n": 1e16}], "emission": True,
+             "contacts": {"anode": "ohmic", "cathode": "ohmic"}}  # fmt: skip
+    return device_of(read_settings(table), Path()).emission[0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"mobility": "field"}, pytest.param({"mobility": "field", "statistics": "fermi-dirac"}, marks=pytest.mark.slow)],
+)
+def test_gummel_knows_what_limits_carriers(changes: dict[str, Any]) -> None:
+    """Emission, mobilities that fall with the field, and degenerate carriers, as Newton's method does."""
+    device = metal(1330.0, emission=True, **changes)
+    newton, gummel = (
+        [row["J"] for row in solved(device, Problem((0.2, -1.0), ionisation=False, scheme=scheme))]
+        for scheme in ("newton", "gummel")
+    )
+    assert gummel == pytest.approx(newton, rel=1e-6)

@@ -1,0 +1,172 @@
+"""Systems of two axes: rows as dense blocks, sparse factors and iterations, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.engine.comm import Comm, run_virtual
+from minga.solve.five_point import FivePoint
+from minga.solve.iterative import Iterative
+from minga.solve.planes import Planes
+from minga.solve.sparse import Sparse, dissection
+from minga.space.cuts import slabs
+
+PATTERN = ((True, False), (True, True))
+SHAPE = (7, 5)
+SOLVERS = [Planes, Sparse]
+
+
+def system() -> dict[str, np.ndarray]:
+    """Blocks (2, 2, *SHAPE) of lower and upper of each axis and of the diagonal, and a right side."""
+    rng = np.random.default_rng(2)
+    mask = np.array(PATTERN, float)[:, :, None, None]
+    made = {name: rng.uniform(-1, 1, (2, 2, *SHAPE)) * mask for name in ("lower0", "lower1", "upper0", "upper1")}
+    made["diagonal"] = rng.uniform(-1, 1, (2, 2, *SHAPE)) + 9.0 * np.eye(2)[:, :, None, None]
+    made["b"] = rng.uniform(-1, 1, (2, *SHAPE))
+    scale = 10.0 ** rng.integers(-12, 13, (2, *SHAPE))
+    for name in made:
+        made[name] = made[name] * (scale if name == "b" else scale[:, None])
+    return made
+
+
+def put(engine: mg.Engine, matrix: FivePoint, values: dict[str, np.ndarray]) -> None:
+    for k, item in enumerate(matrix.diagonal):
+        engine.set(item, values["diagonal"][k // 2, k % 2])
+    for axis in range(2):
+        for name, fields in (("lower", matrix.lower[axis]), ("upper", matrix.upper[axis])):
+            for item, (i, j) in zip(fields, matrix.places, strict=True):
+                engine.set(item, values[f"{name}{axis}"][i, j])
+
+
+def solve(kind: type[Planes | Sparse], values: dict[str, np.ndarray], ranks: int = 1) -> np.ndarray:
+    grid = mg.Grid(SHAPE)
+    solver = kind(grid, 2, PATTERN)
+    matrix = solver.five_point
+    b = [mg.Field(f"b{i}", grid) for i in range(2)]
+    x = [mg.Field(f"x{i}", grid) for i in range(2)]
+    program = mg.Program("solve")
+    solver.setup(program)
+    solver.solve(program, b, x)
+
+    def work(comm: Comm) -> np.ndarray | None:
+        with mg.Engine(slabs(grid.box, comm.size, 0, granule=1), grid=grid, comm=comm) as engine:
+            put(engine, matrix, values)
+            for item, value in zip(b, values["b"], strict=True):
+                engine.set(item, value)
+            engine.run(program)
+            return np.array([engine.gather(item) for item in x])
+
+    found = run_virtual(ranks, work)[0]
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("kind", SOLVERS)
+def test_it_solves(kind: type[Planes | Sparse]) -> None:
+    values = system()
+    np.testing.assert_allclose(solve(kind, values), dense(values), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", SOLVERS)
+def test_the_same_bits_on_ranks(kind: type[Planes | Sparse]) -> None:
+    assert solve(kind, system(), 3).tobytes() == solve(kind, system()).tobytes()
+
+
+@pytest.mark.parametrize("kind", SOLVERS)
+@pytest.mark.parametrize("factor", [0.0, np.nan])
+def test_what_has_no_solution_is_not_solved(kind: type[Planes | Sparse], factor: float) -> None:
+    values = {name: value * factor for name, value in system().items()}
+    assert np.isnan(solve(kind, values)).all()
+
+
+def currents(shape: tuple[int, int]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Two coupled unknowns that diffuse and drift, and the cells that are held: some of the first row."""
+    rng = np.random.default_rng(5)
+    made = {name: np.zeros((2, 2, *shape)) for name in ("lower0", "lower1", "upper0", "upper1")}
+    made["diagonal"] = rng.uniform(0, 0.1, (2, 2, *shape))
+    held = np.zeros(shape, np.uint8)
+    held[0, : shape[1] // 2] = 1
+    for i in range(2):
+        for axis in range(2):
+            inner = np.ones(shape)
+            inner[(-1, slice(None)) if axis == 0 else (slice(None), -1)] = 0.0
+            flow = 10.0 ** rng.uniform(-1, 1, shape) * inner
+            drift = rng.uniform(-1, 1, shape)
+            up, down = flow * np.exp(drift), flow * np.exp(-drift)
+            made[f"upper{axis}"][i, i] = -down
+            made[f"lower{axis}"][i, i] = -np.roll(up, 1, axis)
+            made["diagonal"][i, i] += up + np.roll(down, 1, axis)
+    made["lower0"][1, 0] = made["upper1"][1, 0] = 0.05
+    made["b"] = rng.uniform(-1, 1, (2, *shape))
+    for name, value in made.items():
+        value[..., held > 0] = np.eye(2)[..., None] if name == "diagonal" else 0.0
+    return made, held
+
+
+def dense(values: dict[str, np.ndarray]) -> np.ndarray:
+    """The solution by NumPy, (2, rows, columns)."""
+    rows, cells = values["b"].shape[1:]
+    matrix = np.zeros((2, rows, cells, 2, rows, cells))
+    ways = {"lower0": (-1, 0), "upper0": (1, 0), "lower1": (0, -1), "upper1": (0, 1)}
+    for row in range(rows):
+        for cell in range(cells):
+            matrix[:, row, cell, :, row, cell] = values["diagonal"][:, :, row, cell]
+            for name, (down, across) in ways.items():
+                there = (row + down, cell + across)
+                if 0 <= there[0] < rows and 0 <= there[1] < cells:
+                    matrix[:, row, cell, :, there[0], there[1]] = values[name][:, :, row, cell]
+    size = 2 * rows * cells
+    scale = 1.0 / np.abs(matrix).max(axis=(3, 4, 5))
+    whole = (matrix * scale[..., None, None, None]).reshape(size, size)
+    return np.linalg.solve(whole, (values["b"] * scale).reshape(size)).reshape(2, rows, cells)
+
+
+def iterated(values: dict[str, np.ndarray], held: np.ndarray, ranks: int) -> tuple[np.ndarray, int, int]:
+    """The solution, how many iterations it took, and whether it was not found."""
+    grid = mg.Grid(held.shape)
+    mask = mg.Field("held", grid, "u1")
+    solver = Iterative(grid, 2, PATTERN, mask, tolerance=1e-13)
+    x = [mg.Field(f"x{i}", grid, boundary=mg.fixed(0.0)) for i in range(2)]
+    program = mg.Program("solve")
+    solver.setup(program)
+    found = solver.solve(program, x, x)
+
+    def work(comm: Comm) -> tuple[np.ndarray, int, int] | None:
+        layout = slabs(grid.box, comm.size, 0)
+        with mg.Engine({grid: layout, **solver.multigrid.layouts(layout)}, comm=comm) as engine:
+            engine.set(mask, held)
+            put(engine, solver.five_point, values)
+            for item, value in zip(x, values["b"], strict=True):
+                engine.set(item, value)
+            engine.run(program)
+            count, unsolved = engine.read(found.iterations), engine.read(solver.unsolved)
+            return np.array([engine.gather(item) for item in x]), count, unsolved
+
+    result = run_virtual(ranks, work)[0]
+    assert result is not None
+    return result
+
+
+def test_iterations_on_any_ranks() -> None:
+    values, held = currents((12, 23))
+    found, count, unsolved = iterated(values, held, 1)
+    exact = dense(values)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-11 * np.abs(exact).max())
+    assert unsolved == 0
+    assert count < 45
+    assert not found[:, held > 0].any() or np.array_equal(found[:, held > 0], values["b"][:, held > 0])
+    assert iterated(values, held, 3)[0].tobytes() == found.tobytes()
+
+
+def test_dissection_takes_every_cell_once() -> None:
+    for shape in ((1, 1), (1, 40), (23, 17), (5, 64)):
+        order = dissection(*shape)
+        assert sorted(order) == list(range(shape[0] * shape[1]))
+
+
+@pytest.mark.parametrize("kind", SOLVERS)
+def test_mistakes_are_named(kind: type[Planes | Sparse]) -> None:
+    with pytest.raises(mg.ProgramError, match="a grid of 1 axes"):
+        kind(mg.Grid((5,)), 2, PATTERN)
