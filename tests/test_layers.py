@@ -13,7 +13,21 @@ import pytest
 import minga
 
 SOURCE = Path(minga.__file__).parent
-LAYERS = ("lang", "compile", "space", "broadcast", "engine", "fit", "record", "solve", "models", "lab", "view", "papers", "cli")
+LAYERS = (
+    "lang",
+    "compile",
+    "space",
+    "broadcast",
+    "engine",
+    "fit",
+    "record",
+    "solve",
+    "models",
+    "lab",
+    "view",
+    "papers",
+    "cli",
+)
 EVERYWHERE = {"errors", "schema"}  # modules of the root that all layers may import
 HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "pydantic", "typer", "rich", "cupy", "pandas", "numcodecs")
 

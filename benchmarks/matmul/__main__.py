@@ -31,7 +31,7 @@ from minga.lab.cluster import Cluster, laboratory
 ROOT = Path(__file__).parents[2]
 LAB = Path(__file__).with_name("four.toml")
 MEMORY = Path("/dev/shm")
-SIZE = 3072
+SIZE = 2048
 PEERS = ("minga, best layout", "minga, equal rows", "numpy on the fastest node", "SUMMA", "pdgemm")
 
 
@@ -57,7 +57,7 @@ def ordered(
 
 def compared(quick: bool) -> dict[str, Any]:
     """Rows by speed beside equal rows, one node alone, and others' programs, in one run."""
-    n, rounds = (768, 1) if quick else (SIZE, 2)
+    n, rounds = (512, 1) if quick else (SIZE, 2)
     with laboratory(LAB) as cluster, folder_in_memory() as folder:
         libraries, preload = scalapack.unpack(folder / "debian"), slow.shim(folder)
         libraries = None if libraries is None or preload is None else {**libraries, **preload, "MINGA_SLOWNESS": "1"}
@@ -74,7 +74,7 @@ def compared(quick: bool) -> dict[str, Any]:
 
 def sizes(quick: bool) -> dict[str, Any]:
     """Predictions and the choice of ranks, below and above the size from which on it pays."""
-    grid = [512] if quick else [512, 1024, 2048]
+    grid = [256] if quick else [128, 256, 512, 1024]
     ways = ["minga", "minga, from one", "minga, best layout from one", "numpy on the fastest node"]
     with laboratory(LAB) as cluster, folder_in_memory() as folder:
         return ordered(cluster, folder, ways, grid, 1 if quick else 2, {})
@@ -83,7 +83,7 @@ def sizes(quick: bool) -> dict[str, Any]:
 def lose(quick: bool) -> dict[str, Any]:
     """A rank is killed in the middle of a product."""
     with laboratory(LAB) as cluster, folder_in_memory() as folder:
-        return lost.measure(cluster, folder, 3072 if quick else 4096)
+        return lost.measure(cluster, folder, 2048 if quick else 4096)
 
 
 ITEMS: dict[str, Callable[[bool], dict[str, Any]]] = {"compared": compared, "sizes": sizes, "lost": lose}

@@ -25,6 +25,7 @@ _SHELL = """\
 while :; do case $1 in -[plioF]) shift 2 ;; -*) shift ;; *) break ;; esac; done
 host=$1
 shift
+[ -e {folder}/off ] && [ "$host" = {lost} ] && exit 255
 case $host in
 {nodes}
 esac
@@ -39,7 +40,7 @@ def measure(cluster: Cluster, folder: Path, n: int) -> dict[str, Any]:
         f'{address}) exec {shlex.join(cluster.command(node, ["/bin/sh", "-c"]))} "$*" ;;'
         for node, address in enumerate(cluster.addresses)
     ]
-    shell.write_text(_SHELL.format(nodes="\n".join(cases)))
+    shell.write_text(_SHELL.format(nodes="\n".join(cases), folder=shlex.quote(str(folder)), lost=cluster.addresses[1]))
     shell.chmod(0o755)
     hosts.write_text("".join(f"{name} address={address}\n" for name, address in zip(cluster.names, cluster.addresses)))
     for seed, name in enumerate("ab"):
@@ -88,6 +89,7 @@ def _kill_in_the_middle(cluster: Cluster, folder: Path, job: subprocess.Popen[st
         lines = [line.split() for file in partial.glob("done-*.txt") for line in file.read_text().splitlines()]
         cells = sum((int(w[1]) - int(w[0])) * (int(w[3]) - int(w[2])) for w in lines if len(w) == 5)
         if cells and cells > np.load(partial / "c.npy", mmap_mode="r").size / 3:
+            (folder / "off").touch()  # from now on nobody reaches it
             for process in cluster.processes().get(1, ()):
                 os.kill(process, signal.SIGKILL)
             break

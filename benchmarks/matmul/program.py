@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from mpi4py import MPI
 
 from benchmarks.matmul.slow import slow_down
 from benchmarks.matmul.summa import Summa
+from benchmarks.matmul.turns import summed_up
 from minga.engine.comm import MPIComm
 from minga.models.matmul.problem import problem_of
 from minga.models.matmul.product import Options, product
@@ -153,24 +153,6 @@ def compared(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
             found[str(n)] = {name: summed_up(n, entries) for name, entries in turns.items()}
             for file in (*bench.files, bench.out, Path(order["folder"]) / f"expected-{n}.npy"):
                 file.unlink(missing_ok=True)
-    return found
-
-
-def summed_up(n: int, entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """The turns of one way: medians, and of ours how well it was predicted and how much of the speeds was used."""
-    seconds = [entry["seconds"] for entry in entries]
-    found: dict[str, Any] = {
-        "seconds": {"median": statistics.median(seconds), "least": min(seconds), "most": max(seconds)},
-        "error_over_rounding": max(entry["error"] for entry in entries),
-    }
-    if "speeds" in entries[0]:
-        found["prediction_error"] = statistics.median(
-            abs(entry["seconds"] / entry["predicted_seconds"] - 1) for entry in entries
-        )
-        found["efficiency"] = statistics.median(
-            2 * n**3 / entry["seconds"] / sum(entry["speeds"]) for entry in entries
-        )  # fmt: skip
-        found["turns"] = entries
     return found
 
 

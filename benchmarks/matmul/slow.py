@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TIMES = {"fast": 8, "half": 16, "slow-1": 32, "slow-2": 32}
+TIMES = {"fast": 24, "half": 48, "slow-1": 96, "slow-2": 96}
 """How often each node makes a product."""
 
 _SHIM = """

@@ -144,6 +144,6 @@ def _compared(mine: Sequence[float], other: Sequence[float]) -> dict[str, float]
     return {"ours": ours, "theirs": theirs, "ratio": ours / theirs, "ratio_of_least": min(mine) / min(other)}
 
 
-def worst(found: Mapping[Any, Mapping[str, float]]) -> float:
-    """How far the worst ratio of medians is from one."""
-    return max(abs(one["ratio"] - 1) for one in found.values())
+def worst(found: Mapping[Any, Mapping[str, float]], ratio: str = "ratio") -> float:
+    """How far the worst ratio is from one: of medians, or ``ratio_of_least``."""
+    return max(abs(one[ratio] - 1) for one in found.values())

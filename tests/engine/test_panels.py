@@ -150,14 +150,17 @@ def add_up(engine: mg.Engine, slot: Any, number: int) -> None:
             target[0, row - box.lo[1]] += np.add.reduce(view[row - rows[0]] * np.arange(70.0))
 
 
-def run_product(ranks: int, program: Program, b: mg.Field, out: mg.Field, **settings: Any) -> list[Any]:
+def run_product(
+    ranks: int, program: Program, b: mg.Field, out: mg.Field, device: type[FakeDevice] | None = None, **settings: Any
+) -> list[Any]:
     def body(comm: Comm) -> tuple[Any, float, int]:
         layouts = {
             WIDE: bisection(WIDE.box, [1.0] * ranks),
             PANEL: Layout.everywhere(PANEL.box, ranks),
             ROWS: slabs(ROWS.box, ranks, 1, granule=1),
         }
-        with mg.Engine(layouts, comm=comm, **settings) as engine:
+        own = {} if device is None else {"device": device()}
+        with mg.Engine(layouts, comm=comm, **own, **settings) as engine:
             engine.set(b, values("f8").view("u8") % 1000 / 7.0)
             engine.set(out, 0.0)
             assert engine.run(program).ok
@@ -329,9 +332,9 @@ def test_kernels_look_at_what_travels() -> None:
 def test_panels_on_a_device_have_the_processors_bits() -> None:
     program, b, out = product(False, add_up)
     expected = run_product(2, program, b, out)[0][0]
-    assert bits(run_product(2, program, b, out, device=FakeDevice())[0][0]) == bits(expected)
+    assert bits(run_product(2, program, b, out, device=FakeDevice)[0][0]) == bits(expected)
     with pytest.raises(mg.errors.LayoutError, match="group"):
-        run_product(2, program, b, out, device=FakeDevice(), route="group", group=lambda comm: None)
+        run_product(2, program, b, out, device=FakeDevice, route="group", group=lambda comm: None)
 
 
 @pytest.mark.parametrize("native", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,15 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("benchmarks.network.peers")
 
 
-def agree(peers: Any, ours: Callable[[], Any], theirs: Callable[[], Any], sizes: Sequence[int]) -> None:
+def agree(
+    peers: Any, ours: Callable[[], Any], theirs: Callable[[], Any], sizes: Sequence[int], ratio: str = "ratio"
+) -> None:
     """The ratio of the medians of all turns so far; more turns where other programs disturbed one."""
     found: dict[int, dict[str, float]] = {}
     for found in peers.in_turns(ours, theirs, sizes, TURNS):
         print({size: (round(one["ratio"], 3), round(one["ratio_of_least"], 3)) for size, one in found.items()})
         assert set(found) == set(sizes)
-        if peers.worst(found) <= TOLERANCE:
+        if peers.worst(found, ratio) <= TOLERANCE:
             return
     load = os.getloadavg()[0]
     if load > 1.5 * len(available_cores()):
@@ -75,14 +78,19 @@ def test_mpi_agrees_with_the_intel_benchmarks(rights: dict[str, Any], name: str,
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.usefixtures("own_labs")
-def test_pvm_between_tasks_is_tcp(rights: dict[str, Any], peers: Any) -> None:
+def test_pvm_between_tasks_is_tcp(rights: dict[str, Any], peers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large messages in place, from task to task: what PVM adds to TCP is small."""
     if why := peers.missing("pvm"):
         pytest.skip(why)
     from minga.papers.pvm import virtual_machine
 
     sizes = (262144, 1048576)
+    with tempfile.TemporaryDirectory(prefix="pv-") as folder:  # PVM's daemon dies of long paths
+        monkeypatch.setenv("MINGA_LAB_STATE", folder)
+        _compare_with_pvm(rights, peers, virtual_machine, sizes)
+
+
+def _compare_with_pvm(rights: dict[str, Any], peers: Any, virtual_machine: Any, sizes: tuple[int, ...]) -> None:
     with (
         laboratory(peers.TWO, rootless=rights["rootless"], quota=False) as cluster,
         peers.two_agents(cluster) as team,
@@ -93,4 +101,5 @@ def test_pvm_between_tasks_is_tcp(rights: dict[str, Any], peers: Any) -> None:
             lambda: peers.ours_tcp(cluster, team, sizes, 4.0),
             lambda: pvm.pingpong(sizes, route="direct", encoding="inplace"),
             sizes,
+            "ratio_of_least",  # PVM has a handful of repetitions
         )

@@ -150,14 +150,14 @@ def iterated(values: dict[str, np.ndarray], held: np.ndarray, ranks: int) -> tup
 
 
 def test_iterations_on_any_ranks() -> None:
-    values, held = currents((12, 23))
+    values, held = currents((10, 13))
     found, count, unsolved = iterated(values, held, 1)
     exact = dense(values)
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-11 * np.abs(exact).max())
     assert unsolved == 0
     assert count < 45
     assert not found[:, held > 0].any() or np.array_equal(found[:, held > 0], values["b"][:, held > 0])
-    assert iterated(values, held, 3)[0].tobytes() == found.tobytes()
+    assert iterated(values, held, 2)[0].tobytes() == found.tobytes()
 
 
 def test_dissection_takes_every_cell_once() -> None:

@@ -103,6 +103,12 @@ def test_cells_of_different_sizes_keep_their_places(tmp_path: Path) -> None:
 
 def test_equal_cells_are_left_alone() -> None:
     even = Coordinate("x", np.linspace(0.5, 9.5, 10), {})
-    assert equal_cells(even) is None
-    uneven = Coordinate("x", np.array([0.5, 1.5, 3.0, 6.0]), {})
-    assert equal_cells(uneven) is not None
+    assert equal_cells((even, even)) == (None, None)
+    assert equal_cells((even,)) == (None,)
+    uneven = Coordinate("y", np.array([0.5, 1.5, 3.0, 6.0]), {})
+    rows, columns = equal_cells((even, uneven))
+    assert rows is not None
+    assert columns is not None
+    assert rows.tolist() == list(range(10)), "as large as they are"
+    # Faces at 0, 1, 2.25, 4.5 and 7.5; middles at 0.47, 1.41, 2.34, 3.28, 4.22, ...
+    assert columns.tolist() == [0, 1, 2, 2, 2, 3, 3, 3]

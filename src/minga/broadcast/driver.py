@@ -99,9 +99,12 @@ class Driver:
             message = self.endpoint.take(root)
             if message is not None:
                 messages.append(message)
+            else:
+                self.endpoint.await_root(clock(), root)
             return message is not None
 
-        if not self._run(arrived, None if timeout is None else clock() + timeout):
+        wake = self.endpoint.settings.dead_timeout / 16
+        if not self._run(arrived, None if timeout is None else clock() + timeout, wake=wake):
             raise RunError(
                 f"no message of member {root} within {timeout:g} s",
                 remedy="look whether that member runs and broadcasts, or wait longer",

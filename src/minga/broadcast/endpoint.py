@@ -13,6 +13,7 @@ from itertools import count
 from minga.broadcast.datagram import Abort, Datagram, Kind, Reason, Reply, newer
 from minga.broadcast.heads import Into
 from minga.broadcast.keys import Buffer, Keys, Refused, Session
+from minga.broadcast.liveness import Liveness
 from minga.broadcast.member import Member, Message, Traffic
 from minga.broadcast.outgoing import Batch, Outgoing
 from minga.broadcast.pacing import Pace, RoundTrip
@@ -73,6 +74,7 @@ class Endpoint:
         self._counter = count(1)
         self._peers = {other: _Peer() for other in range(session.size) if other != number}
         self._notices: list[Batch] = []
+        self._liveness = Liveness(self.keys, number, self._counter, self.settings.dead_timeout)
         self.member = Member(
             self.keys,
             number,
@@ -119,6 +121,15 @@ class Endpoint:
         """The reader wants the next message of ``root``, in ``into`` if given: before or while it arrives."""
         self.member.expect(now, root, into)
 
+    def await_root(self, now: float, root: int) -> None:
+        """A reader waits for the next message of ``root``, who is asked now and then whether it is still there.
+
+        Raises :class:`minga.broadcast.lost.MembersLost` where it is not.
+        """
+        question = self._liveness.wait(now, root)
+        if question is not None:
+            self._notices.append(Batch(root, [(question,)]))
+
     def take(self, root: int) -> Message | None:
         """The next message of ``root`` if it is whole.
 
@@ -134,10 +145,13 @@ class Endpoint:
         datagram = self.keys.open(data)
         if datagram is None or datagram.sender == self.number:
             return
+        self._liveness.heard(datagram.sender)
         if datagram.kind in (Kind.DATA, Kind.POLL, Kind.ABORT):
             self.member.on_datagram(now, datagram)
         elif datagram.kind in (Kind.ACK, Kind.NACK) and datagram.root == self.number:
             self._on_reply(now, datagram)
+        elif (answer := self._liveness.answer(datagram)) is not None:
+            self._notices.append(Batch(datagram.sender, [(answer,)]))
 
     def _on_reply(self, now: float, datagram: Datagram) -> None:
         reply = Reply.unpack(datagram.payload, datagram.nseg)

@@ -26,7 +26,7 @@ from minga.broadcast.keys import Keys, Session
 from minga.broadcast.link import listen
 from minga.broadcast.meeting import Meeting
 from minga.broadcast.ring import Ring
-from minga.broadcast.settings import Settings, window_for
+from minga.broadcast.settings import Settings, batch_for, window_for
 from minga.broadcast.sockets import Sockets
 from minga.errors import CaseError, LaunchError, MingaError, RunError
 
@@ -41,6 +41,7 @@ _ROUNDS: Final = 4
 _HOPELESS: Final = 2
 """Rounds after which a way is given up that nobody heard anything on."""
 _LONGEST_WINDOW: Final = 1024
+_LARGEST_BATCH: Final = 44
 _LONGEST_PACKET: Final = 9000
 """Bytes of IP packets at most: larger ones, as a loopback takes, leave no window in usual receive buffers."""
 _FIRST_PORT, _PORTS = 20_480, 12_000
@@ -207,7 +208,13 @@ def _datagrams(
         return _deafness(deaf, names)
     window = min(_LONGEST_WINDOW, *(window_for(granted, session.payload) for _, _, granted in said))
     on_loss: Literal["raise", "exclude"] = "exclude" if wishes.on_loss == "exclude" else "raise"
-    settings = Settings(window=window, rate=wishes.rate, on_loss=on_loss, dead_timeout=wishes.dead_timeout)
+    settings = Settings(
+        window=window,
+        rate=wishes.rate,
+        batch=min(_LARGEST_BATCH, batch_for(session.payload)),
+        on_loss=on_loss,
+        dead_timeout=wishes.dead_timeout,
+    )
     endpoint = Endpoint(session, meeting.rank, settings)
     return Driver(sockets, endpoint, [(host, port) for host, port, _ in said], group)
 

@@ -93,6 +93,7 @@ class TcpMeeting:
         self._guests: list[Link] = []
         self._heard: dict[Link, list[Any]] = {}
         self._parts: dict[Link, bytes] = {}
+        self._gathering = False
         try:
             if rank == 0:
                 self._gather()
@@ -137,8 +138,10 @@ class TcpMeeting:
                 f"member 0 cannot listen at {self._place[0]} port {self._place[1]}: {error.strerror}",
                 remedy="give an address of this machine, and a port that nothing else uses",
             ) from error
+        self._gathering = True
         with listener:
             self._wait(lambda: [member for member in range(1, self.size) if member not in self._links], listener)
+        self._gathering = False
         for guest in self._guests:
             guest.close()
         self._guests.clear()
@@ -207,7 +210,10 @@ class TcpMeeting:
         try:
             action()
         except LinkError as error:
-            if link not in self._guests:
-                raise RunError(f"the group was not made: {error}", remedy="see what other members say") from error
-            self._guests.remove(link)  # a stranger
             link.close()
+            if link in self._guests:
+                self._guests.remove(link)  # a stranger
+            elif self._gathering:
+                self._links.pop(link.peer)  # it may come again
+            else:
+                raise RunError(f"the group was not made: {error}", remedy="see what other members say") from error

@@ -56,9 +56,10 @@ class Pace:
 
     def spend(self, now: float, wire: int) -> None:
         """Account for ``wire`` bytes handed over at ``now``."""
-        if self._epoch is None:
-            self._epoch = (now, 0, SHORTEST_EPOCH)
         credit = max(BURST, CATCH_UP_BYTES * 8 / self.rate)
+        if self._epoch is None:  # a message begins: there is nothing to catch up with
+            self._epoch = (now, 0, SHORTEST_EPOCH)
+            credit = BURST
         self._free_at = max(self._free_at, now - credit) + wire * 8 / self.rate
 
     def lost(self, member: int, segments: int) -> None:

@@ -130,7 +130,7 @@ class Root:
             return
         receiver.unanswered = 0
         asked = self._asked.get(reply.echo)
-        if asked is not None and reply.echo & 0x7FFFFFFF not in self._repaired:  # not asked twice (Karn's rule)
+        if asked is not None and reply.echo ^ echo_of_segment(0) not in self._repaired:  # not asked twice (Karn's rule)
             self._round_trip.sample(now - asked)
         receiver.got = max(receiver.got, reply.arrived())
         receiver.seen = max(receiver.seen, min(reply.seen, self.sent))

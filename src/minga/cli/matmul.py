@@ -135,14 +135,10 @@ def _in_job(request: Request, job: Job) -> str | None:
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
     try:
-        _limit_threads(request.threads)
+        _take_place(request.threads, job)
         from minga.engine.comm import MPIComm
 
         comm = MPIComm()
-        if "OPENBLAS_NUM_THREADS" not in os.environ:
-            from minga.engine.pin import local_place, pin
-
-            pin(*local_place(comm.rank, comm.size), request.threads or 1)
         return _carry_out(request, comm)
     except BaseException as error:
         end_in_error(error, everyone)
@@ -179,7 +175,8 @@ def _carry_out(request: Request, comm: Comm) -> str | None:
 
 def _planned(request: Request, comm: Comm, options: Any) -> str | None:
     """Whether it pays, without doing it."""
-    from minga.models.matmul.product import agreed, plan_of
+    from minga.models.matmul.agreement import agreed
+    from minga.models.matmul.product import plan_of
     from minga.models.matmul.report import plan_as_dict, plan_text
 
     problem, anywhere = agreed(comm, lambda: _read(request), _sees(request, comm))
@@ -220,6 +217,17 @@ def _described(request: Request, comm: Comm, ranks: int | None = None) -> Worker
     if isinstance(known, MingaError):
         raise known
     return known
+
+
+def _take_place(threads: int | None, job: Job) -> None:
+    """Keep this rank to its share of the cores of its node, with as many threads of BLAS, before numpy is there."""
+    from minga.engine.pin import available_cores, local_place, pin
+
+    number, count = local_place(job.rank, job.size)
+    said = os.environ.get("OPENBLAS_NUM_THREADS", "")
+    mine = threads or (int(said) if said.isdigit() and int(said) else max(1, len(available_cores()) // count))
+    _limit_threads(mine)
+    pin(number, count, mine)
 
 
 def _limit_threads(threads: int | None) -> None:

@@ -349,8 +349,19 @@ def _content(
     alone = {node["name"]: node.pop("alone") for node in nodes if node.get("alone")}
     for node in nodes:
         node.pop("alone", None)
+    _name_apart(nodes)
     name = request.name or (platform.node() if len(nodes) == 1 else f"{len(nodes)} hosts")
     return document(name, nodes, links, medium, {**({"alone": alone} if alone else {}), **measured})
+
+
+def _name_apart(nodes: Sequence[dict[str, Any]]) -> None:
+    """Number nodes that call themselves alike, as containers may: ranks find theirs by a name."""
+    alike: dict[str, int] = {}
+    for node in nodes:
+        count = alike[node["name"]] = alike.get(node["name"], 0) + 1
+        if count > 1:
+            node["name"] = f"{node['name']}-{count}"
+            node["hosts"] = [node["name"]]
 
 
 def _kernel(target: str) -> Kernel:

@@ -19,8 +19,6 @@ from minga.space.field import SEED, STEP, Slot
 
 CHUNK_SECONDS = 0.2
 """Time between two looks at the clock; all ranks agree on the number of steps it takes."""
-LONG = 1.0
-"""Seconds of a step before which the state is kept, whatever that takes."""
 
 
 class Balance(Protocol):
@@ -132,7 +130,7 @@ def drive(
     outcome, ended = Outcome(True, "finished"), Ended("steps", done)
     engine.look.asked = stop
     beginning = None if stop is None else Beginning(engine, state)
-    slow = True  # steps may take long
+    costly = False  # to keep the state, against what steps took last
     # The last steps of output: of a run that goes on, what came at regular steps is there.
     shown = done if kept is not None and _regular(done, every) else -1
     told = done if kept is not None and _regular(done, every, observe_every) else -1
@@ -153,7 +151,9 @@ def drive(
         looks = _next_multiple(done, interval) if interval else steps
         keeps = _next_multiple(done, keeping) if keeping else steps
         count = min(chunk, steps - done, *(goal - done for goal in (*goals, looks, keeps)))
-        engine.look.may = beginning is not None and beginning.keep(slow=slow)
+        engine.look.may = beginning is not None and beginning.possible and not costly
+        if beginning is not None and engine.look.may:
+            beginning.keep()
         began = time.perf_counter()
         if watch is not None:
             count, outcome = watch.run(engine, count)
@@ -174,8 +174,9 @@ def drive(
         wanted = on_look is not None and look is not None and engine.comm.rank == 0 and look()
         due, time_up = (False, False) if keeper is None else keeper.wishes(elapsed)
         asked = left or (stop is not None and stop())
-        chunk, (asked, late, looked, due, time_up, slow) = _agree(
-            engine, _next_chunk(count, elapsed), asked, late, wanted, due, time_up, elapsed > LONG
+        costly = beginning is not None and beginning.costly(elapsed)
+        chunk, (asked, late, looked, due, time_up, costly) = _agree(
+            engine, _next_chunk(count, elapsed), asked, late, wanted, due, time_up, costly
         )
         ended = over or Ended(_reason(done == steps, asked=asked, late=late, time_up=time_up), done)
         last = done == steps or ended.reason != "steps"

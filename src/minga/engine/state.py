@@ -7,6 +7,7 @@ before anything reads them hold nothing of use.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +27,9 @@ from minga.space.field import SEED, STEP, Field, Slot
 __all__ = ["BEGINNING", "Beginning", "Position", "State", "state_of", "write_registers"]
 
 _ROOM = 1 << 28
-"""Bytes of a rank's state that is copied before a step that may take long."""
-_SMALL = 1 << 21
-"""Bytes that are copied before any steps: it costs less than a hundredth of the time between two looks at the clock."""
+"""Bytes of a rank's state that is kept beside."""
+_SHARE = 0.05
+"""Of the time of steps that keeping the state before them may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,28 +76,42 @@ class Beginning:
 
     def __init__(self, engine: Engine, state: State) -> None:
         self._engine, self._state = engine, state
-        self._copies: dict[str, list[NDArray[Any]]] = {}
+        self._copies: dict[tuple[str, int], NDArray[Any]] = {}
         self._registers: dict[str, tuple[str, int]] = {}
+        self._seconds = 0.0
         size = sum(values.nbytes for slot in state.changing.values() for _, values in engine.blocks(slot))
         words = np.array([size, engine.device is not None], np.int64)
         engine.comm.allreduce(words, "max")
         self._size, self._far = int(words[0]), bool(words[1])
 
-    def keep(self, *, slow: bool) -> bool:
-        """Keep the state as it is now, where there is room; whether it was kept. `slow`: they may take seconds."""
-        if self._far or self._size > (_ROOM if slow else _SMALL):
-            return False
-        blocks = self._engine.blocks
-        self._copies = {name: [v.copy() for _, v in blocks(slot)] for name, slot in self._state.changing.items()}
+    @property
+    def possible(self) -> bool:
+        """Whether there is room; the same on all ranks."""
+        return not self._far and self._size <= _ROOM
+
+    def costly(self, seconds: float) -> bool:
+        """Whether it takes much of this rank's time before steps that take so many seconds."""
+        return self._seconds > _SHARE * seconds
+
+    def keep(self) -> None:
+        """Keep the state as it is now."""
+        began = time.perf_counter()
+        for name, slot in self._state.changing.items():
+            for number, (_, values) in enumerate(self._engine.blocks(slot)):
+                copy = self._copies.get((name, number))
+                if copy is None or copy.shape != values.shape:
+                    self._copies[name, number] = values.copy()
+                else:
+                    np.copyto(copy, values)
         self._registers = self._state.registers(self._engine)
-        return True
+        self._seconds = time.perf_counter() - began
 
     def put_back(self) -> None:
         """Give fields and registers what was kept last."""
         engine = self._engine
         for name, slot in self._state.changing.items():
-            for (_, values), copy in zip(engine.blocks(slot), self._copies[name], strict=True):
-                values[...] = copy
+            for number, (_, values) in enumerate(engine.blocks(slot)):
+                np.copyto(values, self._copies[name, number])
             engine.touch(slot)
         write_registers(engine, self._registers)
 

@@ -53,9 +53,9 @@ _PAYLOAD: Final = {"tcp": 1448, "udp": 1472}
 _GLANCE: Final = 0.4
 
 
-def hub(rate: float = 10e6, nodes: Sequence[LabNode] | None = None) -> Lab:
+def hub(rate: float = 10e6, nodes: Sequence[LabNode] | None = None, *, latency: float = _LATENCY) -> Lab:
     """One medium that all share."""
-    return Lab("hub", tuple(nodes or _machines()), wiring="hub", rate=rate, latency=_LATENCY)
+    return Lab("hub", tuple(nodes or _machines()), wiring="hub", rate=rate, latency=latency)
 
 
 def switch(

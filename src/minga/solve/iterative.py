@@ -6,9 +6,10 @@ right side, so that the iteration ends when what is left of each is small beside
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from minga.engine.program import Program
 from minga.lang import functions as mg
@@ -25,6 +26,9 @@ from minga.space.grid import Grid
 
 __all__ = ["Iterative"]
 
+USABLE: Final = 1e-6
+"""Of the right side's norm: what may be left at the limit."""
+
 
 @dataclass(frozen=True, eq=False)
 class Iterative:
@@ -34,7 +38,7 @@ class Iterative:
     shared      groups of equations (their numbers) of one kind, which are divided by one norm: the largest of theirs.
                 None: each has its own
     tolerance   of the norm of what is left, against that of the right side
-    limit       iterations at most; what was reached by then is the solution
+    limit       iterations at most; what was reached by then is the solution if it is within `USABLE`, else it is lost
     unsolved    how many solves have reached the limit
     """
 
@@ -44,7 +48,7 @@ class Iterative:
     held: Field
     shared: tuple[tuple[int, ...], ...] | None = None
     tolerance: float = 1e-11
-    limit: int = 100
+    limit: int = 200
     name: str = "iterative"
     five_point: FivePoint = field(init=False)
     multigrid: BlockMultigrid = field(init=False)
@@ -86,7 +90,7 @@ class Iterative:
         """Nothing: every solve makes the coarse matrices anew."""
 
     def solve(self, program: Program, b: Sequence[Field], x: Sequence[Field]) -> Solution:
-        """Record the solution for one right side, from 0; x may be b. What is no number becomes 0."""
+        """Record the solution for one right side, from 0; x may be b. Where none was found, x is NaN."""
         multigrid = self.multigrid
         self._weigh(program, b)
         multigrid.setup(program, self.weights)
@@ -97,6 +101,9 @@ class Iterative:
             program, multigrid.product, self.x, self.b, self.vectors, preconditioner=multigrid,
             tolerance=self.tolerance, limit=self.limit, name=self.name, unsolved=self.unsolved,
         )  # fmt: skip
+        with program.when(~(solution.residual <= USABLE * USABLE * solution.reference)):
+            for slot in self.x:
+                program.apply(_lose, slot)
         multigrid.give(program, self.x, x)
         return solution
 
@@ -119,5 +126,10 @@ def _cleared(x: CellReader) -> None:
     x[(0,) * len(x.axes)] = 0.0
 
 
+def _lost(x: CellReader) -> None:
+    x[(0,) * len(x.axes)] = math.nan
+
+
+_lose = Kernel(_lost, name="no solution")
 _largest = Kernel(_largest_of, name="largest size")
 _clear = Kernel(_cleared, name="clear")

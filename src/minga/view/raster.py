@@ -104,8 +104,8 @@ def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> Field
     dtype = reader.dtype(field)
     limits = limits_of((shown_frame(reader, field, index, plane.at) for index in indices), is_signed(attributes))
     scale = colour_scale(limits, dtype, attributes)
-    cells = tuple(map(equal_cells, plane.axes)) if len(plane.axes) == 2 else (None, None)
-    return FieldView(reader, field, plane, scale, dtype.kind in "bui", plane.upwards(dtype), cells)
+    crisp, cells = dtype.kind in "bui", equal_cells(plane.axes)
+    return FieldView(reader, field, plane, scale, crisp, plane.upwards(dtype), cells)
 
 
 def is_even(axis: Coordinate) -> bool:
@@ -114,16 +114,25 @@ def is_even(axis: Coordinate) -> bool:
     return steps.size < 2 or bool(np.ptp(steps) <= 1e-6 * abs(steps).max())
 
 
-def equal_cells(axis: Coordinate) -> NDArray[np.int64] | None:
-    """In which cell the middle of each of equal ones lies, small enough to show the smallest; None: cells are equal."""
-    if is_even(axis):
-        return None
-    faces = faces_of(axis.values)
-    length, smallest = float(faces[-1] - faces[0]), float(np.diff(faces).min())
-    count = max(1, min(_MOST_EQUAL, round(length / smallest)))
-    middles = faces[0] + (np.arange(count) + 0.5) * (length / count)
+def equal_cells(axes: Sequence[Coordinate]) -> tuple[NDArray[np.int64] | None, ...]:
+    """For each axis in which cell the middle of each of equal ones lies; None for all where cells are equal.
+
+    Equal ones are squares as large as the smallest cell, larger where they would be too many, but along no axis fewer
+    than there are cells.
+    """
+    if len(axes) != 2 or all(map(is_even, axes)):
+        return (None,) * len(axes)
+    faces = [faces_of(axis.values) for axis in axes]
+    lengths = [float(f[-1] - f[0]) for f in faces]
+    side = max(min(float(np.diff(f).min()) for f in faces), max(lengths) / _MOST_EQUAL)
+    return tuple(_lying_in(f, max(len(f) - 1, round(length / side))) for f, length in zip(faces, lengths, strict=True))
+
+
+def _lying_in(faces: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """The cells between these faces in which the middles of so many equal ones lie."""
+    middles = faces[0] + (np.arange(count) + 0.5) * ((faces[-1] - faces[0]) / count)
     found: NDArray[np.int64] = np.searchsorted(faces, middles, side="right").astype(np.int64) - 1
-    return found.clip(0, len(axis.values) - 1)
+    return found.clip(0, len(faces) - 2)
 
 
 def raster(values: Values, scale: ColourScale, size: tuple[int, int], upwards: bool = False) -> Image:

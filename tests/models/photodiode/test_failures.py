@@ -54,5 +54,5 @@ def test_problems_that_cannot_be_meant(options: dict[str, object], message: str)
 
 
 def test_gummel_with_two_axes_is_refused() -> None:
-    with pytest.raises(mg.CaseError, match="one axis and Boltzmann"):
+    with pytest.raises(mg.CaseError, match="one axis only"):
         photodiode(apd(10, columns=3), Problem((-1.0,), scheme="gummel"))

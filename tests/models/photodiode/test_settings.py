@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from minga.errors import CaseError
-from minga.models.photodiode.biases import biases_of, check_biases
+from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case import device_of, problem_of, read_settings
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.quantities import quantity
@@ -101,6 +101,10 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     ("photodiode.mobility", {"material": "Ge"}, {"mobility": "field", "materials": "ge.toml"},
      "'absorber': it is not known where velocities in Ge saturate"),
     ("photodiode.mobilty", None, {"mobilty": "doping"}, "unknown key"),
+    ("photodiode.regions[0].x", None, {"width": 9.0, "columns": 3, "regions": [
+        {"name": "ring", "x": [1.2, 0.5], "y": [0.0, 3.0], "doping": -2e18}]}, "'ring' reaches from 1.2 to 0.5 um"),
+    ("photodiode.contacts.anode.y", None, {"width": 9.0, "columns": 3, "contacts": {
+        "anode": {"y": [5.0, 5.0]}, "cathode": "ohmic"}}, "the anode reaches from 5 to 5 um"),
     (f"{SLOPE}.tickness", {"tickness": 1.0}, {}, "layer 'absorber': unknown key"),
     (f"{SLOPE}.tau_n", {"tau_n": 0.0}, {}, "layer 'absorber': "),
     (f"{SLOPE}.n", {"n": 2e20, "p": 2e20}, {}, "'absorber': 2e\\+20 donors a cm3 are beyond what InGaAs takes"),
@@ -260,6 +264,25 @@ def test_before_it_starts_the_rows_are_told(tmp_path: Path) -> None:
     assert "primary photocurrent" in notes["light"]
     assert notes["solved for"].startswith("2 voltages, 0 to -5 V, dark and lit: 4 solutions")
     assert notes["field"].endswith("depleted from 0.99 to 1.51 um")
+
+
+def test_before_it_starts_it_is_told_what_does_not_follow_the_temperature(tmp_path: Path) -> None:
+    said = read_settings(case(temperature=350.0, ionisation=True, mobility="field", recombination=["srh"]))
+    device = device_of(said, tmp_path)
+    notes = dict(notes_of(device, problem_of(said)))
+    assert notes["temperature"] == (
+        "350 K; as at 300 K: saturation velocities of InP, InGaAs; ionisation of cook, pearsall; lifetimes"
+    )
+    assert "temperature" not in dict(notes_of(device_of(read_settings(case()), tmp_path), problem_of(said)))
+
+
+def test_currents_to_hold() -> None:
+    for written, values in (
+        (["-1 uA/cm2", "-1 mA/cm2"], (-1e-6, -1e-3)), ("-10 nA/cm2", (-1e-8,)), (0.5, (0.5,)), (["2 A/m2"], (2e-4,)),
+    ):  # fmt: skip
+        assert currents_of(read_settings(case(bias=None, current=written))) == values
+    with pytest.raises(CaseError, match="empty list"):
+        currents_of(read_settings(case(bias=None, current=[])))
 
 
 @pytest.mark.parametrize(

@@ -18,16 +18,17 @@ from minga.fit.crew import Crew
 from minga.fit.links import Links
 from minga.fit.speed import Speed
 from minga.fit.topology import seats_of
+from minga.models.matmul.agreement import agreed, apart, begun
 from minga.models.matmul.blocks import Block, Task, missing
 from minga.models.matmul.check import Check, freivalds
 from minga.models.matmul.multiply import Ledger, Means, Progress, multiply
-from minga.models.matmul.operands import Array, Range
+from minga.models.matmul.operands import Array
 from minga.models.matmul.plan import WIDTH, Layout, Plan, Size, break_even, break_even_from_one, make_plan
 from minga.models.matmul.problem import Problem, problem_of
 from minga.models.matmul.result import ArrayResult, PartialFile, Result
 from minga.models.matmul.workers import Wire, Workers, measured
 
-__all__ = ["Account", "Options", "agreed", "matmul", "plan_of", "product"]
+__all__ = ["Account", "Options", "matmul", "plan_of", "product"]
 
 _SHORTEST: Final = 0.1
 _LONGEST: Final = 0.6
@@ -197,8 +198,8 @@ def product(
     options = options or Options()
     problem, seen = agreed(comm, read, given)
     if isinstance(out, np.ndarray):
-        problem = _apart(problem, out)
-    result, stored = _begun(comm, problem, Path(out) if isinstance(out, str) else out, seen)
+        problem = apart(problem, out)
+    result, stored = begun(comm, problem, Path(out) if isinstance(out, str) else out, seen)
     try:
         account = _made(comm, problem, result, (seen, stored), options, plan, progress, workers)
         _finished(comm, result)
@@ -260,104 +261,32 @@ def _made(
 
 
 def plan_of(
-    comm: Comm, problem: Problem, options: Options, anywhere: bool, workers: Workers | None = None
+    comm: Comm,
+    problem: Problem,
+    options: Options,
+    seen: bool,
+    workers: Workers | None = None,
+    *,
+    stored: bool | None = None,
 ) -> tuple[Workers, Plan]:
-    """Speeds of the ranks, unless they are known, and how the product would be made. Collective."""
-    size = Size(problem.rows, problem.columns, problem.depth, problem.itemsize, anywhere, anywhere)
+    """Speeds of the ranks, unless they are known, and how the product would be made. Collective.
+
+    ``seen``: all ranks read the operands; ``stored``: each stores its part of the result, as in a file; else, and where
+    the result is an array, it all goes to rank 0. By default the same as ``seen``.
+    """
     known = workers or _measured(comm, problem, options)
+    both = seen if stored is None else stored
+    size = Size(problem.rows, problem.columns, problem.depth, problem.itemsize, seen, both)
     return known, make_plan(size, known, layout=options.layout, width=options.width, memory=options.memory)
 
 
-# Agreement of all ranks ----------------------------------------------------------------------------------------------
 def _given(name: str, value: Any) -> Any:
     if value is None:
         raise CaseError(f"there is no matrix {name}", key=name, remedy="rank 0 gives both matrices")
     return value
 
 
-def agreed(comm: Comm, read: Callable[[], Problem], given: bool) -> tuple[Problem, bool]:
-    """The product as this rank sees it, and whether all ranks see the operands; the same error on all if it is wrong.
-
-    ``given``: whether this rank may read them. Collective.
-    """
-    problem: Problem | None = None
-    error: MingaError | None = None
-    if given or comm.rank == 0:
-        try:
-            problem = read()
-        except MingaError as found:
-            error = found
-    digest = None if problem is None or not given else problem.fingerprints()
-    answers = comm.gather((digest, error))
-    first: tuple[MingaError | None, Problem | None, bool] | None = None
-    if answers is not None:
-        alike = all(found == answers[0][0] and found is not None for found, _ in answers)
-        first = (answers[0][1], None if problem is None else problem.hidden(), alike)
-    fault, hidden, seen = comm.bcast(first)
-    if fault is not None:
-        raise fault
-    return (problem if problem is not None and (seen or comm.rank == 0) else hidden), seen
-
-
-def _begun(comm: Comm, problem: Problem, out: Array | Path | None, seen: bool) -> tuple[Result | None, bool]:
-    """Where this rank stores blocks, None for others than rank 0 where that does all; and whether all can."""
-    result: Result | None = None
-    error: MingaError | None = None
-    if comm.rank == 0:
-        try:
-            result = _opened(problem, out)
-        except MingaError as found:
-            error = found
-    fault, token = comm.bcast((error, result.token() if isinstance(result, PartialFile) else None))
-    if fault is not None:
-        raise fault
-    if comm.size == 1 or not seen:
-        return result, comm.size == 1
-    if token is None:
-        return result, False
-    joined = result if comm.rank == 0 else _joined(out, token)
-    sees = np.array([joined is not None], np.int64)
-    comm.allreduce(sees, "min")
-    return (joined if sees[0] else result), bool(sees[0])
-
-
-def _opened(problem: Problem, out: Array | Path | None) -> Result:
-    shape: Range = (problem.rows, problem.columns)
-    if isinstance(out, Path):
-        if out.suffix != ".npy":
-            raise CaseError(f"{out} does not end in .npy, which is what is written", key="-o", remedy="name it C.npy")
-        return PartialFile.begin(out, problem.identity(), shape, problem.dtype)
-    if out is None:
-        return ArrayResult(np.empty(shape, problem.dtype))
-    if out.shape != shape or out.dtype != problem.dtype or not out.flags.writeable:
-        raise CaseError(
-            f"out is {'x'.join(map(str, out.shape))} {out.dtype.str[1:]}, and the result {shape[0]}x{shape[1]} "
-            f"{problem.dtype.str[1:]}",
-            key="out",
-            remedy="give a writable array of that shape and type, or none",
-        )
-    for operand in (problem.a, problem.b):
-        if operand.stored is not None and np.may_share_memory(out, operand.stored):
-            raise CaseError(f"out lies in the memory of {operand.name}", key="out", remedy="give another array")
-    return ArrayResult(out)
-
-
-def _apart(problem: Problem, out: Array) -> Problem:
-    """The same product where C0 does not lie in the memory of the result: the check still needs it afterwards."""
-    c = problem.c
-    if c is None or c.stored is None or not np.may_share_memory(out, c.stored):
-        return problem
-    return replace(problem, c=replace(c, stored=c.stored.copy()))
-
-
-def _joined(out: Any, token: str) -> PartialFile | None:
-    try:
-        found = PartialFile.join(out)
-        return found if found.token() == token else None
-    except (OSError, ValueError, KeyError):
-        return None
-
-
+# Plans ---------------------------------------------------------------------------------------------------------------
 def _measured(comm: Comm, problem: Problem, options: Options) -> Workers:
     width = min(options.width or WIDTH, problem.columns)
     rows = max(1, problem.rows // comm.size)

@@ -198,6 +198,8 @@ def _check_regions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
     """Boxes are doped as much as the layers that they reach into take."""
     ends = [0.0, *accumulate(layer.thickness for layer in layers)]
     for k, region in enumerate(said.regions):
+        for axis, (low, high) in (("x", region.x), ("y", region.y)):
+            _check_span(f"region {region.name!r}", low, high, f"photodiode.regions[{k}].{axis}")
         kind, what = ("n", "donors") if region.doping > 0 else ("p", "acceptors")
         for layer, low, high in zip(layers, ends, ends[1:]):
             material = layer.at(0.5)
@@ -209,6 +211,15 @@ def _check_regions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
                     key=f"photodiode.regions[{k}].doping",
                     remedy=f"dope it less, or give a material of your own another solubility_{kind}",
                 )
+
+
+def _check_span(what: str, low: float, high: float, key: str) -> None:
+    if not low < high:
+        raise CaseError(
+            f"{what} reaches from {1e4 * low:g} to {1e4 * high:g} um",
+            key=key,
+            remedy="give where it begins and then where it ends, in um",
+        )
 
 
 def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:
@@ -232,6 +243,8 @@ def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:
                 key=f"{key}.y",
                 remedy="give the device a width and columns, or leave y out",
             )
+        if entry.y is not None:
+            _check_span(f"the {name}", *entry.y, f"{key}.y")
         found.append(Contact(name, entry.at or place, entry.y, entry.kind, entry.barrier))
     anode, cathode = found
     if anode.at == cathode.at and (
