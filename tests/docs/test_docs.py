@@ -43,12 +43,16 @@ def test_every_block_says_what_it_is() -> None:
         assert block.language in known, f"{block}: name the language (python, console, toml) or text"
 
 
-def slow_in_a_gallery(block: Block) -> object:
-    """Each entry of the gallery compiles a rule of its own; the same cases run in tests/models/test_examples.py."""
-    return pytest.param(block, marks=[pytest.mark.slow] if block.page.name == "gallery.md" else [], id=str(block))
+def slow_where_it_takes_long(block: Block) -> object:
+    """Each entry of the gallery compiles a rule of its own; the same cases run in tests/models/test_examples.py.
+
+    What a page says of migration is tested in tests/models/fletcher/test_wave_migration.py.
+    """
+    slow = block.page.name == "gallery.md" or "migrate(" in block.text
+    return pytest.param(block, marks=[pytest.mark.slow] if slow else [], id=str(block))
 
 
-@pytest.mark.parametrize("block", [slow_in_a_gallery(block) for block in blocks("python")])
+@pytest.mark.parametrize("block", [slow_where_it_takes_long(block) for block in blocks("python")])
 def test_python_blocks_run(block: Block, in_tmp_path: Path) -> None:
     script = in_tmp_path / "block.py"
     script.write_text(block.text)
