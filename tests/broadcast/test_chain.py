@@ -17,6 +17,7 @@ from minga.broadcast.link import Link, LinkError, connect, listen
 from minga.broadcast.lost import MembersLost
 from minga.broadcast.passing import chunk_for
 from minga.broadcast.ring import Ring
+from minga.errors import RunError
 
 SESSION = b"a sessio"
 HOME = "127.0.0.1"
@@ -187,6 +188,37 @@ def test_silence_is_noticed() -> None:
     assert "silent for 0.6 s" in str(results[0])
 
 
+@pytest.mark.parametrize("around", [False, True])
+def test_silence_of_the_only_other_member_ends_both_connections(around: bool) -> None:
+    """It is before and behind at the same time."""
+    over = threading.Event()
+
+    def act(chain: Chain) -> Any:
+        if chain.own == 1:
+            assert over.wait(60)
+            raise Gone
+        chain.ring.clock = lambda: time.monotonic() + 1000
+        try:
+            return chain.receive(1, timeout=30)
+        finally:
+            over.set()
+
+    first, _ = crew(2, act, around=around)
+    assert isinstance(first, MembersLost), first
+    assert first.members == (1,)
+    assert "silent for 20 s" in str(first)
+
+
+def test_too_long_a_message_is_not_begun() -> None:
+    def act(chain: Chain) -> bool:
+        chain._max_bytes = 10
+        with pytest.raises(RunError, match="at most 10 bytes, found 11"):
+            chain.broadcast(bytes(11))
+        return chain.broadcast(bytes(10)).answered
+
+    assert crew(1, act) == [True]
+
+
 def test_a_lost_root_is_named_where_its_message_is_not_whole() -> None:
     def act(chain: Chain) -> Any:
         if chain.own == 1:
@@ -314,5 +346,23 @@ def test_strangers_do_not_disturb_a_ring() -> None:
         return bytes(chain.receive(0, timeout=30))
 
     assert crew(3, act) == [b"all the same"] * 3
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_of_many_strangers_only_the_latest_are_heard() -> None:
+    strangers: list[socket.socket] = []
+
+    def act(chain: Chain) -> int:
+        if chain.own == 0:
+            strangers.extend(socket.create_connection(chain.ring.places[1]) for _ in range(40))
+            chain.broadcast(b"all the same")
+            return 0
+        assert bytes(chain.receive(0, timeout=30)) == b"all the same"
+        for _ in range(100):  # takes them all
+            chain.progress()
+        return len(chain.ring._guests)
+
+    assert crew(2, act)[1] in range(17)
     for stranger in strangers:
         stranger.close()

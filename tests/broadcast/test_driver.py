@@ -19,7 +19,7 @@ from minga.broadcast.keys import Session
 from minga.broadcast.lost import MembersLost
 from minga.broadcast.member import Aborted
 from minga.broadcast.settings import Settings, batch_for, window_for
-from minga.broadcast.sockets import Sockets
+from minga.broadcast.sockets import Arrival, Sockets
 from minga.errors import RunError
 
 LOCAL = "127.0.0.1"
@@ -146,6 +146,44 @@ def test_a_member_that_is_not_there_is_named() -> None:
 
         # Member 1 has all of it before the root learns that another has not.
         assert at_once(send, lambda: receive_and_stay(drivers[1], over, 1)) == [(2,), [bytes(10_000)]]
+
+
+def test_a_loss_that_nobody_waited_for_is_told_with_the_next_message() -> None:
+    with group(3, dead_timeout=1.0) as drivers:
+        told = threading.Event()
+
+        def send() -> None:
+            root = drivers[0].broadcast(b"first", wait=False)
+            while not root.done:
+                drivers[0].progress(0.01)
+            assert root.failed
+            with pytest.raises(MembersLost, match="member 2 of the group was lost while an earlier message"):
+                drivers[0].broadcast(b"second")
+            stay(drivers[0], told)
+
+        def receive() -> None:
+            try:
+                assert drivers[1].receive(0, timeout=60.0).value == b"first"
+                with pytest.raises(MembersLost) as caught:
+                    drivers[1].receive(0, timeout=60.0)
+                assert caught.value.members == (2,)
+            finally:
+                told.set()
+
+        at_once(send, receive)
+
+
+def test_a_flood_does_not_hold_a_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something arrives whenever it looks, and still its calls end with their time."""
+    with group(2) as drivers:
+        one = drivers[1].sockets
+        noise = Arrival(memoryview(b"noise"), one.address, True)
+        monkeypatch.setattr(one, "receive", lambda: iter([noise]))
+        drivers[1].progress()
+        with pytest.raises(RunError, match="no message of member 0"):
+            drivers[1].receive(0, timeout=0.01)
+        drivers[1].linger(0.01)
+        assert drivers[1].endpoint.refused.malformed > 3
 
 
 def test_an_interrupted_root_tells_the_others() -> None:

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from minga.broadcast.datagram import Kind
 from minga.broadcast.settings import Settings
 from thinned import thinned
 
@@ -55,7 +56,7 @@ def test_requests_of_many_members_do_not_drown_the_root(size: int) -> None:
     def tap(sender: int, to: int, packet: bytes) -> bool:
         datagram = world.endpoints[0].keys.open(packet)
         assert datagram is not None
-        if sender == 0 and datagram.kind == 5 and datagram.seq in dropped and to in dropped[datagram.seq]:
+        if sender == 0 and datagram.kind == Kind.DATA and datagram.seq in dropped and to in dropped[datagram.seq]:
             dropped[datagram.seq].discard(to)
             return False
         return True

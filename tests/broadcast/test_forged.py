@@ -205,6 +205,21 @@ def test_a_member_ends_no_message_but_its_own() -> None:
     assert world.endpoints[1].traffic.nonsense == 1
 
 
+def test_the_end_of_one_member_is_not_that_of_another() -> None:
+    """The root leaves somebody out; a stranger repeats what it said to others."""
+    world = World(3)
+    world.endpoints[1].expect(0.0, 0)
+    root = world.endpoints[0].send(0.0, bytes(100 * PAYLOAD))
+    world.run(lambda: root.all_have > 10)
+    end = Abort(Reason.EXCLUDED, (2,)).pack()
+    world.inject(1, Keys(world.session).seal(Kind.ABORT, 0, message=1, seq=9, nseg=100, root=0, payload=end))
+    world.run(lambda: root.done)
+    message = world.endpoints[1].take(0)
+    assert message is not None
+    assert message.value == bytes(100 * PAYLOAD)
+    assert world.endpoints[1].traffic.nonsense == 1
+
+
 @given(st.integers(0, 2**32))
 @settings(max_examples=20)
 def test_a_member_that_talks_nonsense_crashes_nobody(seed: int) -> None:

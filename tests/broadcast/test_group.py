@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from minga.broadcast import Group, MembersLost, make_key_file
 from minga.broadcast.link import listen
 from minga.engine.comm import Comm, run_virtual
-from minga.errors import CaseError, MingaError, ProgramError
+from minga.errors import CaseError, MingaError, ProgramError, RunError
 from mpi_launch import run_ranks
 
 ROUTES = ["auto", "chain"]
@@ -56,12 +57,33 @@ def test_a_local_broadcast_leaves_its_array_free(route: str) -> None:
             if group.rank == 0:
                 group.bcast(data, wait="local")
                 data[...] = 0  # the others get what it was
+                group.bcast([1, 2], wait="local")  # an array, as when all are waited for
                 group.bcast(b"end")
             else:
                 np.testing.assert_array_equal(group.bcast(), np.full(200_000, 7.0))
+                np.testing.assert_array_equal(group.bcast(), [1, 2])
                 group.bcast()
 
     run_virtual(3, member)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_place_that_cannot_be_written_is_refused_at_once(route: str) -> None:
+    """And the message is still there for who asks again."""
+
+    def member(comm: Comm) -> None:
+        with Group.of(comm, route=route) as group:
+            data = np.arange(3000.0)
+            if group.rank == 0:
+                group.bcast(data)
+                return
+            place = np.zeros(3000)
+            place.flags.writeable = False
+            with pytest.raises(RunError, match="memory that may be written"):
+                group.bcast(place)
+            np.testing.assert_array_equal(group.bcast(), data)
+
+    run_virtual(2, member)
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -83,6 +105,33 @@ def test_members_that_compute_still_answer(route: str) -> None:
             group.bcast(b"" if group.rank == 0 else None)
 
     run_virtual(3, member)
+
+
+def test_a_chain_looks_at_its_clock_more_often_than_silence_may_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or members that wait for nothing would give no sign of life in time."""
+    real, waits = select.poll, list[float]()
+
+    class Watched:
+        def __init__(self) -> None:
+            self.real = real()
+
+        def register(self, *words: int) -> None:
+            self.real.register(*words)
+
+        def poll(self, milliseconds: float) -> list[tuple[int, int]]:
+            waits.append(milliseconds)
+            return self.real.poll(milliseconds)
+
+    monkeypatch.setattr(select, "poll", Watched)
+
+    def member(comm: Comm) -> None:
+        with Group.of(comm, route="chain", dead_timeout=0.8) as group:
+            for _ in range(20):
+                group.bcast(b"x" if group.rank == 0 else None)
+
+    run_virtual(2, member)
+    assert waits
+    assert max(waits) <= 800 / 4
 
 
 def test_a_group_of_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import stat
 import threading
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from minga.broadcast import joining
 from minga.broadcast.interfaces import Interface, interfaces, machine, shared_network
 from minga.broadcast.joining import Wishes, join
+from minga.broadcast.link import listen
 from minga.broadcast.meeting import CommMeeting, TcpMeeting
 from minga.broadcast.secret import make_key_file, read_key
 from minga.engine.comm import Comm, run_virtual
@@ -136,6 +138,17 @@ def test_a_member_that_nobody_hears_is_named(monkeypatch: pytest.MonkeyPatch) ->
         assert "did not hear 0" not in message
 
 
+def test_a_datagram_that_is_too_long_for_a_path_is_one_that_nobody_hears() -> None:
+    """Such a member must not leave the others waiting for what it heard."""
+
+    class Narrow:
+        def send(self, *_: object) -> int:
+            raise RunError("a datagram of 1472 bytes is too long for the network")
+
+    narrow: Any = Narrow()
+    joining._say(narrow, ("239.255.0.1", 20_480), b"hello")
+
+
 def test_members_must_ask_for_the_same() -> None:
     for said in joined([Wishes(), Wishes(rate=1e6)]):
         assert "member 1 on" in said
@@ -154,8 +167,6 @@ def test_wishes_that_cannot_be_meant(wrong: dict[str, Any]) -> None:
 # Meeting without MPI --------------------------------------------------------------------------------------------------
 def meet(size: int, keys: list[bytes], patience: float = 20.0) -> list[Any]:
     """What each of ``size`` members hears in two exchanges over TCP, or its error."""
-    from minga.broadcast.link import listen
-
     with listen("127.0.0.1") as free:
         port = free.getsockname()[1]
     results: list[Any] = [None] * size
@@ -186,6 +197,29 @@ def test_a_member_with_another_key_does_not_come_in() -> None:
     assert "2 did not come" in str(first)
     assert isinstance(second, RunError)
     assert "key" in str(third)
+
+
+def test_strangers_do_not_keep_members_from_meeting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They connect and say nothing; of many the first ones are turned away, and nothing of them stays."""
+    ready = listen("127.0.0.1")
+    place = ready.getsockname()
+    monkeypatch.setattr("minga.broadcast.meeting.listen", lambda *_: ready)
+    strangers = [socket.create_connection(place) for _ in range(60)]
+    remembered: list[int] = []
+
+    def first() -> None:
+        with contextlib.closing(TcpMeeting(0, 2, place, KEY, 20.0)) as meeting:
+            meeting.exchange("one")
+            remembered.append(len(meeting._heard))
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    with contextlib.closing(TcpMeeting(1, 2, place, KEY, 20.0)) as meeting:
+        assert meeting.exchange("other") == ["one", "other"]
+    thread.join(30)
+    assert remembered == [1]
+    for stranger in strangers:
+        stranger.close()
 
 
 def test_a_key_file_is_for_its_owner_only(tmp_path: Path) -> None:

@@ -352,6 +352,28 @@ def test_a_member_whose_root_dies_is_told() -> None:
         world.endpoints[1].take(0)
 
 
+def test_a_member_that_gave_a_message_up_does_not_say_that_it_has_it() -> None:
+    """Its root was stopped for so long that the reader was told; then it goes on, and asks."""
+    world = World(2)
+    keys = Keys(world.session)
+
+    def tap(sender: int, to: int, data: bytes) -> bool:
+        datagram = keys.open(data)
+        assert datagram is not None
+        return datagram.kind != Kind.DATA or datagram.seq != 3
+
+    world.tap = tap
+    world.endpoints[1].expect(0.0, 0)
+    root = world.endpoints[0].send(0.0, bytes(6 * PAYLOAD))
+    world.run(lambda: root.all_sent)
+    world.stop(0, 30.0)
+    world.run(lambda: len(world.endpoints[1].member._inboxes[0].ready) > 0, seconds=10.0)
+    with pytest.raises(RootSilent):
+        world.endpoints[1].take(0)
+    world.run(lambda: root.done)
+    assert root.lost == (1,)
+
+
 def test_a_member_that_restarts_in_the_middle_is_lost() -> None:
     """It has forgotten what it had: its answers are not those of the member that the root knew."""
     world = World(3)

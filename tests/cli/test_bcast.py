@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import sys
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
 from command_line import in_process, nothing_written
+from minga.broadcast.agent import Agent
 from minga.broadcast.files import Arriving, Source, destination
+from minga.broadcast.group import Group, Statistics
 from minga.errors import CaseError, RunError
 
 HERE = """#!/bin/sh
@@ -33,6 +38,7 @@ def files(in_tmp_path: Path) -> Path:
     """A directory with a file, two hosts and ways to reach them."""
     (in_tmp_path / "file").write_bytes(bytes(range(256)) * 1500)
     (in_tmp_path / "hosts").write_text("a address=127.0.0.1\nb address=127.0.0.1\n")
+    (in_tmp_path / "alone").write_text("localhost\n")
     for name, text in (
         ("here", HERE),
         ("ending", ENDING.replace("WORDS", '"new"')),
@@ -97,6 +103,7 @@ def test_a_host_that_does_not_do_its_part(files: Path, shell: str, words: str) -
         (["file", "--hosts", "hosts", "--dead-timeout", "0"], "--dead-timeout"),
         (["file", "--hosts", "hosts", "--from", "c"], "'c' is not listed"),
         (["file", "--hosts", "hosts", "--shell", ""], "--shell"),
+        (["file", "--hosts", "alone"], "nobody is listed beside this machine"),
         (["file", "--lab", "no-such-lab"], "the lab 'no-such-lab' is not up"),
     ],
 )
@@ -165,6 +172,47 @@ def test_a_file_that_changes_meanwhile(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="was changed while it was sent"):
         source.check()
     source.close()
+
+
+class Whole:
+    """A group that has brought an empty file."""
+
+    route = "chain"
+    passed_over: ClassVar[dict[str, str]] = {}
+    lost = ()
+    statistics = Statistics("chain")
+
+    def __enter__(self) -> Whole:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def bcast(self, data: object) -> bytes:
+        return hashlib.sha256().digest()
+
+
+@pytest.mark.parametrize(("on_loss", "questions"), [("raise", 4), ("exclude", 3)])
+def test_nobody_names_a_file_before_all_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_loss: str, questions: int
+) -> None:
+    monkeypatch.setattr(Group, "by_lines", lambda *_: Whole())
+    said = io.StringIO()
+    agent = Agent(said)
+    there: list[bool] = []
+
+    def ask(value: object) -> list[Any]:
+        there.append((tmp_path / "new").exists())
+        root = [{"size": 0, "mode": 0o644, "name": "new"}, None]
+        return [root, [{}, None]] if len(there) == 1 else [None, None]
+
+    monkeypatch.setattr(agent, "ask", ask)
+    order = {"rank": 1, "size": 2, "key": "00" * 32, "names": ["a", "b"], "to": f"{tmp_path}/", "force": False}
+    agent.lines.put({**order, "wishes": {"on_loss": on_loss}})
+    agent.run()
+    assert there == [False] * questions
+    assert (tmp_path / "new").read_bytes() == b""
+    assert json.loads(said.getvalue().splitlines()[-1])["done"]["sha256"] == hashlib.sha256().hexdigest()
 
 
 def test_where_a_file_goes(tmp_path: Path) -> None:

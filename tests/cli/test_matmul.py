@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +16,10 @@ import pytest
 
 from command_line import command, in_process, nothing_written
 from matmul_hands import close, matrix
+from minga.cli.matmul import Request, _check, _check_place, _Progress
+from minga.cli.matmul_launch import _Places, _run, _taken_along
+from minga.errors import CaseError
+from minga.fit.network.hosts import Host
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +69,7 @@ def test_whether_it_pays_on_machines_that_are_not_here() -> None:
     said = in_process("matmul", "a.npy", "b.npy", "--plan", "--machine", "machine.json")
     assert said.status == 0, said.err
     assert "rank 0 alone" in said.out
+    assert "in a chain from rank to rank" in said.out
     assert "n* = " in said.out
     plan = json.loads(in_process("matmul", "a.npy", "b.npy", "--plan", "--machine", "machine.json", "--json").out)
     assert plan["break_even"] == pytest.approx(4 / 125e6 * 1.6e11, rel=0.1)  # a chain at a switch
@@ -89,6 +95,7 @@ def test_whether_it_pays_on_machines_that_are_not_here() -> None:
         (["a.npy", "b.npy", "-o", "c.npy", "--beta", "1"], "there is no c"),
         (["a.npy", "b.npy", "-o", "c.npy", "-n", "0"], "0 ranks"),
         (["a.npy", "b.npy", "-o", "c.npy", "--threads", "0"], "0 threads"),
+        (["a.npy", "b.npy", "-o", "c.npy", "-n", "2", "--width", "-3"], "panels of -3"),
         (["a.npy", "small.npy", "-o", "c.npy", "-n", "2"], "60 x 40"),
         (["a.npy", "b.npy", "-o", "c.npy", "-n", "2", "--hosts", "h"], "two different things"),
         (["a.npy", "b.npy", "--plan", "--machine", "machine.json"], "how fast node 'old' multiplies"),
@@ -144,3 +151,72 @@ def product_with_a_loss(partial: Path) -> tuple[str, str]:
     out, err = job.communicate(timeout=120)
     assert job.returncode == 0, err
     return out, err
+
+
+def test_places_that_are_left() -> None:
+    places = _Places(0, [Host("pc1"), Host("pc2", 2, "10.0.0.2")])
+    assert places.without("pc2").hosts == places.hosts[:1]
+    assert places.without("10.0.0.2").hosts == places.hosts[:1]
+    assert places.without("pc1").hosts == places.hosts[1:]
+    assert places.without(None).ranks == 3
+    assert _Places(4).without(None).ranks == 3
+
+
+def test_a_silent_host_ends_what_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what the launcher leaves behind, as it does connections: that holds the ends of our pipes."""
+    monkeypatch.setattr("minga.cli.matmul_launch._LOOKS", 0.01)
+    monkeypatch.setattr("minga.cli.matmul_launch._answers", lambda host, shell: False)
+    words = ["sh", "-c", "sleep 300 & wait"]
+    end = _run(words, dict(os.environ), _Places(0, [Host("pc1")]), Request(Path("a.npy"), Path("b.npy")))
+    assert (end.lost, end.answered) == ("pc1", False)
+
+
+def test_asked_to_end_it_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM):
+        pytest.skip("signals are heard by somebody else here")
+    told: list[int] = []
+
+    class Asking:
+        def write(self, text: str) -> None:
+            told.append(int(text))
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        def flush(self) -> None:
+            return None
+
+    monkeypatch.setattr("sys.stderr", Asking())
+    words = ["sh", "-c", "sleep 300 & echo $! >&2; wait"]
+    with pytest.raises(SystemExit) as end, _taken_along():
+        _run(words, dict(os.environ), _Places(1), Request(Path("a.npy"), Path("b.npy")))
+    assert end.value.code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and _runs(told[0]):
+        time.sleep(0.01)
+    assert not _runs(told[0])
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_each_part_of_a_product_counts_its_own_panels(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("minga.cli.matmul._SAID", -1.0)
+    progress = _Progress()
+    for total in (3, 1, 4):
+        for done in range(1, total + 1):
+            progress(done, total)
+    said = [line.split(" panels")[0] for line in capsys.readouterr().err.splitlines()]
+    assert said == ["minga: 2 of 3", "minga: 2 of 4", "minga: 3 of 4"]
+
+
+def test_ranks_elsewhere_need_not_see_where_the_result_goes() -> None:
+    request = Request(Path("a.npy"), Path("b.npy"), Path("elsewhere/c.npy"))
+    _check(request)
+    with pytest.raises(CaseError, match="no such directory"):
+        _check_place(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,13 @@ def test_a_library_that_fails_is_left_out_with_its_last_words(tmp_path: Path) ->
     assert missing["Intel MPI"] == "it left no result"
 
 
+def test_rank_0_may_be_on_another_machine_and_prints_what_it_found(tmp_path: Path) -> None:
+    launcher = tmp_path / "mpiexec"
+    launcher.write_text('#!/bin/sh\necho Welcome to ana\necho \'minga-measured {"library": "MPICH 5"}\'\n')
+    launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+    assert measured_libraries([library("mpich", launcher)], 0.1, HOSTS, "my-ssh") == ([{"library": "MPICH 5"}], {})
+
+
 def test_a_library_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = tmp_path / "mpiexec"
     hanging.write_text("#!/bin/sh\nsleep 1000\n")
@@ -69,6 +77,14 @@ def test_what_takes_another_way_than_the_interface_is_said(monkeypatch: pytest.M
     alone: dict[str, Any] = {"libraries": [], "unavailable": {}, "advice": []}
     add_libraries(alone, 1.0, lambda part, what: None)  # what the ranks on this machine used already
     assert alone["libraries"] == []
+
+
+def test_the_way_to_the_second_host_is_looked_at_also_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders: list[dict[str, Any]] = []
+    monkeypatch.setattr(measure_mpi, "_run", lambda command, *_: orders.append(json.loads(command[-1])) or "ended")
+    for hosts in (HOSTS, [HOSTS[1], HOSTS[0]], []):
+        measured_libraries([library("mpich")], 0.1, hosts, "my-ssh")
+    assert [order["address"] for order in orders] == ["berta", "10.0.0.1", None]
 
 
 @pytest.mark.mpi

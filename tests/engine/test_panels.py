@@ -11,6 +11,7 @@ import pytest
 
 import minga as mg
 from fake_device import FakeDevice
+from minga.engine.backend import Host
 from minga.engine.comm import Comm
 from minga.engine.command import Kernel
 from minga.engine.in_flight import moves_in_flight
@@ -402,3 +403,31 @@ def test_moves_that_cannot_be_are_refused(what: str) -> None:
     record, remedy = MISTAKES[what]
     with pytest.raises(mg.errors.ProgramError, match=remedy):
         record(Program("wrong"))
+
+
+def test_boxes_of_all_owners_share_the_memory_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank that has one panel in a message has room for one, however many others own panels."""
+    sizes, message = list[int](), Host.message
+
+    def counted(self: Host, size: int) -> np.ndarray:
+        sizes.append(size)
+        return message(self, size)
+
+    monkeypatch.setattr(Host, "message", counted)
+    layout = slabs(WIDE.box, 4)
+    boxes = [mg.Box(tuple(lo), tuple(hi)) for lo, hi in zip(layout.lo.tolist(), layout.hi.tolist())]
+    b, p, n = mg.Field("b", WIDE), mg.Field("p", PANEL), mg.Register("n", "i8")
+    program = Program("in turn")
+    program.move(b, p, boxes, number=n)
+
+    def body(comm: Comm) -> None:
+        with engine_of(comm, layout) as engine:
+            engine.set(b, values("f8"))
+            for number, box in enumerate(boxes):
+                engine.write(n, number)
+                engine.run(program)
+                held = engine.blocks(p)[0][1][: box.shape[0]]
+                assert bits(held) == bits(values("f8")[box.lo[0] : box.hi[0]])
+
+    mg.run_virtual(4, body)
+    assert sum(sizes) <= 4 * 2 * max(box.size for box in boxes) * 8  # a larger one may take the place of the first

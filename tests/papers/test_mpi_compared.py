@@ -56,6 +56,8 @@ def test_other_bits_are_said() -> None:
         (["-n", "1"], "1 ranks send no messages"),
         (["--seconds", "0"], "0 seconds are no time"),
         (["--lab", "three-aegs"], "three-ages"),
+        (["-o", "nowhere/found.json"], "nowhere/found.json cannot be written"),
+        (["--picture", "both.jpeg"], "neither .png nor .svg"),
     ],
 )
 def test_what_cannot_be_meant(words: list[str], said: str) -> None:

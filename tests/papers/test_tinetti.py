@@ -6,16 +6,28 @@ import json
 import os
 import socket
 import threading
+import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from command_line import in_process
-from minga.errors import CaseError, LaunchError
+from minga.errors import CaseError, LaunchError, RunError
 from minga.lab.cluster import Rights
-from minga.papers import pvm, report, tinetti, tinetti_broadcasts, tinetti_memory, tinetti_work
+from minga.papers import (
+    changing,
+    pvm,
+    report,
+    tinetti,
+    tinetti_broadcasts,
+    tinetti_memory,
+    tinetti_messages,
+    tinetti_work,
+)
 from minga.papers.figures import draw_panels, panel
 from minga.papers.tinetti_labs import Bench, payload_rate
 
@@ -82,6 +94,33 @@ def test_what_is_left_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "left out: PVM is not installed" in said.out
 
 
+@pytest.mark.usefixtures("as_root")
+def test_an_experiment_that_fails_does_not_take_the_others_along(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fails(bench: Bench) -> dict[str, Any]:
+        raise RunError("the ranks ended with status 1")
+
+    pretend(monkeypatch, FOUND)
+    monkeypatch.setattr(tinetti, "EXPERIMENTS", {**tinetti.EXPERIMENTS, "E5": ("Buffers", fails)})
+    out = tmp_path / "found.json"
+    page = str(tmp_path / "page.html")
+    said = in_process("bench", "tinetti", "--only", "E5", "--only", "E6", "-o", str(out), "--html", page)
+    assert said.status == 1
+    assert "failed: the ranks ended with status 1" in said.out
+    assert "does not hold: E5: it comes to its end" in said.err
+    stored = json.loads(out.read_text())["experiments"]["E6"]
+    assert stored["shape"] == {"it is flat": True}
+    assert "picture" not in stored  # which was drawn for the page alone
+
+
+@pytest.mark.parametrize(("option", "file"), [("-o", "nowhere/found.json"), ("--html", "nowhere/page.html")])
+def test_files_are_looked_at_before_anything_is_measured(option: str, file: str) -> None:
+    said = in_process("bench", "tinetti", option, file)
+    assert said.status == 2
+    assert f"{file} cannot be written" in said.err
+
+
 def test_an_unknown_experiment() -> None:
     said = in_process("bench", "tinetti", "--only", "E15")
     assert said.status == 2
@@ -129,6 +168,46 @@ def test_statements_on_broadcasts() -> None:
         "MPICH: each receiver adds at least 0.9 of the wire's time at 60000 bytes",
         "MPICH: each receiver adds at least 0.9 of the wire's time at 1000000 bytes",
     ]
+
+
+def test_statements_on_messages_that_did_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is said to hold of them, and what is found can be stored."""
+    lab = SimpleNamespace(names=("root", "one", "two", "three"))
+    monkeypatch.setattr(tinetti_messages, "laboratory", lambda lab_: nullcontext(lab))
+    monkeypatch.setattr(tinetti_messages, "team_of", nullcontext)
+    times = {node: [2e-3, 2e-3, 2.5e-3, 9e-3, 26e-3, 51.6e-3] for node in (1, 2, 3)}
+    monkeypatch.setattr(tinetti_messages, "one_way", lambda team, lab_, node, *rest: times[node])
+    assert all(tinetti_messages.ping(Bench(print, quick=True))["shape"].values())
+    times[2] = [None] * 6
+    shape = tinetti_messages.ping(Bench(print, quick=True))["shape"]
+    assert list(shape.values()) == [True, True, False]
+    times[1] = [None] * 6
+    found = tinetti_messages.ping(Bench(print, quick=True))
+    assert not any(found["shape"].values())
+    json.dumps(found, allow_nan=False)
+
+
+def test_without_any_mpi_broadcasts_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(print, quick=True)
+    monkeypatch.setattr(Bench, "libraries", lambda self: ([], {"MPICH": "it was not found"}))
+    for experiment in (tinetti_broadcasts.networks, tinetti_broadcasts.switched):
+        assert experiment(bench)["left out"] == {"MPICH": "it was not found"}
+
+
+def test_a_share_that_cannot_be_given_is_an_error_and_no_hang(tmp_path: Path) -> None:
+    def refuse(node: int, share: float) -> None:
+        raise LaunchError("the quota cannot be set")
+
+    def ranks(flag: Path) -> None:
+        flag.touch()
+        until = time.monotonic() + 30
+        while flag.exists():
+            assert time.monotonic() < until, "the ranks would wait for ever"
+            time.sleep(1e-3)
+
+    cluster: Any = SimpleNamespace(set_share=refuse)
+    with pytest.raises(LaunchError, match="quota cannot be set"), changing.obeying(cluster, tmp_path, {"halved": 0.1}):
+        ranks(tmp_path / "halved")
 
 
 def test_statements_on_products() -> None:
@@ -203,5 +282,7 @@ def test_what_the_wire_decides_holds(name: str) -> None:
         pytest.skip(str(error))
     result = found["experiments"][name]
     print(report.tables(found))
+    if not result["shape"]:
+        pytest.skip(str(result["left out"]))
     result.pop("disturbed", None)
     assert report.failed(found) == []

@@ -13,9 +13,10 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -82,8 +83,11 @@ class Agent:
                 raise RunError(
                     "what arrived is not what was sent", remedy="send it again, and look at this machine's memory"
                 )
+            if wishes.on_loss == "raise":
+                self.ask(None)  # nobody keeps what others may not get
             if self.arriving is not None:
-                self.arriving.keep()
+                with self._telling(lambda: {"keeping": True}):  # a slow disk may take long
+                    self.arriving.keep()
             return {
                 "seconds": seconds,
                 "sha256": digest.hex(),
@@ -121,22 +125,22 @@ class Agent:
             piece = source.data[start : start + _PIECE]
             hashing = threading.Thread(target=digest.update, args=(piece,))
             hashing.start()
-            with self._showing(group, start, source.size):
+            with self._telling(partial(_how_far, group, start, source.size)):
                 group.bcast(piece)
             hashing.join()
         source.check()
         return digest.digest()
 
     @contextmanager
-    def _showing(self, group: Group, start: int, size: int) -> Iterator[None]:
-        """Tell now and then how far a message is."""
+    def _telling(self, words: Callable[[], dict[str, Any]]) -> Iterator[None]:
+        """Say something now and then, so that nobody takes this member for gone."""
         over = threading.Event()
 
-        def show() -> None:
+        def tell() -> None:
             while not over.wait(_GLANCE):
-                self.say(sent=start + group.under_way(), of=size)
+                self.say(**words())
 
-        watcher = threading.Thread(target=show, daemon=True)
+        watcher = threading.Thread(target=tell, daemon=True)
         watcher.start()
         try:
             yield
@@ -157,6 +161,10 @@ class Agent:
         if hashing is not None:
             hashing.join()
         return digest.digest()
+
+
+def _how_far(group: Group, start: int, size: int) -> dict[str, Any]:
+    return {"sent": start + group.under_way(), "of": size}
 
 
 def _raise_trouble(troubles: list[Any], names: list[str]) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from minga.broadcast.heads import Array, Bytes, Into, finish, new_store, pack_head, unpack_head
+from minga.broadcast.heads import Array, Bytes, Into, finish, new_store, pack_head, target, unpack_head
 from minga.broadcast.lost import MembersLost
 from minga.broadcast.passing import Passing, Shelf, chunk_for
 from minga.broadcast.ring import ACK, DATA, START, STATE, Ring
@@ -100,10 +100,16 @@ class Chain:
     def broadcast(self, data: object, *, wait: bool = True) -> Passing:
         """Send a message. Returns when all have it, or (``wait=False``) when the next member was given all of it.
 
-        Raises MembersLost where that could not be, unless the ring is closed without lost members.
+        Raises MembersLost where that could not be, unless the ring is closed without lost members; RunError for a
+        message that is too long.
         """
         self._raise_lost()
         head, view = pack_head(data)
+        if len(view) > self._max_bytes:
+            raise RunError(
+                f"a message of this group has at most {self._max_bytes} bytes, found {len(view)}",
+                remedy="send it in parts",
+            )
         self._number += 1
         chunk = self.costs.chunk or chunk_for(len(view), self.size - 1, self.costs.alpha, self.costs.beta)
         message = Passing(self.own, self._number, len(view), chunk, head, view, have=len(view), taken=True)
@@ -115,7 +121,11 @@ class Chain:
         return message
 
     def receive(self, root: int, into: Into | None = None, *, timeout: float | None = None) -> Array | bytes:
-        """The next message of a root. TimeoutError after so many seconds, MembersLost where it cannot come any more."""
+        """The next message of a root, in ``into`` if given.
+
+        TimeoutError after so many seconds, MembersLost where it cannot come any more, RunError where it does not fit.
+        """
+        target(into)
         deadline = None if timeout is None else time.monotonic() + timeout
         self._asking = True
         try:

@@ -70,15 +70,13 @@ _POLL = struct.Struct("!I")
 class Kind(IntEnum):
     """What a datagram is for."""
 
-    JOIN = 1
-    HELLO = 2
-    READY = 3
-    BYE = 4
-    DATA = 5
-    POLL = 6
-    ACK = 7
-    NACK = 8
-    ABORT = 9
+    HELLO = 1
+    READY = 2
+    DATA = 3
+    POLL = 4
+    ACK = 5
+    NACK = 6
+    ABORT = 7
 
 
 class Reason(IntEnum):

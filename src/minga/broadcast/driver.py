@@ -20,6 +20,8 @@ from minga.errors import RunError
 __all__ = ["Driver"]
 
 LONGEST_WRITE_WAIT = 0.05
+OVERTIME = 0.05
+"""Seconds beyond a deadline for which what goes on is seen through; a flood must not hold anybody for longer."""
 clock = time.monotonic
 
 
@@ -62,6 +64,8 @@ class Driver:
         """
         self.finish()
         root = self.endpoint.send(clock(), data)
+        if self.endpoint.lost and self.endpoint.settings.on_loss == "raise":
+            self._end_without(root, tuple(sorted(self.endpoint.lost)))
         self._finish(root, lambda: root.done or (not wait and root.all_sent))
         return root
 
@@ -85,6 +89,13 @@ class Driver:
         if root.failed:
             self.progress()  # tells the others
             raise MembersLost(root.lost, while_="a message was sent")
+
+    def _end_without(self, root: Root, lost: tuple[int, ...]) -> None:
+        """A member was lost before, maybe when nobody waited for that message: the others are told with this one."""
+        root.lost = lost
+        root.abort(Reason.LOST)
+        self.progress()
+        raise MembersLost(lost, while_="an earlier message was sent")
 
     def receive(self, root: int, into: Into | None = None, *, timeout: float | None = None) -> Message:
         """The next message of ``root``, in ``into`` if given.
@@ -131,11 +142,12 @@ class Driver:
     def _run(self, reached: Callable[[], bool], deadline: float | None = None, *, wake: float | None = None) -> bool:
         """Make rounds until something is reached, or the deadline; tells whether it is reached."""
         while not reached():
-            if self._round():
-                continue
+            busy = self._round()
             now = clock()
-            if deadline is not None and now >= deadline:
-                return False
+            if deadline is not None and now >= (deadline + OVERTIME if busy else deadline):
+                return reached()
+            if busy:
+                continue
             until = [time for time in (self.endpoint.next_timer(), deadline) if time is not None]
             if wake is not None:
                 until.append(now + wake)

@@ -25,7 +25,7 @@ import numpy as np
 
 from minga.broadcast.chain import Chain
 from minga.broadcast.driver import Driver
-from minga.broadcast.heads import Into
+from minga.broadcast.heads import Into, copied
 from minga.broadcast.joining import RouteName, Wishes, join
 from minga.broadcast.lost import MembersLost
 from minga.broadcast.meeting import CommMeeting, Communicator, LineMeeting, Meeting, TcpMeeting
@@ -37,7 +37,7 @@ from minga.errors import CaseError, ProgramError, RunError
 __all__ = ["Group", "Statistics"]
 
 _IDLE, _BUSY = 0.25, 0.01
-"""Seconds between looks at the clock while nothing is under way, and while something is."""
+"""Seconds between looks at the clock while nothing is under way, and while something is; less for the impatient."""
 _LINGER: Final = 5.0
 """Seconds for which a member at most answers those who have not heard that it has everything."""
 
@@ -82,7 +82,10 @@ class Group:
         self._seconds = 0.0
         self._stop = threading.Event()
         self._keeper = threading.Thread(
-            target=_keep, args=(self._transport, self._lock, self._stop), name="minga broadcast", daemon=True
+            target=_keep,
+            args=(self._transport, self._lock, self._stop, min(_IDLE, wishes.dead_timeout / 8)),
+            name="minga broadcast",
+            daemon=True,
         )
         # Also when nobody closes the group: others may still need what this member has to pass on.
         self._end = weakref.finalize(self, _end, self._transport, self._lock, self._stop)
@@ -111,8 +114,8 @@ class Group:
         rate
             Bits per second that the network can take, all headers included; None: found out while sending.
         on_loss
-            ``"raise"``: a broadcast that a member is lost in raises :class:`MembersLost` at all; ``"exclude"``: it goes
-            on without it (``lost`` tells who it was).
+            ``"raise"``: a broadcast that a member is lost in raises :class:`MembersLost` at the root, and wherever not
+            all of it is there yet; ``"exclude"``: it goes on without that member (``lost``).
         dead_timeout
             Seconds of silence after which a member is lost.
 
@@ -192,7 +195,7 @@ class Group:
 
     @property
     def lost(self) -> tuple[int, ...]:
-        """The members that are gone."""
+        """The members that are gone, as far as this one knows: without a chain, those that missed its own messages."""
         transport = self._transport
         return tuple(sorted(transport.lost if isinstance(transport, Chain) else transport.endpoint.lost))
 
@@ -241,8 +244,8 @@ class Group:
                 raise error.named(self.names) from None
             finally:
                 self._seconds += time.perf_counter() - start
-        self._messages += 1
-        self._bytes += value.nbytes if isinstance(value, np.ndarray) else len(value)
+            self._messages += 1
+            self._bytes += value.nbytes if isinstance(value, np.ndarray) else len(value)
         return value
 
     def under_way(self) -> int:
@@ -261,7 +264,7 @@ class Group:
         if self.size > 1:
             own = data
             if wait == "local":
-                own = data.copy(order="C") if isinstance(data, np.ndarray) else bytes(data)
+                own = copied(data)
             sent = self._transport.broadcast(own, wait=wait == "all")
             if isinstance(sent, Root):
                 if self._last is not None:
@@ -277,14 +280,14 @@ class Group:
         return got.value if isinstance(got, Message) else got
 
 
-def _keep(transport: Driver | Chain, lock: threading.Lock, stop: threading.Event) -> None:
-    """Answer and pass on while the program does something else."""
+def _keep(transport: Driver | Chain, lock: threading.Lock, stop: threading.Event, idle: float) -> None:
+    """Answer and pass on while the program does something else; look at the clock every ``idle`` seconds at least."""
     while not stop.is_set():
         poll = select.poll()
         for file in transport.files:
             with contextlib.suppress(OSError, ValueError):  # closed meanwhile
                 poll.register(file, select.POLLIN)
-        poll.poll(1000 * (_BUSY if transport.unfinished() else _IDLE))
+        poll.poll(1000 * (min(_BUSY, idle) if transport.unfinished() else idle))
         with lock:
             if stop.is_set():
                 return

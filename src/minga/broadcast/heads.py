@@ -18,7 +18,7 @@ import numpy.typing as npt
 from minga.broadcast.datagram import HEAD_UNIT
 from minga.errors import RunError
 
-__all__ = ["Array", "ArrayType", "Bytes", "Into", "finish", "new_store", "pack_head", "target", "unpack_head"]
+__all__ = ["Array", "ArrayType", "Bytes", "Into", "copied", "finish", "new_store", "pack_head", "target", "unpack_head"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -62,6 +62,11 @@ def pack_head(value: object) -> tuple[bytes, memoryview]:
             remedy="send array.reshape(-1)",
         )
     return head, _as_bytes(array.reshape(-1).view(np.uint8))
+
+
+def copied(value: object) -> Array | bytes:
+    """A copy of what :func:`pack_head` takes, which means the same; RunError as there."""
+    return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else _array(value).copy(order="C")
 
 
 def unpack_head(head: bytes | bytearray | memoryview) -> ArrayType | None:

@@ -248,7 +248,7 @@ def _probe(meeting: Meeting, sockets: Sockets, session: Session, group: tuple[st
 def _say(sockets: Sockets, group: tuple[str, int], hello: bytes) -> None:
     try:
         sockets.send(group, [hello])
-    except OSError:
+    except (OSError, RunError):
         return  # nobody will have heard it: that is what is found out
 
 

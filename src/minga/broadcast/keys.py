@@ -26,7 +26,7 @@ from minga.broadcast.datagram import (
 )
 from minga.errors import RunError
 
-__all__ = ["JOINING", "Buffer", "Keys", "Refused", "Session", "derive", "tag", "verify"]
+__all__ = ["JOINING", "Buffer", "Keys", "Refused", "Session", "derive"]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -85,19 +85,6 @@ def derive(key: bytes, salt: bytes, label: bytes) -> bytes:
     """32 bytes for one use: HKDF with SHA-256 (RFC 5869) of ``key``; other salts and labels give unrelated bytes."""
     extracted = hmac.digest(salt, key, "sha256")
     return hmac.digest(extracted, label + b"\x01", "sha256")
-
-
-def tag(key: bytes, *pieces: Buffer) -> bytes:
-    """The MAC of 16 bytes over the concatenation of ``pieces``."""
-    mac = hashlib.blake2b(digest_size=TAG_BYTES, key=key)
-    for piece in pieces:
-        mac.update(piece)
-    return mac.digest()
-
-
-def verify(key: bytes, expected: Buffer, *pieces: Buffer) -> bool:
-    """Whether ``expected`` is the MAC over ``pieces``; the time taken does not tell where they differ."""
-    return hmac.compare_digest(expected, tag(key, *pieces))
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ there is believed, so these ways are the ones on which the group's key travels o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
@@ -23,6 +24,8 @@ __all__ = ["CommMeeting", "Communicator", "LineMeeting", "Meeting", "TcpMeeting"
 _MORE, _LAST = 1, 2
 _PART: Final = 1 << 19
 _PAUSE: Final = 0.05
+_STRANGERS: Final = 32
+"""Connections beside the members' own that are listened to at a time; of more the oldest goes."""
 
 
 class Meeting(Protocol):
@@ -143,7 +146,7 @@ class TcpMeeting:
             self._wait(lambda: [member for member in range(1, self.size) if member not in self._links], listener)
         self._gathering = False
         for guest in self._guests:
-            guest.close()
+            self._dismiss(guest)
         self._guests.clear()
 
     def _visit(self) -> None:
@@ -161,7 +164,7 @@ class TcpMeeting:
                         remedy="start member 0 too, with the same key, address and port",
                     ) from error
             if 0 in self._links:
-                self._links.pop(0).close()
+                self._dismiss(self._links.pop(0))
             time.sleep(_PAUSE)  # the first member may come later
 
     def _wait(self, missing: Callable[[], list[int]], listener: socket.socket | None = None) -> None:
@@ -187,10 +190,18 @@ class TcpMeeting:
                     self._accept(one)
 
     def _accept(self, listener: socket.socket) -> None:
-        connection, _ = listener.accept()
-        guest = Link(connection, self.rank, self._key, JOINING, None)
-        self._guests.append(guest)
-        self._heard[guest] = []
+        with contextlib.suppress(OSError):  # gone before it was taken
+            connection, _ = listener.accept()
+            guest = Link(connection, self.rank, self._key, JOINING, None)
+            self._guests.append(guest)
+            self._heard[guest] = []
+            if len(self._guests) > self.size + _STRANGERS:
+                self._dismiss(self._guests.pop(0))
+
+    def _dismiss(self, link: Link) -> None:
+        link.close()
+        self._heard.pop(link, None)
+        self._parts.pop(link, None)
 
     def _hear(self, link: Link) -> None:
         for kind, content in link.read():
@@ -204,13 +215,13 @@ class TcpMeeting:
             if 0 < link.peer < self.size and link.peer not in self._links:
                 self._links[link.peer] = link
             else:
-                link.close()
+                self._dismiss(link)
 
     def _guarded(self, link: Link, action: Callable[[], None]) -> None:
         try:
             action()
         except LinkError as error:
-            link.close()
+            self._dismiss(link)
             if link in self._guests:
                 self._guests.remove(link)  # a stranger
             elif self._gathering:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from minga.broadcast.datagram import ASK, HEAD_SHIFT, HEAD_UNIT, Abort, Datagram, Kind, Poll, Reason, Reply, newer
-from minga.broadcast.heads import Array, Into
+from minga.broadcast.heads import Array, Into, target
 from minga.broadcast.incoming import Incoming
 from minga.broadcast.keys import Keys
 from minga.broadcast.lost import MembersLost
@@ -80,6 +80,7 @@ class _Inbox:
     heard_at: float = 0.0
     quiet_at: float = 0.0  # when to remind the root of us
     reminders: int = 0
+    given_up: int | None = None  # number of a message that was ended here though its root may still send it
 
     def end_current(self, result: Incoming | RunError) -> None:
         self.ready.append(result)
@@ -132,7 +133,11 @@ class Member:
     # -- the reader's side
 
     def expect(self, now: float, root: int, into: Into | None = None) -> None:
-        """The reader wants the next message of ``root``, in ``into`` if that is given."""
+        """The reader wants the next message of ``root``, in ``into`` if that is given.
+
+        Raises :class:`minga.errors.RunError` for a place that cannot be written.
+        """
+        target(into)
         inbox = self._inboxes[root]
         inbox.wanted = True
         inbox.into = into
@@ -180,6 +185,8 @@ class Member:
 
     def _answer_for_past(self, datagram: Datagram) -> None:
         """The root asks about a message that was delivered or ended: it need not send any of it again."""
+        if datagram.message == self._inboxes[datagram.root].given_up:
+            return  # silence says that it is not here
         if datagram.kind == Kind.POLL:
             self._reply_with_all(datagram, datagram.seq & 0x7FFFFFFF)
         elif datagram.kind == Kind.DATA:
@@ -251,7 +258,7 @@ class Member:
 
     def _on_abort(self, inbox: _Inbox, datagram: Datagram) -> None:
         abort = Abort.unpack(datagram.payload)
-        if abort is None:
+        if abort is None or (abort.reason == Reason.EXCLUDED and self.number not in abort.members):
             self.traffic.nonsense += 1
             return
         inbox.end_current(_aborted(datagram.root, abort))
@@ -389,6 +396,7 @@ class Member:
 
     def _remind(self, now: float, root: int, inbox: _Inbox, incoming: Incoming) -> None:
         if inbox.reminders >= LEAST_UNANSWERED and now - inbox.heard_at >= self.settings.dead_timeout:
+            inbox.given_up = incoming.number
             inbox.end_current(
                 RootSilent((root,), while_="it sent a message", why=f"silent for {now - inbox.heard_at:.1f} s")
             )

@@ -25,6 +25,8 @@ _BEATS: Final = 4
 """Signs of life that are sent in the time after which a silent member is lost."""
 _FAREWELL: Final = 0.5
 """Seconds for each part of leaving."""
+_MOST_GUESTS: Final = 16
+"""Connections that have not proved the key yet; of more the oldest goes, so that strangers take no room from others."""
 
 
 class User(Protocol):
@@ -209,11 +211,13 @@ class Ring:
         self._heard[link] = self._spoken[link] = self.clock()
 
     def _accept(self) -> None:
-        with contextlib.suppress(BlockingIOError, ConnectionError):
+        with contextlib.suppress(OSError):  # gone before it was taken, or no descriptors left
             connection, _ = self.listener.accept()
             guest = Link(connection, self.own, self._key, self._session, None)
             self._guests.append(guest)
             self._heard[guest] = self._spoken[guest] = self.clock()
+            if len(self._guests) > _MOST_GUESTS:
+                self._forget(self._guests.pop(0))
 
     def _admit(self, guest: Link) -> None:
         """Someone who knows the key has connected: the member before, or who takes its place."""
@@ -303,8 +307,8 @@ class Ring:
     def _look_at_clock(self) -> None:
         now = self.clock()
         for link in (self.before, self.behind):
-            if link is None:
-                continue
+            if link is None or link not in (self.before, self.behind):
+                continue  # one member on both sides: its loss has ended both connections
             if link.ready and now - self._spoken[link] > self.patience / _BEATS:
                 self.send(HEART, before=link is self.before)
             unheard = self.reading or link is not self.before

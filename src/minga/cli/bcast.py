@@ -136,7 +136,8 @@ def _hosts(request: Request) -> list[tuple[Host, Launcher | None]]:
     if request.source is None and request.lab is None:
         _check_file(request.file)
         here = Host(socket.gethostname())
-        return [(here, None), *((host, launcher) for host in listed if host.name != "localhost")]
+        others = [host for host in listed if host.name != "localhost"]
+        return [(here, None), *((host, launcher) for host in _somebody(others, "this machine"))]
     names = [host.name for host in listed]
     first = request.source or names[0]
     if first not in names:
@@ -146,10 +147,14 @@ def _hosts(request: Request) -> list[tuple[Host, Launcher | None]]:
             suggestion=suggest(first, names),
             remedy=f"choose among {', '.join(names)}",
         )
-    others = [host for host in listed if host.name != first]
+    others = _somebody([host for host in listed if host.name != first], first)
+    return [(host, launcher) for host in [listed[names.index(first)], *others]]
+
+
+def _somebody(others: list[Host], first: str) -> list[Host]:
     if not others:
         raise CaseError(f"nobody is listed beside {first}", remedy="list the hosts that are to get the file")
-    return [(host, launcher) for host in [listed[names.index(first)], *others]]
+    return others
 
 
 def _nodes(name: str) -> tuple[list[Host], Launcher]:

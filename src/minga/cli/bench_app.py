@@ -42,6 +42,7 @@ def milano_tables(
     """Tables 1 to 4 of Milano, Mocskos and Marshall: what cutting the grid and changing the order of a sweep do."""
     from minga.papers import milano
 
+    _check_outputs(out)
     if pictures is not None:
         _make(pictures)
     _tell(milano.measure(milano.sizes(quick=quick), _say, pictures), out, as_json, milano.tables)
@@ -66,12 +67,13 @@ def bounanos(
     from minga.papers import bounanos as command
 
     names = _chosen(only, command.NAMES)
+    _check_outputs(out, html)
     beside = None if lab is None else command.read_lab_runs(lab)
     with _drawing(pictures, html) as drawn:
         result = command.measure(command.sizes(quick=quick), names, _say, drawn)
         if beside is not None:
             result["lab"] = beside
-        _write_page(html, command.page, result)
+        _write_page(html, command.page, result, pictures)
     _tell(result, out, as_json, command.tables)
     _judge(command.failed(result))
 
@@ -103,6 +105,7 @@ def mpi(
     from minga.papers import mpi_compared
 
     names = tuple(NAMES) if libraries is None else tuple(filter(None, libraries.split(",")))
+    _check_outputs(out, picture=picture)
     found = compare(Request(case, tuple(overrides or ()), lab, names, ranks, seconds), _say)
     if picture is not None:
         mpi_compared.draw(found, picture)
@@ -112,7 +115,7 @@ def mpi(
 
 @app.command("tinetti")
 def tinetti(
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer: minutes instead of an hour.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer: minutes instead of half an hour.")] = False,
     only: Only = None,
     out: Out = None,
     pictures: Pictures = None,
@@ -127,9 +130,10 @@ def tinetti(
     from minga.papers import tinetti as command
 
     names = _chosen(only, command.NAMES)
+    _check_outputs(out, html)
     with _drawing(pictures, html) as drawn:
         found = command.measure(names, _say, drawn, quick=quick)
-        _write_page(html, command.page, found)
+        _write_page(html, command.page, found, pictures)
     _tell(found, out, as_json, report.tables)
     _judge(report.failed(found))
 
@@ -153,6 +157,15 @@ def _chosen(only: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]
     return tuple(only or known)
 
 
+def _check_outputs(out: Path | None, html: Path | None = None, picture: Path | None = None) -> None:
+    """CaseError for a file that cannot be written, before anything is measured for it."""
+    from minga.cli.outputs import check_output
+
+    check_output(out, "-o")
+    check_output(html, "--html")
+    check_output(picture, "--picture", (".png", ".svg"))
+
+
 @contextlib.contextmanager
 def _drawing(pictures: Path | None, html: Path | None) -> Iterator[Path | None]:
     """Where to draw: in the directory that was named, or for a page in one that is removed; None for nowhere."""
@@ -170,11 +183,17 @@ def _make(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
 
 
-def _write_page(html: Path | None, page: Callable[[Mapping[str, Any]], str], found: Mapping[str, Any]) -> None:
+def _write_page(
+    html: Path | None, page: Callable[[Mapping[str, Any]], str], found: Mapping[str, Any], pictures: Path | None
+) -> None:
+    """The page with its figures; those that were drawn for it alone are named nowhere else."""
     from minga.record.directory import write_whole
 
     if html is not None:
         write_whole(html, page(found))
+    if pictures is None:
+        for result in found["experiments"].values():
+            result.pop("picture", None)
 
 
 def _tell(

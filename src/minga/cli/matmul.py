@@ -70,6 +70,7 @@ def matmul(request: Request) -> str | None:
     job = surrounding_job()
     if job is not None and job.size > 1:
         return _in_job(request, job)
+    _check_place(request)
     if request.hosts is not None or (request.ranks or 1) > 1:
         if job is not None:
             raise CaseError("ranks cannot be started inside a job", key="-n", remedy="leave -n and --hosts out")
@@ -88,21 +89,28 @@ def matmul(request: Request) -> str | None:
 def _check(request: Request) -> None:
     if request.out is None and not request.plan:
         raise CaseError("nobody said where the result goes", key="-o", remedy="name a file: -o C.npy")
-    if request.out is not None:
-        if request.out.suffix != ".npy":
-            raise CaseError(f"{request.out} does not end in .npy, which is what is written", key="-o")
-        folder = request.out.absolute().parent
-        if request.out.is_dir() or not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise CaseError(f"{request.out} cannot be written: no such directory, or no permission", key="-o")
-        for operand in (request.a, request.b):
-            if operand.exists() and request.out.exists() and operand.samefile(request.out):
-                raise CaseError(f"{request.out} is an operand; it would be overwritten", key="-o")
+    if request.out is not None and request.out.suffix != ".npy":
+        raise CaseError(f"{request.out} does not end in .npy, which is what is written", key="-o")
     if request.ranks is not None and request.ranks < 1:
         raise CaseError(f"{request.ranks} ranks cannot be started", key="-n", remedy="ask for one rank or more")
+    if request.width is not None and request.width < 1:
+        raise CaseError(f"panels of {request.width} columns", key="--width", remedy="give 1 or more")
     if request.threads is not None and request.threads < 1:
         raise CaseError(f"{request.threads} threads", key="--threads", remedy="give 1 or more")
     if request.hosts is not None and request.ranks is not None:
         raise CaseError("-n and --hosts say two different things", key="-n", remedy="write slots= into the hosts file")
+
+
+def _check_place(request: Request) -> None:
+    """Whether the result can be written here; ranks on other machines need not see that place."""
+    if request.out is None:
+        return
+    folder = request.out.absolute().parent
+    if request.out.is_dir() or not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise CaseError(f"{request.out} cannot be written: no such directory, or no permission", key="-o")
+    for operand in (request.a, request.b):
+        if operand.exists() and request.out.exists() and operand.samefile(request.out):
+            raise CaseError(f"{request.out} is an operand; it would be overwritten", key="-o")
 
 
 def _memory(request: Request) -> int | None:
@@ -139,6 +147,8 @@ def _in_job(request: Request, job: Job) -> str | None:
         from minga.engine.comm import MPIComm
 
         comm = MPIComm()
+        if comm.rank == 0:
+            _check_place(request)
         return _carry_out(request, comm)
     except BaseException as error:
         end_in_error(error, everyone)
@@ -238,7 +248,7 @@ def _limit_threads(threads: int | None) -> None:
 
 
 class _Progress:
-    """Now and then a line on standard error."""
+    """Now and then a line on standard error; another part of the product begins to count anew."""
 
     def __init__(self) -> None:
         self._began: float | None = None
@@ -247,8 +257,9 @@ class _Progress:
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if self._began is None:  # the first panel is late, and says nothing about the others
-            self._began, self._first, self._last = now, done, now
+        if self._began is None or done <= self._first:  # the first panel is late, and says nothing about the others
+            self._began, self._first = now, done
+            self._last = self._last or now
         elif now - self._last > _SAID and done < total:
             self._last = now
             left = (now - self._began) * (total - done) / (done - self._first)

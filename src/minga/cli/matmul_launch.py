@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final
@@ -55,9 +54,11 @@ class _Places:
         return sum(host.slots for host in self.hosts) if self.hosts else self.here
 
     def without(self, lost: str | None) -> _Places:
-        """Those that are left, where a rank was lost on a host."""
+        """Those that are left, where a rank was lost on a host; all hosts, where nothing says on which."""
         if not self.hosts:
             return _Places(self.here - 1)
+        if lost is None:
+            return self
         return _Places(0, [host for host in self.hosts if lost not in (host.name, host.address)])
 
     def __str__(self) -> str:
@@ -86,10 +87,11 @@ def launch(request: Request) -> None:
     launcher cannot be started. Ends with the ranks' status where they have said what is wrong.
     """
     launcher = find_launcher()
-    places = _Places(request.ranks or 1, [] if request.hosts is None else read_hosts(request.hosts))
+    places = _Places(request.ranks or 1, [] if request.hosts is None else read_hosts(request.hosts, 1))
     unknown = 0
     while True:
-        end = _run(_command(launcher, places, request), _environment(launcher, places, request), places, request)
+        with _taken_along():
+            end = _run(_command(launcher, places, request), _environment(launcher, places, request), places, request)
         status, lost = end.status, end.lost
         if end.answered:  # whoever was lost afterwards
             return
@@ -125,7 +127,7 @@ def _command(launcher: Launcher, places: _Places, request: Request) -> list[str]
     else:  # one list for all parts, which fill it in order
         start = [str(launcher.path), "-launcher", "ssh", *([] if shell[0] == "ssh" else ["-launcher-exec", shell[0]])]
         start += ["-hosts", ",".join(f"{h.address or h.name}:{h.slots}" for h in places.hosts)]
-        each = [["-n", str(h.slots)] for h in places.hosts]
+        each = [["-n", str(h.slots), "-wdir", "/"] for h in places.hosts]  # this directory may not be there
     for number, (host, options) in enumerate(zip(places.hosts, each, strict=True)):
         start += [*([":"] if number else []), *options, host.python or sys.executable, *words]
     return start
@@ -200,7 +202,7 @@ def _watching(job: subprocess.Popen[str], hosts: Sequence[Host], shell: str) -> 
                 strikes[host.name] = 0 if _answers(host, shell) else strikes[host.name] + 1
                 if strikes[host.name] >= _STRIKES and not over.is_set():
                     silent.append(host.name)
-                    job.terminate()
+                    _stop(job)
                     return
 
     if not hosts:
@@ -233,14 +235,37 @@ def _answers(host: Host, shell: str) -> bool:
 def _end(job: subprocess.Popen[str]) -> None:
     """Leave nothing running: the launcher takes its ranks along."""
     if job.poll() is None:
-        job.terminate()
-        deadline = time.monotonic() + _PATIENCE
-        while job.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-        if job.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(job.pid, signal.SIGKILL)
-            job.wait()
+        _stop(job)
+        job.wait()
     for stream in (job.stdout, job.stderr):
         if stream is not None:
             stream.close()
+
+
+def _stop(job: subprocess.Popen[str]) -> None:
+    """End the launcher, and what it has started here: a connection to a silent host would last for long."""
+    job.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        job.wait(_PATIENCE)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(job.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _taken_along() -> Iterator[None]:
+    """Where this process is asked to end, it ends the ranks first: they are in a session of their own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    try:
+        for number in heard:
+            signal.signal(number, leave)
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)

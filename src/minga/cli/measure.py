@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from minga.cli.launcher import Job, surrounding_job, world
 from minga.cli.measure_mpi import add_libraries
 from minga.cli.measuring import MeasureDisplay, measure_display
+from minga.cli.outputs import check_output
 from minga.errors import CaseError, MingaError
 
 if TYPE_CHECKING:
@@ -98,11 +99,9 @@ def measure(request: Request) -> Machine | None:
 def _check(request: Request) -> None:
     if not 0 < request.seconds <= _MOST_SECONDS:
         raise CaseError(f"{request.seconds} seconds", key="--seconds", remedy="give some seconds: --seconds 60")
-    for key, file in (("-o", request.out), ("--plot", request.plot), ("--html", request.html)):
-        if file is not None and not (file.absolute().parent.is_dir() and os.access(file.absolute().parent, os.W_OK)):
-            raise CaseError(f"{file} cannot be written: no such directory, or no permission", key=key)
-    if request.plot is not None and request.plot.suffix not in (".svg", ".png"):
-        raise CaseError(f"{request.plot} is neither .svg nor .png", key="--plot", remedy="name it network.svg")
+    check_output(request.out, "-o")
+    check_output(request.plot, "--plot", (".svg", ".png"))
+    check_output(request.html, "--html")
     if request.html is not None and request.network is False:
         raise CaseError(
             "a report of a network that is not measured", key="--html", remedy="leave --no-network or --html out"

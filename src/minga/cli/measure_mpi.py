@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from minga.cli.launcher import Launcher, surrounding_job, world
 from minga.errors import MingaError
@@ -27,6 +27,8 @@ __all__ = ["add_libraries", "host_command", "measured_libraries"]
 
 _PATIENCE = 60.0
 """Seconds that starting and ending ranks may take."""
+_FOUND: Final = "minga-measured "
+"""Before what rank 0 prints, which launchers bring here from whatever machine it is on."""
 
 Progress = Callable[[float, str], None]
 
@@ -59,23 +61,24 @@ def measured_libraries(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """An entry of ``links`` with the key ``library`` for each that works, and why the others do not."""
     found, missing = [], {}
+    far = (hosts[1].address or hosts[1].name) if hosts else None
     for library in libraries:
         with tempfile.TemporaryDirectory(prefix="minga-mpi-") as name:
             folder = Path(name)
             program = [sys.executable, "-m", "minga.cli.measure_mpi"]
             share = max(0.5, seconds / len(libraries))
-            order = {"seconds": share, "out": str(folder / "found.json"), "seed": 0,
+            order = {"seconds": share, "seed": 0,
                      "between": f"{hosts[0].name} and {hosts[1].name}" if hosts else "one node",
-                     "level": 0 if hosts else 1, "address": hosts[1].address if hosts else None}  # fmt: skip
+                     "level": 0 if hosts else 1, "address": far}  # fmt: skip
             if hosts:
                 command = host_command(library, shell, hosts, folder)
             else:
                 command = Launcher(library.launcher, library.vendor).command(2)
-            why = _run([*command, *program, json.dumps(order)], library, share)
-            if why is None and (folder / "found.json").exists():
-                found.append(json.loads((folder / "found.json").read_text()))
+            outcome = _run([*command, *program, json.dumps(order)], library, share)
+            if isinstance(outcome, str):
+                missing[library.vendor] = outcome
             else:
-                missing[library.vendor] = why or "it left no result"
+                found.append(outcome)
     return found, missing
 
 
@@ -94,21 +97,21 @@ def host_command(library: Implementation, shell: str, hosts: Sequence[Host], fol
     return [launcher, "-launcher", "ssh", "-launcher-exec", shell, "-hosts", listed, "-n", "2"]
 
 
-def _run(command: Sequence[str], library: Implementation, seconds: float) -> str | None:
-    """Run to the end; None, or in words why it failed. Nothing is left running."""
+def _run(command: Sequence[str], library: Implementation, seconds: float) -> dict[str, Any] | str:
+    """Run to the end: what rank 0 found, or in words why there is nothing. Nothing is left running."""
     environment = outside_jobs(os.environ) | library.environment
     if library.name == "openmpi" and os.geteuid() == 0:
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     try:
         # Without a terminal, so that ssh asks for no password.
         process = subprocess.Popen(
-            list(command), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            list(command), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         return f"{command[0]}: {error.strerror}"
     try:
-        _, said = process.communicate(timeout=3 * seconds + _PATIENCE)
+        told, said = process.communicate(timeout=3 * seconds + _PATIENCE)
     except subprocess.TimeoutExpired:
         return "ranks that were started for it did not end"
     finally:
@@ -119,12 +122,17 @@ def _run(command: Sequence[str], library: Implementation, seconds: float) -> str
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
-    if process.returncode == 0:
-        return None
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return f"status {process.returncode}" + (f": {lines[-1][:200]}" if lines else "")
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+    if process.returncode:
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        return f"status {process.returncode}" + (f": {lines[-1][:200]}" if lines else "")
+    for line in told.splitlines():
+        if line.startswith(_FOUND):
+            found: dict[str, Any] = json.loads(line.removeprefix(_FOUND))
+            return found
+    return "it left no result"
 
 
 def rank_main(arguments: Sequence[str]) -> int:
@@ -133,13 +141,14 @@ def rank_main(arguments: Sequence[str]) -> int:
     from minga.cli.rank import end_in_error
 
     order = json.loads(arguments[0])
-    silence_stdout()
+    answers = os.fdopen(os.dup(1), "w")
+    silence_stdout()  # what libraries print must not come between
     job = surrounding_job()
     everyone = world(job, job.size if job else 1)
     try:
         entry = _measured(everyone, order)
         if entry is not None:
-            Path(order["out"]).write_text(json.dumps(entry))
+            print(_FOUND + json.dumps(entry), file=answers, flush=True)
     except BaseException as error:
         end_in_error(error, everyone)
     return 0

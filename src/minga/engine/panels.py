@@ -156,7 +156,7 @@ def _spread(binder: Binder, move: Move, transfer: RankTransfer, buffers: Buffers
         payloads[transfer.rank] = transfer.sends[0]
     for root in sorted(payloads):
         message = payloads[root]
-        buffer = buffers.of(("spread", root), message.cells * size)
+        buffer = buffers.of(("spread", len(spreads)), message.cells * size)  # not by root: boxes have others
         spreads.append(Spread(root, buffer, len(message.copies)))
         word = word_holding(buffer, binder.backend)
         for copy, at in zip(message.copies, message.offsets, strict=True):

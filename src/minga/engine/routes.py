@@ -120,6 +120,7 @@ class Routes:
             comm.allreduce(words, "max")
             self._answers.clear()
             if words[0] != -words[1]:
+                self._broadcasts.clear()
                 raise LayoutError(
                     "route= gives other routes on other ranks", remedy="make it of numbers that rank 0 has broadcast"
                 )

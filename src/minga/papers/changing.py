@@ -15,6 +15,7 @@ from minga.engine.comm import MPIComm
 from minga.engine.drive import drive, start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
+from minga.errors import MingaError
 from minga.fit.balance import Balancer
 from minga.fit.crew import Crew
 from minga.fit.plan.cost import work_of
@@ -34,14 +35,21 @@ _CHUNKS: Final = 4
 
 @contextmanager
 def obeying(cluster: Cluster, flags: Path, shares: Mapping[str, float], node: int = 0) -> Iterator[None]:
-    """Give a node a share of ``shares`` as soon as the ranks raise the flag of that name, and take the flag down."""
+    """Give a node a share of ``shares`` as soon as the ranks raise the flag of that name, and take the flag down.
+
+    A share that cannot be given is an error at the end: the ranks wait for their flag, and must not do so for ever.
+    """
     over = threading.Event()
+    refused: list[MingaError] = []
 
     def watch() -> None:
         while not over.wait(_GLANCE):
             for name, share in shares.items():
                 if (flags / name).exists():
-                    cluster.set_share(node, share)
+                    try:
+                        cluster.set_share(node, share)
+                    except MingaError as error:
+                        refused.append(error)
                     (flags / name).unlink()
 
     thread = threading.Thread(target=watch, daemon=True)
@@ -51,6 +59,8 @@ def obeying(cluster: Cluster, flags: Path, shares: Mapping[str, float], node: in
     finally:
         over.set()
         thread.join()
+    if refused:
+        raise refused[0]
 
 
 @dataclass(slots=True)

@@ -160,6 +160,7 @@ def _calls(pair: Any, buffer: Any, rounds: int) -> dict[str, list[float]]:
     for _ in range(rounds):
         pair.Barrier()
         spent[blocking].append(_timed(getattr(pair, blocking), buffer, peer)[0])
+        pair.Barrier()
         milliseconds, request = _timed(getattr(pair, other), buffer, peer)
         spent[other].append(milliseconds)
         request.Wait()

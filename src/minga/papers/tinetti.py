@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from minga.errors import LaunchError
+from minga.errors import CaseError, LaunchError, RunError
 from minga.lab.cluster import lab_rights
 from minga.papers import report, tinetti_broadcasts, tinetti_messages, tinetti_work
 from minga.papers.figures import draw_panels
@@ -92,6 +92,8 @@ def _one(name: str, bench: Bench) -> Result:
         found = experiment(bench)
     except LaunchError as error:  # a tool that is not here
         found = {"left out": error.message, "shape": {}}
+    except (CaseError, RunError) as error:  # the others are measured all the same
+        found = {"failed": error.message, "shape": {"it comes to its end": False}}
     result = {"title": title, **found, "seconds": round(time.perf_counter() - began, 1)}
     cores = os.cpu_count() or 1
     if before is not None and before > _BUSY * cores:

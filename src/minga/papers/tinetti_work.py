@@ -120,13 +120,15 @@ def memory(bench: Bench) -> Result:
 
 
 def _send(cluster: Cluster, node: int, port: int, encoding: str, rounds: int) -> list[float]:
-    """Seconds of messages from the first node; none where the receiver was lost."""
+    """Seconds of messages from the first node; none where the receiver was lost, or did not end in time."""
     words = [cluster.addresses[node], str(port), encoding, str(_MESSAGE), str(rounds)]
     start = [sys.executable, "-m", "minga.papers.tinetti_memory"]
     quiet = subprocess.DEVNULL
     with subprocess.Popen(cluster.command(node, [*start, "receiver", *words]), stdin=quiet, stderr=quiet) as receiver:
         try:
             done = cluster.execute(0, [*start, "sender", *words], capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            return []
         finally:
             receiver.kill()
     lines = done.stdout.strip().splitlines()

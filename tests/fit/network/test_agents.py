@@ -113,6 +113,8 @@ def test_both_sides_and_what_is_said_when_one_fails() -> None:
         points = both_sides(team, Ends(0, 1, LOOPBACK), "overhead", "tcp", sizes=[1, 1000])
         assert [point["bytes"] for point in points] == [1, 1000]
         assert "does not know" in team.run({0: {"do": "dance"}})[0]["failed"]
+        with pytest.raises(RunError, match=r"two: .*does not know"):
+            both_sides(team, Ends(0, 1, LOOPBACK), "dance", "tcp")
     nothing_left(team)
 
 

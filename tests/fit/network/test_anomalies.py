@@ -173,7 +173,7 @@ def test_messages_faster_than_the_interface() -> None:
 
 def test_half_duplex_by_the_driver_and_by_measurement() -> None:
     around = {2: {"interface": interface("eth0", "10.0.0.2", None, duplex="half")}}
-    (told,) = of(around=around, known={2: {"host": "prited"}})
+    (told,) = of(around=around, known={2: {"host": "10-0-0-2.example"}})  # it has the name by which it was listed
     assert (told.name, told.node) == ("half duplex", "prited")
     met = [((0, 3), (1, 2)), ((0, 2), (3, 1)), ((0, 1), (2, 3))]
     rounds = tuple(Round(pairs, tuple(0.5e7 if 3 in pair else 1e7 for pair in pairs), (1e7, 1e7)) for pairs in met)

@@ -62,6 +62,10 @@ def test_two_switches_with_one_uplink_are_mixed() -> None:
         speed = [WIRE / max(across, 1) if (i < 4) != (j < 4) else WIRE for i, j in pairs]
         rounds.append(Round(tuple(pairs), tuple(speed), (WIRE,) * len(pairs)))
     assert medium(rounds).kind == "mixed"
+    assert medium(rounds).evidence.endswith("when disjoint pairs talk at the same time")
+    three = medium([at_once([pair], 0.77) for pair in ((0, 1), (0, 2), (1, 2))])
+    assert three.kind == "mixed"
+    assert three.evidence.endswith("when a pair talks both ways at the same time")
     assert medium([]).kind == "unknown"
     assert math.isnan(medium([]).freedom)
 

@@ -175,6 +175,17 @@ def test_udp_answers_only_who_knows_the_token() -> None:
     assert isinstance(served[0], TimeoutError)
 
 
+def test_udp_whose_last_words_are_lost() -> None:
+    """What was measured is good all the same."""
+    bound = udp.bind(HERE)
+    thread, served = in_background(lambda: udp.echo(bound, TOKEN, 1.0))
+    pinger = udp.UdpPinger(HERE, bound.getsockname()[1], TOKEN)
+    assert len(pinger.exchange(100, 3)) == 3
+    thread.join(5)
+    assert served == [3]
+    pinger.close()
+
+
 def test_icmp_there_and_back() -> None:
     try:
         pinger = icmp.IcmpPinger(HERE)

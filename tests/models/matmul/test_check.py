@@ -57,7 +57,8 @@ def test_values_that_are_not_finite() -> None:
     with pytest.raises(mg.RunError, match=r"row 4 .*not finite"):
         freivalds(problem_of(a, b), wrong)
     a[2, 2] = np.inf
-    assert freivalds(problem_of(a, b), a @ b).vectors == 0
+    check = freivalds(problem_of(a, b), a @ b)
+    assert check.as_dict() == {"largest": 0.0, "limit": None, "vectors": 0}
 
 
 def test_ranks_check_a_part_each() -> None:
@@ -87,3 +88,28 @@ def test_a_wrong_product_is_no_result(tmp_path: Any, monkeypatch: pytest.MonkeyP
     with pytest.raises(mg.RunError, match="row 0 of C"):
         mg.matmul(matrix(20, 20), matrix(20, 20), out=tmp_path / "c.npy")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "left", "right"), [("f8", 1e-200, 1.0), ("f8", 1e-170, 1e-150), ("f4", 1e-25, 1e-25)]
+)
+def test_small_numbers_are_not_wrong(dtype: str, left: float, right: float) -> None:
+    """Squares, products or both are below the least normal number; what is computed is as good as can be."""
+    a, b = matrix(30, 20), matrix(20, 25, seed=1)
+    a[::3] = np.where(np.arange(20) == 4, left, 0)
+    a[1::3] *= left
+    a, b = a.astype(dtype), (b * right).astype(dtype)
+    good = a @ b
+    assert freivalds(problem_of(a, b), good).vectors
+    good[2, 2] *= 1.5
+    with pytest.raises(mg.RunError, match="row 2 of C"):
+        freivalds(problem_of(a, b), good)
+
+
+def test_large_numbers_are_checked_too() -> None:
+    a, b = matrix(30, 20) * 1e170, matrix(20, 25, seed=1)
+    assert freivalds(problem_of(a, b), a @ b).vectors
+    wrong = a @ b
+    wrong[7, 7] = 0
+    with pytest.raises(mg.RunError, match="row 7 of C"):
+        freivalds(problem_of(a, b), wrong)

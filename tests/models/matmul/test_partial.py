@@ -11,10 +11,11 @@ import pytest
 
 import minga as mg
 from matmul_hands import close, matrix, plan_for
+from minga.models.matmul.agreement import _joined
 from minga.models.matmul.blocks import Block, Task, missing, split
 from minga.models.matmul.problem import problem_of
 from minga.models.matmul.product import Options, product
-from minga.models.matmul.result import PartialFile, partial_of
+from minga.models.matmul.result import PartialFile, coherent, partial_of
 
 
 def test_what_is_missing() -> None:
@@ -149,3 +150,53 @@ def test_no_trace_of_what_could_not_begin(files: tuple[Path, Path], tmp_path: Pa
     with pytest.raises(mg.CaseError, match=r"\.npy"):
         mg.matmul(*files, out=tmp_path / "c.dat")
     assert sorted(tmp_path.iterdir()) == before
+
+
+def begun(out: Path, files: tuple[Path, Path], alpha: float = 1.0) -> PartialFile:
+    problem = problem_of(*files, alpha=alpha)
+    return PartialFile.begin(out, problem.identity(), (40, 50), problem.dtype)
+
+
+def test_nothing_of_a_person_is_removed(files: tuple[Path, Path], tmp_path: Path) -> None:
+    own = tmp_path / "c.npy.partial" / "thesis.txt"
+    own.parent.mkdir()
+    own.write_text("mine")
+    with pytest.raises(mg.CaseError, match=r"thesis\.txt"):
+        mg.matmul(*files, out=tmp_path / "c.npy")
+    assert own.read_text() == "mine"
+
+
+def test_two_products_under_one_name_do_not_mix(files: tuple[Path, Path], tmp_path: Path) -> None:
+    """The second takes the place of the first, which then lists no blocks there and gives the file no name."""
+    out = tmp_path / "c.npy"
+    first = begun(out, files)
+    first.store([(0, 20)], 0, 50, np.ones((20, 50)))
+    first.settle()
+    second = begun(out, files, alpha=2.0)
+    first.store([(20, 40)], 0, 50, np.ones((20, 50)))
+    first.settle()
+    assert second.done() == []
+    with pytest.raises(mg.RunError, match="another product"):
+        first.finish()
+    first.discard()
+    assert not out.exists()
+    second.store([(0, 40)], 0, 50, np.full((40, 50), 2.0))
+    second.settle()
+    second.finish()
+    assert (np.load(out) == 2).all()
+
+
+def test_other_hosts_keep_away_from_maps_of_network_files(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = tmp_path.stat().st_dev
+    mounts = tmp_path / "mountinfo"
+    line = f"30 1 {os.major(device)}:{os.minor(device)} / /home rw,relatime shared:1 - %s server:/home rw\n"
+    for kind, fit in (("nfs4", False), ("cifs", False), ("fuse.sshfs", False), ("ext4", True), ("lustre", True)):
+        mounts.write_text("29 1 0:0 / /other rw - nfs4 other:/ rw\n" + line % kind)
+        assert coherent(tmp_path, mounts) is fit
+    kept = begun(tmp_path / "c.npy", files)
+    monkeypatch.setattr("minga.models.matmul.agreement.coherent", lambda folder: False)
+    assert _joined(kept.out, kept.token, near=True) is not None
+    assert _joined(kept.out, kept.token, near=False) is None
+    assert _joined(kept.out, "another", near=True) is None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,10 @@ import pytest
 
 import minga as mg
 from matmul_hands import close, matrix, plan_for
-from minga.engine.comm import Comm
+from minga.engine.comm import Comm, MPIComm
 from minga.models.matmul.problem import problem_of
 from minga.models.matmul.product import Options, product
+from minga.models.matmul.teams import team_of
 
 SHAPES = [(1, 1, 1), (7, 5, 3), (33, 17, 64), (5, 130, 40)]
 
@@ -177,3 +180,42 @@ def test_rectangles(tmp_path: Path) -> None:
 def test_a_plan_for_another_product_is_refused() -> None:
     with pytest.raises(mg.CaseError, match="not for 3 rows and 5 columns"):
         mg.matmul(np.ones((3, 4)), np.ones((4, 5)), plan=plan_for(4, 5, 4, [1e9]))
+
+
+def test_only_rank_0_need_say_where_the_result_goes(tmp_path: Path) -> None:
+    a, b = matrix(20, 30), matrix(30, 10, seed=1)
+    plan = plan_for(20, 10, 30, [1e9, 1e9], layout="rows", width=4)
+
+    def body(comm: Comm) -> Any:
+        return mg.matmul(a, b, out=tmp_path / "c.npy" if comm.rank == 0 else None, plan=plan, comm=comm)
+
+    assert mg.run_virtual(2, body)[1] is None
+    assert close(np.load(tmp_path / "c.npy"), a, b, a @ b)
+
+
+def test_errors_still_end_the_job_after_a_part_of_it_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A team has a communicator of its own, which is gone when it is done: what ends the job must not use it."""
+
+    class Ranks:
+        rank, size = 0, 2
+
+        def itself(self, *_: Any) -> Any:
+            return self
+
+        Dup = Split = Split_type = itself
+
+        def bcast(self, value: Any) -> Any:
+            return value
+
+        def Free(self) -> None:
+            return None
+
+    mpi = SimpleNamespace(COMM_TYPE_SHARED=0, UNDEFINED=-1)
+    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(MPI=mpi))
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    comm = MPIComm(Ranks())
+    ends = sys.excepthook
+    team = team_of(comm, [[1, 0]])
+    assert isinstance(team, MPIComm)
+    assert team is not comm
+    assert sys.excepthook == ends

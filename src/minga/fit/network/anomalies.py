@@ -100,7 +100,7 @@ def find_anomalies(
     found += _interfaces(machines, known, around)
     small = {name: text for number, name in _names(machines).items() if (text := _small_buffers(number, around))}
     # Where TCP waits or is bad, its acknowledgements make the two directions halve each other too.
-    found += _duplex(known, around, matrix, _nodes(waiting + bad), small)
+    found += _duplex(_names(machines), around, matrix, _nodes(waiting + bad), small)
     slow = _nodes(one for one in found if one.name == "TCP configuration")
     found += (Anomaly("small buffers", name, tuple(small[name]), _BUFFER_CURE) for name in small if name not in slow)
     return found
@@ -330,7 +330,7 @@ def _interfaces(
 
 
 def _duplex(
-    known: Mapping[int, Identity],
+    names: Mapping[int, str],
     around: Mapping[int, Environment],
     matrix: PairMatrix,
     slow: set[str],
@@ -344,7 +344,7 @@ def _duplex(
     for number, environment in around.items():
         used = environment.get("interface") or {}
         if used.get("duplex") == "half":
-            name = str((known.get(number) or {}).get("host", number))
+            name = names.get(number, str(number))
             said.add(name)
             yield Anomaly("half duplex", name, (f"the driver of {used['name']} says so",), _DUPLEX_CURE)
     if matrix.medium.kind == "hub":

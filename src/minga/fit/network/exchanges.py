@@ -94,7 +94,7 @@ def both_sides(team: Team, ends: Ends, what: str, transport: str, **details: Any
             ends.sender: {**common, "peer": ends.receiver, "first": True, "port": port},
         }
     )
-    _check(replies)
+    _check(team, replies)
     points: list[dict[str, Any]] = replies[ends.sender]["points"]
     return points
 
@@ -199,22 +199,23 @@ def _exchange(team: Team, pairs: Sequence[Ends], transport: str, tasks: Sequence
             orders[ends.receiver] = {**common, "do": "echo", "peer": ends.sender}
         orders[ends.sender] = {**common, "do": "ping", "peer": ends.receiver, "port": port}
     replies = team.run(orders)
-    _check({ends.sender: replies[ends.sender] for ends in pairs})
-    _check(replies)
+    _check(team, {ends.sender: replies[ends.sender] for ends in pairs})
+    _check(team, replies)
     return [replies[ends.sender] for ends in pairs]
 
 
 def _open(team: Team, ends: Ends, transport: str, common: Order) -> int:
     replies = team.run({ends.receiver: {**common, "do": "open"}})
-    _check(replies)
+    _check(team, replies)
     return int(replies[ends.receiver]["port"])
 
 
-def _check(replies: Mapping[int, Reply]) -> None:
-    for reply in replies.values():
+def _check(team: Team, replies: Mapping[int, Reply]) -> None:
+    for member, reply in replies.items():
+        if "failed" in reply and reply["unavailable"]:
+            raise Unavailable(reply["failed"], remedy=reply["remedy"])
         if "failed" in reply:
-            kind = Unavailable if reply["unavailable"] else RunError
-            raise kind(reply["failed"], remedy=reply["remedy"])
+            raise RunError(f"{team.names[member]}: {reply['failed']}", remedy=reply["remedy"])
 
 
 def payload(samples: Sequence[Sample]) -> int:

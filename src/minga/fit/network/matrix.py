@@ -181,7 +181,8 @@ def medium(rounds: Sequence[Round]) -> Medium:
     said = (
         f"between {slow.gain / slow.streams:.0%} and {free.gain / free.streams:.0%} of a stream's own bandwidth is left"
     )
-    return Medium("mixed", typical, f"{said} when disjoint pairs talk at the same time")
+    how = "disjoint pairs talk" if widest.streams > 2 else "a pair talks both ways"
+    return Medium("mixed", typical, f"{said} when {how} at the same time")
 
 
 def node_costs(latencies: Floats) -> Costs | None:

@@ -186,6 +186,9 @@ def encoding_stage(survey: Survey, budget: float) -> None:
     replies = survey.team.run({member: dict(order) for member in survey.members})
     hosts = []
     for member, reply in replies.items():
+        if "failed" in reply:  # such as for want of memory
+            survey.section["unavailable"][f"encodings on {survey.team.names[member]}"] = reply["failed"]
+            continue
         costs = reply["costs"]
         hosts.append({"member": member, **reply, "per_byte": {e: _per_byte(costs, e) for e in ENCODINGS}})
     survey.section["encodings"] = {"item": "float64 from a machine of the other byte order", "hosts": hosts}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from minga.engine.comm import Comm
 from minga.errors import CaseError, MingaError
 from minga.models.matmul.operands import Array, Range
 from minga.models.matmul.problem import Problem
-from minga.models.matmul.result import ArrayResult, PartialFile, Result
+from minga.models.matmul.result import ArrayResult, PartialFile, Result, coherent
 
 __all__ = ["agreed", "apart", "begun"]
 
@@ -51,14 +50,14 @@ def begun(comm: Comm, problem: Problem, out: Array | Path | None, seen: bool) ->
             result = _opened(problem, out)
         except MingaError as found:
             error = found
-    fault, token = comm.bcast((error, result.token() if isinstance(result, PartialFile) else None))
+    fault, token = comm.bcast((error, result.token if isinstance(result, PartialFile) else None))
     if fault is not None:
         raise fault
     if comm.size == 1 or not seen:
         return result, comm.size == 1
     if token is None:
         return result, False
-    joined = result if comm.rank == 0 else _joined(out, token)
+    joined = result if comm.rank == 0 else _joined(out, token, comm.node == 0)
     sees = np.array([joined is not None], np.int64)
     comm.allreduce(sees, "min")
     return (joined if sees[0] else result), bool(sees[0])
@@ -93,9 +92,12 @@ def apart(problem: Problem, out: Array) -> Problem:
     return replace(problem, c=replace(c, stored=c.stored.copy()))
 
 
-def _joined(out: Any, token: str) -> PartialFile | None:
+def _joined(out: Array | Path | None, token: str, near: bool) -> PartialFile | None:
+    """The file that rank 0 has begun, if this rank sees it; ``near``: from the machine of rank 0."""
+    if not isinstance(out, Path):
+        return None
     try:
         found = PartialFile.join(out)
-        return found if found.token() == token else None
+        return found if found.token == token and (near or coherent(found.folder)) else None
     except (OSError, ValueError, KeyError):
         return None

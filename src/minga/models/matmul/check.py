@@ -33,6 +33,8 @@ Floats = NDArray[np.float64]
 VECTORS: Final = 4
 _DEVIATIONS: Final = 6.0
 _ROUNDING: Final = 16.0
+_SMALL, _LARGE = 1e-140, 1e150
+"""Norms between these are those of sums of squares."""
 _CHUNK: Final = 1 << 23
 """Elements of a matrix that are looked at at a time."""
 
@@ -60,7 +62,8 @@ class Check:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return {"largest": self.largest, "limit": self.limit, "vectors": self.vectors}
+        limit = self.limit if math.isfinite(self.limit) else None
+        return {"largest": self.largest, "limit": limit, "vectors": self.vectors}
 
 
 def freivalds(
@@ -77,11 +80,11 @@ def freivalds(
         signs = comm.bcast(signs)
     first, end = _share(problem.depth, rank, size)
     with np.errstate(invalid="ignore", over="ignore"):
-        image, squares = _times(problem.b, signs, first, end)
+        image, norms = _times(problem.b, signs, first, end)
         if comm is not None:
-            image, squares = _together(comm, image), _together(comm, squares)
+            image, norms = _together(comm, image), _together(comm, norms)
         low, high = _share(problem.rows, rank, size)
-        found = _rows(problem, result, signs, image, math.sqrt(float(squares.sum())), low, high)
+        found = _rows(problem, result, signs, image, math.hypot(*norms.tolist()), low, high)
     if comm is not None:
         every = comm.gather(found)
         found = comm.bcast(None if every is None else _worst(every))
@@ -127,18 +130,18 @@ def _rows(problem: Problem, result: Array, signs: Floats, image: Floats, norm: f
     """Check the rows from ``first`` to before ``end``."""
     if first == end:
         return _Found(0.0, first, 0.0, True)
-    expected, squares = _times(problem.a, image, first, end)
-    size = abs(problem.alpha) * np.sqrt(squares) * norm
+    expected, norms = _times(problem.a, image, first, end)
+    size = abs(problem.alpha) * norms * norm
     expected *= problem.alpha
     if problem.c is not None:
-        added, squares = _times(problem.c, signs, first, end)
+        added, norms = _times(problem.c, signs, first, end)
         expected += problem.beta * added
-        size += abs(problem.beta) * np.sqrt(squares)
+        size += abs(problem.beta) * norms
     found, _ = _times(Operand("C", (problem.rows, problem.columns), problem.dtype, False, result), signs, first, end)
     finite = bool(np.isfinite(size).all() and np.isfinite(expected).all())
-    tolerance = _DEVIATIONS * _growth(problem) * size
+    tolerance = _DEVIATIONS * (_growth(problem) * size + _lost(problem))
     residual = np.abs(found - expected).max(axis=1, initial=0.0)
-    ratio = np.where(residual == 0, 0.0, residual / np.maximum(tolerance, np.finfo(float).tiny))
+    ratio = np.where(residual == 0, 0.0, residual / tolerance)
     worst = int(np.argmax(np.where(np.isnan(ratio), np.inf, ratio)))
     return _Found(float(ratio[worst]), first + worst, float(tolerance.max()), finite)
 
@@ -154,16 +157,34 @@ def _growth(problem: Problem) -> float:
     return product + 2 * gamma(problem.columns, own) + gamma(problem.depth, own)
 
 
+def _lost(problem: Problem) -> float:
+    """What a row of C may lack where numbers become too small for its type: the least normal one for each operation."""
+    least = float(np.finfo(problem.dtype).tiny)
+    return math.sqrt(problem.columns) * (abs(problem.alpha) * problem.depth + abs(problem.beta) + 2) * least
+
+
 def _times(operand: Operand, vectors: Floats, first: int, end: int) -> tuple[Floats, Floats]:
-    """Rows of op(X) from ``first`` to before ``end`` times vectors in f8, and the sums of their squares."""
+    """Rows of op(X) from ``first`` to before ``end`` times vectors in f8, and their norms."""
     found = np.zeros((end - first, vectors.shape[1]))
-    squares = np.zeros(end - first)
+    norms = np.zeros(end - first)
     for rows, columns in _chunks(operand, first, end):
         piece = np.asarray(operand.whole[rows, columns], np.float64)
         here = slice(rows.start - first, rows.stop - first)
         found[here] += piece @ vectors[columns]
-        squares[here] += np.einsum("ij,ij->i", piece, piece)
-    return found, squares
+        norms[here] = np.hypot(norms[here], _norms(piece))
+    return found, norms
+
+
+def _norms(rows: Floats) -> Floats:
+    """Of rows, also where the squares of their elements are too small or too large for f8."""
+    norms: Floats = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    odd = ~((norms > _SMALL) & (norms < _LARGE))
+    if odd.any():
+        scale = np.abs(rows[odd]).max(axis=1, initial=0.0, keepdims=True)
+        scale[scale == 0] = 1.0
+        part = rows[odd] / scale
+        norms[odd] = scale[:, 0] * np.sqrt(np.einsum("ij,ij->i", part, part))
+    return norms
 
 
 def _chunks(operand: Operand, first: int, end: int) -> Iterator[tuple[slice, slice]]:

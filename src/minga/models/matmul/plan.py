@@ -33,6 +33,8 @@ LEAST_WIDTH: Final = 128
 _LATENCIES: Final = 10
 """A panel is multiplied for at least so many times as long as an empty message takes."""
 _FEWEST_PANELS: Final = 4
+_HELD: Final = 5
+"""Panels in the memory of a rank that has company."""
 _MOST_COLUMNS: Final = 8
 _MOST_TEAMS: Final = 24
 """Numbers of ranks that are tried."""
@@ -179,7 +181,7 @@ def make_plan(
     memory
         Bytes of operands and result that each rank may hold; by default what the workers have.
 
-    CaseError for a layout that is impossible, and where a rank cannot hold four columns of the depth of the product.
+    CaseError for a layout that is impossible, and where a rank cannot hold six columns of the depth of the product.
     """
     if layout not in LAYOUTS:
         raise CaseError(f"there is no layout {layout!r}", key="layout", remedy=f"choose among {', '.join(LAYOUTS)}")
@@ -308,13 +310,13 @@ def _wanted_width(size: Size, workers: Workers, columns: Sequence[Column]) -> in
 def _passes(size: Size, columns: Sequence[Column], width: int, caps: Ints) -> int | None:
     """Least number of rounds in which all ranks have room for their rows, panels and what comes of them.
 
-    Panels are one that comes, one that is multiplied and one of the rank's own; a rank alone has one.
+    Panels are one that is multiplied, one that comes, one of the rank's own, and two in messages; a rank alone has one.
     """
     needed = 1
     for column in columns:
         for place, (rank, rows) in enumerate(zip(column.ranks, column.rows, strict=True)):
             root = rank == 0
-            panels = (3 if len(column.ranks) > 1 else 1) * size.depth * min(width, column.width)
+            panels = (_HELD if len(column.ranks) > 1 else 1) * size.depth * min(width, column.width)
             room = int(caps[rank]) // size.itemsize - panels
             blocks = width if size.stored or root else 2 * width
             each = blocks + (0 if size.in_memory and (size.seen or root) else size.depth)
@@ -379,7 +381,7 @@ def _from_root(size: Size, workers: Workers, column: Column, steps: int) -> tupl
 
 
 def _no_room(size: Size, caps: Ints) -> CaseError:
-    least = 4 * (size.depth + 1) * size.itemsize
+    least = (_HELD + 1) * (size.depth + 1) * size.itemsize
     return CaseError(
         f"a rank may hold {int(caps.min()) / 1e6:.3g} MB, which is not enough for a product of depth {size.depth}",
         key="memory",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,13 @@ __all__ = ["plan_as_dict", "plan_text", "summary"]
 
 _MOST = 12
 """Ranks that are listed one by one."""
+_WAYS: Final = {
+    "pairwise": " by a message to each",
+    "collective": " by MPI's broadcast",
+    "chain": " in a chain from rank to rank",
+    "group": " by a broadcast of the network",
+}
+"""How panels travel, by route."""
 
 
 def plan_text(problem: Problem, workers: Workers, plan: Plan, anywhere: bool) -> str:
@@ -107,8 +114,9 @@ def _speeds(workers: Workers) -> str:
 def _network(workers: Workers) -> str:
     wire = workers.wire
     slope = wire.slope(workers.ranks)
+    way = _WAYS.get(workers.route.partition(":")[0], "")
     rate = f"{1e-6 / slope:.3g} MB/s" if slope > 0 else "no time"
-    return f"{rate} to all {workers.ranks} ranks, {_time(wire.time(0, workers.ranks))} at least" + (
+    return f"{rate} to all {workers.ranks} ranks{way}, {_time(wire.time(0, workers.ranks))} at least" + (
         ", on one shared medium" if wire.shared else ""
     )
 

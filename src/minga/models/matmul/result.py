@@ -27,9 +27,12 @@ from minga.errors import CaseError, RunError
 from minga.models.matmul.blocks import Block
 from minga.models.matmul.operands import Array, Range
 
-__all__ = ["ArrayResult", "PartialFile", "Result", "partial_of"]
+__all__ = ["ArrayResult", "PartialFile", "Result", "coherent", "partial_of"]
 
 _FORMAT: Final = "minga partial product 1"
+_NAMES: Final = ("c.npy", "product.json", ".product.json")
+_APART: Final = ("nfs", "cifs", "smb", "9p", "afs", "vboxsf", "fuse.")
+"""How types of file systems begin whose clients keep pages of their own."""
 _SETTLED: Final = 0.5
 """Seconds between two times at which blocks are brought to the disk and listed."""
 
@@ -58,6 +61,8 @@ class PartialFile:
 
     out: Path
     array: Array
+    token: str
+    """What tells this very file from one of the same name, on another host or of another process."""
     _open: list[Block] = field(default_factory=list)
     _listed: float = -math.inf
     _list: Path | None = None
@@ -77,7 +82,7 @@ class PartialFile:
         folder = partial_of(out)
         try:
             if not _continues(folder, identity):
-                shutil.rmtree(folder, ignore_errors=True)
+                _clear(folder)
                 folder.mkdir()
                 _room(folder, shape, dtype)
                 np.lib.format.open_memmap(folder / "c.npy", mode="w+", dtype=dtype, shape=shape).flush()
@@ -93,12 +98,10 @@ class PartialFile:
 
     @classmethod
     def join(cls, out: Path) -> PartialFile:
-        """The file that rank 0 has begun; OSError or ValueError where it cannot be seen."""
-        return cls(out, np.load(partial_of(out) / "c.npy", mmap_mode="r+"))
-
-    def token(self) -> str:
-        """What tells this very file from one of the same name on another host."""
-        return str(json.loads((self.folder / "product.json").read_text())["token"])
+        """The file that rank 0 has begun; OSError, ValueError or KeyError where it cannot be seen."""
+        folder = partial_of(out)
+        token = str(json.loads((folder / "product.json").read_text())["token"])
+        return cls(out, np.load(folder / "c.npy", mmap_mode="r+"), token)
 
     def store(self, rows: Sequence[Range], first: int, end: int, block: Array) -> None:
         """Put computed rows of some columns where they belong; they are listed soon, by a thread."""
@@ -128,7 +131,7 @@ class PartialFile:
         try:
             if blocks:
                 self._sync()
-                self._list = self._list or self.folder / f"done-{os.uname().nodename}-{os.getpid()}.txt"
+                self._list = self._list or self._list_named(f"{os.uname().nodename}-{os.getpid()}")
                 with self._list.open("a") as stream:
                     for b in blocks:
                         stream.write(f"{b.first_row} {b.end_row} {b.first_column} {b.end_column} .\n")
@@ -137,6 +140,9 @@ class PartialFile:
             over.set_result(None)
         except OSError as error:
             over.set_exception(RunError(f"{self.folder} cannot be written: {error.strerror or error}"))
+
+    def _list_named(self, whose: str) -> Path:
+        return self.folder / f"done-{self.token}-{whose}.txt"
 
     def _sync(self) -> None:
         """Bring what was stored to the disk. Not by the map: that would keep all threads from running meanwhile."""
@@ -154,7 +160,7 @@ class PartialFile:
         """The blocks that are listed, by whomever. Lines that a killed process left unfinished do not count."""
         rows, columns = self.array.shape
         found = []
-        for path in sorted(self.folder.glob("done-*.txt")):
+        for path in sorted(self.folder.glob(self._list_named("*").name)):
             for line in path.read_text().splitlines():
                 words = line.split()
                 if len(words) == 5 and words[-1] == "." and all(word.isdigit() for word in words[:4]):
@@ -164,7 +170,12 @@ class PartialFile:
         return found
 
     def finish(self) -> None:
-        """Give the file its name; its directory goes."""
+        """Give the file its name; its directory goes. RunError where another product has taken its place."""
+        if not self._is_there():
+            raise RunError(
+                f"{self.folder} is that of another product by now, or gone",
+                remedy="write one product at a time under one name",
+            )
         try:
             self._sync()
             (self.folder / "c.npy").replace(self.out)
@@ -173,8 +184,14 @@ class PartialFile:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def discard(self) -> None:
-        """Remove all that is there."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove all that is there of this product."""
+        if self._is_there():
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _is_there(self) -> bool:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            return bool(json.loads((self.folder / "product.json").read_text())["token"] == self.token)
+        return False
 
 
 Result = ArrayResult | PartialFile
@@ -190,6 +207,33 @@ def _put(array: Array, rows: Sequence[Range], first: int, end: int, block: Array
     for low, high in rows:
         array[low:high, first:end] = block[at : at + high - low]
         at += high - low
+
+
+def coherent(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
+    """Whether several hosts may map one file there, and store next to one another.
+
+    Clients of network file systems keep whole pages of their own, and write back what they hold of the others' rows.
+    """
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in mounts.read_text().splitlines():
+        place, _, kind = line.partition(" - ")
+        if place.split()[2] == number:
+            return not kind.startswith(_APART)
+    return True
+
+
+def _clear(folder: Path) -> None:
+    """Remove what is left of another product; CaseError where the directory holds anything else."""
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    strange = [name for name in names if name not in _NAMES and not name.startswith(("done-", ".nfs"))]
+    if strange:
+        raise CaseError(
+            f"{folder} is to hold the unfinished result, but there is {strange[0]!r} in it",
+            key="-o",
+            remedy="move it away, or choose another name for the result",
+        )
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _continues(folder: Path, identity: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -99,7 +100,9 @@ def team_of(comm: Comm, teams: Sequence[Sequence[int]]) -> Comm | None:
         inner = comm.communicator.Split(MPI.UNDEFINED if number is None else number, key)
         if number is None:
             return None
+        hook = sys.excepthook
         found = MPIComm(inner)
+        sys.excepthook = hook  # it outlives the team: errors nobody catches still end the job by `comm`
         inner.Free()
         return found
     return None if number is None else Team(comm, teams[number])

@@ -103,7 +103,11 @@ def bind(address: str) -> socket.socket:
 
 
 def echo(bound: socket.socket, token: bytes, patience: float) -> int:
-    """Answer the one peer that knows the token until it stops; the number of exchanges. Closes the socket."""
+    """Answer the one peer that knows the token until it stops; the number of exchanges. Closes the socket.
+
+    TimeoutError where nobody comes within ``patience`` seconds; a peer that is silent as long has stopped, and the
+    words with which it said so were lost.
+    """
     served = 0
     with bound:
         deadline = time.monotonic() + patience
@@ -124,6 +128,6 @@ def echo(bound: socket.socket, token: bytes, patience: float) -> int:
                 if count == len(stop) and view[:count] == stop:
                     return served
                 bound.send(view[:count])
-            except ConnectionError:
+            except (ConnectionError, TimeoutError):
                 return served
             served += not (count == len(again) and view[:count] == again)
