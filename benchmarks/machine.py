@@ -66,6 +66,19 @@ def by_name(items: Mapping[str, Callable[[bool], Any]], names: Iterable[str], qu
     return results
 
 
+def measured_in_labs(
+    items: Mapping[str, Callable[[bool], Any]], names: Iterable[str], quick: bool, **about: Any
+) -> dict[str, Any]:
+    """The same of these items, which measure clusters in a box. `about` is stored too."""
+    return measured(lambda: {"emulated": True, **about, "results": by_name(items, names, quick)}, quick, Effort())
+
+
+def in_a_line(content: Mapping[str, Any]) -> str:
+    """When and where stored numbers were measured, for the head of a table."""
+    machine = content["machine"]
+    return f"{content['date'][:10]}, {machine['processor']}, {machine['usable_cores']} cores, load {machine['load']}"
+
+
 def load() -> float | None:
     """Processes that wanted a core during the last minute."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None

@@ -23,8 +23,8 @@ import numpy as np
 
 from benchmarks.bounanos import WINDOWS
 from benchmarks.command import asked
-from benchmarks.machine import SOURCES, by_name, measured
-from benchmarks.timing import Effort
+from benchmarks.machine import SOURCES, in_a_line, measured_in_labs
+from benchmarks.page import put_into_page
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
 from minga.models.photodiode.organisations.balancers import Balance
@@ -37,6 +37,7 @@ from minga.models.photodiode.organisations.workload import paper_device, profile
 from minga.models.photodiode.pointwise.scheme import Pointwise
 
 ROOT: Final = Path(__file__).parent.parent.parent
+PAGE: Final = ROOT / "docs" / "bounanos.md"
 NODES: Final = 9
 GROWTH: Final = 3.0
 LAB: Final = Lab("even-nine", tuple(LabNode(f"node-{k}", 0.2) for k in range(NODES)), rate=1e9)
@@ -168,27 +169,38 @@ def run(names: Sequence[str], quick: bool) -> dict[str, Any]:
         [sys.executable, "-m", "benchmarks.bounanos.program", json.dumps({**warm, "labour": 1})],
         cwd=ROOT, check=True, capture_output=True,
     )  # fmt: skip  # so that nodes find the kernels in the cache
-    return measured(lambda: {"emulated": True, "results": by_name(ITEMS, names, quick)}, quick, Effort())
+    return measured_in_labs(ITEMS, names, quick)
 
 
-def text(results: Mapping[str, Any]) -> str:
+def markdown(content: Mapping[str, Any]) -> str:
     """Runs as a table."""
-    lines = []
-    for name, found in results.items():
-        lines.append(f"{name}: {found['rows']} rows, {found['serial_seconds']:.3g} s on one node")
-        lines.append("  nodes  cut         seconds  emulated  efficiency")
+    lines = [f"{in_a_line(content)}; nodes and network emulated."]
+    for name, found in content["results"].items():
+        size = f"{found['rows']} rows, {found['serial_seconds']:.3g} s on one node"
+        off = f"{100 * found['median_error']:.0f} %, {100 * found['largest_error']:.0f} % at most"
         lines += [
-            f"  {one['nodes']:5}  {one['cut']:10}{one['seconds']:9.3g}{one['emulated']:10.3g}{one['efficiency']:12.2f}"
-            for one in found["runs"]
+            "",
+            f"{name.capitalize()}: {size}; the emulator is off by {off}.",
+            "",
+            "| nodes | cut | seconds | emulated | efficiency |",
+            "|---|---|---|---|---|",
         ]
-    return "\n".join(lines)
+        for one in found["runs"]:
+            times = f"{one['seconds']:.3g} | {one['emulated']:.3g} | {one['efficiency']:.2f}"
+            lines.append(f"| {one['nodes']} | {one['cut']} | {times} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> int:
-    options = asked("benchmarks.bounanos", "Time the pointwise scheme on a cluster in a box", ITEMS, "bounanos.json")
-    content = run(options.only, options.quick)
-    options.store(content)
-    print(text(content["results"]))
+    about = "Time the pointwise scheme on a cluster in a box"
+    options = asked("benchmarks.bounanos", about, ITEMS, "bounanos.json", table=True, update=True)
+    if options.table:
+        print(markdown(options.before()), end="")
+        return 0
+    content = options.whole(run(options.only, options.quick))
+    print(markdown(content), end="")
+    if options.store(content):
+        put_into_page("bounanos", markdown(content), PAGE)
     return 0
 
 

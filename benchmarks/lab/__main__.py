@@ -14,15 +14,14 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.command import asked
-from benchmarks.machine import SOURCES, by_name, measured
-from benchmarks.timing import Effort
+from benchmarks.machine import SOURCES, measured_in_labs
 from minga.lab.cluster import Cluster, laboratory
+from minga.papers.changing import obeying
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent
@@ -58,30 +57,13 @@ def milano(quick: bool) -> dict[str, Any]:
 def lost(quick: bool) -> dict[str, Any]:
     """The fastest of four nodes loses half its share."""
     with laboratory("four") as cluster, tempfile.TemporaryDirectory() as name:
-        flags, over = Path(name), threading.Event()
         share = cluster.shares[0]
-        watch = threading.Thread(
-            target=obey, args=(cluster, flags, over, {"halved": share / 2, "restored": share}), daemon=True
-        )
-        watch.start()
-        try:
+        with obeying(cluster, Path(name), {"halved": share / 2, "restored": share}):
             content = common("lost", "heat_3d", quick, (3072, 128, 128)) | {
                 "run_seconds": 3 if quick else 45,
                 "flags": name,
             }
             return order(cluster, content)
-        finally:
-            over.set()
-            watch.join()
-
-
-def obey(cluster: Cluster, flags: Path, over: threading.Event, shares: Mapping[str, float]) -> None:
-    """Set the first node's share as the flags say that the ranks raise, and take them down."""
-    while not over.wait(0.002):
-        for name, share in shares.items():
-            if (flags / name).exists():
-                cluster.set_share(0, share)
-                (flags / name).unlink()
 
 
 def overlap(quick: bool) -> dict[str, Any]:
@@ -117,16 +99,6 @@ ITEMS: dict[str, Callable[[bool], dict[str, Any]]] = {
 }
 
 
-def run(names: Sequence[str], quick: bool) -> dict[str, Any]:
-    """Measure these items; what is stored."""
-
-    def items() -> dict[str, Any]:
-        results = by_name(ITEMS, names, quick)
-        return {"emulated": True, **headline(results), "results": results}
-
-    return measured(items, quick, Effort())
-
-
 def headline(results: Mapping[str, Any]) -> dict[str, float]:
     """The worst of the cases on unequal nodes, and the best that equal slabs do."""
     cases = results.get("hetero", {}).values()
@@ -139,7 +111,7 @@ def headline(results: Mapping[str, Any]) -> dict[str, float]:
 
 def main() -> int:
     options = asked("benchmarks.lab", "Measure clusters in a box", ITEMS, "lab-hetero.json", update=True)
-    content = options.whole(run(options.only, options.quick))
+    content = options.whole(measured_in_labs(ITEMS, options.only, options.quick))
     content |= headline(content["results"])
     options.store(content)
     print(json.dumps(content, indent=1))

@@ -21,7 +21,7 @@ from mpi4py import MPI
 
 import minga as mg
 from minga.engine.comm import MPIComm
-from minga.engine.drive import drive, start
+from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.fit.balance import Balancer
 from minga.fit.crew import Crew
@@ -30,6 +30,7 @@ from minga.fit.plan.plan import Plan
 from minga.fit.plan.planner import make_plan
 from minga.fit.probe.probe import probe_crew
 from minga.models.case import examples
+from minga.papers.changing import lose_share
 from minga.record.session import state_digest
 from minga.space.layout import Layout
 
@@ -269,85 +270,15 @@ def depth(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
 
 def lost(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
     """A node loses half its share in the middle of a run: with balancing, without, and the best split in hindsight."""
-    model, comm = model_of(order["model"], order["shape"]), MPIComm(world)
-    crew, plan = planned(model, comm)
-    before = Variant.of(model, comm, plan.layout, halo_depth=plan.halo_depth, overlap=plan.overlap)
-    in_turns(world, {"plan": before}, order["seconds"], order["rounds"])
-    steps = int(world.bcast(order["run_seconds"] / before.median))
-    change = steps // 3
-    run = Changing(Balancer(work_of(model), crew, "auto"), change, Path(order["flags"]))
-    meet(world)
-    with engine_of(model, comm, plan) as engine:
-        result = drive(model, engine, steps, balance=run)
-        digest = state_digest(engine, model, [model.field(name) for name in model.output])
-        cells = engine.storage.layout(model.planned_grid).cells().tolist()
-    seconds = float(world.allreduce(result.seconds, MPI.MAX))
-    later = planned(model, comm)[1]
-    after = Variant.of(model, comm, later.layout, halo_depth=later.halo_depth, overlap=later.overlap)
-    in_turns(world, {"unchanged": before, "best": after}, order["seconds"], order["rounds"])
-    unchanged = before.median
-    hindsight = run.changed_after + (steps - change) * after.median
-    meet(world)
-    run.flag("restored")
-    with engine_of(model, comm, plan) as engine:
-        drive(model, engine, steps)
-        same = digest == state_digest(engine, model, [model.field(name) for name in model.output])
+    model = model_of(order["model"], order["shape"])
+    found = lose_share(world, model, Path(order["flags"]), order["run_seconds"])
+    seconds = found["seconds"]
     return {
         "model": order["model"],
         "shape": list(order["shape"]),
-        "steps": steps,
-        "changed_after_steps": change,
-        "changed_after_seconds": run.changed_after,
-        "seconds": seconds,
-        "hindsight_seconds": hindsight,
-        "without_balancing_seconds": run.changed_after + (steps - change) * unchanged,
-        "over_hindsight": seconds / hindsight,
-        "cells_before": plan.layout.cells().tolist(),
-        "cells_after": cells,
-        "cells_in_hindsight": later.layout.cells().tolist(),
-        "moves": [decision.as_dict() for decision in run.balancer.decisions],
-        "same_digest": bool(same),
+        **found,
+        "over_hindsight": seconds["balanced"] / seconds["best in hindsight"],
     }
-
-
-@dataclass(slots=True)
-class Changing:
-    """A balancer that has a flag raised after some steps, at which whoever holds the lab halves a node's share."""
-
-    balancer: Balancer
-    change: int
-    flags: Path
-    changed_after: float = 0.0
-    began: float = 0.0
-
-    @property
-    def interval(self) -> int | None:
-        return self.balancer.interval
-
-    def start(self, model: mg.Model, engine: Engine) -> None:
-        self.balancer.start(model, engine)
-        self.began = time.perf_counter()
-
-    def look(self, engine: Engine, step: int, remaining: int) -> bool:
-        if not self.changed_after and step >= self.change:
-            self.changed_after = (time.perf_counter() - self.began) * self.change / step
-            self.flag("halved")
-        return self.balancer.look(engine, step, remaining)
-
-    def flag(self, name: str) -> None:
-        """Raise a flag, and wait until whoever watches has taken it down."""
-        flag = self.flags / name
-        if MPI.COMM_WORLD.rank == 0:
-            flag.touch()
-        meet(MPI.COMM_WORLD)
-        while flag.exists():
-            time.sleep(0.002)
-        meet(MPI.COMM_WORLD)
-
-
-def engine_of(model: mg.Model, comm: MPIComm, plan: Plan) -> Engine:
-    """An engine as the plan says."""
-    return Engine(model.layouts_like(plan.layout), comm=comm, halo_depth=plan.halo_depth, overlap=plan.overlap)
 
 
 def messages_a_step(world: MPI.Intracomm, variant: Variant) -> float:

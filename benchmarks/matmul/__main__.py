@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import asked
-from benchmarks.machine import by_name, measured
+from benchmarks.machine import measured_in_labs
 from benchmarks.matmul import dask_product, lost, scalapack, slow
-from benchmarks.timing import Effort
+from benchmarks.matmul.report import markdown
+from benchmarks.page import put_into_page
 from minga.lab.cluster import Cluster, laboratory
 
 ROOT = Path(__file__).parents[2]
@@ -89,16 +90,6 @@ def lose(quick: bool) -> dict[str, Any]:
 ITEMS: dict[str, Callable[[bool], dict[str, Any]]] = {"compared": compared, "sizes": sizes, "lost": lose}
 
 
-def run(names: Sequence[str], quick: bool) -> dict[str, Any]:
-    """Measure these items; what is stored."""
-
-    def items() -> dict[str, Any]:
-        results = by_name(ITEMS, names, quick)
-        return {"emulated": True, **headline(results), "results": results}
-
-    return measured(items, quick, Effort())
-
-
 def headline(results: Mapping[str, Any]) -> dict[str, Any]:
     """What is promised of products on unequal nodes."""
     if "compared" not in results:
@@ -118,12 +109,16 @@ def headline(results: Mapping[str, Any]) -> dict[str, Any]:
 
 def main() -> int:
     options = asked(
-        "benchmarks.matmul", "Measure products of matrices on unequal nodes", ITEMS, "matmul.json", update=True
+        "benchmarks.matmul", "Measure products on unequal nodes", ITEMS, "matmul.json", table=True, update=True
     )
-    content = options.whole(run(options.only, options.quick))
+    if options.table:
+        print(markdown(options.before()), end="")
+        return 0
+    content = options.whole(measured_in_labs(ITEMS, options.only, options.quick))
     content |= headline(content["results"])
-    options.store(content)
-    print(json.dumps(content, indent=1))
+    print(markdown(content), end="")
+    if options.store(content):
+        put_into_page("matmul", markdown(content))
     return 0
 
 

@@ -19,17 +19,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.command import asked
-from benchmarks.machine import SOURCES, by_name, measured
+from benchmarks.machine import SOURCES, measured_in_labs
 from benchmarks.milano.paper import RATIO, TIMES, derived, shape
 from benchmarks.milano.report import markdown
 from benchmarks.page import put_into_page
-from benchmarks.timing import Effort
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, read_lab
 
@@ -138,15 +137,6 @@ ITEMS: Final[dict[str, Callable[[bool], dict[str, Any]]]] = {
 }
 
 
-def run(names: Sequence[str], quick: bool) -> dict[str, Any]:
-    """Measure these items; what is stored."""
-
-    def items() -> dict[str, Any]:
-        return {"emulated": True, "paper": {"minutes": TIMES}, "results": by_name(ITEMS, names, quick)}
-
-    return measured(items, quick, Effort())
-
-
 def main() -> int:
     options = asked(
         "benchmarks.milano", "Time relaxation on a cluster in a box", ITEMS, "milano.json", table=True, update=True
@@ -154,7 +144,7 @@ def main() -> int:
     if options.table:
         print(markdown(options.before()), end="")
         return 0
-    content = options.whole(run(options.only, options.quick))
+    content = options.whole(measured_in_labs(ITEMS, options.only, options.quick, paper={"minutes": TIMES}))
     print(markdown(content), end="")
     if options.store(content):
         put_into_page("milano", markdown(content))

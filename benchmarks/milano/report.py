@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchmarks.machine import in_a_line
 from benchmarks.milano.paper import PROCESSES, TIMES
 
 WAYS = ("blocking", "overlapped")
@@ -12,9 +13,8 @@ WAYS = ("blocking", "overlapped")
 
 def markdown(content: Mapping[str, Any]) -> str:
     """All parts that were measured."""
-    machine, results = content["machine"], content["results"]
-    cores = f"{machine['processor']}, {machine['usable_cores']} cores, load {machine['load']}"
-    lines = [f"{content['date'][:10]}, {cores}; nodes and network emulated."]
+    results = content["results"]
+    lines = [f"{in_a_line(content)}; nodes and network emulated."]
     for part, table in (("times", _times), ("messages", _messages), ("libraries", _libraries)):
         if results.get(part):
             lines += ["", *table(results[part])]

@@ -12,7 +12,6 @@ network of 100 Mb/s.
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import tempfile
@@ -21,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import asked
-from benchmarks.machine import by_name, measured
+from benchmarks.machine import measured_in_labs
 from benchmarks.network import peers
-from benchmarks.timing import Effort
+from benchmarks.network.report import markdown
+from benchmarks.page import put_into_page
 from minga.fit.network.encodings import ENCODINGS
 from minga.fit.network.exchanges import Ends, ladder_of
 from minga.lab.cluster import laboratory
@@ -133,16 +133,6 @@ ITEMS: dict[str, Callable[[bool], dict[str, Any]]] = {
 }
 
 
-def run(names: Sequence[str], quick: bool) -> dict[str, Any]:
-    """Measure these items; what is stored."""
-
-    def items() -> dict[str, Any]:
-        results = by_name(ITEMS, names, quick)
-        return {"emulated": True, "rate": peers.RATE, **headline(results), "results": results}
-
-    return measured(items, quick, Effort())
-
-
 def headline(results: Mapping[str, Any]) -> dict[str, float]:
     """How far the ratios of medians are from one, at worst, for each peer that was there."""
     pairs = {"netpipe": results.get("netpipe", {}), **{f"intel_{k}": v for k, v in results.get("intel", {}).items()}}
@@ -150,11 +140,17 @@ def headline(results: Mapping[str, Any]) -> dict[str, float]:
 
 
 def main() -> int:
-    options = asked("benchmarks.network", "Messages beside NetPIPE, IMB and PVM", ITEMS, "network.json", update=True)
-    content = options.whole(run(options.only, options.quick))
+    options = asked(
+        "benchmarks.network", "Messages beside NetPIPE, IMB and PVM", ITEMS, "network.json", table=True, update=True
+    )
+    if options.table:
+        print(markdown(options.before()), end="")
+        return 0
+    content = options.whole(measured_in_labs(ITEMS, options.only, options.quick, rate=peers.RATE))
     content |= headline(content["results"])
-    options.store(content)
-    print(json.dumps(content, indent=1))
+    print(markdown(content), end="")
+    if options.store(content):
+        put_into_page("network", markdown(content))
     return 0
 
 

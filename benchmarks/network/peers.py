@@ -16,7 +16,8 @@ from typing import Any
 
 from minga.errors import LaunchError
 from minga.fit.network.exchanges import Ends, ladder_of
-from minga.fit.network.hosts import Host, agents
+from minga.fit.network.host_team import agents
+from minga.fit.network.hosts import Host
 from minga.fit.network.team import Team
 from minga.lab.cluster import Cluster
 from minga.lab.config import Lab, LabNode

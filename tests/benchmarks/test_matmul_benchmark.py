@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -51,3 +52,13 @@ def test_a_slower_blas_computes_the_same(module: Any, monkeypatch: pytest.Monkey
     out = np.empty((2, 2))
     assert np.array_equal(np.matmul(a, a.T, out=out), a @ a.T)
     assert len(calls) == 5
+
+
+def test_the_page_shows_what_is_stored(module: Any) -> None:
+    stored = json.loads((ROOT / "benchmarks" / "results" / "matmul.json").read_text())
+    assert not stored["quick"]
+    assert module("report").markdown(stored) in (ROOT / "docs" / "performance.md").read_text()
+    assert stored["efficiency"] >= 0.85
+    assert stored["prediction_error"] <= 0.15
+    assert min(stored["times_as_fast_as"][name] for name in ("SUMMA", "pdgemm", "Dask", "minga, equal rows")) > 1.0
+    assert max(way["error_over_rounding"] for way in stored["results"]["compared"]["ways"].values()) < 1.0

@@ -22,6 +22,8 @@ from minga.broadcast.settings import Settings, batch_for, window_for
 from minga.broadcast.sockets import Arrival, Sockets
 from minga.errors import RunError
 
+from .virtual import NO_MULTICAST
+
 LOCAL = "127.0.0.1"
 GROUP = "239.255.77.1"
 KEY = bytes(range(32))
@@ -43,7 +45,7 @@ def multicast_works() -> bool:
 def group(size: int, *, segmenting: bool = True, payload: int = 1436, **changes: Any) -> Iterator[list[Driver]]:
     """Drivers of a group on this machine."""
     if not multicast_works():
-        pytest.skip("multicast does not reach this machine's own sockets")
+        pytest.skip(NO_MULTICAST)
     address = (GROUP, free_port())
     sockets = [Sockets.open((LOCAL, 0), group=address, loop=True, segmenting=segmenting) for _ in range(size)]
     window = window_for(min(one.granted for one in sockets), payload)
@@ -290,7 +292,7 @@ def test_addresses_that_cannot_be_bound_are_refused() -> None:
 
 def test_the_address_a_datagram_came_on_is_known() -> None:
     if not multicast_works():
-        pytest.skip("multicast does not reach this machine's own sockets")
+        pytest.skip(NO_MULTICAST)
     with Sockets.open((LOCAL, 0), group=(GROUP, port := free_port()), loop=True) as one:
         one.send((GROUP, port), [b"to all"])
         one.send(one.address, [(b"to ", b"one")])

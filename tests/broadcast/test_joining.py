@@ -21,6 +21,8 @@ from minga.broadcast.secret import make_key_file, read_key
 from minga.engine.comm import Comm, run_virtual
 from minga.errors import CaseError, MingaError, RunError
 
+from .virtual import NO_MULTICAST
+
 KEY = b"k" * 32
 
 
@@ -125,7 +127,7 @@ def test_a_member_that_nobody_hears_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(joining, "_say", lambda *words: None if getattr(speaking, "mute", 0) else said(*words))
     found = [route for route, _ in joined([Wishes()] * 3)]
     if found[0] != "multicast":
-        pytest.skip("this kernel carries no multicast on its loopback")
+        pytest.skip(NO_MULTICAST)
 
     def member(comm: Comm) -> Any:
         speaking.mute = comm.rank == 1

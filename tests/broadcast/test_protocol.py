@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minga.broadcast.datagram import ASK, Kind
+from minga.broadcast.datagram import ASK, Kind, Reason
 from minga.broadcast.keys import Keys
 from minga.broadcast.lost import MembersLost
 from minga.broadcast.member import Aborted, RootSilent
+from minga.broadcast.root import Root
 from minga.broadcast.settings import Settings
 from minga.errors import ProgramError, RunError
 
@@ -388,13 +389,17 @@ def test_a_member_that_restarts_in_the_middle_is_lost() -> None:
     assert world.endpoints[0].replayed > 0
 
 
-def test_a_message_can_be_cancelled() -> None:
-    from minga.broadcast.datagram import Reason
-
+def half_way() -> tuple[World, Root]:
+    """A message to one member, of which a part has arrived."""
     world = World(2)
     world.endpoints[1].expect(0.0, 0)
     root = world.endpoints[0].send(0.0, bytes(100 * PAYLOAD))
     world.run(lambda: root.all_have > 10)
+    return world, root
+
+
+def test_a_message_can_be_cancelled() -> None:
+    world, root = half_way()
     root.abort(Reason.CANCELLED)
     world.run(lambda: len(world.endpoints[1].member._inboxes[0].ready) > 0)
     with pytest.raises(Aborted, match="member 0 cancelled its message"):
@@ -403,12 +408,7 @@ def test_a_message_can_be_cancelled() -> None:
 
 
 def test_an_end_that_was_not_heard_is_told_again() -> None:
-    world = World(2)
-    world.endpoints[1].expect(0.0, 0)
-    root = world.endpoints[0].send(0.0, bytes(100 * PAYLOAD))
-    world.run(lambda: root.all_have > 10)
-    from minga.broadcast.datagram import Reason
-
+    world, root = half_way()
     world.cut = {(0, 1)}
     root.abort(Reason.CANCELLED)
     world.rest(0.01)
@@ -420,12 +420,7 @@ def test_an_end_that_was_not_heard_is_told_again() -> None:
 
 
 def test_a_next_message_ends_one_whose_end_was_lost() -> None:
-    from minga.broadcast.datagram import Reason
-
-    world = World(2)
-    world.endpoints[1].expect(0.0, 0)
-    root = world.endpoints[0].send(0.0, bytes(100 * PAYLOAD))
-    world.run(lambda: root.all_have > 10)
+    world, root = half_way()
     world.cut = {(0, 1)}
     root.abort(Reason.CANCELLED)
     world._flush(0)

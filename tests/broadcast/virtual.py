@@ -17,6 +17,8 @@ from minga.broadcast.outgoing import GROUP
 from minga.broadcast.settings import Settings, wire_bytes
 
 KEY = bytes(range(32))
+NO_MULTICAST = "multicast does not reach this machine's own sockets (try `ip route add 239.0.0.0/8 dev lo` as root)"
+"""Why a test is skipped."""
 
 
 @dataclass

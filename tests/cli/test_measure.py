@@ -59,6 +59,18 @@ def test_json_is_the_machine_and_nothing_else(in_tmp_path: Path) -> None:
     assert list(in_tmp_path.iterdir()) == []
 
 
+@pytest.mark.mpi
+def test_messages_inside_this_machine(in_tmp_path: Path) -> None:
+    said = in_process("measure", "--network", "--seconds", "1", "--json")
+    assert said.status == 0, said.err
+    section = json.loads(said.out)["measured"]["network"]
+    assert {link["transport"] for link in section["links"]} == {"mpi"}
+    parts = [float(line.split()[2]) for line in said.err.splitlines() if line.startswith("minga: network")]
+    assert parts == sorted(parts)
+    assert len(set(parts)) > 4, "ranks say how far they are"
+    assert parts[-1] == 100.0
+
+
 def test_an_interrupt_leaves_nothing(in_tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

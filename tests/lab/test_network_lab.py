@@ -10,7 +10,8 @@ from typing import Any, Literal
 import pytest
 
 from minga.fit.network.exchanges import measure_matrix
-from minga.fit.network.hosts import Host, HostTeam, agents
+from minga.fit.network.host_team import HostTeam, agents
+from minga.fit.network.hosts import Host
 from minga.fit.network.measure import measure_hosts
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode

@@ -39,6 +39,29 @@ def test_a_strip_of_three_columns_is_a_device_of_one_axis() -> None:
             np.testing.assert_allclose(found, one["fields"]["potential"], rtol=0, atol=1e-12)
 
 
+def test_gummels_iteration_of_a_strip() -> None:
+    biases = (0.0, 0.3, -1.0)
+    line = solved(diode(0), Problem(biases, ionisation=False))
+    strip = solved(diode(3), Problem(biases, ionisation=False, scheme="gummel"))
+    for one, other in zip(line, strip, strict=True):
+        assert other["J"] == pytest.approx(one["J"], rel=1e-6, abs=1e-15)
+
+
+@pytest.mark.slow
+def test_gummels_iteration_of_interdigitated_contacts() -> None:
+    biases = (0.5, -0.5)
+    found = solved(diode(9, contacts=INTERDIGITATED), Problem(biases, ionisation=False, scheme="gummel"))
+    for one, other in zip(interdigitated(), found, strict=True):
+        assert other["J"] == pytest.approx(one["J"], rel=1e-6)
+
+
+@pytest.mark.slow
+def test_gummels_iteration_helps_where_newtons_method_fails_at_first() -> None:
+    few, many = (solved(apd(10, columns=3), Problem((-1.0, -20.0), limit=limit)) for limit in (12, 60))
+    for one, other in zip(few, many, strict=True):
+        assert one["J"] == pytest.approx(other["J"], rel=1e-9)
+
+
 @pytest.mark.slow
 def test_a_strip_of_the_avalanche_photodiode() -> None:
     problem = Problem((-1.0, -50.0, -60.0), ("lit",))

@@ -6,29 +6,23 @@ Orders and answers are lines of JSON through the agents' standard input and outp
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import queue
-import shlex
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from minga.broadcast.agent import GREETING
 from minga.errors import LaunchError, RunError
 from minga.fit.network.hosts import Host, Launcher
+from minga.fit.network.processes import HostProcess, end_all, reach, start
 
 __all__ = ["Agents", "Outcome", "agents"]
 
-_COMMAND: Final = ("-m", "minga.broadcast.agent")
+_AGENT: Final = "minga.broadcast.agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +42,7 @@ class Outcome:
 @dataclass(eq=False)
 class _Agent:
     host: Host
-    process: subprocess.Popen[str]
-    errors: IO[str]
+    process: HostProcess
     asked: list[Any] | None = None
     outcome: Outcome | None = None
 
@@ -71,11 +64,12 @@ class Agents:
             except queue.Empty:
                 host = self.members[min(waiting)].host
                 raise LaunchError(
-                    f"host {host.name} did not answer within {patience:g} s", remedy=_reach(host)
+                    f"host {host.name} did not answer within {patience:g} s", remedy=reach(host)
                 ) from None
             agent = self.members[number]
             if message is None:
-                raise LaunchError(f"no agent runs on host {agent.host.name}: {_end(agent)}", remedy=_reach(agent.host))
+                ended = _end(agent.process)
+                raise LaunchError(f"no agent runs on host {agent.host.name}: {ended}", remedy=reach(agent.host))
             if message.get("greeting") != GREETING:
                 continue
             if message["minga"] != version("minga"):
@@ -116,24 +110,7 @@ class Agents:
 
     def end(self) -> None:
         """End all agents, the patient way first."""
-        for agent in self.members:
-            with contextlib.suppress(OSError):
-                _pipe(agent.process.stdin).close()
-        deadline = time.monotonic() + 2.0
-        for agent in self.members:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                agent.process.wait(max(0.0, deadline - time.monotonic()))
-        for sign in (signal.SIGTERM, signal.SIGKILL):
-            for agent in self.members:
-                if agent.process.poll() is None:
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.killpg(agent.process.pid, sign)
-            for agent in self.members:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    agent.process.wait(1.0)
-        for agent in self.members:
-            _pipe(agent.process.stdout).close()
-            agent.errors.close()
+        end_all([agent.process for agent in self.members])
 
     def _take(
         self,
@@ -145,7 +122,7 @@ class Agents:
         name = agent.host.name
         if message is None:
             if agent.outcome is None:
-                agent.outcome = Outcome(name, failed=f"the agent {_end(agent)}", vanished=True)
+                agent.outcome = Outcome(name, failed=f"the agent {_end(agent.process)}", vanished=True)
         elif "ask" in message:
             agent.asked = [message["ask"]]
         elif "done" in message:
@@ -173,9 +150,7 @@ class Agents:
 
     def _send(self, agent: _Agent, message: Mapping[str, Any]) -> None:
         with contextlib.suppress(OSError):  # its end is reported by its output
-            pipe = _pipe(agent.process.stdin)
-            pipe.write(json.dumps(message) + "\n")
-            pipe.flush()
+            agent.process.tell(message)
 
 
 @contextmanager
@@ -187,64 +162,20 @@ def agents(hosts: Sequence[tuple[Host, Launcher | None]], patience: float = 30.0
     team = Agents()
     try:
         for number, (host, launcher) in enumerate(hosts):
-            team.members.append(_start(host, launcher))
-            pipe = _pipe(team.members[-1].process.stdout)
-            threading.Thread(target=_read, args=(pipe, number, team.lines), daemon=True).start()
+            heard = partial(_hear, team.lines, number)
+            process = start(host, _AGENT, launcher, heard, "name another program with --shell")
+            team.members.append(_Agent(host, process))
         team.greet(patience)
         yield team
     finally:
         team.end()
 
 
-def _start(host: Host, launcher: Launcher | None) -> _Agent:
-    command = [host.python or sys.executable, *_COMMAND]
-    if launcher is not None:
-        command = list(launcher(host, command))
-    errors = tempfile.TemporaryFile("a+", errors="replace")  # noqa: SIM115  (no name, so nothing to remove)
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,  # an interrupt is for us; agents then end with their standard input
-        )
-    except OSError as error:
-        errors.close()
-        raise LaunchError(
-            f"{command[0]} could not be started to reach host {host.name}: {error.strerror}",
-            remedy=f"install {command[0]}, or name another program with --shell",
-        ) from error
-    return _Agent(host, process, errors)
+def _hear(lines: queue.Queue[tuple[int, dict[str, Any] | None]], number: int, message: dict[str, Any] | None) -> None:
+    lines.put((number, message))
 
 
-def _read(pipe: IO[str], number: int, lines: queue.Queue[tuple[int, dict[str, Any] | None]]) -> None:
-    with contextlib.suppress(ValueError, OSError):
-        for line in pipe:
-            with contextlib.suppress(json.JSONDecodeError):  # a greeting of the system comes before
-                message = json.loads(line)
-                if isinstance(message, dict):
-                    lines.put((number, message))
-    lines.put((number, None))
-
-
-def _end(agent: _Agent) -> str:
+def _end(process: HostProcess) -> str:
     """How an agent ended, and what it printed last."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        agent.process.wait(1.0)
-    status = agent.process.poll()
-    how = f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
-    agent.errors.seek(0)
-    said = [line.strip() for line in agent.errors if line.strip()]
-    return how + (f": {said[-1]}" if said else "")
-
-
-def _reach(host: Host) -> str:
-    python = shlex.quote(host.python or sys.executable)
-    return f'try `ssh {host.name} {python} -c "import minga"`; python=PATH in the hosts file names another Python'
-
-
-def _pipe(pipe: IO[str] | None) -> IO[str]:
-    assert pipe is not None
-    return pipe
+    how, said = process.how_it_ended(), process.last_words()
+    return how + (f": {said}" if said else "")

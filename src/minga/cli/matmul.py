@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from minga.cli.launcher import Job, surrounding_job, world
+from minga.cli.outputs import check_output
 from minga.errors import CaseError, MingaError
 
 if TYPE_CHECKING:
@@ -105,9 +106,7 @@ def _check_place(request: Request) -> None:
     """Whether the result can be written here; ranks on other machines need not see that place."""
     if request.out is None:
         return
-    folder = request.out.absolute().parent
-    if request.out.is_dir() or not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise CaseError(f"{request.out} cannot be written: no such directory, or no permission", key="-o")
+    check_output(request.out, "-o")
     for operand in (request.a, request.b):
         if operand.exists() and request.out.exists() and operand.samefile(request.out):
             raise CaseError(f"{request.out} is an operand; it would be overwritten", key="-o")

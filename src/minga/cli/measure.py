@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
 import platform
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from minga.cli.launcher import Job, surrounding_job, world
 from minga.cli.measure_mpi import add_libraries
-from minga.cli.measuring import MeasureDisplay, measure_display
+from minga.cli.measuring import MeasureDisplay, Stage, measure_display
 from minga.cli.outputs import check_output
 from minga.errors import CaseError, MingaError
 
@@ -168,6 +169,7 @@ def _inside(seconds: float, cores: int, display: MeasureDisplay) -> tuple[dict[s
     """Messages between ranks on this machine, measured by ranks that are started for it; or why that cannot be."""
     import subprocess
     import tempfile
+    import threading
 
     from minga.cli.launcher import find_launcher
 
@@ -177,27 +179,41 @@ def _inside(seconds: float, cores: int, display: MeasureDisplay) -> tuple[dict[s
         launcher = find_launcher()
     except MingaError as error:
         return None, error.message
-    display.stage("network")(0.0, "messages inside this machine")
-    with tempfile.TemporaryDirectory(prefix="minga-measure-") as folder:
+    told = display.stage("network")
+    told(0.0, "messages inside this machine")
+    with tempfile.TemporaryDirectory(prefix="minga-measure-") as folder, tempfile.TemporaryFile("w+") as errors:
         out = Path(folder, "section.json")
         order = json.dumps({"seconds": seconds, "out": str(out)})
         command = [*launcher.command(min(cores, _MOST_RANKS)), sys.executable, "-m", "minga.cli.measure", order]
         process = subprocess.Popen(
-            command, env=launcher.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
+            command, env=launcher.environment(), stdout=subprocess.PIPE, stderr=errors, text=True
+        )  # fmt: skip
+        assert process.stdout is not None
+        listener = threading.Thread(target=_listen, args=(process.stdout, told), daemon=True)
+        listener.start()
         try:
-            _, said = process.communicate(timeout=10 * seconds + 120)
+            process.wait(10 * seconds + 120)
         except subprocess.TimeoutExpired:
             return None, "ranks that were started for it did not end"
         finally:
             if process.poll() is None:
                 process.terminate()
                 process.wait()
+            listener.join()
         if process.returncode or not out.exists():
-            last = "".join(f": {line}" for line in said.strip().splitlines()[-1:])
+            errors.seek(0)
+            last = "".join(f": {line}" for line in errors.read().strip().splitlines()[-1:])
             return None, f"ranks that were started for it ended with status {process.returncode}{last}"
         section: dict[str, Any] = json.loads(out.read_text())
         return section, ""
+
+
+def _listen(lines: Iterable[str], told: Stage) -> None:
+    """Pass on how far ranks are, of which the first one prints lines of JSON."""
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            part, what = json.loads(line)
+            told(part, what)
 
 
 def rank_main(arguments: Sequence[str]) -> int:
@@ -206,11 +222,17 @@ def rank_main(arguments: Sequence[str]) -> int:
     from minga.cli.rank import end_in_error
 
     order = json.loads(arguments[0])
+    stream = os.fdopen(os.dup(1), "w")
     silence_stdout()
+
+    def told(part: float, what: str) -> None:
+        with contextlib.suppress(OSError):  # whoever started us is gone
+            print(json.dumps([part, what]), file=stream, flush=True)
+
     job = surrounding_job()
     everyone = world(job, job.size if job else 1)
     try:
-        comm, section = _measured_job(float(order["seconds"]), None)
+        comm, section = _measured_job(float(order["seconds"]), told)
         if comm.rank == 0:
             Path(order["out"]).write_text(json.dumps(section))
     except BaseException as error:
@@ -218,7 +240,7 @@ def rank_main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _measured_job(seconds: float, display: MeasureDisplay | None) -> tuple[Comm, dict[str, Any]]:
+def _measured_job(seconds: float, told: Stage | None) -> tuple[Comm, dict[str, Any]]:
     from minga.engine.comm import MPIComm
     from minga.engine.pin import local_place, pin
     from minga.fit.network.measure import measure_job
@@ -227,7 +249,6 @@ def _measured_job(seconds: float, display: MeasureDisplay | None) -> tuple[Comm,
     comm = MPIComm()
     pin(*local_place(comm.rank, comm.size), 1)
     seats = seats_of(comm)
-    told = display.stage("network") if display is not None else None
     section = measure_job(comm.communicator, seconds, told, seats=seats, transports=("mpi", "tcp", "udp", "icmp"))
     return comm, {**section, "levels": list(seats.levels)}
 
@@ -264,7 +285,7 @@ def _job_content(request: Request, kernels: Sequence[Kernel], display: MeasureDi
     medium = "switch"
     own: dict[int, dict[str, Any]] = {}
     if for_network:
-        _, section = _measured_job(for_network, display)
+        _, section = _measured_job(for_network, display.stage("network") if display is not None else None)
         links, medium, own = _links(section, section["levels"])
         measured = {"network": section}
     if nodes is None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from minga.fit.links import Link
     from minga.fit.machine.machine import Machine, NodeKind
 
-__all__ = ["MeasureDisplay", "machine_text", "measure_display"]
+__all__ = ["MeasureDisplay", "Stage", "machine_text", "measure_display"]
 
 Stage = Callable[[float, str], None]
 """Told what part is done, 0 to 1, and what comes next."""

@@ -155,11 +155,13 @@ def drive(
         if beginning is not None and engine.look.may:
             beginning.keep()
         began = time.perf_counter()
-        if watch is not None:
-            count, outcome = watch.run(engine, count)
-        else:
-            outcome = engine.run(model.step, count)
-        engine.look.may = False
+        try:
+            if watch is not None:
+                count, outcome = watch.run(engine, count)
+            else:
+                outcome = engine.run(model.step, count)
+        finally:
+            engine.look.may = False
         elapsed = time.perf_counter() - began
         spent += elapsed
         left = outcome.reason == "stop"

@@ -17,7 +17,8 @@ from typing import Any, Final, TypeVar
 
 from minga.errors import LaunchError, RunError
 from minga.fit.network.exchanges import Ends, ladder_of
-from minga.fit.network.hosts import Host, HostTeam, agents
+from minga.fit.network.host_team import HostTeam, agents
+from minga.fit.network.hosts import Host
 from minga.fit.network.transports import Unavailable
 from minga.lab.cluster import Cluster
 from minga.lab.config import Lab, LabNode

@@ -20,7 +20,7 @@ from minga.space.boundary import fixed
 from minga.space.field import Field
 from minga.space.grid import Grid
 
-__all__ = ["FivePoint", "OneRank", "solve_on_one_rank"]
+__all__ = ["Direct", "FivePoint", "OneRank"]
 
 Floats = NDArray[np.float64]
 OneRank = Callable[[Mapping[Field, Floats], Sequence[Floats]], Floats]
@@ -78,21 +78,43 @@ class FivePoint:
         return tuple(item for part in self.matrix for item in part)
 
 
-def solve_on_one_rank(
-    program: Program, matrix: FivePoint, b: Sequence[Field], x: Sequence[Field], solved: OneRank, label: str
-) -> None:
-    """Record a solution that rank 0 works out in Python while the others wait; x may be b."""
-    b, x = tuple(b), tuple(x)
+@dataclass(frozen=True, eq=False)
+class Direct:
+    """Solves systems directly: `solved` does so on rank 0 while the others wait, so that bits do not depend on them.
 
-    def solve(engine: Engine) -> None:
-        values: dict[Field, Any] = {item: engine.gather(item) for item in (*matrix.fields, *b)}
-        found: Floats | None = None
-        if engine.comm.rank == 0:
-            found = solved(values, [values[item] for item in b])
-        found = engine.comm.bcast(found)
-        for item, value in zip(x, found, strict=True):
-            for box, view in engine.blocks(item):
-                view[...] = value[box.slices((0, 0))]
+    `label` is what a Program calls it.
+    """
 
-    solve.__name__ = label
-    program.call(solve, reads=[item.now for item in (*matrix.fields, *b)], writes=[item.now for item in x])
+    five_point: FivePoint
+    solved: OneRank
+    label: str
+
+    @property
+    def matrix(self) -> tuple[tuple[Field, ...], tuple[Field, ...], tuple[Field, ...]]:
+        """Lower, diagonal and upper, of all axes one after the other, as FivePoint has them."""
+        return self.five_point.matrix
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields, for a Model."""
+        return self.five_point.fields
+
+    def setup(self, program: Program) -> None:
+        """Nothing: every solve decomposes the matrix anew."""
+
+    def solve(self, program: Program, b: Sequence[Field], x: Sequence[Field]) -> None:
+        """Record the solution for one right side; x may be b. Where there is none, x is NaN."""
+        b, x = tuple(b), tuple(x)
+
+        def solve(engine: Engine) -> None:
+            values: dict[Field, Any] = {item: engine.gather(item) for item in (*self.fields, *b)}
+            found: Floats | None = None
+            if engine.comm.rank == 0:
+                found = self.solved(values, [values[item] for item in b])
+            found = engine.comm.bcast(found)
+            for item, value in zip(x, found, strict=True):
+                for box, view in engine.blocks(item):
+                    view[...] = value[box.slices((0, 0))]
+
+        solve.__name__ = self.label
+        program.call(solve, reads=[item.now for item in (*self.fields, *b)], writes=[item.now for item in x])

@@ -16,19 +16,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.engine.program import Program
 from minga.solve.block_tridiagonal import Pattern
-from minga.solve.five_point import FivePoint, solve_on_one_rank
+from minga.solve.five_point import Direct, FivePoint
 from minga.space.field import Field
 from minga.space.grid import Grid
 
-__all__ = ["Sparse", "dissection"]
+__all__ = ["dissection", "sparse"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -41,59 +40,34 @@ REFINEMENTS: Final = 6
 """Steps of refinement at most."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sparse:
-    """Solves systems on a grid of two axes that are not periodic; `five_point` declares the fields of their matrix."""
+def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse") -> Direct:
+    """The solver for a grid of two axes that are not periodic; its `five_point` declares the fields of the matrix."""
+    matrix = FivePoint(grid, unknowns, coupling, name)
+    structure = functools.cache(lambda: Structure.of(matrix))  # on rank 0 alone, once it is needed
 
-    grid: Grid
-    unknowns: int
-    coupling: Pattern
-    name: str = "sparse"
-    five_point: FivePoint = field(init=False)
+    def solved(values: Mapping[Field, Floats], right: Sequence[Floats]) -> Floats:
+        return _solved(matrix, structure(), values, right)
 
-    def __post_init__(self) -> None:
-        made = FivePoint(self.grid, self.unknowns, self.coupling, self.name)
-        object.__setattr__(self, "five_point", made)
+    return Direct(matrix, solved, "solve_sparse")
 
-    @property
-    def matrix(self) -> tuple[tuple[Field, ...], tuple[Field, ...], tuple[Field, ...]]:
-        """Lower, diagonal and upper, of all axes one after the other, as FivePoint has them."""
-        return self.five_point.matrix
 
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """All fields, for a Model."""
-        return self.five_point.fields
+def _solved(matrix: FivePoint, structure: Structure, values: Mapping[Field, Floats], right: Sequence[Floats]) -> Floats:
+    """The solution, (k, rows, columns)."""
+    from scipy.sparse.linalg import splu
 
-    def setup(self, program: Program) -> None:
-        """Nothing: every solve factorises the matrix anew."""
-
-    def solve(self, program: Program, b: Sequence[Field], x: Sequence[Field]) -> None:
-        """Record the solution for one right side; x may be b. Where there is none, x is NaN."""
-        solve_on_one_rank(program, self.five_point, b, x, self._solved, "solve_sparse")
-
-    @functools.cached_property
-    def _structure(self) -> Structure:
-        return Structure.of(self.five_point)
-
-    def _solved(self, values: Mapping[Field, Floats], right: Sequence[Floats]) -> Floats:
-        """The solution, (k, rows, columns)."""
-        from scipy.sparse.linalg import splu
-
-        made = self._structure
-        matrix, b = made.system(values, right)
-        nothing = np.full((self.unknowns, *self.grid.shape), np.nan)
-        if not (np.isfinite(matrix.data).all() and np.isfinite(b).all()):
-            return nothing
-        try:
-            factors = splu(
-                matrix, permc_spec="NATURAL", diag_pivot_thresh=SMALL_PIVOT,
-                options={"SymmetricMode": True, "Equil": False},
-            )  # fmt: skip
-        except RuntimeError:  # singular
-            return nothing
-        found: Floats = refined(matrix, b, factors.solve)
-        return found[made.places].reshape(self.unknowns, *self.grid.shape)
+    system, b = structure.system(values, right)
+    nothing = np.full((matrix.unknowns, *matrix.grid.shape), np.nan)
+    if not (np.isfinite(system.data).all() and np.isfinite(b).all()):
+        return nothing
+    try:
+        factors = splu(
+            system, permc_spec="NATURAL", diag_pivot_thresh=SMALL_PIVOT,
+            options={"SymmetricMode": True, "Equil": False},
+        )  # fmt: skip
+    except RuntimeError:  # singular
+        return nothing
+    found: Floats = refined(system, b, factors.solve)
+    return found[structure.places].reshape(matrix.unknowns, *matrix.grid.shape)
 
 
 def refined(matrix: Any, b: Floats, solve: Any) -> Floats:

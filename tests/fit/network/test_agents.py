@@ -16,7 +16,8 @@ import pytest
 
 from minga.errors import CaseError, LaunchError, RunError
 from minga.fit.network.exchanges import Ends, both_sides, ladder_of
-from minga.fit.network.hosts import Host, HostTeam, agents, read_hosts, ssh
+from minga.fit.network.host_team import HostTeam, agents
+from minga.fit.network.hosts import Host, read_hosts, ssh
 from minga.fit.network.measure import measure_hosts
 
 LOOPBACK = "127.0.0.1"
@@ -42,7 +43,7 @@ def changed(text: str, only: str = "two"):
 
 
 def nothing_left(team: HostTeam) -> None:
-    assert all(member.process.poll() is not None for member in team.members)
+    assert all(member.process.popen.poll() is not None for member in team.members)
 
 
 def test_a_hosts_file(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_a_clock_that_jumps_while_measuring() -> None:
 
 def test_an_agent_killed_in_the_middle() -> None:
     with agents(PAIR, here) as team:
-        victim = team.members[1].process.pid
+        victim = team.members[1].process.popen.pid
         threading.Timer(0.3, os.kill, (victim, signal.SIGKILL)).start()
         with pytest.raises(RunError) as caught:  # long before it has measured all that is asked for
             ladder_of(team, Ends(0, 1, LOOPBACK), "tcp", list(range(1, 4000)), 1000.0, 0)
@@ -175,9 +176,10 @@ def test_an_agent_killed_in_the_middle() -> None:
 def test_agents_end_when_whoever_measures_is_killed(tmp_path: Path) -> None:
     program = f"""
 import time
-from minga.fit.network.hosts import Host, agents
+from minga.fit.network.host_team import agents
+from minga.fit.network.hosts import Host
 with agents([Host("one"), Host("two")], lambda host, command: list(command)) as team:
-    print(*(member.process.pid for member in team.members), flush=True)
+    print(*(member.process.popen.pid for member in team.members), flush=True)
     team.run({{0: {{"do": "echo", "transport": "tcp", "token": "00", "address": "{LOOPBACK}"}}}})
     time.sleep(60)
 """

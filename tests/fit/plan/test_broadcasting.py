@@ -14,7 +14,6 @@ from minga.fit.plan.broadcasting import (
     best_segment,
     broadcast_times,
     mpi_advice,
-    route_choice,
     router,
 )
 
@@ -130,14 +129,6 @@ class _Nobody:
 
     def close(self) -> None:
         raise AssertionError
-
-
-def test_a_plan_says_what_the_choice_saves() -> None:
-    route = best_route(10**6, 3, HUB, "hub")
-    choice = route_choice(10**6, 3, route, HUB, "hub", times=10)
-    assert (choice.name, choice.chosen, choice.naive) == ("panels", "multicast", "a message to each")
-    assert near(choice.gain, 10 * (2.651 - 0.915), 0.05)
-    assert choice.reason == route.reason
 
 
 def test_advice_for_mpi_libraries() -> None:

@@ -51,8 +51,3 @@ def test_places_are_layers_depths_and_nodes() -> None:
 def test_problems_that_cannot_be_meant(options: dict[str, object], message: str) -> None:
     with pytest.raises(mg.CaseError, match=message):
         Problem(**options)  # type: ignore[arg-type]
-
-
-def test_gummel_with_two_axes_is_refused() -> None:
-    with pytest.raises(mg.CaseError, match="one axis only"):
-        photodiode(apd(10, columns=3), Problem((-1.0,), scheme="gummel"))

@@ -10,7 +10,8 @@ from typing import Any
 
 from minga.fit.network.environment import common_address
 from minga.fit.network.exchanges import Ends, ladder_of, measure_matrix
-from minga.fit.network.hosts import Host, Launcher, agents, ssh
+from minga.fit.network.host_team import agents
+from minga.fit.network.hosts import Host, Launcher, ssh
 from minga.fit.network.matrix import Medium, PairMatrix
 from minga.fit.network.sampling import ladder
 from minga.fit.network.section import VERSION, fits_of, measured_link, remarks, slow_section

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from minga.fit.links import Link
-from minga.fit.plan.plan import Choice, duration
+from minga.fit.plan.plan import duration
 
-__all__ = ["Route", "best_route", "best_segment", "broadcast_times", "mpi_advice", "route_choice", "router"]
+__all__ = ["Route", "best_route", "best_segment", "broadcast_times", "mpi_advice", "router"]
 
 MARGIN: Final = 0.1
 """A way must be faster by this part than one that needs less."""
@@ -157,12 +157,6 @@ def router(
         return best_route(nbytes, receivers, link, medium, rate=rate, group=group, mpi=mpi).word
 
     return choose
-
-
-def route_choice(nbytes: int, receivers: int, route: Route, link: Link, medium: str, times: float = 1.0) -> Choice:
-    """The choice as a plan prints it, against a message to each; ``times``: how often a step does it."""
-    naive = broadcast_times(nbytes, receivers, link, medium)["flat"]
-    return Choice("panels", _WORDS[route.name], _WORDS["flat"], (naive - route.seconds) * times, route.reason)
 
 
 def mpi_advice(library: str, nbytes: int, receivers: int) -> str | None:

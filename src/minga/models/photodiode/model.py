@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from minga.engine.model import Model, Over
 from minga.engine.program import Program
-from minga.errors import CaseError
 from minga.models.photodiode.pointwise.scheme import pointwise
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.capacitance import Capacitance
@@ -45,20 +44,13 @@ def photodiode(device: Device, problem: Problem) -> Model:
     check_linear(problem.linear, device.grid, problem.scheme)
     if problem.scheme == "pointwise":
         return pointwise(device, problem)
-    simple = device.grid.ndim == 1
-    if problem.scheme == "gummel" and not simple:
-        raise CaseError(
-            "Gummel's iteration knows one axis only",
-            key="photodiode.scheme",
-            remedy='scheme = "newton"',
-        )
     coefficients = Coefficients(device)
     names = {True: "newton", False: "newton without ionisation"}
     newtons = {
         on: Newton(coefficients, on, problem.tolerance, problem.limit, names[on], problem.linear)
         for on in dict.fromkeys((problem.ionisation, problem.ionisation and not problem.gain))
     }
-    gummels = {on: _gummel(newton, problem) for on, newton in newtons.items() if simple}
+    gummels = {on: _gummel(newton, problem) for on, newton in newtons.items()}
     alone = problem.scheme == "gummel"
     tracks = tuple(
         Track(
@@ -66,7 +58,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
             on,
             gummels[on] if alone else newtons[on],
             State(device.grid, curve if on == problem.ionisation else f"{curve} alone"),
-            None if alone else gummels.get(on),
+            None if alone else gummels[on],
         )
         for on in newtons
         for curve in problem.curves
@@ -82,7 +74,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
         item.record(step, biasing)
     own: tuple[Field, ...] = tuple(f for item in pictures for f in item.fields)
     inner = tuple(f for track in tracks for f in track.state.fields)
-    worked = tuple(f for on, newton in newtons.items() for f in gummels.get(on, newton).fields)
+    worked = tuple(f for on in newtons for f in gummels[on].fields)
     initial: dict[Any, Any] = dict(coefficients.values)
     return Model(
         name="photodiode",

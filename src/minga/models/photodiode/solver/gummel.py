@@ -1,10 +1,10 @@
 """Gummel's iteration: one equation after the other, each linear in its unknown, round after round.
 
 Poisson's equation with the quasi-Fermi potentials held (by Newton's method, clipped), then the densities of electrons
-and of holes in the new potential, with recombination and ionisation as they were. Each is tridiagonal and is solved
-without a subtraction (`minga.solve.lines`), so densities stay positive from any start. It converges slowly where
-carriers and potential depend on each other strongly, as lit devices and high currents do (H. K. Gummel, IEEE Trans.
-Electron Devices 11, 1964).
+and of holes in the new potential, with recombination and ionisation as they were. Each is a balance of what flows
+(`minga.solve.balances`), so densities stay positive from any start. It converges slowly where carriers and potential
+depend on each other strongly, as lit devices and high currents do (H. K. Gummel, IEEE Trans. Electron Devices 11,
+1964).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from minga.models.photodiode.solver.physics import (
     saturated,
 )
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
+from minga.solve.balances import Balances
 from minga.solve.bernoulli import bernoulli_pair
 from minga.solve.laplacian import step
-from minga.solve.lines import Lines
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
 
@@ -49,7 +49,7 @@ POISSON: Final = 5
 
 @dataclass(frozen=True, eq=False)
 class Gummel:
-    """Records rounds of Gummel's iteration in one dimension; like `Newton`, whose densities and edges it uses.
+    """Records rounds of Gummel's iteration; like `Newton`, whose densities and edges it uses.
 
     newton      evaluates fluxes and the equations' residual
     tolerance   kT/q, of the changes in one round
@@ -60,9 +60,9 @@ class Gummel:
     tolerance: float
     limit: int
     name: str = "gummel"
-    lines: Lines = field(init=False)
-    up: Field = field(init=False)
-    down: Field = field(init=False)
+    balances: Balances = field(init=False)
+    up: tuple[Field, ...] = field(init=False)
+    down: tuple[Field, ...] = field(init=False)
     rest: Field = field(init=False)
     right: Field = field(init=False)
     iterations: Register = field(init=False)
@@ -72,9 +72,9 @@ class Gummel:
 
     def __post_init__(self) -> None:
         grid, put = self.coefficients.device.grid, object.__setattr__
-        put(self, "lines", Lines(grid, "x", f"{self.name} lines"))
+        put(self, "balances", Balances(grid, f"{self.name} balances"))
         for item in ("up", "down"):
-            put(self, item, Field(f"{self.name} {item}", grid, centre="x"))
+            put(self, item, tuple(Field(f"{self.name} {item} {axis}", grid, centre=axis) for axis in grid.axes))
         for item in ("rest", "right"):
             put(self, item, Field(f"{self.name} {item}", grid, boundary=fixed(0.0)))
         for item in ("iterations", "converged", "place"):
@@ -99,7 +99,7 @@ class Gummel:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
-        return *self.newton.fields, *self.lines.fields, self.up, self.down, self.rest, self.right
+        return *self.newton.fields, *self.balances.fields, *self.up, *self.down, self.rest, self.right
 
     def solve(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
         """Record the iteration, from what `state` holds, contacts included."""
@@ -122,18 +122,17 @@ class Gummel:
     def _potential(self, program: Program, state: Sequence[Slot], bias: Any, moved: Register) -> None:
         """Poisson's equation; `moved` becomes how far its first correction is from 0."""
         c, newton = self.coefficients, self.newton
-        ndim, coupling = c.device.grid.ndim, c.edges[0].coupling
+        ndim, couplings = c.device.grid.ndim, [edge.coupling for edge in c.edges]
         last, rounds = Register(f"{self.name} correction"), Register(f"{self.name} corrections", "i8")
         program.let(last, NEVER)
         program.let(rounds, 0)
         with program.repeat(until=(last <= 0.1 * self.tolerance) | (rounds >= POISSON) | ~(last <= NEVER)):
             newton.densities(program, state, bias)
             program.apply(
-                poisson(ndim), state[0], newton.n, newton.p, newton.activities[2:], row(c.nodes), coupling, self.rest,
+                poisson(ndim), state[0], newton.n, newton.p, newton.activities[2:], row(c.nodes), couplings, self.rest,
                 self.right,
             )  # fmt: skip
-            self.lines.setup(program, coupling, coupling, self.rest)
-            self.lines.solve(program, coupling, self.right, self.right)
+            self.balances.solve(program, couplings, couplings, self.rest, self.right, self.right)
             program.apply(moved_potential(ndim), self.right, state[0], into={"largest": last, "place": self.place})
             with program.when(rounds == 0):
                 program.let(moved, last)
@@ -147,26 +146,26 @@ class Gummel:
         theta = c.nodes.theta_n if carrier == 1 else c.nodes.theta_p
         density = newton.n if carrier == 1 else newton.p
         largest = Register(f"{self.name} change of {carrier}")
-        slow = () if c.saturation is None else c.saturation[0][carrier - 1 :: 2]
+        for axis, edge in enumerate(c.edges):
+            slow = () if c.saturation is None else c.saturation[axis][carrier - 1 :: 2]
+            program.apply(
+                flows(ndim, axis, carrier, slow),
+                state[0],
+                theta,
+                newton.activities[carrier - 1 : carrier],
+                [item for part in slow for item in fields_of(part)],
+                row(edge),
+                self.up[axis],
+                self.down[axis],
+                region=newton.inner(axis),
+            )
+        pairs = [item for edge in newton.edges for item in edge.pairs[:1]]
         program.apply(
-            flows(ndim, carrier, slow),
-            state[0],
-            theta,
-            newton.activities[carrier - 1 : carrier],
-            [item for part in slow for item in fields_of(part)],
-            row(c.edges[0]),
-            self.up,
-            self.down,
-            region=newton.inner(0),
-        )
-        pairs = newton.edges[0].pairs[:1]
-        program.apply(
-            balance(ndim, carrier, bool(pairs)), newton.n, newton.p, newton.activities[:2], row(c.nodes), pairs,
-            self.rest, self.right,
+            balance(ndim, carrier), newton.n, newton.p, newton.activities[:2], row(c.nodes), pairs, self.rest,
+            self.right,
             light=light,
         )  # fmt: skip
-        self.lines.setup(program, self.up, self.down, self.rest)
-        self.lines.solve(program, self.up, self.right, self.right)
+        self.balances.solve(program, self.up, self.down, self.rest, self.right, self.right)
         program.apply(
             level(ndim, carrier), self.right, state[0], theta, newton.activities[carrier + 1 :: 2], c.nodes.contact,
             state[carrier], density, bias=bias,
@@ -182,16 +181,19 @@ def poisson(ndim: int) -> Kernel:
 
     slopes   d ln n / d eta and the same of holes, for Fermi-Dirac statistics; empty for Boltzmann's
     """
-    here, above, below = (0,) * ndim, step(ndim, 0, 1), step(ndim, 0, -1)
+    here = (0,) * ndim
 
     def charges(
-        phi: CellReader, n: CellReader, p: CellReader, slopes: Readers, numbers: Readers, coupling: CellReader,
+        phi: CellReader, n: CellReader, p: CellReader, slopes: Readers, numbers: Readers, couplings: Readers,
         rest: CellReader, right: CellReader,
     ) -> None:  # fmt: skip
         node = NodeNumbers(*(item[here] for item in numbers))
         free = node.contact == 0
-        flows_in = coupling[above] * (phi[above] - phi[here]) - coupling[here] * (phi[here] - phi[below])
-        right[here] = where(free, flows_in + node.volume * (p[here] - n[here] + node.doping), 0.0)
+        charge = node.volume * (p[here] - n[here] + node.doping)
+        for axis, coupling in enumerate(couplings):
+            above, below = step(ndim, axis, 1), step(ndim, axis, -1)
+            charge = charge + (coupling[above] * (phi[above] - phi[here]) - coupling[here] * (phi[here] - phi[below]))
+        right[here] = where(free, charge, 0.0)
         answer = slopes[0][here] * n[here] + slopes[1][here] * p[here] if slopes else n[here] + p[here]
         rest[here] = where(free, node.volume * answer, HELD)
 
@@ -211,13 +213,13 @@ def moved_potential(ndim: int) -> Kernel:
     return Kernel(move, name="correction of the potential")
 
 
-def flows(ndim: int, carrier: int, slow: Sequence[Emission | Saturation]) -> Kernel:
-    """What flows through the inner edges per density of the low node (up) and of the high one (down).
+def flows(ndim: int, axis: int, carrier: int, slow: Sequence[Emission | Saturation]) -> Kernel:
+    """What flows through the inner edges across an axis per density of the low node (up) and of the high one (down).
 
     behind   ln gamma of the carrier, for Fermi-Dirac statistics; empty for Boltzmann's
     slow     what limits the carrier; `models` are the fields of it
     """
-    high, low = (0,) * ndim, step(ndim, 0, -1)
+    high, low = (0,) * ndim, step(ndim, axis, -1)
     sign = 1 if carrier == 1 else -1
 
     def exchange(
@@ -242,16 +244,17 @@ def flows(ndim: int, carrier: int, slow: Sequence[Emission | Saturation]) -> Ker
         up[high] = mobile * (back if carrier == 1 else ahead)
         down[high] = mobile * (ahead if carrier == 1 else back)
 
-    return Kernel(exchange, name=f"flows of carrier {carrier}")
+    return Kernel(exchange, name=f"flows of carrier {carrier} across axis {axis}")
 
 
 @functools.cache
-def balance(ndim: int, carrier: int, ionising: bool) -> Kernel:
+def balance(ndim: int, carrier: int) -> Kernel:
     """What is made of a carrier at the nodes, and the share of it that is lost; contacts hold theirs.
 
     behind   both ln gamma, for Fermi-Dirac statistics; empty for Boltzmann's
+    pairs    that ionisation makes at the edges across each axis; empty without it
     """
-    here, above = (0,) * ndim, step(ndim, 0, 1)
+    here = (0,) * ndim
 
     def balances(
         n: CellReader, p: CellReader, behind: Readers, numbers: Readers, pairs: Readers, rest: CellReader,
@@ -265,8 +268,8 @@ def balance(ndim: int, carrier: int, ionising: bool) -> Kernel:
             squared = squared * exp(behind[0][here] + behind[1][here])
         made = node.generation * light + squared * rate
         amount = node.volume * made
-        if ionising:
-            amount = amount + pairs[0][here] + pairs[0][above]
+        for axis, made_there in enumerate(pairs):
+            amount = amount + made_there[here] + made_there[step(ndim, axis, 1)]
         held = node.contact != 0
         rest[here] = where(held, HELD, node.volume * rate * other)
         right[here] = where(held, HELD * own, amount)

@@ -18,8 +18,8 @@ from minga.errors import CaseError
 from minga.models.photodiode.solver.problem import Linear, Scheme
 from minga.solve.block_tridiagonal import BlockLines, Pattern
 from minga.solve.iterative import Iterative
-from minga.solve.planes import Planes
-from minga.solve.sparse import Sparse
+from minga.solve.planes import planes
+from minga.solve.sparse import sparse
 from minga.space.field import Field
 from minga.space.grid import Grid
 
@@ -99,4 +99,4 @@ def linear_solver(linear: Linear, grid: Grid, coupling: Pattern, held: Field, na
     if found == "krylov":
         # Currents of electrons and of holes are of one kind.
         return Iterative(grid, 3, coupling, held, ((0,), (1, 2)), name=name)
-    return (Planes if found == "rows" else Sparse)(grid, 3, coupling, name)
+    return (planes if found == "rows" else sparse)(grid, 3, coupling, name)
