@@ -236,6 +236,11 @@ class Engine:
         return float(self.booked[0, worked].sum()) * 1e-9 + sum(self.block_seconds.values())
 
     @property
+    def spent(self) -> float:
+        """Seconds that this rank worked or waited since the engine was made."""
+        return float(self.booked[0, : len(cmd.Category)].sum()) * 1e-9 + sum(self.block_seconds.values())
+
+    @property
     def block_seconds(self) -> dict[int, float]:
         """Seconds of kernels on each block of this rank, by its number, since `time_blocks` or the last `relayout`."""
         if self._clocks is None:

@@ -4,7 +4,8 @@ Every so many steps rank 0 gets from every rank the seconds that it worked, with
 is its seconds over what the crew's speed says of its cells: the median of the last three looks, smoothed, so that a
 hiccup moves nothing and the loss of half a node does. Where the slowest rank takes longer than the best cut allows,
 twice in a row, the cuts move (:mod:`minga.fit.plan.recut`) by part of the way, if that saves more in the steps that
-remain than moving costs. What keeps the load balancer of HOOMD-blue (``hoomd.tune.LoadBalancer``) calm is here, a
+remain than moving costs. Whether it did is seen in what a step takes then; if not, work goes back, and an imbalance of
+that size counts no more. What keeps the load balancer of HOOMD-blue (``hoomd.tune.LoadBalancer``) calm is here, a
 tolerance and small moves; the price of moving is weighed as well.
 """
 
@@ -28,6 +29,7 @@ from minga.errors import LayoutError
 from minga.fit.crew import Crew
 from minga.fit.plan.cost import compute_seconds
 from minga.fit.plan.recut import costs_of_blocks, moved_cells, reassign, recut
+from minga.fit.price import Price
 from minga.fit.work.masks import MaskWatch
 from minga.fit.work.recorded import applies_of
 from minga.fit.work.weights import Weights, measured_weights
@@ -53,13 +55,18 @@ _MOST_PATIENCE: Final = 64
 times which never settle do not move work for ever."""
 _QUIET: Final = 8
 """Patience is halved after so many times as many looks without a move."""
-_COPYING: Final = 3.0
-"""Steps' time that a move takes without any sending, before it was measured: blocks that change are allocated anew and
-copied."""
+_CURED: Final = 0.25
+"""Part of the expected gain that a move must show in what steps take."""
+_WORSE: Final = 1.03
+"""Steps that take longer by this factor after a move are a reason to go back."""
+_SLOWED: Final = 1.1
+"""A rank whose pace grew by this factor has become slower."""
+_WORTH: Final = 1.5
+"""A move saves so many times what it is to take: both are guesses."""
+_SEARCHING: Final = 0.02
+"""Part of a run's time that looking for better cuts may take."""
 _FILLED: Final = 0.9
 """Part of a rank's memory that cells may fill; halos take the rest."""
-_REBIND: Final = 0.02
-"""Seconds until Programs are bound anew, before it was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +101,14 @@ class Look:
 
     seconds  a step that each rank worked, shape (ranks,)
     blocks   seconds a step by number of block, where they are timed one by one
+    step     seconds that a step took, waits included; 0 where that is not known
+    steps    how many there were
     """
 
     seconds: Floats
     blocks: Mapping[int, float] = field(default_factory=dict)
+    step: float = 0.0
+    steps: int = 1
 
 
 class Balancer:
@@ -142,13 +153,19 @@ class Balancer:
         self._seen = _Seen()
         self._paces: deque[Floats] = deque(maxlen=_SAMPLES)
         self._pace: Floats | None = None
-        self._strikes = 0
+        self._strikes = self._shifts = 0
+        """Looks in a row that showed imbalance, and one that is no noise."""
         self._patience = _PATIENCE
         self._calm = 0
         """Looks since patience changed."""
-        self._rebind = _REBIND
-        self._copying, self._slower = _COPYING, 1.0
-        """What copying takes in steps' time, and sending over what links say."""
+        self._tolerance = tolerance
+        """As asked for, or more where moves did not help."""
+        self._steps: deque[float] = deque(maxlen=_SAMPLES)
+        """Seconds of a step since the last move."""
+        self._trial: _Trial | None = None
+        self._idle = 0.0
+        """Seconds of steps until better cuts are looked for again."""
+        self.price = Price()
 
     @property
     def interval(self) -> int | None:
@@ -197,7 +214,7 @@ class Balancer:
         enough, proposal = engine.comm.bcast(answer)
         if enough:
             self.looks += 1
-            self._rebind = max(since.binding, 1e-4) if since.binding else self._rebind
+            self.price.rebind = max(since.binding, 1e-4) if since.binding else self.price.rebind
             self._seen = seen
         if proposal is None:
             return False
@@ -217,7 +234,9 @@ class Balancer:
         """What rank 0 makes of a look."""
         steps = gathered[0].step
         blocks = {block: seconds / steps for each in gathered for block, seconds in each.blocks.items()}
-        return self.decide(layout, Look(np.array([each.busy / steps for each in gathered]), blocks), remaining)
+        longest = max(each.spent for each in gathered) / steps
+        look = Look(np.array([each.busy / steps for each in gathered]), blocks, longest, steps)
+        return self.decide(layout, look, remaining)
 
     def decide(self, layout: Layout, look: Look, remaining: int) -> _Proposal | None:
         """A better layout, if moving to it pays in the steps that remain.
@@ -227,31 +246,76 @@ class Balancer:
         self._calm += 1
         if self._calm > _QUIET * self._patience:
             self._patience, self._calm = max(_PATIENCE, self._patience // 2), 0
+            self._tolerance = max(self.tolerance, 0.5 * (1.0 + self._tolerance))
         weights = self._weights(layout, look)
         pace = self._learn(self._expected(layout, weights), look.seconds)
         now = pace * self._expected(layout, weights)
-        if float(now.max()) <= self.tolerance * self._ideal(layout, weights, now):
-            self._strikes = 0
+        if look.step > 0.0:
+            self._steps.append(look.step)
+            if self._trial is not None:
+                return self._judge(layout, remaining)
+        # No cut is better than by this factor.
+        above = float(now.max()) / max(self._ideal(layout, weights, now), np.finfo(float).tiny)
+        self._strikes = self._strikes + 1 if above > self._tolerance else 0
+        self._shifts = self._shifts + 1 if self._strikes and above >= _SHIFT else 0
+        self._idle -= look.step * look.steps
+        if self._idle > 0.0 or (self._strikes < self._patience and self._shifts < 2 * _PATIENCE):
             return None
+        if self._shifts and self._shifts < _PATIENCE:
+            return None  # times that are only just changing are not yet what they will be
+        began = time.perf_counter()
+        proposal = self._search(layout, weights, pace)
+        if look.step > 0.0:
+            self._idle = (time.perf_counter() - began) / _SEARCHING
+        if proposal is None or proposal.gain * remaining <= _WORTH * proposal.expected:
+            return None
+        if self._steps:
+            self._trial = _Trial(layout, float(np.median(self._steps)), proposal.gain, proposal.imbalance, pace)
+        self._patience = min(2 * self._patience, _MOST_PATIENCE)
+        return self._begun(proposal)
+
+    def _search(self, layout: Layout, weights: Weights | None, pace: Floats) -> _Proposal | None:
+        """The best cut, or where it is not much better one that is part of the way to it."""
         best = self._best(layout, weights, pace)
         if best is None:
             return None
+        now = float((pace * self._expected(layout, weights)).max())
         least = float((pace * self._expected(best, weights)).max())
-        imbalance = float(now.max()) / least if least > 0 else 1.0
-        self._strikes = self._strikes + 1 if imbalance > self.tolerance else 0
-        if self._strikes < (self._patience if imbalance < _SHIFT else min(self._patience, 4 * _PATIENCE)):
+        imbalance = now / least if least > 0 else 1.0
+        if imbalance <= self._tolerance:
+            self._strikes = self._shifts = 0
             return None
-        chosen = best
-        if imbalance < _SHIFT:
-            chosen = self._towards(layout, best, weights)
-        gain = float(now.max() - (pace * self._expected(chosen, weights)).max())
-        sending, copying = self._sending(layout, chosen), float(now.max())
-        expected = self._rebind + self._copying * copying + self._slower * sending
-        if gain <= 0 or gain * remaining <= expected:
+        chosen = best if imbalance >= _SHIFT else self._towards(layout, best, weights)
+        gain = now - float((pace * self._expected(chosen, weights)).max())
+        return self._proposal(layout, chosen, imbalance, gain, now) if gain > 0 else None
+
+    def _proposal(self, old: Layout, new: Layout, imbalance: float, gain: float, step: float) -> _Proposal:
+        sending = self._sending(old, new)
+        return _Proposal(new, imbalance, gain, self.price.of(step, sending), sending, step)
+
+    def _begun(self, proposal: _Proposal) -> _Proposal:
+        """What comes next is seen on another layout."""
+        self._calm = self._strikes = self._shifts = 0
+        self._steps.clear()
+        return proposal
+
+    def _judge(self, layout: Layout, remaining: int) -> _Proposal | None:
+        """Whether steps became shorter by the last move; if they became longer, the way back."""
+        trial = self._trial
+        if trial is None or len(self._steps) < _SAMPLES:
             return None
-        self._patience = min(2 * self._patience, _MOST_PATIENCE)
-        self._calm = self._strikes = 0
-        return _Proposal(chosen, imbalance, gain, expected, sending, copying)
+        self._trial = None
+        found = float(np.median(self._steps))
+        relieved = layout.cells() <= trial.layout.cells()
+        slower = np.median(np.array(self._paces), axis=0) > _SLOWED * trial.pace
+        if trial.step - found >= _CURED * trial.gain or (relieved & slower).any():
+            return None  # it was right, or something else happened: who has less to do does not get slower by that
+        # Ranks that wait seem quicker than they are where a quota or a shared core slows down only those that work.
+        self._tolerance = max(self._tolerance, trial.imbalance * self.tolerance)
+        back = self._proposal(layout, trial.layout, found / trial.step, found - trial.step, found)
+        if found < _WORSE * trial.step or back.gain * remaining <= _WORTH * back.expected:
+            return None
+        return self._begun(back)
 
     def _weights(self, layout: Layout, look: Look) -> Weights | None:
         """What cells cost: as measured on the blocks, where that tells something, else as declared."""
@@ -412,13 +476,7 @@ class Balancer:
         self.decisions.append(
             Decision(step, proposal.imbalance, proposal.gain, proposal.expected, int(took[0]), seconds, int(longest[1]))
         )
-        copying, sending = self._copying * proposal.step_seconds, self._slower * proposal.sending
-        # A move tells about what took most of it.
-        if sending > copying:
-            self._slower *= float(np.clip((seconds - copying) / sending, 0.25, 4.0))
-        else:
-            self._copying = float(np.clip((seconds - sending) / proposal.step_seconds, 0.0, 100.0))
-        self._seen = _Seen.now(step, engine)
+        self.price.learn(proposal.step_seconds, proposal.sending, seconds)
 
 
 def _costs(layout: Layout, weights: Weights | None) -> Floats:
@@ -441,22 +499,37 @@ class _Proposal:
     step_seconds: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trial:
+    """A move that has still to show that it was right: from where, what was seen there, and what was expected."""
+
+    layout: Layout
+    step: float
+    gain: float
+    imbalance: float
+    pace: Floats
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What one rank had done at a moment, or between two: steps, seconds of work, of binding, and of each block."""
+    """What one rank had done at a moment, or between two.
+
+    Steps, seconds of work, of work and waits, of binding, and of each block.
+    """
 
     step: int = 0
     busy: float = 0.0
+    spent: float = 0.0
     binding: float = 0.0
     blocks: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
     def now(cls, step: int, engine: Engine) -> _Seen:
-        return cls(step, engine.busy, engine.binding_seconds, engine.block_seconds)
+        return cls(step, engine.busy, engine.spent, engine.binding_seconds, engine.block_seconds)
 
     def since(self, before: _Seen) -> _Seen:
         blocks = {block: seconds - before.blocks.get(block, 0.0) for block, seconds in self.blocks.items()}
         return replace(
-            self, step=self.step - before.step, busy=self.busy - before.busy, binding=self.binding - before.binding,
-            blocks=blocks,
+            self, step=self.step - before.step, busy=self.busy - before.busy, spent=self.spent - before.spent,
+            binding=self.binding - before.binding, blocks=blocks,
         )  # fmt: skip

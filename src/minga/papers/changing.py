@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from minga.engine.comm import MPIComm
-from minga.engine.drive import drive, start
+from minga.engine.drive import drive
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import MingaError
@@ -29,8 +28,6 @@ from minga.record.session import state_digest
 __all__ = ["lose_share", "obeying"]
 
 _GLANCE: Final = 0.002
-_CHUNKS: Final = 4
-"""Samples of a way of running."""
 
 
 @contextmanager
@@ -145,17 +142,11 @@ def _engine(model: Model, comm: MPIComm, plan: Plan) -> Engine:
 
 
 def _seconds_a_step(world: Any, model: Model, engine: Engine, seconds: float) -> float:
-    """Of the slowest rank, the median of some samples; equal on all ranks."""
-    start(model, engine)
-    samples: list[float] = []
-    steps = 4
-    while len(samples) < _CHUNKS + 1:
-        meet(world)
-        began = time.perf_counter()
-        engine.run(model.step, steps)
-        samples.append(max(world.allgather(time.perf_counter() - began)) / steps)
-        steps = max(4, int(seconds / _CHUNKS / samples[-1]))
-    return statistics.median(samples[1:])
+    """Of a run that is not balanced, in the same way as one that is; equal on all ranks."""
+    first = drive(model, engine, 4)
+    steps = int(world.bcast(max(4.0, seconds * 4 / first.seconds)))
+    meet(world)
+    return float(max(world.allgather(drive(model, engine, steps).seconds))) / steps
 
 
 def _raise_flag(world: Any, flags: Path, name: str) -> None:
