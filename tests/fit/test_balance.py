@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +13,12 @@ import minga as mg
 import slow_ranks
 from minga.engine.comm import Comm
 from minga.errors import LayoutError
-from minga.fit.balance import Balancer, Look
+from minga.fit.balance import Balancer
 from minga.fit.crew import Crew
+from minga.fit.decisions import Look
 from minga.fit.links import Links
 from minga.fit.plan.recut import costs_of_blocks
+from minga.fit.price import Price
 from minga.fit.speed import Speed
 from minga.fit.topology import Tree
 from minga.fit.work.recorded import work_of
@@ -48,6 +51,7 @@ class Acting:
 
     def __init__(self, balancer: Balancer, layout: Layout, cost: Weights | None = None, noise: float = 0.0) -> None:
         self.balancer, self.layout, self.cost, self.noise = balancer, layout, cost, noise
+        self.steps = 1000  # between looks: plenty of time to look for cuts
         self.rng = np.random.default_rng(5)
         self.moves: list[Any] = []
 
@@ -56,10 +60,15 @@ class Acting:
         each *= 1 + self.noise * self.rng.standard_normal(len(each))
         return np.bincount(self.layout.owner, each, self.layout.ranks), dict(enumerate(each.tolist()))
 
-    def looks(self, count: int, pace: Any, remaining: int = 100_000, timed: bool = False) -> None:
+    def looks(
+        self, count: int, pace: Any, remaining: int = 100_000, timed: bool = False, waiting: float | None = None
+    ) -> None:
+        """`waiting`: what ranks that wait for the slowest seem to take of what they do; then steps' time is known."""
         for _ in range(count):
             total, each = self.seconds(pace)
-            proposal = self.balancer.decide(self.layout, Look(total, each if timed else {}), remaining)
+            step = 0.0 if waiting is None else float(total.max())
+            seen = total if waiting is None else np.where(total < 0.999 * step, waiting * total, total)
+            proposal = self.balancer.decide(self.layout, Look(seen, each if timed else {}, step, self.steps), remaining)
             self.moves.append(proposal)
             if proposal is not None:
                 self.layout = proposal.layout
@@ -123,6 +132,62 @@ def test_times_that_never_settle_do_not_move_work_for_ever() -> None:
     acting.noise = 0.0
     acting.looks(70, [1, 1, 1, 1])
     assert acting.longest([1, 1, 1, 1]) < 1.06 * BOX.size * UNIT / 4
+
+
+def test_moves_that_do_not_help_are_taken_back() -> None:
+    """Under a quota who waits is quicker than who works all the time: it seems to have room for more, and has not."""
+    acting = Acting(Balancer(work(), crew(4)), slabs(BOX, 4))
+    paces = [0.99, 1.0, 1.0, 1.0]
+    best = acting.longest(paces)
+    acting.looks(200, paces, waiting=0.7)
+    moved = [number for number, move in enumerate(acting.moves) if move is not None]
+    assert 2 <= len(moved) <= 8
+    assert moved[1] - moved[0] <= 4, "at once"
+    assert acting.longest(paces) < 1.03 * best
+    slow = [2.0, 1.0, 1.0, 1.0]
+    acting.looks(12, slow, waiting=0.9)
+    assert acting.longest(slow) < 1.1 * BOX.size * UNIT / 3.5, "a real loss is still one"
+
+
+def test_a_loss_while_a_move_is_judged_is_none_of_its() -> None:
+    acting = Acting(Balancer(work(), crew(4)), slabs(BOX, 4))
+    acting.looks(3, [1.6, 1.0, 1.0, 1.0], waiting=1.0)
+    (first,) = [move for move in acting.moves if move is not None]
+    acting.looks(12, [3.2, 1.0, 1.0, 1.0], waiting=1.0)
+    cells = [move.layout.cells()[0] for move in acting.moves if move is not None]
+    assert cells[0] == first.layout.cells()[0]
+    assert cells == sorted(cells, reverse=True), "never back"
+    assert acting.longest([3.2, 1.0, 1.0, 1.0]) < 1.1 * BOX.size * UNIT / (3 + 1 / 3.2)
+
+
+def test_the_price_of_moves_is_learned() -> None:
+    price = Price()
+    price.learn(0.06, 0.14, 1.8)
+    assert price.of(0.06, 0.14) == pytest.approx(1.8, rel=0.2)
+    assert price.of(0.06, 2.2) < 6.0, "one small move does not say that links are as slow"
+    for step, sending in ((0.1, 0.1), (0.1, 3.0), (0.2, 0.5), (0.1, 0.01)) * 3:
+        price.learn(step, sending, 10.0 * step + 1.5 * sending)
+    price.rebind = 0.0
+    assert price.of(0.1, 1.0) == pytest.approx(2.5, rel=0.15)
+    price.learn(0.1, 1.0, 0.0)  # a clock that stood still says nothing
+
+
+def test_looking_for_cuts_takes_little_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    balancer = Balancer(work(), crew(2, (1e-3, 1e-3)))
+    searches, search = [0], balancer._search
+
+    def slowly(*words: Any) -> Any:
+        searches[0] += 1
+        time.sleep(0.02)
+        return search(*words)
+
+    monkeypatch.setattr(balancer, "_search", slowly)
+    acting = Acting(balancer, slabs(BOX, 2))
+    acting.steps = 1
+    acting.looks(200, [1.0, 3.0], remaining=30, waiting=1.0)
+    spent = 200 * acting.longest([1.0, 3.0])
+    assert acting.moves == [None] * 200
+    assert 1 <= searches[0] <= 1 + spent * 0.02 / 0.02
 
 
 def test_moving_has_to_pay() -> None:

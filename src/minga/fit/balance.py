@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from minga.engine.model import Model
 from minga.engine.storage import Storage
 from minga.errors import LayoutError
 from minga.fit.crew import Crew
+from minga.fit.decisions import Decision, Look, Proposal, Seen, Trial
 from minga.fit.plan.cost import compute_seconds
 from minga.fit.plan.recut import costs_of_blocks, moved_cells, reassign, recut
 from minga.fit.price import Price
@@ -38,7 +38,7 @@ from minga.lang.types import itemsize
 from minga.space.field import Slot
 from minga.space.layout import Layout
 
-__all__ = ["Balancer", "Decision", "Look"]
+__all__ = ["Balancer"]
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +57,8 @@ _QUIET: Final = 8
 """Patience is halved after so many times as many looks without a move."""
 _CURED: Final = 0.25
 """Part of the expected gain that a move must show in what steps take."""
+_DOUBT: Final = 32
+"""So many looks an imbalance is ignored that moving did not cure; twice as many each time."""
 _WORSE: Final = 1.03
 """Steps that take longer by this factor after a move are a reason to go back."""
 _SLOWED: Final = 1.1
@@ -67,48 +69,6 @@ _SEARCHING: Final = 0.02
 """Part of a run's time that looking for better cuts may take."""
 _FILLED: Final = 0.9
 """Part of a rank's memory that cells may fill; halos take the rest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One time that work was moved.
-
-    step        after which
-    imbalance   seconds of the slowest rank over those of the best cut that was found
-    gain        seconds a step that the move was to save
-    expected    seconds that the move itself was to take
-    bytes       that went between ranks
-    seconds     it took; binding Programs anew comes on top
-    peak        most bytes that fields and messages of one rank filled meanwhile
-    """
-
-    step: int
-    imbalance: float
-    gain: float
-    expected: float
-    bytes: int
-    seconds: float
-    peak: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``ledger.json``."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Look:
-    """What every rank did since the last look.
-
-    seconds  a step that each rank worked, shape (ranks,)
-    blocks   seconds a step by number of block, where they are timed one by one
-    step     seconds that a step took, waits included; 0 where that is not known
-    steps    how many there were
-    """
-
-    seconds: Floats
-    blocks: Mapping[int, float] = field(default_factory=dict)
-    step: float = 0.0
-    steps: int = 1
 
 
 class Balancer:
@@ -150,7 +110,7 @@ class Balancer:
         self._model: Model | None = None
         self._mask: MaskWatch | None = None
         self._dead: frozenset[Slot] = frozenset()
-        self._seen = _Seen()
+        self._seen = Seen()
         self._paces: deque[Floats] = deque(maxlen=_SAMPLES)
         self._pace: Floats | None = None
         self._strikes = self._shifts = 0
@@ -159,10 +119,11 @@ class Balancer:
         self._calm = 0
         """Looks since patience changed."""
         self._tolerance = tolerance
-        """As asked for, or more where moves did not help."""
+        """As asked for, or more where moves did not help, for the next `_doubt` looks."""
+        self._doubt = self._mistakes = 0
         self._steps: deque[float] = deque(maxlen=_SAMPLES)
         """Seconds of a step since the last move."""
-        self._trial: _Trial | None = None
+        self._trial: Trial | None = None
         self._idle = 0.0
         """Seconds of steps until better cuts are looked for again."""
         self.price = Price()
@@ -187,7 +148,7 @@ class Balancer:
         several = len(layout) > len(np.unique(layout.owner))
         if several or self.cause == "cells":
             engine.time_blocks(model.planned_grid)
-        self._seen = _Seen.now(0, engine)
+        self._seen = Seen.now(0, engine)
 
     def mean_cells(self, steps: int) -> Floats:
         """Cells that each rank held on average over the first ``steps`` steps, shape (ranks,)."""
@@ -203,11 +164,11 @@ class Balancer:
         assert self._model is not None, "start comes before look"
         grid = self._model.planned_grid
         layout = engine.storage.layout(grid)
-        seen = _Seen.now(step, engine)
+        seen = Seen.now(step, engine)
         since = seen.since(self._seen)
         gathered = engine.comm.gather(since)
         self._look_at_mask(engine)
-        answer: tuple[bool, _Proposal | None] = (False, None)
+        answer: tuple[bool, Proposal | None] = (False, None)
         if gathered is not None and step > self._seen.step:
             enough = self.every != "auto" or max(each.busy for each in gathered) >= _SHORT
             answer = enough, self._propose(layout, gathered, remaining) if enough else None
@@ -230,7 +191,7 @@ class Balancer:
         if weights is not None:
             self.work = replace(self.work, weights=weights)
 
-    def _propose(self, layout: Layout, gathered: list[_Seen], remaining: int) -> _Proposal | None:
+    def _propose(self, layout: Layout, gathered: list[Seen], remaining: int) -> Proposal | None:
         """What rank 0 makes of a look."""
         steps = gathered[0].step
         blocks = {block: seconds / steps for each in gathered for block, seconds in each.blocks.items()}
@@ -238,15 +199,17 @@ class Balancer:
         look = Look(np.array([each.busy / steps for each in gathered]), blocks, longest, steps)
         return self.decide(layout, look, remaining)
 
-    def decide(self, layout: Layout, look: Look, remaining: int) -> _Proposal | None:
+    def decide(self, layout: Layout, look: Look, remaining: int) -> Proposal | None:
         """A better layout, if moving to it pays in the steps that remain.
 
         It remembers what it is shown: call it once for each look, in order.
         """
         self._calm += 1
+        self._doubt -= 1
+        if not self._doubt:
+            self._tolerance = self.tolerance
         if self._calm > _QUIET * self._patience:
             self._patience, self._calm = max(_PATIENCE, self._patience // 2), 0
-            self._tolerance = max(self.tolerance, 0.5 * (1.0 + self._tolerance))
         weights = self._weights(layout, look)
         pace = self._learn(self._expected(layout, weights), look.seconds)
         now = pace * self._expected(layout, weights)
@@ -270,11 +233,11 @@ class Balancer:
         if proposal is None or proposal.gain * remaining <= _WORTH * proposal.expected:
             return None
         if self._steps:
-            self._trial = _Trial(layout, float(np.median(self._steps)), proposal.gain, proposal.imbalance, pace)
+            self._trial = Trial(layout, float(np.median(self._steps)), proposal.gain, proposal.imbalance, pace)
         self._patience = min(2 * self._patience, _MOST_PATIENCE)
         return self._begun(proposal)
 
-    def _search(self, layout: Layout, weights: Weights | None, pace: Floats) -> _Proposal | None:
+    def _search(self, layout: Layout, weights: Weights | None, pace: Floats) -> Proposal | None:
         """The best cut, or where it is not much better one that is part of the way to it."""
         best = self._best(layout, weights, pace)
         if best is None:
@@ -289,17 +252,17 @@ class Balancer:
         gain = now - float((pace * self._expected(chosen, weights)).max())
         return self._proposal(layout, chosen, imbalance, gain, now) if gain > 0 else None
 
-    def _proposal(self, old: Layout, new: Layout, imbalance: float, gain: float, step: float) -> _Proposal:
+    def _proposal(self, old: Layout, new: Layout, imbalance: float, gain: float, step: float) -> Proposal:
         sending = self._sending(old, new)
-        return _Proposal(new, imbalance, gain, self.price.of(step, sending), sending, step)
+        return Proposal(new, imbalance, gain, self.price.of(step, sending), sending, step)
 
-    def _begun(self, proposal: _Proposal) -> _Proposal:
+    def _begun(self, proposal: Proposal) -> Proposal:
         """What comes next is seen on another layout."""
         self._calm = self._strikes = self._shifts = 0
         self._steps.clear()
         return proposal
 
-    def _judge(self, layout: Layout, remaining: int) -> _Proposal | None:
+    def _judge(self, layout: Layout, remaining: int) -> Proposal | None:
         """Whether steps became shorter by the last move; if they became longer, the way back."""
         trial = self._trial
         if trial is None or len(self._steps) < _SAMPLES:
@@ -312,6 +275,8 @@ class Balancer:
             return None  # it was right, or something else happened: who has less to do does not get slower by that
         # Ranks that wait seem quicker than they are where a quota or a shared core slows down only those that work.
         self._tolerance = max(self._tolerance, trial.imbalance * self.tolerance)
+        self._doubt = _DOUBT << self._mistakes
+        self._mistakes = min(self._mistakes + 1, _MOST_PATIENCE)
         back = self._proposal(layout, trial.layout, found / trial.step, found - trial.step, found)
         if found < _WORSE * trial.step or back.gain * remaining <= _WORTH * back.expected:
             return None
@@ -460,7 +425,7 @@ class Balancer:
         )
         return moving / self.work.domain.size
 
-    def _move(self, engine: Engine, proposal: _Proposal, step: int) -> None:
+    def _move(self, engine: Engine, proposal: Proposal, step: int) -> None:
         """Do what rank 0 proposed, and note what it took."""
         assert self._model is not None
         began = time.perf_counter()
@@ -482,54 +447,3 @@ class Balancer:
 def _costs(layout: Layout, weights: Weights | None) -> Floats:
     """What the cells of each rank cost, shape (ranks,)."""
     return np.bincount(layout.owner, costs_of_blocks(layout, weights), layout.ranks).astype(float)
-
-
-@dataclass(frozen=True, slots=True)
-class _Proposal:
-    """A layout to move to, and why: see :class:`Decision`.
-
-    ``sending`` is what links say of it, ``step_seconds`` what a step takes before.
-    """
-
-    layout: Layout
-    imbalance: float
-    gain: float
-    expected: float
-    sending: float
-    step_seconds: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Trial:
-    """A move that has still to show that it was right: from where, what was seen there, and what was expected."""
-
-    layout: Layout
-    step: float
-    gain: float
-    imbalance: float
-    pace: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What one rank had done at a moment, or between two.
-
-    Steps, seconds of work, of work and waits, of binding, and of each block.
-    """
-
-    step: int = 0
-    busy: float = 0.0
-    spent: float = 0.0
-    binding: float = 0.0
-    blocks: Mapping[int, float] = field(default_factory=dict)
-
-    @classmethod
-    def now(cls, step: int, engine: Engine) -> _Seen:
-        return cls(step, engine.busy, engine.spent, engine.binding_seconds, engine.block_seconds)
-
-    def since(self, before: _Seen) -> _Seen:
-        blocks = {block: seconds - before.blocks.get(block, 0.0) for block, seconds in self.blocks.items()}
-        return replace(
-            self, step=self.step - before.step, busy=self.busy - before.busy, spent=self.spent - before.spent,
-            binding=self.binding - before.binding, blocks=blocks,
-        )  # fmt: skip

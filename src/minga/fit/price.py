@@ -14,8 +14,8 @@ _COPYING: Final = 3.0
 copied."""
 _REBIND: Final = 0.02
 """Seconds until Programs are bound anew, before it was measured."""
-_TRUST: Final = 0.05
-"""Weight of what is taken for granted at first, beside that of one move."""
+_TRUST: Final = (0.002, 0.2)
+"""Weights of the first guesses beside that of one move: links were measured, copying was not."""
 _LEAST: Final = 0.1
 """Of what was taken for granted: no move takes less."""
 
@@ -42,7 +42,7 @@ class Price:
         if took <= 0.0:
             return
         self._moves.append((_COPYING * step / took, sending / took, 1.0))
-        seen, prior = np.array(self._moves), np.sqrt(_TRUST) * np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+        seen, prior = np.array(self._moves), np.sqrt(_TRUST)[:, None] * np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
         rows = np.concatenate((seen, prior))
         factors = np.maximum(np.linalg.lstsq(rows[:, :2], rows[:, 2], rcond=None)[0], _LEAST)
         self.copying, self.slower = _COPYING * float(factors[0]), float(factors[1])
