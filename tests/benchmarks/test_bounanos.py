@@ -16,12 +16,11 @@ ROOT = Path(__file__).parents[2]
 def test_what_is_stored_agrees_with_the_emulator() -> None:
     """Runs on 2 to 8 nodes take what was emulated for them, and cuts by cost are faster than equal rows."""
     stored = ROOT / "benchmarks" / "results" / "bounanos.json"
-    if not stored.exists():
-        pytest.skip("nothing is stored: python -m benchmarks.bounanos")
     content = json.loads(stored.read_text())
     assert not content["quick"]
     distributed = content["results"]["distributed"]
-    assert distributed["median_error"] < 0.2
+    assert max(found["median_error"] for found in content["results"].values()) < 0.1
+    assert max(found["largest_error"] for found in content["results"].values()) < 0.2
     seconds = {(one["nodes"], one["cut"]): one["seconds"] for one in distributed["runs"]}
     for nodes in (2, 4, 8):
         assert seconds[nodes, "mean cost"] < seconds[nodes, "equal"]
