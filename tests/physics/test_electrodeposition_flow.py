@@ -282,6 +282,7 @@ def test_flow_around_a_pillar_is_its_own_mirror_image() -> None:
     assert np.ptp(flux) < 1e-12 * flux.max()
 
 
+@pytest.mark.slow
 def test_the_same_bits_on_any_number_of_ranks() -> None:
     alone = around_a_pillar(**PLAIN)
     for ranks in (2, 3):

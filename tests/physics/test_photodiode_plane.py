@@ -28,6 +28,7 @@ def diode(columns: int, **changes: object) -> Device:
     return device_of(read_settings(merged(table, changes)), EXAMPLES)
 
 
+@pytest.mark.slow
 def test_a_strip_of_three_columns_is_a_device_of_one_axis() -> None:
     problem = Problem((0.0, 0.3, 0.7, -1.0), ionisation=False)
     line, strip = (solved(diode(columns), problem) for columns in (0, 3))

@@ -11,7 +11,7 @@ import minga as mg
 from crews import crew_of
 from minga.engine.comm import Comm, run_virtual
 from minga.engine.drive import drive
-from minga.fit import balance
+from minga.fit import decisions
 from minga.fit.balance import Balancer
 from minga.fit.work.masks import MaskWatch
 from minga.fit.work.recorded import work_of
@@ -97,7 +97,7 @@ def test_ranks_say_together_what_cells_cost_now() -> None:
 
 def test_a_deposit_that_grows_moves_work_and_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     built, steps = model(), 48
-    monkeypatch.setattr(balance._Seen, "now", _Clock().now)
+    monkeypatch.setattr(decisions.Seen, "now", _Clock().now)
 
     def run(comm: Comm, balanced: bool) -> Any:
         with mg.Engine(built.layouts("slabs", 2), comm=comm) as engine:
@@ -127,4 +127,4 @@ class _Clock:
         cells = sum(masked_cost(values, box.lo[1]).sum() for box, values in engine.blocks(solid))
         last, busy = self.busy.get(id(engine), (0, 0.0))
         self.busy[id(engine)] = step, busy + (step - last) * cells * SECONDS
-        return balance._Seen(step, self.busy[id(engine)][1])
+        return decisions.Seen(step, self.busy[id(engine)][1])

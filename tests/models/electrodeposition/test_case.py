@@ -329,6 +329,7 @@ def example_model(name: str, **changes: Any) -> Model:
     return load_model("electrodeposition", table, GridSettings(**table["grid"]), path.parent)
 
 
+@pytest.mark.slow
 def test_the_current_through_a_double_layer() -> None:
     """The example of one dimension, on three ranks as on one, against the exact steady current (four digits)."""
     found = run_model(example_model("pnp-1d"), 2)
