@@ -200,6 +200,7 @@ def _inside(seconds: float, cores: int, display: MeasureDisplay) -> tuple[dict[s
                 process.terminate()
                 process.wait()
             listener.join()
+            process.stdout.close()
         if process.returncode or not out.exists():
             errors.seek(0)
             last = "".join(f": {line}" for line in errors.read().strip().splitlines()[-1:])
