@@ -14,7 +14,7 @@ settings.register_profile(
     "repeatable",
     deadline=None,
     derandomize=True,
-    max_examples=25,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )

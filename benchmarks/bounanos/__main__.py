@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.bounanos import WINDOWS
 from benchmarks.command import asked
 from benchmarks.machine import SOURCES, in_a_line, measured_in_labs
-from benchmarks.page import put_into_page
+from benchmarks.page import shown
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
 from minga.models.photodiode.organisations.balancers import Balance
@@ -194,13 +194,7 @@ def markdown(content: Mapping[str, Any]) -> str:
 def main() -> int:
     about = "Time the pointwise scheme on a cluster in a box"
     options = asked("benchmarks.bounanos", about, ITEMS, "bounanos.json", table=True, update=True)
-    if options.table:
-        print(markdown(options.before()), end="")
-        return 0
-    content = options.whole(run(options.only, options.quick))
-    print(markdown(content), end="")
-    if options.store(content):
-        put_into_page("bounanos", markdown(content), PAGE)
+    shown(options, "bounanos", run, markdown, page=PAGE)
     return 0
 
 

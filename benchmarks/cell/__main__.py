@@ -21,7 +21,7 @@ from benchmarks.cell.report import markdown
 from benchmarks.cell.schemes import measure_schemes
 from benchmarks.command import asked
 from benchmarks.machine import by_name, measured
-from benchmarks.page import put_into_page
+from benchmarks.page import shown
 from benchmarks.timing import Effort
 
 PARTS: Final[dict[str, Callable[[bool], Any]]] = {
@@ -38,13 +38,7 @@ def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
 
 def main() -> int:
     options = asked("benchmarks.cell", "Measure electrodeposition", PARTS, "cell.json", table=True, update=True)
-    if options.table:
-        print(markdown(options.before()), end="")
-        return 0
-    content = options.whole(run(options.only, options.quick))
-    print(markdown(content), end="")
-    if options.store(content):
-        put_into_page("cell", markdown(content))
+    shown(options, "cell", run, markdown)
     return 0
 
 

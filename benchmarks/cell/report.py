@@ -6,18 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.cell.multigrid import rows
+from benchmarks.machine import in_a_line
+from benchmarks.page import tables
 
 
 def markdown(content: Mapping[str, Any]) -> str:
     """All parts that were measured."""
-    machine = content["machine"]
-    lines = [
-        f"{content['date'][:10]}, {machine['processor']}, {machine['usable_cores']} cores, load {machine['load']}."
-    ]
-    for part, table in (("schemes", _schemes), ("multigrid", _multigrid), ("line", _line)):
-        if part in content:
-            lines += ["", *table(content[part])]
-    return "\n".join(lines) + "\n"
+    parts = tables(content, (("schemes", _schemes), ("multigrid", _multigrid), ("line", _line)))
+    return "\n".join([f"{in_a_line(content)}.", *parts]) + "\n"
 
 
 def _schemes(found: Mapping[str, Any]) -> Iterator[str]:

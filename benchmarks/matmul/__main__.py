@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from benchmarks.command import asked
 from benchmarks.machine import measured_in_labs
 from benchmarks.matmul import dask_product, lost, scalapack, slow
 from benchmarks.matmul.report import markdown
-from benchmarks.page import put_into_page
+from benchmarks.page import shown
 from minga.lab.cluster import Cluster, laboratory
 
 ROOT = Path(__file__).parents[2]
@@ -111,14 +112,7 @@ def main() -> int:
     options = asked(
         "benchmarks.matmul", "Measure products on unequal nodes", ITEMS, "matmul.json", table=True, update=True
     )
-    if options.table:
-        print(markdown(options.before()), end="")
-        return 0
-    content = options.whole(measured_in_labs(ITEMS, options.only, options.quick))
-    content |= headline(content["results"])
-    print(markdown(content), end="")
-    if options.store(content):
-        put_into_page("matmul", markdown(content))
+    shown(options, "matmul", partial(measured_in_labs, ITEMS), markdown, headline=headline)
     return 0
 
 

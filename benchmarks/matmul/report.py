@@ -6,18 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.machine import in_a_line
+from benchmarks.page import tables
 
 OURS = "minga"
 
 
 def markdown(content: Mapping[str, Any]) -> str:
     """All parts that were measured."""
-    results = content["results"]
-    lines = [f"{in_a_line(content)}; nodes and network emulated."]
-    for part, table in (("compared", _compared), ("sizes", _sizes), ("lost", _lost)):
-        if results.get(part):
-            lines += ["", *table(results[part])]
-    return "\n".join(lines) + "\n"
+    parts = tables(content["results"], (("compared", _compared), ("sizes", _sizes), ("lost", _lost)))
+    return "\n".join([f"{in_a_line(content)}; nodes and network emulated.", *parts]) + "\n"
 
 
 def _compared(found: Mapping[str, Any]) -> Iterator[str]:

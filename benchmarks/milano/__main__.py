@@ -21,6 +21,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from benchmarks.command import asked
 from benchmarks.machine import SOURCES, measured_in_labs
 from benchmarks.milano.paper import RATIO, TIMES, derived, shape
 from benchmarks.milano.report import markdown
-from benchmarks.page import put_into_page
+from benchmarks.page import shown
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, read_lab
 
@@ -141,13 +142,7 @@ def main() -> int:
     options = asked(
         "benchmarks.milano", "Time relaxation on a cluster in a box", ITEMS, "milano.json", table=True, update=True
     )
-    if options.table:
-        print(markdown(options.before()), end="")
-        return 0
-    content = options.whole(measured_in_labs(ITEMS, options.only, options.quick, paper={"minutes": TIMES}))
-    print(markdown(content), end="")
-    if options.store(content):
-        put_into_page("milano", markdown(content))
+    shown(options, "milano", partial(measured_in_labs, ITEMS, paper={"minutes": TIMES}), markdown)
     return 0
 
 

@@ -7,18 +7,15 @@ from typing import Any
 
 from benchmarks.machine import in_a_line
 from benchmarks.milano.paper import PROCESSES, TIMES
+from benchmarks.page import tables
 
 WAYS = ("blocking", "overlapped")
 
 
 def markdown(content: Mapping[str, Any]) -> str:
     """All parts that were measured."""
-    results = content["results"]
-    lines = [f"{in_a_line(content)}; nodes and network emulated."]
-    for part, table in (("times", _times), ("messages", _messages), ("libraries", _libraries)):
-        if results.get(part):
-            lines += ["", *table(results[part])]
-    return "\n".join(lines) + "\n"
+    parts = tables(content["results"], (("times", _times), ("messages", _messages), ("libraries", _libraries)))
+    return "\n".join([f"{in_a_line(content)}; nodes and network emulated.", *parts]) + "\n"
 
 
 def _times(found: Mapping[str, Any]) -> Iterator[str]:

@@ -16,6 +16,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from benchmarks.command import asked
 from benchmarks.machine import measured_in_labs
 from benchmarks.network import peers
 from benchmarks.network.report import markdown
-from benchmarks.page import put_into_page
+from benchmarks.page import shown
 from minga.fit.network.encodings import ENCODINGS
 from minga.fit.network.exchanges import Ends, ladder_of
 from minga.lab.cluster import laboratory
@@ -143,14 +144,7 @@ def main() -> int:
     options = asked(
         "benchmarks.network", "Messages beside NetPIPE, IMB and PVM", ITEMS, "network.json", table=True, update=True
     )
-    if options.table:
-        print(markdown(options.before()), end="")
-        return 0
-    content = options.whole(measured_in_labs(ITEMS, options.only, options.quick, rate=peers.RATE))
-    content |= headline(content["results"])
-    print(markdown(content), end="")
-    if options.store(content):
-        put_into_page("network", markdown(content))
+    shown(options, "network", partial(measured_in_labs, ITEMS, rate=peers.RATE), markdown, headline=headline)
     return 0
 
 

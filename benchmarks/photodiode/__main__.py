@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.command import asked
 from benchmarks.machine import by_name, measured
-from benchmarks.page import put_into_page
+from benchmarks.page import shown
 from benchmarks.photodiode.digits import measure_digits
 from benchmarks.photodiode.loop import measure_loop
 from benchmarks.photodiode.peer import PYTHON, version
@@ -44,13 +44,7 @@ def run(parts: Sequence[str], quick: bool, python: Path = PYTHON) -> dict[str, A
 
 def main() -> int:
     options = asked("benchmarks.photodiode", "Measure photodiodes", PARTS, "photodiode.json", table=True, update=True)
-    if options.table:
-        print(markdown(options.before()), end="")
-        return 0
-    content = options.whole(run(options.only, options.quick))
-    print(markdown(content), end="")
-    if options.store(content):
-        put_into_page("photodiode", markdown(content))
+    shown(options, "photodiode", run, markdown)
     return 0
 
 

@@ -6,19 +6,17 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from benchmarks.machine import in_a_line
+from benchmarks.page import tables
+
 ENOUGH_DIGITS, ENOUGH_SPEED, LONGEST = 9, 10.0, 2.0
 """Equal digits; times as fast as DEVSIM in extended precision; seconds of the example's curve."""
 
 
 def markdown(content: Mapping[str, Any]) -> str:
     """All parts that were measured."""
-    machine = content["machine"]
-    lines = [
-        f"{content['date'][:10]}, {machine['processor']}, {machine['usable_cores']} cores, load {machine['load']}."
-    ]
-    for part, table in (("digits", _digits), ("speed", _speed), ("loop", _loop)):
-        if content.get(part):
-            lines += ["", *table(content[part])]
+    parts = tables(content, (("digits", _digits), ("speed", _speed), ("loop", _loop)))
+    lines = [f"{in_a_line(content)}.", *parts]
     if reached := list(targets(content)):
         lines += ["", "| target | found | limit | |", "|---|---|---|---|"]
         lines += [

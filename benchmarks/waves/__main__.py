@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from benchmarks.command import asked
 from benchmarks.machine import by_name, measured
-from benchmarks.page import put_into_page
+from benchmarks.page import shown
 from benchmarks.timing import Effort
 from benchmarks.waves.paper import measure_paper
 from benchmarks.waves.report import markdown, targets_of
@@ -37,16 +37,10 @@ def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
 def main() -> int:
     about = "Measure waves beside their peers"
     options = asked("benchmarks.waves", about, PARTS, "waves.json", table=True, update=True)
-    if options.table:
-        print(markdown(options.before()), end="")
-        return 0
-    content = options.whole(run(options.only, options.quick))
-    print(markdown(content), end="")
-    for place, target in targets_of(content):
+    content = shown(options, "waves", run, markdown)
+    for place, target in targets_of(content) if content else ():
         if not target["met"]:
             print(f"MISSED {place} {target['what']} {target['found']:.3g}", file=sys.stderr)
-    if options.store(content):
-        put_into_page("waves", markdown(content))
     return 0
 
 

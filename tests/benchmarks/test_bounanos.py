@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -24,6 +25,13 @@ def test_what_is_stored_agrees_with_the_emulator() -> None:
     seconds = {(one["nodes"], one["cut"]): one["seconds"] for one in distributed["runs"]}
     for nodes in (4, 8):  # a cut that is best on average is best at no time; on two nodes equal rows are no worse
         assert seconds[nodes, "mean cost"] < seconds[nodes, "equal"]
+
+
+def test_the_page_shows_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    bench = importlib.import_module("benchmarks.bounanos.__main__")
+    stored = json.loads((ROOT / "benchmarks" / "results" / "bounanos.json").read_text())
+    assert bench.markdown(stored) in bench.PAGE.read_text()
 
 
 def program(order: dict[str, object]) -> dict[str, object]:

@@ -48,3 +48,21 @@ def test_a_part_is_stored_where_it_is_said(bench: Any, tmp_path: Path, monkeypat
     stored = json.loads(out.read_text())
     assert stored["emulated"] is True
     assert list(stored["results"]) == ["E6"]
+
+
+def test_what_is_stored_is_what_the_pages_say() -> None:
+    stored = json.loads((ROOT / "benchmarks" / "results" / "tinetti.json").read_text())
+    results, page = stored["results"], (ROOT / "docs" / "tinetti.md").read_text()
+    assert list(results) == list(NAMES)
+    assert [name for name, found in results.items() if not all(found["shape"].values())] == []
+    (large,) = [p for p in results["E8"]["panels"] if p["ylabel"] == "ms" and p["xlabel"].endswith("1000000 bytes")]
+    times = {name: [round(value) for value in values] for name, values in large["curves"].items()}
+    one, three, seven, thirteen = times.pop("minga.broadcast")
+    assert f"{one}, {three}, {seven} and {thirteen} ms to 1, 3, 7 and 13 receivers" in page
+    assert min(values[-1] for values in times.values()) >= 11_400
+    assert max(values[-1] for values in times.values()) <= 13_000
+    (switch,) = [p for p in results["E10"]["panels"] if "100 Mb/s" in p["curves"]]
+    found = dict(zip(switch["labels"], map(round, switch["curves"]["100 Mb/s"]), strict=True))
+    assert f"multicast {found['minga: multicast']} ms" in page
+    assert f"minga's chain {found['minga: chain']}" in page
+    assert f"{found['MPICH']} to {found['Open MPI']}" in page

@@ -260,7 +260,7 @@ def test_pvm_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LaunchError, match="PVM is not installed"):
         pvm.check_pvm()
     found = tinetti.EXPERIMENTS["E1"][1](Bench(print, quick=True))
-    assert found["left out"] == "PVM is not installed"
+    assert found["left out"] == "PVM is not installed (on Debian: apt-get install pvm)"
     assert found["shape"] == {}
 
 

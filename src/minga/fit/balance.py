@@ -120,7 +120,7 @@ class Balancer:
         """Looks since patience changed."""
         self._tolerance = tolerance
         """As asked for, or more where moves did not help, for the next `_doubt` looks."""
-        self._doubt = self._mistakes = 0
+        self._doubt, self._next_doubt = 0, _DOUBT
         self._steps: deque[float] = deque(maxlen=_SAMPLES)
         """Seconds of a step since the last move."""
         self._trial: Trial | None = None
@@ -275,8 +275,7 @@ class Balancer:
             return None  # it was right, or something else happened: who has less to do does not get slower by that
         # Ranks that wait seem quicker than they are where a quota or a shared core slows down only those that work.
         self._tolerance = max(self._tolerance, trial.imbalance * self.tolerance)
-        self._doubt = _DOUBT << self._mistakes
-        self._mistakes = min(self._mistakes + 1, _MOST_PATIENCE)
+        self._doubt, self._next_doubt = self._next_doubt, 2 * self._next_doubt
         back = self._proposal(layout, trial.layout, found / trial.step, found - trial.step, found)
         if found < _WORSE * trial.step or back.gain * remaining <= _WORTH * back.expected:
             return None

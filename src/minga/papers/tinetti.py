@@ -16,7 +16,7 @@ from minga.errors import CaseError, LaunchError, RunError
 from minga.lab.cluster import lab_rights
 from minga.papers import report, tinetti_broadcasts, tinetti_messages, tinetti_work
 from minga.papers.figures import draw_panels
-from minga.papers.tinetti_labs import Bench, busy_cores
+from minga.papers.tinetti_labs import Bench, busy_cores, left_out
 
 __all__ = ["EXPERIMENTS", "NAMES", "draw", "measure", "page"]
 
@@ -91,7 +91,7 @@ def _one(name: str, bench: Bench) -> Result:
     try:
         found = experiment(bench)
     except LaunchError as error:  # a tool that is not here
-        found = {"left out": error.message, "shape": {}}
+        found = {"left out": left_out(error), "shape": {}}
     except (CaseError, RunError) as error:  # the others are measured all the same
         found = {"failed": error.message, "shape": {"it comes to its end": False}}
     result = {"title": title, **found, "seconds": round(time.perf_counter() - began, 1)}

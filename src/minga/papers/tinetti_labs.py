@@ -31,6 +31,7 @@ __all__ = [
     "busy_cores",
     "hosts_of",
     "hub",
+    "left_out",
     "one_way",
     "order",
     "payload_rate",
@@ -52,6 +53,11 @@ _FRAME: Final = 1538
 _PAYLOAD: Final = {"tcp": 1448, "udp": 1472}
 """Bytes of a program's in it, with TCP's time stamps."""
 _GLANCE: Final = 0.4
+
+
+def left_out(error: LaunchError) -> str:
+    """Why something is not measured, and what would change that."""
+    return f"{error.message} ({error.remedy})" if error.remedy else error.message
 
 
 def hub(rate: float = 10e6, nodes: Sequence[LabNode] | None = None, *, latency: float = _LATENCY) -> Lab:

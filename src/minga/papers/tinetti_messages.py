@@ -11,7 +11,7 @@ from minga.fit.network import measure_hosts
 from minga.lab.cluster import laboratory
 from minga.papers.figures import panel
 from minga.papers.pvm import Pvm, check_pvm, virtual_machine
-from minga.papers.tinetti_labs import MIB, Bench, hosts_of, hub, one_way, payload_rate, team_of
+from minga.papers.tinetti_labs import MIB, Bench, hosts_of, hub, left_out, one_way, payload_rate, team_of
 
 __all__ = ["anomalies", "daemon_translated", "daemon_xdr", "direct_translated", "direct_xdr", "ping"]
 
@@ -55,7 +55,7 @@ def _pvm(bench: Bench) -> dict[str, Any]:
     try:
         check_pvm()
     except LaunchError as error:
-        return {"left out": error.message}
+        return {"left out": left_out(error)}
 
     def measure() -> dict[str, Any]:
         sizes = SIZES[:4] if bench.quick else SIZES
@@ -72,7 +72,7 @@ def _pvm(bench: Bench) -> dict[str, Any]:
     try:
         return bench.once("pvm", measure)
     except LaunchError as error:
-        return {"left out": error.message}
+        return {"left out": left_out(error)}
 
 
 def _all_ways(bench: Bench, pvm: Pvm, found: dict[str, Any], rounds: Mapping[int, int]) -> None:
