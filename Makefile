@@ -1,5 +1,7 @@
 # make demo      a zinc cell with convection rolls, a cellular automaton and a Laplace relaxation, with pictures
 # make test      style, types and tests
+#   make test TARGET=x86-64-v3   kernels compiled for AVX2 (x86-64: SSE2, x86-64-v4: AVX-512)
+#   make test SHUFFLE=1          in the random order of that number
 # make verify    the slow tests: exhaustive and long ones
 # make verification   the numbers of electrodeposition beside published ones, slow tests too: docs/verification.md
 # make bench     measure, and store the numbers in benchmarks/results
@@ -24,9 +26,14 @@
 # Each sets up what it needs in .venv first. Another Python: make PYTHON=python3.13 ...
 
 PYTHON ?= python3
-PYTEST = $(BIN)/python -m pytest
+PYTEST = $(BIN)/python -m pytest $(if $(TARGET),--target $(TARGET)) $(if $(SHUFFLE),--shuffle $(SHUFFLE))
 BIN = .venv/bin
+# One more than there are cores, as some tests wait for clocks and sockets.
+WORKERS ?= $$($(BIN)/python -c "import os; print(min(8, len(getattr(os, 'sched_getaffinity', lambda _: range(os.cpu_count() or 1))(0)) + 1))")
 LOCKS = pyproject.toml uv.lock requirements.lock requirements-dev.lock scripts/setup_env.py
+
+# Programs that tests start are quicker where Python keeps what it compiled.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -54,13 +61,19 @@ lint: .venv/.ready-dev
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 
-# Ranks of the MPI tests need the cores for themselves, so these tests run one after another.
-test: lint
-	$(PYTEST) -n auto --maxprocesses 8 -m "not slow and not gpu and not mpi"
-	$(PYTEST) -m "mpi and not slow and not gpu"
+# Ranks and labs that are measured need the cores for themselves: the long ones among these tests run one by one.
+MPI_TESTS = $$(grep -rl --include='test_*.py' 'mark\.mpi' tests)
+LAB_TESTS = tests/benchmarks tests/broadcast tests/lab tests/papers
+PATIENT = --timeout 0 -o faulthandler_timeout=0
 
+test: lint
+	$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not slow and not gpu"
+
+verify: export HYPOTHESIS_PROFILE = explore
 verify: .venv/.ready-dev
-	HYPOTHESIS_PROFILE=explore $(PYTEST) -m "slow and not gpu" --timeout 0 -o faulthandler_timeout=0
+	$(PYTEST) -n auto -m "slow and not gpu and not mpi" $(PATIENT) $(LAB_TESTS:%=--ignore=%)
+	$(PYTEST) -m "slow and not gpu and not mpi" $(PATIENT) $(LAB_TESTS)
+	$(PYTEST) -m "slow and not gpu and mpi" $(PATIENT) $(MPI_TESTS)
 
 verification: .venv/.ready-dev
 	rm -rf build/verification

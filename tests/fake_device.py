@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +51,8 @@ class FakeDevice:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._kept: list[np.ndarray] = []
-        self._queue: list[Callable[[], None]] = []
+        self._queue: deque[Callable[[], Any]] = deque()
+        self._running = threading.Lock()
         self._kernels: dict[int, tuple[Compiled, bool]] = {}
         self._known: dict[tuple[str, bool], int] = {}
         self._helpers: dict[int, Helper] = {}
@@ -122,14 +125,14 @@ class FakeDevice:
         if function in self._helpers:
             name = self._helpers[function]
             self.log.append(("launch", name))
-            self._queue.append(lambda: self._help(name, args))
+            self.queue(lambda: self._help(name, args))
         else:
             code, reductions = self._kernels[function]
             assert block[0] % 32 == 0
             assert block[0] * block[1] * block[2] <= 256
             self._check(code, args, reductions)
             self.log.append(("launch", code.graph.name))
-            self._queue.append(lambda: self._run(code, args))
+            self.queue(lambda: self._run(code, args))
 
     def _check(self, code: Compiled, args: int, reductions: bool) -> None:
         """All addresses among a kernel's words are the device's, and so are those that they lead to."""
@@ -165,14 +168,19 @@ class FakeDevice:
         }
         self._workers.run(functions[name], args, word(args) if name == "copy_boxes" else 1)
 
+    def queue(self, work: Callable[[], Any]) -> None:
+        """Have some work done after what was launched before."""
+        self._queue.append(work)
+
     def synchronise(self) -> None:
         self.log.append(("synchronise",))
         self._drain()
 
     def _drain(self) -> None:
-        waiting, self._queue = self._queue, []
-        for work in waiting:
-            work()
+        """Run what was launched so far, in order. Like a stream, it serves several threads that wait at once."""
+        with self._running:
+            while self._queue:
+                self._queue.popleft()()
         if self.fail is not None:
             said, self.fail = self.fail, None
             raise RunError(said)
@@ -186,7 +194,7 @@ class FakeDevice:
     def copy_staged(self, source: int, target: np.ndarray, keep: object) -> Pending:
         pending = _Later(self, source, target, keep)
         self.log.append(("copy out", target.nbytes))
-        self._queue.append(pending.stage)
+        self.queue(pending.stage)
         return pending
 
     # Native code ---------------------------------------------------------------------------------------------------
@@ -218,7 +226,7 @@ class FakeDevice:
         def copy() -> None:
             assert stream == 77
             assert self.owns(source)
-            self._queue.append(lambda: ctypes.memmove(target, source, size) and None)
+            self.queue(lambda: ctypes.memmove(target, source, size) and None)
 
         self.log.append(("fetch", size))
         return self._caught(copy)

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 
-from minga.errors import CaseError, KernelError, LaunchError, LayoutError, MingaError, ProgramError, RunError, suggest
+from minga.errors import (
+    CaseError,
+    KernelError,
+    LaunchError,
+    LayoutError,
+    MingaError,
+    ProgramError,
+    RunError,
+    shown,
+    suggest,
+)
 
 
 def test_all_parts_are_shown_on_lines_of_their_own() -> None:
@@ -48,3 +59,13 @@ def test_suggestions_are_close_or_absent() -> None:
     assert suggest("JACOBI", ["Jacobi", "cg"]) == "Jacobi"
     assert suggest("zebra", ["steps", "ranks"]) is None
     assert suggest("x", []) is None
+
+
+def test_values_in_messages_are_short() -> None:
+    assert shown(np.arange(6000.0).reshape(60, 100)) == "an array of shape (60, 100) and float64"
+    assert shown(np.float64(2.5)) == repr(np.float64(2.5))
+    assert shown("u") == "'u'"
+    long = shown({"array": np.arange(6000.0)})
+    assert len(long) == 80
+    assert long.endswith(" ...")
+    assert "\n" not in long

@@ -28,7 +28,7 @@ LAYERS = (
     "papers",
     "cli",
 )
-EVERYWHERE = {"errors", "schema"}  # modules of the root that all layers may import
+EVERYWHERE = {"errors", "paths", "schema"}  # modules of the root that all layers may import
 HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "pydantic", "typer", "rich", "cupy", "pandas", "numcodecs")
 
 

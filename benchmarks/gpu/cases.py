@@ -79,7 +79,8 @@ def tti(shape: Sequence[int]) -> Model:
         )
         return np.exp(-np.asarray(r2) / 50.0).astype("f4")
 
-    return Model("tti", grid, (p, q, *medium), step, {**values, "p": pulse, "q": pulse}, ("p",))
+    start = {**values, "p": pulse, "q": pulse, p.previous: 0.0, q.previous: 0.0}
+    return Model("tti", grid, (p, q, *medium), step, start, ("p",))
 
 
 CASES: tuple[Case, ...] = (

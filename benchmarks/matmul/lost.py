@@ -54,7 +54,7 @@ def measure(cluster: Cluster, folder: Path, n: int) -> dict[str, Any]:
 
 def _product(cluster: Cluster, folder: Path, *, kill: bool) -> dict[str, Any]:
     words = [sys.executable, "-m", "minga.cli.main", "matmul", "a.npy", "b.npy", "-o", "c.npy", "--hosts", "hosts",
-             "--shell", str(folder / "shell"), "--layout", "rows", "--width", "128", "--json"]  # fmt: skip
+             "--shell", str(folder / "shell"), "--layout", "rows", "--width", "128", "--json", "--force"]  # fmt: skip
     environment = {
         **os.environ, **mpi_environment(find_implementation("mpich", None)), "OPENBLAS_NUM_THREADS": "1",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",

@@ -56,7 +56,11 @@ class Bench:
         meet(self.world)
         given = self.world.rank == 0 or not from_one
         found, account = product(
-            lambda: problem_of(*self.files), self.out, self.comm, Options(cache=False, **options), given=given
+            lambda: problem_of(*self.files),
+            self.out,
+            self.comm,
+            Options(cache=False, overwrite=True, **options),
+            given=given,
         )
         meet(self.world)
         if account is None or found is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from minga.compile.explain import Kernel, kernel
+from minga.engine.clock import Clock
 from minga.engine.comm import MPIComm, SerialComm, run_virtual
 from minga.engine.drive import Result, drive
 from minga.engine.engine import Engine, Outcome
@@ -62,6 +63,7 @@ __all__ = [
     "BlockRule",
     "Box",
     "CaseError",
+    "Clock",
     "Coloured",
     "Engine",
     "Field",

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 __all__ = [
     "CaseError",
+    "DiskError",
     "KernelError",
     "LaunchError",
     "LayoutError",
@@ -119,8 +120,21 @@ class RunError(MingaError):
     """A run that could not go on: a value that is not finite, no convergence, a disk that is full."""
 
 
+class DiskError(RunError):
+    """What a file system refused while a run wrote."""
+
+
 class LaunchError(MingaError):
     """MPI was started in a way that cannot work, such as a launcher that belongs to another MPI library."""
+
+
+def shown(value: object, longest: int = 80) -> str:
+    """A value in a message: arrays by their shape and type, whatever else is long by its beginning."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if isinstance(shape, tuple) and shape and dtype is not None:
+        return f"an array of shape {shape} and {dtype}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= longest else f"{text[: longest - 4]} ..."
 
 
 def suggest(word: str, options: Iterable[str]) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from minga.errors import CaseError, suggest
 
@@ -62,6 +63,7 @@ def dotted(*parts: object) -> str:
 def _explain(kind: type[BaseModel], error: ValidationError, key: str, thing: str) -> CaseError:
     # Unknown keys first: a misspelt key is also a missing one, and its own name is the better hint.
     faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
+    faults = [fault for fault in faults if not _is_of_a_table_within(fault, faults)]
     fault = faults[0]
     place = _place(fault)
     name = dotted(key, *place)
@@ -78,7 +80,10 @@ def _explain(kind: type[BaseModel], error: ValidationError, key: str, thing: str
     if fault["type"] == "missing":
         return CaseError(f"{name!r} is missing", key=name, remedy=_description(kind, place))
     # Each branch of a union has its own fault at the same place.
-    expected = " or ".join(_without_repetition([_expected(other) for other in faults if _place(other) == place]))
+    limits = _limits(kind, place)
+    expected = " or ".join(
+        _without_repetition([_expected(other, limits) for other in faults if _place(other) == place])
+    )
     return CaseError(
         f"{name}: expected {expected}, found {fault['input']!r}",
         key=name,
@@ -86,19 +91,63 @@ def _explain(kind: type[BaseModel], error: ValidationError, key: str, thing: str
     )
 
 
-def _expected(fault: Any) -> str:
+_LIMITS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
+
+
+def _is_of_a_table_within(fault: Any, faults: Sequence[Any]) -> bool:
+    """Whether a person wrote a table or list where there is a choice, and another fault says what in it is wrong."""
+    place = _place(fault)
+    return isinstance(fault["input"], dict | list) and any(
+        len(inner := _place(other)) > len(place) and inner[: len(place)] == place for other in faults
+    )
+
+
+def _limits(kind: type[BaseModel], place: tuple[object, ...]) -> tuple[dict[str, Any], str]:
+    """Both limits of a number, as the schema has them, and its unit; ambiguous ones are left out."""
+    entry = place
+    while entry and isinstance(entry[-1], int):
+        entry = entry[:-1]
+    field = _field(kind, entry)
+    if field is None:
+        return {}, ""
+    found: dict[str, set[Any]] = {}
+    for item in (*field.metadata, *_metadata(field.annotation)):
+        for name in _LIMITS:
+            if (value := getattr(item, name, None)) is not None:
+                found.setdefault(name, set()).add(value)
+    extra = field.json_schema_extra
+    unit = str(extra.get("unit", "1")) if isinstance(extra, dict) else "1"
+    return {name: values.pop() for name, values in found.items() if len(values) == 1}, "" if unit == "1" else unit
+
+
+def _metadata(annotation: Any) -> Iterator[Any]:
+    """What is annotated anywhere within an annotation, tables left out."""
+    if get_origin(annotation) is Annotated:
+        for item in get_args(annotation)[1:]:
+            yield from getattr(item, "metadata", [item])
+    for inner in get_args(annotation):
+        yield from _metadata(inner)
+
+
+def _range(kind: str, broken: float, limits: tuple[dict[str, Any], str]) -> str:
+    """A number between limits: that which was not kept, and that on the other side."""
+    known, unit = limits
+    bounds = [(name, known[name]) for name in _LIMITS if name in known]
+    sides = [name in ("gt", "ge") for name, _ in bounds]
+    if (kind, broken) not in bounds or len(set(sides)) < len(sides):
+        bounds = [(kind, broken)]
+    said = " and ".join(f"{_LIMITS[name]} {value}" for name, value in bounds).replace("and of at", "and at")
+    return f"a number {said}{f' ({unit})' if unit else ''}"
+
+
+def _expected(fault: Any, known: tuple[dict[str, Any], str] = ({}, "")) -> str:
     """What a value should have been, in a person's words."""
     kind, limits = fault["type"], fault.get("ctx", {})
     if kind in _EXPECTED:
         return _EXPECTED[kind]
-    if kind == "greater_than":
-        return f"a number above {limits['gt']}"
-    if kind == "greater_than_equal":
-        return f"a number of at least {limits['ge']}"
-    if kind == "less_than":
-        return f"a number below {limits['lt']}"
-    if kind == "less_than_equal":
-        return f"a number of at most {limits['le']}"
+    for name in _LIMITS:
+        if kind.startswith(("greater_than", "less_than")) and name in limits:
+            return _range(name, limits[name], known)
     if kind == "literal_error":
         return f"one of {limits['expected']}"
     if kind == "too_short":
@@ -178,8 +227,12 @@ def _description(kind: type[BaseModel], place: tuple[object, ...]) -> str | None
     """What the schema says about the field at a place: the remedy."""
     while place and isinstance(place[-1], int):
         place = place[:-1]  # of an entry what is said about its list
-    schema = _schema(kind, place[:-1]) if place else None
-    field = (
-        next((f for name, f in schema.model_fields.items() if place[-1] in (name, f.alias)), None) if schema else None
-    )
+    field = _field(kind, place)
     return field.description if field else None
+
+
+def _field(kind: type[BaseModel], place: tuple[object, ...]) -> FieldInfo | None:
+    """What the schema has at a place; None for nothing."""
+    schema = _schema(kind, place[:-1]) if place else None
+    fields = schema.model_fields.items() if schema else ()
+    return next((field for name, field in fields if place[-1] in (name, field.alias)), None)

@@ -98,13 +98,13 @@ def test_compiling_is_measured(tmp_path: Path) -> None:
     assert len(results["compile-tti-ten"]["targets"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="install gcc to compare with it")
 @pytest.mark.parametrize(
     ("part", "measure"),
     thinned(
         [("tti", "measure_tti"), ("stencils", "measure_jacobi"), ("stencils", "measure_life")],
         ("stencils", "measure_jacobi"),
-        ("stencils", "measure_life"),
     ),
 )
 def test_kernels_have_the_bits_of_the_c_functions(peers: Any, part: str, measure: str) -> None:

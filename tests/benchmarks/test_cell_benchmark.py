@@ -68,6 +68,7 @@ def test_multigrid_is_measured() -> None:
     assert "| three metal plates of one cell | " in module("report").markdown(frame() | {"multigrid": found})
 
 
+@pytest.mark.slow
 def test_without_the_peer(tmp_path: Path) -> None:
     found = module("line").measure_line(True, tmp_path / "python")
     assert found["rows"] == []

@@ -66,3 +66,51 @@ def test_what_is_stored_is_what_the_pages_say() -> None:
     assert f"multicast {found['minga: multicast']} ms" in page
     assert f"minga's chain {found['minga: chain']}" in page
     assert f"{found['MPICH']} to {found['Open MPI']}" in page
+    multicast, chain, pipeline = (found[way] for way in found if "minga" in way or "pipeline" in way)
+    assert f"(+{100 * pipeline / multicast - 100:.0f} %)" in page
+    assert f"takes {100 * chain / multicast - 100:.0f} % longer" in page
+
+
+def test_the_page_says_when_each_experiment_was_measured() -> None:
+    stored = json.loads((ROOT / "benchmarks" / "results" / "tinetti.json").read_text())
+    page = (ROOT / "docs" / "tinetti.md").read_text()
+    day, _, clock = stored["date"].partition("T")
+    assert f"{day} on two cores" in page
+    assert f"in one run at {clock[:5]} UTC" in page
+    for name, entry in stored["updated"].items():
+        assert entry["date"].startswith(day)
+        assert f"{name} at {entry['date'][11:16]}" in page
+
+
+def test_the_page_says_what_small_messages_take() -> None:
+    stored = json.loads((ROOT / "benchmarks" / "results" / "tinetti.json").read_text())
+    page = " ".join((ROOT / "docs" / "tinetti.md").read_text().split())
+    panels = {p["xlabel"]: p["curves"] for p in stored["results"]["E8"]["panels"] if p["ylabel"] == "ms"}
+    for size in (8, 1000):
+        row = panels[f"receivers, {size} bytes"]["minga.broadcast"]
+        assert "{:.1f}, {:.1f}, {:.1f} and {:.1f} ms".format(*row) in page
+    others = [panels["receivers, 8 bytes"][name] for name in ("MPICH", "Open MPI", "PVM")]
+    assert "MPICH takes {:.1f} ms, Open MPI {:.1f}, PVM {:.1f}".format(*(row[1] for row in others)) in page
+    assert "{:.1f}, {:.1f} and {:.1f} ms".format(*(row[3] for row in others)) in page
+    assert "{:.0f}, {:.0f}, {:.0f} and {:.0f} ms".format(*panels["receivers, 60000 bytes"]["minga.broadcast"]) in page
+
+
+def test_the_page_says_what_products_took() -> None:
+    stored = json.loads((ROOT / "benchmarks" / "results" / "tinetti.json").read_text())
+    page = " ".join((ROOT / "docs" / "tinetti.md").read_text().split())
+    curves = {p["xlabel"]: p["curves"] for p in stored["results"]["E13"]["panels"]}
+    slow, fast = curves["n, 100 Mb/s"], curves["n, 1000 Mb/s"]
+    ways = ("rows", "equal", "alone")
+    assert (
+        "{:.1f} s ({:.1f} predicted), equal rows {:.1f} ({:.1f}), the fastest machine alone {:.1f} ({:.1f})".format(
+            *(slow[key][-1] for way in ways for key in (way, f"{way}, predicted"))
+        )
+        in page
+    )
+    assert (
+        "{:.1f} s ({:.1f}), {:.1f} ({:.1f}), {:.1f} ({:.1f})".format(
+            *(fast[key][-1] for way in ways for key in (way, f"{way}, predicted"))
+        )
+        in page
+    )
+    assert f"{fast['rows'][-2]:.2f} s against {fast['alone'][-2]:.2f} s alone" in page

@@ -65,7 +65,7 @@ def test_all_hosts_get_the_file(files: Path) -> None:
     with nothing_written(files / "out"):
         again = in_process("bcast", "file", "--hosts", "hosts", "--to", f"{files}/out/{{host}}", "--shell", "./here")
     assert again.status == 1
-    assert "is there already" in again.err
+    assert "exists already" in again.err
     assert "--force" in again.err
 
 
@@ -147,8 +147,8 @@ def test_a_temporary_name_where_files_need_one(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "open", without)
     (tmp_path / "new").write_text("old")
-    arriving = Arriving(tmp_path / "new", 3, 0o644)
-    assert len(list(tmp_path.glob(".new.*.partial"))) == 1
+    arriving = Arriving(tmp_path / "new", 3, 0o644, replace=True)
+    assert len(list(tmp_path.glob(".*.partial"))) == 1
     assert (tmp_path / "new").read_text() == "old"
     arriving.data[:] = b"abc"
     arriving.keep()
@@ -203,16 +203,113 @@ def test_nobody_names_a_file_before_all_have_it(
 
     def ask(value: object) -> list[Any]:
         there.append((tmp_path / "new").exists())
-        root = [{"size": 0, "mode": 0o644, "name": "new"}, None]
+        root = [{"size": 0, "mode": 0o644}, None]
         return [root, [{}, None]] if len(there) == 1 else [None, None]
 
     monkeypatch.setattr(agent, "ask", ask)
     order = {"rank": 1, "size": 2, "key": "00" * 32, "names": ["a", "b"], "to": f"{tmp_path}/", "force": False}
+    order["name"] = "new"
     agent.lines.put({**order, "wishes": {"on_loss": on_loss}})
     agent.run()
     assert there == [False] * questions
     assert (tmp_path / "new").read_bytes() == b""
     assert json.loads(said.getvalue().splitlines()[-1])["done"]["sha256"] == hashlib.sha256().hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ({"name": "../elsewhere/authorized_keys"}, ""),
+        ({"name": "/etc/passwd", "path": "/etc/passwd", "to": "/etc/"}, ""),
+        ({"mode": 0o6777}, ""),
+        ({"mode": 0o100777}, ""),
+        ({"size": -1}, "no file"),
+        ({"size": True}, "no file"),
+        ({"size": "4"}, "no file"),
+        ({"size": 1.5}, "no file"),
+        ({"size": None}, "no file"),
+        ({"size": 1 << 80}, "no file"),
+        ({"size": 1 << 55}, "cannot be written"),
+        ({"mode": -1}, "no file"),
+        ({"mode": "0644"}, "no file"),
+    ],
+)
+def test_a_receiver_decides_what_is_written_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: dict[str, Any], wrong: str
+) -> None:
+    """Whatever a sender announces, it is one new file of the name and in the place that the receiver was told."""
+    import os
+
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "here").mkdir()
+    monkeypatch.setattr(Group, "by_lines", lambda *_: Whole())
+    answers = io.StringIO()
+    agent = Agent(answers)
+    told: list[Any] = []
+
+    def ask(value: object) -> list[Any]:
+        told.append(value)
+        return [[{"size": 0, "mode": 0o777, **said}, None], [{}, None]] if len(told) == 1 else [None, value]
+
+    monkeypatch.setattr(agent, "ask", ask)
+    order = {"rank": 1, "size": 2, "key": "00" * 32, "names": ["a", "b"], "to": f"{tmp_path}/here", "force": False}
+    agent.lines.put({**order, "name": "new", "wishes": {"on_loss": "raise"}})
+    before = os.umask(0o027)
+    try:
+        agent.run()
+    finally:
+        os.umask(before)
+    last = json.loads(answers.getvalue().splitlines()[-1])
+    found = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
+    if wrong:
+        assert wrong in last["failed"]
+        assert found == []
+    else:
+        assert "done" in last, last
+        assert found == ["here/new"]
+        assert (tmp_path / "here/new").stat().st_mode & 0o7777 == 0o777 & ~0o027 if "mode" not in said else 0o750
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "/etc/passwd", "../x", "a/b", "a\\b", "a\nb", "a\0b", "\x1b[2J", "\udc80", "n" * 256, 3]
+)
+def test_names_that_are_more_than_a_name(tmp_path: Path, name: Any) -> None:
+    with pytest.raises(CaseError, match="not the plain name of a file"):
+        destination(f"{tmp_path}/", name, "h")
+    with pytest.raises(CaseError, match="not the plain name of a file"):
+        destination(f"{tmp_path}/x-{{host}}", "file", name)
+    assert destination(f"{tmp_path}/", "n" * 255, "h").name == "n" * 255
+    Arriving(tmp_path / ("n" * 255), 1, 0o644).keep()
+    with pytest.raises(CaseError, match="null"):
+        destination(f"{tmp_path}/a\0b", "file", "h")
+
+
+def test_what_is_in_a_files_place_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
+    import os
+
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    (tmp_path / "link").symlink_to(secret)
+    (tmp_path / "broken").symlink_to(tmp_path / "absent")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("secret", "link", "broken"):
+        with pytest.raises(CaseError, match="exists already"):
+            destination(f"{tmp_path}/{name}", "file", "h")
+        path = destination(f"{tmp_path}/{name}", "file", "h", replace=True)
+        if name != "secret":
+            Arriving(path, 0, 0o644, replace=True).keep()
+            assert not path.is_symlink(), "the link itself is replaced, never what it leads to"
+    assert secret.read_text() == "secret"
+    assert not (tmp_path / "absent").exists()
+    for name in ("pipe", "../../../../../../../../../../dev/null"):
+        with pytest.raises(CaseError, match="is a device"):
+            destination(f"{tmp_path}/{name}", "file", "h", replace=True)
+    late = Arriving(tmp_path / "late", 0, 0o644)
+    (tmp_path / "late").write_text("somebody's")
+    with pytest.raises(RunError, match="by somebody else"):
+        late.keep()
+    assert (tmp_path / "late").read_text() == "somebody's"
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_where_a_file_goes(tmp_path: Path) -> None:

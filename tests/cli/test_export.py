@@ -12,7 +12,9 @@ import pytest
 import xarray
 from matplotlib.image import imread
 
+import minga as mg
 from command_line import SMALL, in_process, nothing_written
+from minga.cli.export import FORMATS
 from minga.models.automaton.patterns import read_rle
 from minga.models.automaton.picture import read_picture
 from minga.space.field import Field
@@ -49,10 +51,21 @@ def test_what_can_be_guessed_may_be_left_out(run: Path) -> None:
     assert np.load("cells").shape == (40, 64)
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_all_formats_check_field_and_frame_before_they_write(run: Path, form: str) -> None:
+    for words, text in ((["--field", "cel"], "did you mean 'cell'"), (["--frame", "3"], "no frame 3: it has 3")):
+        with nothing_written(run.parent):
+            said = in_process("export", "run", "--out", f"x.{form}", *words)
+        assert said.status == 2
+        assert text in said.err
+        assert "Traceback" not in said.err
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
         (("run", "--field", "cel", "--out", "x.npy"), "did you mean 'cell'"),
+        (("run", "--field", "cell", "--field", "cel", "--out", "x.nc"), "did you mean 'cell'"),
         (("run", "--out", "x.doc"), "nc, npy, png, rle, rsf, sgy, vti, vtkhdf, vtr, xmf"),
         (("run", "--out", "x"), "no ending"),
         (("run", "--out", "x.npy", "--format", "pngg"), "did you mean 'png'"),
@@ -92,7 +105,7 @@ def test_vtk_images_have_a_collection(run: Path) -> None:
     assert in_process("export", "run", "--out", "cells.vti", "--frame", "all").status == 0
     entries = [entry.get("file") for entry in ElementTree.parse("cells.pvd").iter("DataSet")]
     assert entries == ["cells-00.vti", "cells-05.vti", "cells-10.vti"]
-    assert stored(run)[1].tobytes() in Path("cells-05.vti").read_bytes()
+    assert stored(run)[1][::-1].tobytes() in Path("cells-05.vti").read_bytes()  # y goes upwards in VTK, rows downwards
 
 
 def test_a_pattern_comes_back_with_rule_torus_and_step(run: Path) -> None:
@@ -116,26 +129,29 @@ def test_golly_goes_on_where_a_run_ended(run: Path) -> None:
     assert (whole == stored(run)[2]).all()
 
 
-@pytest.mark.parametrize(
-    ("grid", "rule", "expected"),
-    [
-        ('boundary = "fixed"', 'rule = "B36/S23"', "rule = B36/S23:P9,6"),
-        ('boundary = ["periodic", "reflect"]', 'rule = "B3/S23"', "rule = B3/S23\n"),
-        ("", 'rule = "/2/3"', "rule = /2/3:T9,6"),
-        ("", 'rule = "inputs/mine.py:mine"', "#C cells of inputs/mine.py:mine"),
-        ("", 'rule = "inputs/loops.rule"', "rule = loops:T9,6"),
-        ("", 'rule = "B3/S23:T9+2,6"', "rule = B3/S23:T9+2,6"),
-        ('boundary = "fixed"', 'rule = "B3/S23:T9,6"', "rule = B3/S23:P9,6"),
-        ("", 'rule = "B3/S23"\nupdate = "coloured"', "#C cells of B3/S23"),
-    ],
-)
-def test_patterns_name_what_golly_knows(in_tmp_path: Path, grid: str, rule: str, expected: str) -> None:
-    made = make_run(in_tmp_path / "other", Field("cell", Grid((6, 9)), "u1"), {0: np.eye(6, 9, dtype="u1")})
-    made.case.write_text(f'model = "automaton"\n[grid]\nshape = [6, 9]\n{grid}\n[automaton]\n{rule}\ninit = 0\n')
-    assert in_process("export", "other", "--out", "cells.rle").status == 0
-    text = Path("cells.rle").read_text()
-    assert expected in text
-    assert (read_rle(text).cells[:6, :6] == np.eye(6)).all()
+def test_patterns_of_runs_from_python_name_their_rule(in_tmp_path: Path) -> None:
+    def exported(rule: object, name: str) -> str:
+        mg.run(mg.automaton(rule, (6, 9), init=np.eye(6, 9, dtype="u1"), boundary="periodic"), steps=0, out=name)
+        assert in_process("export", name, "--out", f"{name}.rle").status == 0
+        assert (read_rle(Path(f"{name}.rle").read_text()).cells[:6, :6] == np.eye(6)).all()
+        return Path(f"{name}.rle").read_text()
+
+    @mg.rule(states=2)
+    def mostly_high_life(cell, near):
+        return (near.count(1) == 3) | (near.count(1) == 6) | (cell & (near.count(1) == 2))
+
+    @mg.rule(states=2)
+    def melting(cell, near):
+        return cell & (mg.random() < 0.5)
+
+    assert "x = 9, y = 6, rule = B36/S236:T9,6\n" in exported(mostly_high_life, "named")
+    assert exported(melting, "unnamed").splitlines()[:2] == [
+        "#C rule: melting; Golly has no name for it, and takes a file without a rule for Life, B3/S23",
+        "x = 9, y = 6",
+    ]
+    make_run(in_tmp_path / "older", Field("cell", Grid((6, 9)), "u1"), {0: np.eye(6, 9, dtype="u1")})
+    assert in_process("export", "older", "--out", "older.rle").status == 0
+    assert "which names no rule; Golly takes this for Life, B3/S23\nx = 9, y = 6\n" in Path("older.rle").read_text()
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((6, 9), "f8"), ((6,), "u1"), ((2, 3, 4), "u1"), ((2, 2), "i4")])
@@ -154,7 +170,7 @@ def test_a_picture_of_cells_holds_their_states(in_tmp_path: Path, states: int) -
     make_run(in_tmp_path / "other", Field("cell", Grid((20, 31)), "u1"), {0: cells})
     assert in_process("export", "other", "--out", "cells.png", "--scale", "1").status == 0
     assert (read_picture(Path("cells.png"), states, "init") == cells).all()
-    assert in_process("export", "other", "--out", "cells.png", "--scale", "3").status == 0
+    assert in_process("export", "other", "--out", "cells.png", "--scale", "3", "--force").status == 0
     assert (read_picture(Path("cells.png"), states, "init") == np.kron(cells, np.ones((3, 3), "u1"))).all()
 
 

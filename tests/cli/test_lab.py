@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,11 +83,18 @@ def test_the_shipped_labs_are_listed(lab: Path) -> None:
     assert "three-ages" in in_process("lab", "list").out
 
 
+GREETING = f"""hostname
+{sys.executable} -c 'import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(bytes(500), ("new", 9))'
+exit 3"""
+
+
 def test_a_lab_is_there_for_the_time_of_a_program(lab: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    done = in_process("lab", "run", lab, "--node", "old", *QUOTA, "--", "sh", "-c", "hostname; ping -c 1 new; exit 3")
+    done = in_process("lab", "run", lab, "--node", "old", *QUOTA, "--", "sh", "-c", GREETING)
     assert done.status == 3
     assert capfd.readouterr().out.startswith("old\n")
-    assert re.search(r"sent over the links: new \d+ B, old \d+ B", done.err)
+    sent = re.search(r"sent over the links: new \d+ B, old (\d+) B", done.err)
+    assert sent is not None
+    assert int(sent[1]) >= 500
     assert (remains(lab), existing()) == ([], [])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -97,3 +98,10 @@ def test_command_lines() -> None:
     words = Launcher(Path("/x/mpirun"), "Open MPI").command(3)
     assert words[:3] == ["/x/mpirun", "-n", "3"]
     assert words[-2:] == ["--bind-to", "none"]
+
+
+def test_mpi_starts_after_its_library_was_looked_for() -> None:
+    """A program that has run or planned something may still make a communicator of its own."""
+    script = "import minga as mg; from minga.cli.launcher import library; library(); print(mg.MPIComm().size)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr

@@ -21,12 +21,14 @@ def library(name: str, launcher: Path = Path("/opt/mpi/bin/mpiexec")) -> Impleme
     return Implementation(name, launcher, Path("/opt/mpi/lib/libmpi.so"))
 
 
-def test_a_rank_on_each_of_the_first_two_hosts(tmp_path: Path) -> None:
+def test_a_rank_on_each_of_the_first_two_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure_mpi, "own_address", lambda hosts, shell: None)
     mpich = host_command(library("mpich"), "my-ssh", HOSTS, tmp_path)
-    assert mpich[:5] == ["/opt/mpi/bin/mpiexec", "-launcher", "ssh", "-launcher-exec", "my-ssh"]
+    assert mpich[:5] == ["/opt/mpi/bin/mpiexec", "-launcher", "ssh", "-launcher-exec", str(tmp_path / "shell")]
+    assert "exec my-ssh" in (tmp_path / "shell").read_text()
     assert mpich[5:] == ["-hosts", "10.0.0.1:1,berta:1", "-n", "2"]
     openmpi = host_command(library("openmpi"), "my-ssh", HOSTS, tmp_path)
-    assert openmpi[1:4] == ["--prtemca", "plm_ssh_agent", "my-ssh"]
+    assert openmpi[1:4] == ["--prtemca", "plm_ssh_agent", str(tmp_path / "shell")]
     assert "MPI4PY_LIBMPI" in openmpi
     intel = host_command(library("impi"), "my-ssh", HOSTS, tmp_path)
     assert Path(intel[intel.index("-machinefile") + 1]).read_text() == "10.0.0.1:1\nberta:1\n"

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from command_line import SMALL, in_process, nothing_written
+from minga.cli.case import find_source, read_case
 from minga.fit.plan.plan import Plan
+from minga.models.fletcher.synthetic import Synthetic
+from minga.space.box import Box
 from mpi_launch import run_ranks
 
 MACHINES = Path(__file__).parents[2] / "src/minga/examples/machines"
@@ -44,6 +47,18 @@ def planned(*words: object) -> dict[str, Any]:
     assert said.status == 0, said.err
     found: dict[str, Any] = json.loads(said.out)
     return found
+
+
+def test_more_ranks_than_cores_are_told(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the machine in the file, or of this one: what its affinity and quotas leave."""
+    words = ["laplace", "--set", "grid.shape=[60, 60]"]
+    assert "preflight" not in planned(*words, "--machine", machine, "-n", 3)
+    told = planned(*words, "--machine", machine, "-n", 4)["preflight"]["cores"]
+    assert told == "4 workers (ranks x threads) share 3 physical cores; the run will be slower than with one each"
+    assert told in in_process("plan", *words, "--machine", machine, "-n", 4).out
+    monkeypatch.setattr("minga.cli.plan.available_cores", lambda: ((0,),))
+    told = planned(*words, "-n", 2)["preflight"]["cores"]
+    assert told == "2 workers (ranks x threads) share 1 physical core; the run will be slower than with one each"
 
 
 def test_the_plan_of_a_machine_that_is_not_here(machine: Path) -> None:
@@ -148,3 +163,41 @@ def test_a_quarter_of_a_million_cores(case: list[str]) -> None:
     assert data["prediction"]["compute"]["most"] < 1.01 * data["prediction"]["compute"]["mean"]
     assert int(done.stderr.split()[-1]) < 2e9
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 30
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-n", "5000000"], "at most 1048576"),
+        (["-n", "100000"], "are too many for"),
+        (["-n", "5000000", "--machine", "two-ages"], "at most 1048576"),
+        (["-n", "353", "--machine", "two-ages"], "at most 352"),
+        (["-n", "5000000", "--set", 'run.layout="slabs"'], "at most 1048576"),
+        (["-n", "2", "--set", 'run.layout="blocks:100000000"'], "more than 2097152"),
+        (["--machine", "cluster-4096x64", "-n", "4096", "--set", 'run.layout="blocks:1000"'], "more than 2097152"),
+    ],
+)
+def test_what_would_take_too_long_to_plan_is_refused_with_the_limit(words: list[str], said: str) -> None:
+    found = in_process("plan", "laplace", *words)
+    assert found.status == 2
+    assert said in found.err, found.err
+
+
+def test_of_a_large_medium_only_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What planning costs does not grow with the grid: here eight thousand million cells."""
+    seen: list[int] = []
+    values = Synthetic.values
+
+    def counted(self: Synthetic, box: Box) -> dict[str, Any]:
+        seen.append(box.size)
+        return values(self, box)
+
+    monkeypatch.setattr(Synthetic, "values", counted)
+    monkeypatch.setattr("minga.models.fletcher.medium._BLOCKS", 3)
+    case = read_case(find_source("waves"), ["grid.shape=[2048, 2048, 2048]"], here=False, planning=True)
+    assert sum(seen) == 27 * 16**3
+    assert "110,592 of 8,589,934,592 cells were looked at" in dict(case.model.notes)["medium"]
+    seen.clear()
+    whole = read_case(find_source("waves"), [])
+    assert sum(seen) == 56 * 32 * 84
+    assert "medium" not in dict(whole.model.notes)

@@ -19,7 +19,6 @@ import pytest
 from command_line import SMALL, Said, as_person, command, in_process, nothing_written
 from killing import left
 from minga.cli import rank
-from minga.cli.stopping import StopRequest
 from minga.errors import RunError
 from minga.record.progress import process_is_gone
 
@@ -111,6 +110,29 @@ def test_a_finished_run_says_so() -> None:
     assert left(Path("whole")) == expected
 
 
+def test_a_run_that_was_killed_after_its_result_gets_its_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    words = ("--set", "output.report=true", "--set", "output.pictures=2")
+    with monkeypatch.context() as patch:
+        patch.setattr("minga.cli.finish._illustrate", killed)
+        assert run("noisy.toml", "--out", "cut", *words).status == 130
+    expected, kept = left(Path("cut")), Path("cut/result.json").read_bytes()
+    assert json.loads(Path("cut/progress.json").read_text())["state"] == "finishing"
+    progress = json.loads(Path("cut/progress.json").read_text()) | {"born": "before"}
+    Path("cut/progress.json").write_text(json.dumps(progress))
+    said = run("--resume", "cut")
+    assert said.status == 0, said
+    assert json.loads(said.out)["steps"] == 160
+    assert "all steps of cut were done" in said.err
+    assert Path("cut/report.html").is_file()
+    assert len(list(Path("cut/pictures").iterdir())) == 2
+    assert (left(Path("cut")), Path("cut/result.json").read_bytes()) == (expected, kept)
+    assert json.loads(Path("cut/progress.json").read_text())["state"] == "finished"
+    assert run("--resume", "cut").status == 2
+
+
 def test_a_run_can_be_made_longer() -> None:
     expected = whole("--set", "run.steps=193")
     for steps, out in ((87, "short"), (160, "regular")):
@@ -131,6 +153,15 @@ def test_a_run_without_a_checkpoint_begins_again() -> None:
     assert said.status == 0, said
     assert "no checkpoint was written yet" in said.err
     assert left(Path("cut")) == expected
+
+
+def test_frames_do_not_go_for_those_of_another_case() -> None:
+    interrupted()
+    shutil.rmtree("cut/checkpoints")
+    with nothing_written(Path("cut")):
+        said = run("--resume", "cut", *ON, "--set", 'automaton.rule="B36/S23"')
+    assert said.status == 2
+    assert "a run goes on as what it was" in said.err
 
 
 def test_damage_is_told() -> None:
@@ -196,7 +227,16 @@ def test_what_is_no_interrupted_run() -> None:
     assert said.status == 2
     assert f"goes on, as process {os.getpid()}" in said.err
     # Another process has its number now, as after a restart of a container.
-    Path("cut/progress.json").write_text(json.dumps(progress | {"state": "running", "born": "before"}))
+    Path("cut/progress.json").write_text(
+        json.dumps(progress | {"state": "running", "born": "before", "system": "before"})
+    )
+    # On a node of a lab: it has a name of its own, and its processes are those of this machine.
+    Path("cut/progress.json").write_text(
+        json.dumps(progress | {"state": "running", "host": "node1", "updated": time.time(), "pid": os.getpid()})
+    )
+    assert f"goes on, as process {os.getpid()} on node1" in run("--resume", "cut").err
+    gone = progress | {"state": "running", "host": "node1", "updated": time.time(), "born": "before"}
+    Path("cut/progress.json").write_text(json.dumps(gone))
     assert run("--resume", "cut", *ON).status == 0
 
 
@@ -247,17 +287,6 @@ def test_what_all_ranks_find_wrong_is_said_by_the_first(
     with pytest.raises(SystemExit):
         rank._report(RunError("the disk is full"), 1, 3)
     assert capsys.readouterr().err == ""
-
-
-def test_several_copies_of_a_signal_are_one_request() -> None:
-    told: list[str] = []
-    with StopRequest(lambda: told.append("stop")).listening() as stop:
-        for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGTERM, signal.SIGUSR1):
-            signal.raise_signal(number)
-        assert stop()
-        assert told == ["stop"]
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize(

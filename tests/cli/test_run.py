@@ -53,7 +53,7 @@ def test_json_is_exactly_one_object() -> None:
     result = json.loads(said.out)
     assert list(result) == [
         *("model", "shape", "steps", "ended", "ranks", "threads", "seconds", "cells_per_second"),
-        *("digest", "observables", "run", "layout", "costs", "environment"),
+        *("digest", "observables", "units", "run", "layout", "costs", "environment"),
     ]
     assert result["model"] == "automaton"
     assert result["shape"] == [40, 64]
@@ -208,7 +208,9 @@ def test_force_spares_a_run_that_goes_on(in_tmp_path: Path) -> None:
         refused = in_process("run", "small.toml", "--out", "here", "--force")
     assert refused.status == 2
     assert "the run in here goes on" in refused.err
-    progress.write_text(json.dumps(said | {"state": "running", "host": "elsewhere", "updated": 0.0}))
+    progress.write_text(
+        json.dumps(said | {"state": "running", "host": "elsewhere", "system": "another", "updated": 0.0})
+    )
     assert result_of("small.toml", "--out", "here", "--force")["run"] == "here"
 
 
@@ -406,7 +408,7 @@ def model():
 
 
 @pytest.mark.mpi
-def test_an_interrupt_while_ranks_are_timed_leaves_nothing() -> None:
+def test_a_run_that_was_ended_while_ranks_are_timed_can_begin_again() -> None:
     words = ["--set", "run.ranks=2", "--set", "run.steps=1000000000000"]
     Path("probed.py").write_text(PROBED)
     with subprocess.Popen(
@@ -419,8 +421,9 @@ def test_an_interrupt_while_ranks_are_timed_leaves_nothing() -> None:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert err.count("minga: stopped at once") == 1
+    assert "minga: no checkpoint was written; minga run --resume runs/probed begins with the first step" in err
     assert "Traceback" not in err
-    assert not Path("runs").exists()
+    assert json.loads(Path("runs/probed/progress.json").read_text())["state"] == "stopped"
 
 
 def test_an_interrupt_that_ranks_cannot_hear_yet_ends_the_run(in_tmp_path: Path) -> None:
@@ -446,7 +449,9 @@ def test_an_interrupt_that_ranks_cannot_hear_yet_ends_the_run(in_tmp_path: Path)
     assert "Stopping after this step" in err
     assert "BAD TERMINATION" not in out + err
     assert "Traceback" not in err
-    assert not Path("here").exists()
+    said = in_process("run", "--resume", "here", "-n", 1, "--json")
+    assert said.status == 0, said
+    assert json.loads(said.out)["steps"] == 10
 
 
 def test_help_and_version() -> None:

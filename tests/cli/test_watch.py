@@ -195,6 +195,7 @@ def test_a_watched_run_has_the_same_bits() -> None:
     assert (over["progress"]["state"], over["result"]["digest"]) == ("finished", alone["digest"])
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_watched_run_on_ranks_has_the_same_bits() -> None:
     """Watched from the beginning, and by a page whose server is killed in the middle."""

@@ -229,3 +229,23 @@ def test_the_directory_is_the_users_choice(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "theirs"))
     if sys.platform == "linux":
         assert default_cache() == Cache(tmp_path / "theirs" / "minga" / "objects")
+
+
+def test_what_others_may_have_written_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object is code: a file of another user, or one that everybody may write, counts as none."""
+    cache = Cache(tmp_path)
+    assert cache.store("1", b"code")
+    file = tmp_path / "1.object"
+    file.chmod(0o666)
+    assert cache.load("1") is None
+    file.chmod(0o664)
+    assert cache.load("1") == b"code"
+    own = file.stat().st_uid
+    monkeypatch.setattr("os.geteuid", lambda: own + 1)
+    assert cache.load("1") == (b"code" if own == 0 else None)
+    if own == 0:
+        try:
+            os.chown(file, 4321, -1)
+        except OSError:
+            return  # no such user can be had here
+        assert cache.load("1") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from typing import Any
@@ -113,6 +114,13 @@ CLASSES: dict[str, tuple[KernelGraph, str]] = {
     "integers": (traced(integers, 2, ["i4"] * 3), "paddd"),
     "divisions": (traced(divisions, 2, ["i4"] * 3), ""),
 }
+
+
+@functools.cache
+def assembly_of(name: str, target: Target) -> str:
+    return assembly(print_llvm(CLASSES[name][0], target=target), target)
+
+
 EVERY = pytest.mark.parametrize("name", CLASSES)
 ON = pytest.mark.parametrize("target", targets(), ids=lambda target: target.cpu)
 
@@ -121,10 +129,10 @@ ON = pytest.mark.parametrize("target", targets(), ids=lambda target: target.cpu)
 @ON
 @needs_x86
 def test_loops_use_vectors(name: str, target: Target) -> None:
-    graph, instruction = CLASSES[name]
+    instruction = CLASSES[name][1]
     if not instruction:
         return
-    code = assembly(print_llvm(graph, target=target), target)
+    code = assembly_of(name, target)
     registers = "%[xyz]mm" if target.cpu == "x86-64" else "%[yz]mm"
     assert re.search(rf"\bv?\w*{instruction}\w*\s.*{registers}", code), f"no {instruction} on {registers} in\n{code}"
 
@@ -139,7 +147,7 @@ def test_large_boxes_are_stored_past_the_caches() -> None:
 @EVERY
 @ON
 def test_no_contraction(name: str, target: Target) -> None:
-    code = assembly(print_llvm(CLASSES[name][0], target=target), target)
+    code = assembly_of(name, target)
     assert not re.search(r"\bv?f(n?m(add|sub|la|ls)\w*)\b", code)
 
 

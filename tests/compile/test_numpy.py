@@ -62,8 +62,9 @@ def test_relaxation_reads_old_values():
 
 def test_stores_take_values_from_before_any_store():
     def swap(u, v):
+        before = u[0]
         u[0] = v[0]
-        v[0] = u[0]
+        v[0] = before
 
     u, v = np.arange(4), np.arange(4) + 10
     evaluate(graph_of(swap, "i8", "i8"), ((0,), (4,)), bind(u, v))

@@ -59,11 +59,27 @@ def test_python_blocks_run(block: Block, in_tmp_path: Path) -> None:
     runpy.run_path(str(script), run_name="__main__")
 
 
-WITH_COMMANDS = [page for page in PAGES if any(block.page == page for block in blocks("console"))]
+LONG_PAGES = (
+    "bounanos.md", "clusters.md", "electrodeposition.md", "gallery.md", "looking.md", "photodiode.md",
+    "write-your-own-rule.md",
+)  # fmt: skip
+"""Run by ``make verify``; tests/cli tries the same commands on smaller cases."""
 
 
-@pytest.mark.mpi
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
+def pages_with_commands() -> list[object]:
+    """Return the pages; those that ask for several ranks are tests of MPI."""
+    texts: dict[Path, str] = {}
+    for block in blocks("console"):
+        texts[block.page] = texts.get(block.page, "") + block.text
+    found = []
+    for page, text in texts.items():
+        marks = [pytest.mark.mpi] if re.search(r" -n [2-9]", text) else []
+        marks += [pytest.mark.slow] if page.name in LONG_PAGES else []
+        found.append(pytest.param(page, marks=marks, id=page.name))
+    return found
+
+
+@pytest.mark.parametrize("page", pages_with_commands())
 def test_commands_of_a_page_run(page: Path, in_tmp_path: Path) -> None:
     for block in blocks("toml"):
         saved = re.search(r"Saved as `([\w.-]+)`", page.read_text())

@@ -42,8 +42,9 @@ def add(u, *, amount=1.0):
 
 @mg.kernel
 def tell(u, *, by):
-    u[0, 0] = u[0, 0] + by * mg.cast(mg.index(0), "f8") + 0.5 * mg.random()
-    return {"many": mg.count(u[0, 0] > 0), "where": mg.argmax(u[0, 0])}
+    before = u[0, 0]
+    u[0, 0] = before + by * mg.cast(mg.index(0), "f8") + 0.5 * mg.random()
+    return {"many": mg.count(before > 0), "where": mg.argmax(before)}
 
 
 def step(u: mg.Field) -> Program:
@@ -155,9 +156,8 @@ def test_values_set_between_runs_are_seen_by_neighbours() -> None:
         with mg.Engine(slabs(GRID.box, comm.size), grid=GRID, comm=comm) as engine:
             engine.set(u, random_array(u))
             engine.run(program, 2)
-            for _, view in engine.blocks(u):
+            for _, view in engine.blocks(u, write=True):
                 view[...] *= 3.0
-            engine.touch(u)
             engine.run(program)
             engine.set(u, random_array(u, 1))
             engine.run(program)

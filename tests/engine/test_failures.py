@@ -89,13 +89,27 @@ def test_drivers_raise_what_is_not_finite() -> None:
     program = Program("step")
     program.apply(star, u, u.next)
     program.rotate(u)
-    model = mg.Model(name="m", grid=GRID, fields=(u,), step=program, initial={"u": np.full(GRID.shape, np.nan)})
+    model = mg.Model(name="m", grid=GRID, fields=(u,), step=program, initial={"u": np.full(GRID.shape, 1e308)})
     with (
         mg.Engine({GRID: mg.Layout.single(GRID.box, 1)}) as engine,
         pytest.raises(mg.RunError, match="not finite") as error,
     ):
         mg.drive(model, engine, 5)
     assert "star: value" in str(error.value)
+
+
+@pytest.mark.parametrize(("key", "slot"), [("u", 0), ("u.next", 1)])
+def test_initial_values_that_are_not_finite_are_told_as_such(key: str, slot: int) -> None:
+    u = mg.Field("u", GRID, slots=2)
+    program = Program("step")
+    program.apply(star, u, u.next)
+    program.rotate(u)
+    values = np.zeros(GRID.shape)
+    values[2, 3] = np.nan
+    model = mg.Model(name="m", grid=GRID, fields=(u,), step=program, initial={key: values})
+    says = rf"initial values of u\[{slot}\] are not finite at cell \(2, 3\)"
+    with mg.Engine({GRID: mg.Layout.single(GRID.box, 1)}) as engine, pytest.raises(mg.RunError, match=says):
+        mg.drive(model, engine, 5)
 
 
 SCRIPT = """

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -191,6 +194,24 @@ def test_a_copy_leaves_behind_the_computing() -> None:
     assert first[2]
 
 
+def test_a_copy_is_there_for_every_thread_that_waits() -> None:
+    """The thread that writes frames waits for a copy while the solver's thread waits for the kernels before it."""
+    device, copied = FakeDevice(), np.zeros(1, np.uint8)
+    started, go = threading.Event(), threading.Event()
+    address, keep = device.staged(1)
+    device.queue(lambda: (started.set(), go.wait(60)))
+    pending = device.copy_staged(address, copied, keep)
+    with ThreadPoolExecutor(2) as threads:
+        solver = threads.submit(device.synchronise)
+        assert started.wait(60)
+        writer = threads.submit(pending.wait)
+        time.sleep(0.02)  # a wait that does not wait fails in this time
+        assert not writer.done()
+        go.set()
+        solver.result(60), writer.result(60)
+    assert pending.done()
+
+
 def test_a_copy_that_must_be_put_in_its_place_is_so_once() -> None:
     grid = Grid((12, 128))
     u = Field("u", grid)
@@ -239,8 +260,9 @@ def test_fields_widen_on_the_device() -> None:
 def test_not_finite_ends_the_run_at_its_place() -> None:
     @mg.kernel
     def explode(u):
-        u[0] = u[0] * 1e300
-        return {"largest": mg.max(u[0])}
+        before = u[0]
+        u[0] = before * 1e300
+        return {"largest": mg.max(before)}
 
     grid = Grid((8,))
     u = Field("u", grid)

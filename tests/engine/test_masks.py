@@ -138,8 +138,9 @@ def test_what_does_not_remain_where_it_is_is_done_everywhere() -> None:
 
     @mg.kernel
     def place(n: Any) -> Any:
-        n[0, 0] = n[0, 0] + 1
-        return {"at": mg.argmax(n[0, 0])}
+        before = n[0, 0]
+        n[0, 0] = before + 1
+        return {"at": mg.argmax(before)}
 
     program = Program("dense")
     with program.masked(solid), program.repeat(3):

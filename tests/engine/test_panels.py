@@ -275,7 +275,7 @@ def test_messages_come_while_a_call_goes_on() -> None:
         while not engine.progress():
             pass
         with lock:
-            seen.append((number, len(engine._moving)))
+            seen.append((number, len(engine._access.moving)))
         add_up(engine, slot, number)
 
     program, b, out = product(False, use)

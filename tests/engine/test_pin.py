@@ -37,8 +37,15 @@ def test_affinity_is_honoured(machine: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(("quota", "cores"), [("max 100000", 4), ("150000 100000", 2), ("50000 100000", 1)])
 def test_a_container_quota_is_honoured(machine: Path, quota: str, cores: int) -> None:
-    (machine / "cpu.max").write_text(quota + "\n")
-    assert len(available_cores(machine, machine / "cpu.max")) == cores
+    """Also that of a group around the process's own."""
+    for place in ("/", "/user.slice/run-1.scope"):
+        root = machine / place.strip("/").replace("/", "-")
+        for folder in (root / "proc/self", root / "sys/fs/cgroup" / place.strip("/")):
+            folder.mkdir(parents=True)
+        (root / "proc/self/cgroup").write_text(f"0::{place}\n")
+        group = root / "sys/fs/cgroup" / ("user.slice" if place != "/" else "")
+        (group / "cpu.max").write_text(quota + "\n")
+        assert len(available_cores(machine, root)) == cores
 
 
 def test_without_a_description_every_processor_is_a_core(machine: Path) -> None:

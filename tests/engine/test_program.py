@@ -78,6 +78,7 @@ def test_a_program_reads_like_an_outline() -> None:
     assert repr(program).splitlines() == [
         "Program 'step'",
         "  repeat at most 10 until a condition:",
+        "    apply keep(u[0], u[1]) on [0:6, 7:8]",
         "    apply shift(u[0], u[1]) on [0:6, 0:7]",
         "    rotate u",
         "    when a condition:",

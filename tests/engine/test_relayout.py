@@ -242,6 +242,7 @@ def test_only_what_the_next_step_reads_moves() -> None:
 
     def part(step: mg.Program) -> None:
         step.apply(heat, u, u.next, r=0.1, region=Box((0, 0), (20, 192)))
+        step.rotate(u)
 
     def sometimes(step: mg.Program) -> None:
         with step.repeat(2):

@@ -98,7 +98,7 @@ def test_a_called_function_cannot_run_a_program() -> None:
 
     outer.call(work, reads=[u], writes=[v])
     with mg.Engine(Layout.single(GRID.box, 1), grid=GRID) as engine:
-        with pytest.raises(ProgramError, match=r"'inner' is run from 'work'"):
+        with pytest.raises(ProgramError, match=r"'work', which a Program calls, runs Program 'inner'"):
             engine.run(outer)
         assert engine.run(inner).ok
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import minga as mg
@@ -31,7 +31,8 @@ def model_of(world: World) -> mg.Model:
         step.include(program)
     fields = tuple(world.fields.values())
     initial = {item.slot(k): world.initial(item)[k] for item in fields for k in range(item.slots)}
-    return mg.Model("world", world.grid, fields, step, initial=initial, seed=12345)
+    shown = tuple(item.name for item in fields if item.slots == 1)  # others may never be rotated
+    return mg.Model("world", world.grid, fields, step, initial=initial, output=shown, seed=12345)
 
 
 def values_of(engine: mg.Engine, state: State) -> dict[str, Any]:
@@ -66,7 +67,11 @@ def save(folder: Path, engine: mg.Engine, state: State) -> None:
 
 def check(world: World, before: Way, after: Way) -> None:
     """Two steps and three more in one go, and with all that is not state lost between them."""
-    model = model_of(world)
+    try:
+        model = model_of(world)
+    except ProgramError as error:  # of a field whose levels begin differently and that no step stores as a whole
+        assume("different initial levels" not in str(error))
+        raise
     state = state_of(model)
 
     def first(comm: Comm, folder: Path) -> Any:

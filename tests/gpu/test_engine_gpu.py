@@ -175,8 +175,9 @@ def test_copies_leave_beside_the_computing() -> None:
 def test_not_finite_ends_the_run() -> None:
     @mg.kernel
     def explode(u):
-        u[0] = u[0] * 1e300
-        return {"largest": mg.max(u[0])}
+        before = u[0]
+        u[0] = before * 1e300
+        return {"largest": mg.max(before)}
 
     grid = Grid((8,))
     u = Field("u", grid)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -17,6 +21,7 @@ from typing import Any
 
 import pytest
 
+import minga
 from minga.errors import CaseError, LaunchError, RunError
 from minga.lab import cluster as clusters
 from minga.lab.cgroups import find_hierarchies
@@ -461,12 +466,31 @@ shutil.rmtree(place)
 """
 
 
+@contextlib.contextmanager
+def package_for_everybody() -> Iterator[str]:
+    """Yield a directory with a copy of minga that any user can read: the clone may lie where only its owner comes."""
+    place = Path(tempfile.mkdtemp(prefix="minga-for-everybody-"))
+    try:
+        place.chmod(0o755)
+        if any(not parent.stat().st_mode & stat.S_IXOTH for parent in place.parents):
+            pytest.skip(f"{place.parent} is closed to other users: set TMPDIR to a directory that everybody can enter")
+        package = Path(minga.__file__).parent
+        shutil.copytree(package, place / "minga", ignore=shutil.ignore_patterns("__pycache__"))
+        for path in place.rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        yield str(place)
+    finally:
+        shutil.rmtree(place)
+
+
 def as_ordinary_user(*groups: Path) -> str:
-    """What a program prints that builds labs as nobody in particular, in control groups that were given to him."""
+    """Build a lab as nobody in particular, in control groups that were given to that user, and return the output."""
     if os.geteuid() != 0 or not Path("/usr/bin/python3").exists():
         pytest.skip("becomes another user, with /usr/bin/python3: run the tests as root where that exists")
-    words = [sys.executable, "-c", ORDINARY, *map(str, groups)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/")
+    with package_for_everybody() as place:
+        words = [sys.executable, "-c", ORDINARY, *map(str, groups)]
+        environment = {**os.environ, "PYTHONPATH": place}
+        done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/", env=environment)
     if "user namespaces, which are not permitted" in done.stderr:
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from minga.errors import CaseError, LaunchError, RunError
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode, read_lab
 from minga.lab.implementations import NAMES, Implementation, find_implementation
-from minga.lab.launch import mpi_environment, spread
+from minga.lab.launch import end, mpi_environment, spread, start, started
 from thinned import thinned
 
 PAYLOAD = 300_000
@@ -211,11 +212,61 @@ def test_an_interrupt_asks_a_run_to_stop_and_keeps_what_it_has(name: str, cluste
     finger = threading.Thread(target=interrupt)
     finger.start()
     words = ["minga", "run", "life", "--set", "run.steps=100000000", "--set", "run.layout=slabs", "--out", str(run)]
+    words += ["--set", "output.every=1000000"]
     with pytest.raises(KeyboardInterrupt):
         cluster.run(words, mpi=name, timeout=100)
     finger.join()
     assert 0 <= json.loads((run / "result.json").read_text())["steps"] < 100_000_000
     wait_for(lambda: nobody(cluster))
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", [True, False], ids=["cut", "stopped"])
+@pytest.mark.parametrize("own", [True, False], ids=["launcher", "lab"])
+def test_one_signal_ends_a_run_that_waits(rights: dict[str, Any], tmp_path: Path, cut: bool, own: bool) -> None:
+    """For a node whose cable is cut, or for a rank that was stopped. All that can be reached ends, and can go on."""
+    run = tmp_path / "run"
+    words = ["minga", "run", "life", "--set", "run.steps=100000000", "--set", "run.layout=slabs", "--out", str(run)]
+    words += ["--set", "output.every=1000000"]
+    words += ["--set", "checkpoint.every=1000"]
+    ended: list[float] = []
+
+    def harm(folder: Path) -> None:
+        wait_for(lambda: (run / "checkpoints/a/checkpoint.json").exists())
+        if cut:
+            lab.execute(2, ["ip", "link", "set", "eth0", "down"])
+        else:
+            os.kill(next(rank.pid for rank in started(folder) if rank.node == "cat"), signal.SIGSTOP)
+        time.sleep(1)
+        ended.append(time.monotonic())
+
+    with laboratory(Lab("waiting", NODES), **rights | {"quota": False}) as lab:
+        if own:  # as a person's own mpiexec does
+            with tempfile.TemporaryDirectory(dir=lab.folder) as name:
+                job = start(lab, words, (1, 1, 1), find_implementation(), Path(name))
+                harm(Path(name))
+                job.send_signal(signal.SIGTERM)
+                assert job.wait(60) == 130
+                assert time.monotonic() - ended[0] < 10
+                end(job, Path(name))
+        else:
+
+            def ask() -> None:
+                wait_for(lambda: any(lab.folder.glob("minga-job-*")))
+                harm(next(lab.folder.glob("minga-job-*")))
+                os.kill(os.getpid(), signal.SIGTERM)
+
+            finger = threading.Thread(target=ask)
+            finger.start()
+            with pytest.raises(KeyboardInterrupt):
+                lab.run(words, timeout=100)
+            finger.join()
+            assert time.monotonic() - ended[0] < 10
+        wait_for(lambda: nobody(lab))
+    steps = json.loads((run / "checkpoints/a/checkpoint.json").read_text())["checkpoint"]["step"] + 1000
+    said = in_process("run", "--resume", run, "-n", 1, "--set", f"run.steps={steps}", "--json")
+    assert said.status == 0, said
 
 
 @pytest.mark.mpi

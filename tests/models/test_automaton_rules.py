@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import minga as mg
 from minga.errors import CaseError
 from minga.models.automaton.patterns import read_rle
 from minga.models.automaton.rules import elementary, find_rule, life_like, parse_birth_survival
@@ -187,3 +188,17 @@ def test_files_that_do_not_run(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(CaseError, match=words) as caught:
         find_rule("rules.py:f", 2, tmp_path)
     assert f"rules.py:{text.count(chr(10))}" in str(caught.value)
+
+
+@pytest.mark.parametrize("words", ["~cell", "-cell", "cell - near[0, 1]", "near.count(1) / 8", "cell + 0.5"])
+def test_results_of_two_states_that_are_true_by_arithmetic_are_refused(words: str) -> None:
+    rule = mg.rule(states=2)(eval(f"lambda cell, near: {words}"))
+    with pytest.raises(mg.MingaError, match="its states are 0 and 1"):
+        mg.automaton(rule, (8, 8), init={"soup": 0.3})
+
+
+@pytest.mark.parametrize("words", ["1 - cell", "cell ^ 1", "(near.count(1) != 9) & ~cell", "cell == 0"])
+def test_ways_to_turn_a_cell_round(words: str) -> None:
+    rule = mg.rule(states=2)(eval(f"lambda cell, near: {words}", {}))
+    run = mg.run(mg.automaton(rule, (8, 8), init={"soup": 0.3}), steps=1)
+    assert (run.cell[0] + run.cell[1] == 1).all()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minga as mg
 from minga.errors import CaseError
 from minga.lang.rule import Rule, rule
 from minga.models.automaton.initial import initial_values
@@ -222,3 +223,19 @@ def test_functions_are_tried_on_grids_of_any_size() -> None:
     for shape in [(1,), (1, 1), (2, 1, 3), (1, 2, 1, 2)]:
         (values,) = initial_values(lambda shape, *indices: 0 * sum(indices) + 1, LIFE, shape).values()
         assert values(Box.of(shape)).tolist() == np.ones(shape).tolist()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    def first(init: object) -> np.ndarray:
+        return mg.run(mg.automaton("B3/S23", (8, 9), init=init), steps=0).cell.values[0]
+
+    soups = ({"soup": 0.5, "seed": 2}, {"soup": np.float32(0.5), "seed": np.int64(2)})
+    places = ({"pattern": [[1]], "at": [2, 3]}, {"pattern": [[1]], "at": np.array([2, 3])})
+    for plain, numpy in (soups, places):
+        assert np.array_equal(first(plain), first(numpy))
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True, "a"])
+def test_seeds_that_are_none(seed: object) -> None:
+    with pytest.raises(CaseError, match=r"automaton\.seed"):
+        mg.automaton("B3/S23", (8, 9), init=[[1]], seed=seed)  # type: ignore[arg-type]

@@ -99,7 +99,8 @@ def test_plain_text() -> None:
 
 @pytest.mark.parametrize(("name", "text", "line", "words"), [
     ("a.rle", "x = 3, y = 3\nbo$\n2bz!", 3, "'z'"), ("a.rle", "pZ!", 1, "'pZ'"),
-    ("a.rle", "bob$2q!", 1, "'q!'"), ("a.rle", "bob$2q\n\n", 2, "'q'"), ("a.rle", "3p", 1, "'p'"),
+    ("a.rle", "bob$2q!", 1, "'q!'"), ("a.rle", "bob$2q\n\n", 2, "'2q'"), ("a.rle", "3p", 1, "'3p'"),
+    ("a.rle", "bob$2bo$\n3", 2, "after '3'"),
     ("a.rle", "9" * 5000 + "o!", 1, "a run of"), ("a.rle", "yP!", 1, "'yP'"),
     ("a.rle", "99999999999999o!", 1, "99999999999999 cells"), ("a.rle", "999999o999999$o!", 1, "cells large"),
     ("a.cells", "!\n.O\n.x\n", 3, "'x'"),
@@ -110,6 +111,22 @@ def test_broken_files_name_the_line(tmp_path: Path, name: str, text: str, line: 
         read_pattern(tmp_path / name)
     assert words in str(caught.value)
     assert f"{name}:{line}" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["glider.rle", "GLIDER.RLE", "glider.Cells"])
+def test_files_from_other_systems(tmp_path: Path, name: str) -> None:
+    """A mark of byte order, line ends of Windows, names in capitals."""
+    text = ".O.\r\n..O\r\nOOO\r\n" if "ell" in name else "x = 3, y = 3, rule = B3/S23\r\nbob$2bo$3o!\r\n"
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+    start = initial_values(name, find_rule("B3/S23", 2, tmp_path), (3, 3), tmp_path)["cell"]
+    assert np.array_equal(start(Box((0, 0), (3, 3))), GLIDER)
+
+
+@pytest.mark.parametrize("name", ["nothing.rle", "nothing.cells", "nothing.lif"])
+def test_an_empty_file_is_no_pattern(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("\n")
+    with pytest.raises(CaseError, match="is empty"):
+        read_pattern(tmp_path / name)
 
 
 def test_a_missing_file() -> None:

@@ -55,7 +55,12 @@ def test_what_is_right_passes() -> None:
         ({"steps": 3, "sizes": [1, "x"]}, "run.sizes[1]", "expected a whole number, found 'x'", None),
         ({"steps": 3, "inner": 4}, "run.inner", "expected a table, found 4", None),
         ({"steps": 3, "inner": {"depth": 0}}, "run.inner.depth", "layers of halo", None),
-        ({"steps": 3, "pores": {"share": 1.0}}, "run.pores.share", "expected a number below 1.0, found 1.0", None),
+        (
+            {"steps": 3, "pores": {"share": 1.0}},
+            "run.pores.share",
+            "expected a number of at least 0 and below 1, found 1.0",
+            None,
+        ),
         ({"steps": 3, "pores": {"share": 1.0}}, "run.pores.share", "of the volume", None),
         ({"steps": 3, "pores": {"shara": 0.5}}, "run.pores.shara", "[run.pores] has share", "share"),
     ],

@@ -78,6 +78,7 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no MPI implementation could be measured" in found.err
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_small_run(tmp_path: Path) -> None:
     there = installed()

@@ -162,7 +162,7 @@ def test_statements_on_broadcasts() -> None:
     assert all(shape.values()), shape
     slow = tinetti_broadcasts._shape_of_many(times_of(0.06, 0.5), SIZE, RATE)
     assert [text for text, holds in slow.items() if not holds] == [
-        "minga.broadcast: 3, 7, 13 receivers take as long as one, within a tenth",
+        "minga.broadcast: 1000000 bytes to 3, 7, 13 receivers take as long as to one, within a tenth",
         "minga.broadcast: a receiver adds at most 0.05 of the wire's time",
         "minga.broadcast: 0.9 of the wire's payload rate",
         "MPICH: each receiver adds at least 0.9 of the wire's time at 60000 bytes",

@@ -13,7 +13,7 @@ import pytest
 
 import minga as mg
 from minga.engine.drive import drive, start
-from minga.models.fletcher import Cpml, Medium, PointSource, Random, Receivers, Ricker, Rigid, Sponge
+from minga.models.fletcher import Cpml, Medium, PointSource, Random, Receivers, Release, Ricker, Sponge
 from minga.models.fletcher.interpolation import place
 from minga.models.fletcher.stability import Extremes
 
@@ -68,7 +68,7 @@ def closed_form_error(
     """Relative error (L2) between six cells from the source and where walls could be felt; p == q is asserted."""
     epsilon, theta, phi = medium
     rock = Medium(3000.0, epsilon, epsilon, theta, phi)
-    found = run(mg.fletcher((n,) * 3, spacing, dt=dt, medium=rock, boundary=Rigid(), **more), steps)
+    found = run(mg.fletcher((n,) * 3, spacing, dt=dt, medium=rock, boundary=Release(), **more), steps)
     assert "q" not in found or (found["p"] == found["q"]).all()
     expected, distance = exact(n, steps, dt, epsilon, theta, phi, spacing)
     fastest = 3000 * math.sqrt(1 + 2 * epsilon)
@@ -103,9 +103,9 @@ def test_all_elliptic_media_have_their_closed_form(medium: tuple[float, float, f
 
 # Stability -----------------------------------------------------------------------------------------------------------
 def largest_of_noise(n: int, steps: int, epsilon: float, delta: float, sigma: float, dt: float = 1e-3) -> float:
-    """The largest |p| that noise between rigid walls has become; looked at early enough to see no NaN."""
+    """The largest |p| that noise between ends of pressure release has become; looked at early enough to see no NaN."""
     model = mg.fletcher(
-        (n,) * 3, H, dt=dt, medium=Medium(3000.0, epsilon, delta, DIP, AZIMUTH), sigma=sigma, boundary=Rigid(),
+        (n,) * 3, H, dt=dt, medium=Medium(3000.0, epsilon, delta, DIP, AZIMUTH), sigma=sigma, boundary=Release(),
         sources=[], extremes=UNCHECKED,
     )  # fmt: skip
     noise = np.random.default_rng(1).standard_normal(model.grid.shape)
@@ -168,7 +168,7 @@ GROUP_VELOCITIES = {0: 3000.0, 15: 3018.0, 45: 3199.4, 75: 3560.3, 90: 3649.7}
 @pytest.mark.slow
 def test_waves_in_a_tilted_medium_travel_at_the_group_velocity() -> None:
     n, steps, dt = 128, 200, 1e-3
-    model = mg.fletcher((n,) * 3, H, dt=dt, medium=Medium(3000.0, 0.24, 0.10, DIP, AZIMUTH), boundary=Rigid())
+    model = mg.fletcher((n,) * 3, H, dt=dt, medium=Medium(3000.0, 0.24, 0.10, DIP, AZIMUTH), boundary=Release())
     p = run(model, steps)["p"]
     axis = np.array([math.cos(DIP), math.sin(DIP) * math.sin(AZIMUTH), math.sin(DIP) * math.cos(AZIMUTH)])
     aside = np.cross(axis, [0.0, 0.0, 1.0])
@@ -244,8 +244,8 @@ def reflected(boundary: Any, reference: np.ndarray, medium: Medium, steps: int, 
 
 def test_layers_absorb() -> None:
     n, steps, medium = 24, 150, Medium(3000.0)
-    reference = samples(Rigid(), 26, medium, steps, n)
-    assert reflected(Rigid(), reference, medium, steps, n) > -10
+    reference = samples(Release(), 26, medium, steps, n)
+    assert reflected(Release(), reference, medium, steps, n) > -10
     assert reflected(Sponge(20, 0.25), reference, medium, steps, n) < -15
     assert reflected(Cpml(10), reference, medium, steps, n) < -90
 
@@ -254,11 +254,11 @@ def test_layers_absorb() -> None:
 @pytest.mark.parametrize("medium", [Medium(3000.0), Medium(3000.0, 0.24, 0.1)])
 def test_levels_of_reflection(medium: Medium) -> None:
     n, steps = 40, 200
-    reference = samples(Rigid(), 40, medium, steps, n)
-    kinds = (Rigid(), Random(16), Sponge(16, 0.24), Sponge(20, 0.25), Sponge(), Cpml(10), Cpml(12))
+    reference = samples(Release(), 40, medium, steps, n)
+    kinds = (Release(), Random(16), Sponge(16, 0.24), Sponge(20, 0.25), Sponge(), Cpml(10), Cpml(12))
     levels = [reflected(kind, reference, medium, steps, n) for kind in kinds]
-    rigid, random, sponge16, sponge20, sponge40, cpml10, cpml12 = levels
-    assert random < rigid
+    release, random, sponge16, sponge20, sponge40, cpml10, cpml12 = levels
+    assert random < release
     assert sponge40 < sponge20 < sponge16 < -10
     assert max(cpml10, cpml12) < -70
 

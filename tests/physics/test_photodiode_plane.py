@@ -40,6 +40,7 @@ def test_a_strip_of_three_columns_is_a_device_of_one_axis() -> None:
             np.testing.assert_allclose(found, one["fields"]["potential"], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_gummels_iteration_of_a_strip() -> None:
     biases = (0.0, 0.3, -1.0)
     line = solved(diode(0), Problem(biases, ionisation=False))

@@ -56,6 +56,27 @@ def test_one_rank_and_short_runs_need_no_plan() -> None:
     assert cells(several) == [80 * 16] * 4
 
 
+def test_equal_shares_of_several_nodes_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the result and what is printed of it, in ``plan.json`` and thus the report; not where it makes no odds."""
+    monkeypatch.setattr(planning, "VirtualComm", tuple)  # ranks like any others
+    found = settled(2, topology="2x1")
+    assert "2 nodes had equal shares: a run of about" in str(found.unmeasured)
+    assert "--machine FILE" in str(found.unmeasured)
+    assert settled(2, topology="1x2").unmeasured is None
+    assert settled(2, topology="2x1", layout="slabs").unmeasured is None
+
+    def run(comm: Comm) -> tuple[Outcome, list[dict[str, Any]]]:
+        plans: list[dict[str, Any]] = []
+        words = Settings(steps=2, topology="2x1")
+        life = model()
+        return execute(life, comm, words, [life.fields[0]], on_plan=lambda _, entry: plans.append(entry)), plans
+
+    outcome, (plan,) = mg.run_virtual(2, run)[0]
+    assert [finding.text for finding in outcome.findings] == [plan["unmeasured"]]
+    assert plan["unmeasured"].startswith("the ranks on 2 nodes had equal shares")
+    assert outcome.facts == {"shares": "equal, nodes not measured"}
+
+
 @pytest.mark.parametrize(
     ("steps", "until", "planned"),
     [(100, None, False), (10**9, None, True), (10**9, mg.Stop(wall_time=1), False)],

@@ -15,7 +15,7 @@ from minga.errors import CaseError, RunError
 from minga.record.directory import RunDirectory, write_whole
 from minga.record.snapshots.files import Disk
 from minga.record.store import FrameReader, FrameStore
-from minga.record.variables import variables_of
+from minga.record.variables import Coordinate, Variable, variables_of
 from minga.space.box import Box
 from minga.space.field import Field
 from minga.space.grid import Grid
@@ -150,3 +150,13 @@ def test_files_appear_whole(tmp_path: Path) -> None:
     write_whole(path, {"a": 2})
     assert json.loads(path.read_text()) == {"a": 2}
     assert os.listdir(tmp_path) == ["result.json"]
+
+
+@pytest.mark.parametrize("name", ["../../elsewhere", "a/b", "..", "", "/tmp/x", "a\nb"])
+def test_a_field_whose_name_would_be_another_place(tmp_path: Path, name: str) -> None:
+    """A field is a directory of the store: its name must not lead out of it."""
+    axis = Coordinate("x", np.arange(3.0), {})
+    with pytest.raises(CaseError, match="not the plain name"):
+        Variable(name, np.dtype("f8"), (axis,), {})
+    with pytest.raises(CaseError, match="not the plain name"):
+        Variable("u", np.dtype("f8"), (Coordinate(name, np.arange(3.0), {}),), {})

@@ -24,7 +24,7 @@ Event = dict[str, Any]
 def outcome(comm: Comm, trace: bool = True) -> Outcome:
     model = mg.automaton("B3/S23", (64, 64), init={"soup": 0.4, "seed": 1})
     settings = Settings(steps=20, every=10, layout="slabs", trace=trace)
-    return execute(model, comm, settings, [model.field(name) for name in model.output], lambda step, arrays: None)
+    return execute(model, comm, settings, [model.field(name) for name in model.output], lambda step, time, arrays: None)
 
 
 def read(path: Path) -> dict[str, Any]:

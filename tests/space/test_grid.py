@@ -156,3 +156,17 @@ def test_images_tile_all_of_space_once(shape, order, cells, low):
         hits[piece.slices(low)] += 1
     assert (hits == 1).all()
     assert images == sorted(images, key=lambda t: (any(t), t))
+
+
+def test_nodes_lie_in_cells_where_they_are_given() -> None:
+    grid = Grid((3, 4), spacing=[1.0, [0.5, 2.0, 2.0, 0.5]], nodes=[[0.5, 1.5, 2.5], [0.0, 1.0, 4.0, 5.0]])
+    assert grid.nodes == (None, (0.0, 1.0, 4.0, 5.0))  # the middles of cells are no news
+    assert list(grid.positions("x")) == [0.0, 1.0, 4.0, 5.0]
+    assert list(grid.centres("x")) == [0.25, 1.5, 3.5, 4.75]
+    assert list(grid.positions("y")) == list(grid.centres("y"))
+    assert grid.place(4) == "cell (1, 0) (y = 1.5, x = 0)"
+    assert grid.project([1]).nodes == (grid.nodes[1],)
+    assert grid.coarsen().nodes == (None, None)
+    for wrong in ([0.0, 1.0, 4.0], [0.0, 0.2, 4.0, 5.0], [0.0, 1.0, 4.0, 5.1]):
+        with pytest.raises(LayoutError, match="nodes along axis x"):
+            Grid((3, 4), spacing=[1.0, [0.5, 2.0, 2.0, 0.5]], nodes=[None, wrong])

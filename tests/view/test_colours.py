@@ -54,21 +54,39 @@ def test_large_integers_are_told_apart() -> None:
 
 
 def test_limits_hold_all_finite_values() -> None:
-    assert limits_of([np.array([1.0, np.nan]), np.array([-2.0, np.inf])]) == (-2.0, 1.0)
-    assert limits_of([np.array([np.nan])]) == (0.0, 1.0)
-    assert limits_of([]) == (0.0, 1.0)
+    assert limits_of([np.array([1.0, np.nan]), np.array([-2.0, np.inf])])[:2] == (-2.0, 1.0)
+    assert limits_of([np.array([np.nan])])[:2] == (0.0, 1.0)
+    assert limits_of([])[:2] == (0.0, 1.0)
 
 
 def test_a_signed_scale_ends_where_values_are_usual() -> None:
     quiet = np.linspace(-1.0, 1.0, 1001)
     loud, silent = quiet * 1000, np.zeros(1001)
-    low, high = limits_of([silent, loud, quiet, quiet * 1.1, np.array([np.nan])], signed=True)
+    low, high, least, most = limits_of([silent, loud, quiet, quiet * 1.1, np.array([np.nan])], signed=True)
     assert low == -high
+    assert (least, most) == (-1000.0, 1000.0)
     assert high == pytest.approx(1.1 * 0.97, abs=1e-2)
-    assert limits_of([silent], signed=True) == (-1.0, 1.0)
+    assert limits_of([silent], signed=True)[:2] == (-1.0, 1.0)
     scale = colour_scale((low, high), quiet.dtype, {"colour_scale": "signed"})
     assert (scale.low, scale.high) == (low, high)
     assert np.ptp(scale.rgb(np.array([0.0])).astype(int)) < 8  # white
+
+
+def test_one_last_peak_does_not_spoil_the_others() -> None:
+    frames = [np.linspace(-1.0, 1.0 + k / 10, 100) for k in range(5)]
+    peak = np.linspace(-1.0, 1.0, 100)
+    peak[7] = 80.0
+    limits = limits_of([*frames, peak])
+    assert limits == (-1.0, 1.4, -1.0, 80.0)
+    assert colour_scale(limits, peak.dtype, {}).clipped == "clipped, values are -1 to 80"
+    assert limits_of([*frames, -peak]) == (-1.0, 1.4, -80.0, 1.4)
+    whole = limits_of([*frames, np.full(100, 3.0)])
+    assert whole == (-1.0, 3.0, -1.0, 3.0)  # not far enough to be clipped
+    assert colour_scale(whole, peak.dtype, {}).clipped == ""
+    assert limits_of([peak, frames[0], frames[1]])[:2] == (-1.0, 80.0)  # too few frames to say what is usual
+    assert limits_of([np.arange(5) + (100 if k == 4 else k) for k in range(5)])[:2] == (0, 104)  # states are states
+    still = [np.zeros(9)] * 5
+    assert limits_of([*still, peak])[:2] == (-1.0, 80.0)  # frames of one value do not say what is usual
 
 
 def test_a_field_may_say_its_colours() -> None:

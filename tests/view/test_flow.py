@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -11,7 +12,7 @@ import pytest
 
 from minga.record.directory import RunDirectory
 from minga.record.store import FrameReader, FrameStore
-from minga.record.variables import CONSERVED, VELOCITY, variables_of
+from minga.record.variables import CONSERVED, LEFT_OUT, VELOCITY, variables_of
 from minga.record.velocity import velocity_of
 from minga.space.field import Field
 from minga.space.grid import Grid
@@ -71,6 +72,32 @@ def test_the_report_has_the_flow_and_an_audit(tmp_path: Path) -> None:
     assert "Streamlines over vorticity after step 40" in text
     assert "<td>ions</td><td>4</td><td>4</td><td>none</td>" in text
     assert "<td>charge</td><td>2</td><td>2.5</td><td>+2.50e-01</td>" in text
+
+
+def test_no_streamline_runs_through_what_is_solid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finger in a fluid that streams along it, and whose velocities, read between faces, do not end at it."""
+    from matplotlib.axes import Axes
+
+    drawn = []
+    plain = Axes.streamplot
+
+    def seen(self: Axes, *arguments: Any, **options: Any) -> Any:
+        drawn.append(plain(self, *arguments, **options))
+        return drawn[-1]
+
+    monkeypatch.setattr(Axes, "streamplot", seen)
+    grid = Grid((24, 12), axes=["y", "z"], spacing=1.0)
+    kinds = np.zeros(grid.shape, np.uint8)
+    kinds[6:18, 4:8] = 1
+    kind = Field("kind", grid, "u1")
+    fields = [Field("v_y", grid, centre="y"), Field("v_z", grid, centre="z"), kind]
+    frames = FrameStore(tmp_path / "a.zarr", variables_of(fields), {VELOCITY: "v_y v_z", LEFT_OUT: "kind"})
+    frames.append(0, {"v_y": np.ones((25, 12)), "v_z": np.full((24, 13), 0.1), "kind": kinds})
+    assert len(dict(flow_pictures(FrameReader.open(tmp_path / "a.zarr")))) == 1
+    points = np.concatenate(drawn[0].lines.get_segments())
+    assert len(points) > 100
+    inside = (points[:, 0] > 6.5) & (points[:, 0] < 17.5) & (points[:, 1] > 4.5) & (points[:, 1] < 7.5)
+    assert not inside.any()
 
 
 def test_runs_without_a_velocity_have_no_pictures_of_one(tmp_path: Path) -> None:

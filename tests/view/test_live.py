@@ -80,7 +80,7 @@ def run(tmp_path: Path) -> RunDirectory:
     cells = np.zeros((2, 4, 6), np.uint8)
     cells[1, 2, 3] = 1
     write_frames(run, {"cell": cells}, [0, 5])
-    ProgressFile(run, 10, 24, 2).running(7, 2.0)
+    ProgressFile(run, 10, 24, 2).running(7, 2.0, 7)
     return run
 
 
@@ -163,36 +163,62 @@ def test_a_port_that_is_taken_is_said(server: LiveServer) -> None:
         LiveServer(server.reader.directory, server.server_address[1])
 
 
-def test_browsers_that_say_nothing_hold_nobody_up(server: LiveServer) -> None:
-    silent = [socket.create_connection(server.server_address[:2]) for _ in range(20)]
-    silent[0].sendall(b"GET /")
-    began = time.monotonic()
-    assert ask(server, "/state").status == 200
-    assert time.monotonic() - began < 5
+@pytest.mark.parametrize("said", [b"", b"GET /", b"GET /" + b"x" * 999])
+def test_strangers_that_say_nothing_keep_nobody_out(server: LiveServer, said: bytes) -> None:
+    """Without the token they have no part in what there is for those who know it, however many they are."""
+    silent = []
+    for _ in range(2):
+        for _ in range(70):
+            silent.append(socket.create_connection(server.server_address[:2]))
+            silent[-1].sendall(said)
+        assert ask(server, "/state").status == 200
     for connection in silent:
         connection.close()
 
 
-def test_too_many_browsers_are_turned_away_and_the_server_stays(server: LiveServer) -> None:
-    silent = [socket.create_connection(server.server_address[:2]) for _ in range(70)]
-    refused = False
-    for _ in range(100):
-        try:
-            ask(server, "/state")
-        except OSError:
-            refused = True
-            break
-    assert refused
-    for connection in silent:
-        connection.close()
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        try:
-            assert ask(server, "/state").status == 200
-            return
-        except OSError:
+def test_a_stranger_has_seconds_not_one_for_each_byte(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minga.view.live.server._PATIENCE", 0.2)
+    with serving(run) as server, socket.create_connection(server.server_address[:2]) as slow:
+        slow.settimeout(60)
+        end = time.monotonic() + 60
+        closed = False
+        while not closed and time.monotonic() < end:
             time.sleep(0.05)
-    pytest.fail("it never came back")
+            try:
+                slow.sendall(b"G")
+            except OSError:
+                closed = True
+        assert closed
+        assert ask(server, "/state").status == 200
+
+
+def test_the_token_comes_first(server: LiveServer) -> None:
+    """A wrong first line is answered at once: nobody reads what a stranger says after it."""
+    with socket.create_connection(server.server_address[:2]) as stranger:
+        stranger.settimeout(60)
+        stranger.sendall(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n")  # and no end of it
+        assert stranger.recv(1000).startswith(b"HTTP/1.1 403 ")
+        while stranger.recv(1000):
+            pass
+
+
+def test_too_many_browsers_are_told_so(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minga.view.live.server._MOST_MEMBERS", 3)
+    with serving(run) as server:
+        port = server.server_address[1]
+        open_pages = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(3)]
+        for page in open_pages * 2:  # each keeps its connection
+            page.request("GET", f"/{server.token}/page.css")
+            answer = page.getresponse()
+            assert answer.status == 200
+            answer.read()
+        assert ask(server, "/state").status == 503
+        for page in open_pages:
+            page.close()
+        end = time.monotonic() + 60
+        while (status := ask(server, "/state").status) == 503 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert status == 200
 
 
 # What it says --------------------------------------------------------------------------------------------------------
@@ -314,7 +340,7 @@ def test_a_run_whose_process_is_gone_has_failed(server: LiveServer, run: RunDire
     state = ask(server, "/state").json
     assert (state["progress"]["state"], state["over"]) == ("failed", True)
     assert "gone" in state["progress"]["reason"]
-    run.progress.write_text(json.dumps(progress | {"pid": process.pid, "host": "another machine"}))
+    run.progress.write_text(json.dumps(progress | {"pid": process.pid, "host": "another machine", "system": "its own"}))
     assert ask(server, "/state").json["progress"]["state"] == "running"
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from minga.record.store import FrameReader
 from minga.record.variables import Coordinate
-from minga.record.velocity import faces_of
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.colours import colour_scale
@@ -93,7 +92,7 @@ def test_cells_of_different_sizes_keep_their_places(tmp_path: Path) -> None:
     view = field_view(FrameReader.open(run.fields), "u", [0])
     shown = view.values(0)
     assert view.shape == shown.shape
-    faces = [faces_of(axis.values) for axis in view.axes]
+    faces = [axis.edges for axis in view.axes]
     shares = np.outer(*(np.diff(f) / (f[-1] - f[0]) for f in faces))
     drawn = np.array([[np.mean(shown == v) for v in row] for row in values])
     assert drawn == pytest.approx(shares, abs=0.1)

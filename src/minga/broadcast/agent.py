@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from minga.broadcast.files import Arriving, Source, destination
+from minga.broadcast.files import Announced, Arriving, Source, destination
 from minga.broadcast.group import Group
 from minga.broadcast.joining import Wishes
 from minga.errors import CaseError, MingaError, RunError
@@ -67,7 +67,7 @@ class Agent:
 
     def _do(self, order: Mapping[str, Any]) -> dict[str, Any]:
         rank, size = int(order["rank"]), int(order["size"])
-        source, announced = self._prepare(order, rank)
+        source = self._prepare(order, rank)
         wishes = Wishes(**order["wishes"])
         with Group.by_lines(rank, size, bytes.fromhex(order["key"]), self.ask, wishes) as group:
             self.say(route=group.route, passed_over=group.passed_over)
@@ -77,7 +77,7 @@ class Agent:
                 digest = self._send(group, source)
             else:
                 assert self.arriving is not None
-                digest = self._receive(group, self.arriving, announced["size"])
+                digest = self._receive(group, self.arriving)
             seconds = time.perf_counter() - begin
             if digest != group.bcast(digest if rank == 0 else None):
                 raise RunError(
@@ -96,28 +96,30 @@ class Agent:
                 "passed_over": group.passed_over,
             }
 
-    def _prepare(self, order: Mapping[str, Any], rank: int) -> tuple[Source | None, dict[str, Any]]:
-        """Open both ends of the way. All members learn of the trouble of any."""
+    def _prepare(self, order: Mapping[str, Any], rank: int) -> Source | None:
+        """Open both ends of the way. All members learn of the trouble of any.
+
+        The sender says how long its file is and what its permissions are; its name and place are in the order, which is
+        from whoever started this member.
+        """
         source, trouble, announced = None, None, {}
         try:
             if rank == 0:
                 source = Source.open(Path(order["file"]))
-                announced = {"size": source.size, "mode": source.mode, "name": source.path.name}
+                announced = {"size": source.size, "mode": source.mode}
         except MingaError as error:
             trouble = [error.message, error.remedy]
         said = self.ask([announced, trouble])
         _raise_trouble([entry[1] for entry in said], order["names"])
-        announced = said[0][0]
         try:
             if rank:
-                path = destination(order["to"], announced["name"], order["names"][rank])
-                if path.exists() and not order["force"]:
-                    raise CaseError(f"{path} is there already", remedy="replace it with --force, or name another file")
-                self.arriving = Arriving(path, announced["size"], announced["mode"])
+                file = Announced.read(said[0][0])
+                path = destination(order["to"], order["name"], order["names"][rank], replace=order["force"])
+                self.arriving = Arriving(path, file.size, file.mode, replace=order["force"])
         except MingaError as error:
             trouble = [error.message, error.remedy]
         _raise_trouble(self.ask(trouble), order["names"])
-        return source, announced
+        return source
 
     def _send(self, group: Group, source: Source) -> bytes:
         digest = hashlib.sha256()
@@ -148,10 +150,10 @@ class Agent:
             over.set()
             watcher.join()
 
-    def _receive(self, group: Group, arriving: Arriving, size: int) -> bytes:
+    def _receive(self, group: Group, arriving: Arriving) -> bytes:
         digest = hashlib.sha256()
         hashing: threading.Thread | None = None
-        for start in range(0, size, _PIECE):
+        for start in range(0, len(arriving.data), _PIECE):
             piece = arriving.data[start : start + _PIECE]
             group.bcast(piece)
             if hashing is not None:

@@ -119,8 +119,9 @@ class Group:
         dead_timeout
             Seconds of silence after which a member is lost.
 
-        Rank 0 draws the key, and the communicator carries it. Raises CaseError, LaunchError or RunError where the group
-        cannot be made, at all members.
+        Rank 0 draws the key, and the communicator carries it, in the clear where that is MPI: who can read MPI's
+        messages can forge this group's. Raises CaseError, LaunchError or RunError where the group cannot be made, at
+        all members.
         """
         import secrets
 

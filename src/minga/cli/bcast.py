@@ -17,7 +17,8 @@ from typing import Any, TextIO
 from minga.cli.bcast_agents import Outcome, agents
 from minga.errors import CaseError, RunError, suggest
 from minga.fit.machine.units import quantity
-from minga.fit.network.hosts import Host, Launcher, read_hosts
+from minga.fit.network.hosts import Host, Launcher, read_hosts, shell_launcher
+from minga.paths import plain_name
 
 __all__ = ["Request", "bcast", "text"]
 
@@ -54,6 +55,7 @@ def bcast(request: Request) -> dict[str, Any]:
     wishes = _wishes(request)
     hosts = _hosts(request)
     names = [host.name for host, _ in hosts]
+    name = plain_name(request.file.name, "the file's name")  # receivers take it from here, never from the sender
     orders = [
         {
             "rank": rank,
@@ -61,6 +63,7 @@ def bcast(request: Request) -> dict[str, Any]:
             "key": "",
             "names": names,
             "file": str(request.file if request.source or request.lab else request.file.absolute()),
+            "name": name,
             "to": request.to,
             "force": request.force,
             "wishes": {**wishes, "address": request.network or _own_address(host)},
@@ -129,8 +132,6 @@ def _hosts(request: Request) -> list[tuple[Host, Launcher | None]]:
     if request.lab is not None:
         listed, launcher = _nodes(request.lab)
     else:
-        from minga.cli.remote import shell_launcher
-
         assert request.hosts is not None
         listed, launcher = read_hosts(request.hosts, 1), shell_launcher(request.shell)
     if request.source is None and request.lab is None:

@@ -22,6 +22,7 @@ Only = Annotated[
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write results here, a JSON file.")]
 Pictures = Annotated[Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw figures there.")]
 Page = Annotated[Path | None, typer.Option("--html", help="Write a page with all tables and figures.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -37,12 +38,13 @@ def milano_tables(
     pictures: Annotated[
         Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw Figs. 6 and 7 there.")
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Tables 1 to 4 of Milano, Mocskos and Marshall: what cutting the grid and changing the order of a sweep do."""
     from minga.papers import milano
 
-    _check_outputs(out)
+    _check_outputs(out, force=force)
     if pictures is not None:
         _make(pictures)
     _tell(milano.measure(milano.sizes(quick=quick), _say, pictures), out, as_json, milano.tables)
@@ -58,6 +60,7 @@ def bounanos(
     lab: Annotated[
         Path | None, typer.Option("--lab", metavar="FILE", help="Show what benchmarks.bounanos found in a lab beside.")
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Bounanos, Fleury, Nicolas and Vickers: drift-diffusion on an emulated cluster, organised in several ways.
@@ -67,7 +70,7 @@ def bounanos(
     from minga.papers import bounanos as command
 
     names = _chosen(only, command.NAMES)
-    _check_outputs(out, html)
+    _check_outputs(out, html, force=force)
     beside = None if lab is None else command.read_lab_runs(lab)
     with _drawing(pictures, html) as drawn:
         result = command.measure(command.sizes(quick=quick), names, _say, drawn)
@@ -94,6 +97,7 @@ def mpi(
     ] = None,
     out: Out = None,
     picture: Annotated[Path | None, typer.Option("--picture", help="Draw both tables here, .png or .svg.")] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """MPICH, Open MPI and Intel MPI on a case, blocking and overlapped: Tables 5 and 6 of Milano, Mocskos and Marshall.
@@ -105,7 +109,7 @@ def mpi(
     from minga.papers import mpi_compared
 
     names = tuple(NAMES) if libraries is None else tuple(filter(None, libraries.split(",")))
-    _check_outputs(out, picture=picture)
+    _check_outputs(out, picture=picture, force=force)
     found = compare(Request(case, tuple(overrides or ()), lab, names, ranks, seconds), _say)
     if picture is not None:
         mpi_compared.draw(found, picture)
@@ -120,6 +124,7 @@ def tinetti(
     out: Out = None,
     pictures: Pictures = None,
     html: Page = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Tinetti's study of local networks, in clusters in a box: messages, broadcasts, overlap, matrix product, balance.
@@ -130,7 +135,7 @@ def tinetti(
     from minga.papers import tinetti as command
 
     names = _chosen(only, command.NAMES)
-    _check_outputs(out, html)
+    _check_outputs(out, html, force=force)
     with _drawing(pictures, html) as drawn:
         found = command.measure(names, _say, drawn, quick=quick)
         _write_page(html, command.page, found, pictures)
@@ -157,13 +162,15 @@ def _chosen(only: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]
     return tuple(only or known)
 
 
-def _check_outputs(out: Path | None, html: Path | None = None, picture: Path | None = None) -> None:
+def _check_outputs(
+    out: Path | None, html: Path | None = None, picture: Path | None = None, *, force: bool = False
+) -> None:
     """CaseError for a file that cannot be written, before anything is measured for it."""
     from minga.cli.outputs import check_output
 
-    check_output(out, "-o")
-    check_output(html, "--html")
-    check_output(picture, "--picture", (".png", ".svg"))
+    check_output(out, "-o", force=force)
+    check_output(html, "--html", force=force)
+    check_output(picture, "--picture", (".png", ".svg"), force=force)
 
 
 @contextlib.contextmanager

@@ -152,6 +152,7 @@ def read_case(
     options: Mapping[str, object] | None = None,
     *,
     here: bool = True,
+    planning: bool = False,
 ) -> Case:
     """Read and check a case.
 
@@ -165,6 +166,8 @@ def read_case(
         Dotted keys that other options set, such as ``{"run.ranks": 2}``; None values are left out.
     here
         Whether it will run on this machine, whose memory must hold it.
+    planning
+        Whether it will not be run but planned, which takes about as long for a large grid as for a small one.
     """
     table = _parse(source)
     origin: dict[str, str] = {}
@@ -176,7 +179,7 @@ def read_case(
             _put(table, key, value, key)
             origin[key] = "the command line"
     with _located(source, origin):
-        return _check(source, table, here)
+        return _check(source, table, here, planning)
 
 
 def output_fields(model: Model, output: OutputSettings) -> tuple[Any, ...]:
@@ -200,11 +203,12 @@ def section_name(model: str) -> str:
     return "parameters" if model.endswith(".py") else model
 
 
-def _check(source: Source, table: dict[str, Any], here: bool) -> Case:
+def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) -> Case:
     from minga.engine.stop import Watch
     from minga.models.case import LEAST_BYTES, MODELS, load_model, python_case
     from minga.models.settings import GridSettings
     from minga.record.snapshots.codec import check_snapshots
+    from minga.record.traces import check_observed
     from minga.record.variables import variables_of
 
     name = table.get("model")
@@ -232,9 +236,10 @@ def _check(source: Source, table: dict[str, Any], here: bool) -> Case:
     if python is not None:
         model = python.model(grid, table.get(section, {}))
     else:
-        model = load_model(name, table, grid, source.path.parent)
+        model = load_model(name, table, grid, source.path.parent, planning=planning)
     if not steps_said:
         run = validate(RunSettings, _steps_of(model) | table.get("run", {}), "run")
+    check_observed(model, output.observe)
     output = output.model_copy(update=_output_of(model, output))
     if stop.stop is not None:
         Watch(model, stop.stop)  # says what of it the model cannot tell

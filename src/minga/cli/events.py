@@ -13,7 +13,10 @@ from typing import TextIO
 
 from minga.view.progress import Listener, Progress
 
-__all__ = ["EventWriter", "dispatch", "silence_stdout"]
+__all__ = ["ANSWER", "EventWriter", "dispatch", "silence_stdout"]
+
+ANSWER = "answer"
+"""The event of ranks that have agreed on their last step."""
 
 _MARK = "\x1eminga "
 
@@ -35,6 +38,10 @@ class EventWriter:
     def note(self, text: str) -> None:
         self._send("note", {"text": text})
 
+    def answer(self) -> None:
+        """The last step is done; what follows is output."""
+        self._send(ANSWER, {})
+
     def _send(self, kind: str, content: dict[str, object]) -> None:
         if self.broken:
             return
@@ -51,14 +58,15 @@ def silence_stdout() -> None:
     os.dup2(2, 1)
 
 
-def dispatch(line: str, listener: Listener) -> bool:
-    """Hand an event line to a listener; False where the line is none."""
+def dispatch(line: str, listener: Listener) -> str | None:
+    """Hand an event line to a listener; the event, None where the line is none."""
     if not line.startswith(_MARK):
-        return False
+        return None
     content = json.loads(line[len(_MARK) :])
-    match content.pop("event"):
+    event: str = content.pop("event")
+    match event:
         case "progress":
             listener.progress(Progress(**content))
         case "note":
             listener.note(content["text"])
-    return True
+    return event

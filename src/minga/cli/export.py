@@ -6,7 +6,7 @@ Most formats hold one frame a file. NetCDF holds all that are asked for, and XDM
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from minga.cli.export_receivers import RECEIVERS, export_receivers
 from minga.cli.export_whole import WHOLE
 from minga.errors import CaseError, suggest
+from minga.paths import check_free
 from minga.record.directory import RunDirectory, write_whole
 from minga.record.store import FrameReader
 
 __all__ = ["FORMATS", "export", "frame_number", "only_field"]
 
 ALL = "all"
+_OF_ALL = "nc", "vtr"
+"""Formats that hold all fields where none is named."""
 _MOST_PIXELS = 32768
 
 Values = NDArray[Any]
@@ -43,53 +46,103 @@ class _Task:
         return self.reader.frame(self.field, index)
 
 
-def export(run: Path, field: str | None, kind: str | None, out: Path, frame: str, scale: int | None = None) -> str:
+def export(
+    run: Path,
+    field: str | Sequence[str] | None,
+    kind: str | None,
+    out: Path,
+    frame: str,
+    scale: int | None = None,
+    force: bool = False,
+) -> str:
     """Write a frame of a field to ``out``, or all of them to files numbered by their steps; what was written, in words.
 
-    ``field`` may be left out where the run has only one, and for ``vtr``, which then holds all; ``kind`` where the
-    ending of ``out`` tells it. With ``scale`` the side of a cell is so many pixels of a picture, with nothing around.
-    Nothing is written when something is wrong.
+    ``field`` may be left out where the run has only one, and for ``vtr`` and ``nc``, which then hold all; ``nc`` takes
+    several. ``kind`` may be left out where the ending of ``out`` tells it. With ``scale`` the side of a cell is so many
+    pixels of a picture, with nothing around. Nothing is written when something is wrong, and no file is replaced
+    without ``force``.
     """
     directory = RunDirectory.open(run)
-    if field == RECEIVERS:
-        return export_receivers(directory, kind or out.suffix.lstrip("."), out)
-    reader = FrameReader.open(directory.fields)
-    if field not in (None, *reader.fields) and directory.traces.is_dir():
-        raise CaseError(
-            f"the run has no field {field!r}; it has {', '.join(reader.fields)}, and {RECEIVERS}",
-            key="--field",
-            suggestion=suggest(str(field), [*reader.fields, RECEIVERS]),
-        )
+    named = [field] if isinstance(field, str) else list(dict.fromkeys(field or ()))
     kind = kind or out.suffix.lstrip(".")
+    if named == [RECEIVERS]:
+        return export_receivers(directory, kind, out, force)
+    reader = FrameReader.open(directory.fields)
+    _check_fields(directory, reader, named)
     _check_format(kind)
-    whole = kind == "vtr" and field is None and bool(reader.fields)
-    task = _Task(directory, reader, field or (reader.fields[0] if whole else only_field(reader)), scale, whole)
+    _check_several(named, kind)
+    whole = kind in _OF_ALL and not named and bool(reader.fields)
+    fields = named or (list(reader.fields) if whole else [only_field(reader)])
+    task = _Task(directory, reader, fields[0], scale, whole)
     if scale is not None:
         _check_scale(task, kind)
     indices = list(range(len(reader.steps))) if frame == ALL else [frame_number(frame)]
     if not indices:
         raise CaseError("the run has no frames", key="--frame")
+    indices = [reader.number(task.field, index) for index in indices]
     if not out.parent.is_dir():
         raise CaseError(f"the directory {str(out.parent)!r} does not exist", key="--out")
+    files = _files(reader, out, indices, several=frame == ALL and kind not in WHOLE)
+    collection = out.with_suffix(".pvd") if frame == ALL and kind in ("vti", "vtr") else None
+    for path in (*files, *filter(None, [collection])):
+        check_free(path, force, key="--out")
     if kind in WHOLE:
-        return WHOLE[kind](task.reader, task.field, indices, out)
+        return WHOLE[kind](task.reader, fields, indices, out)
     write = _WRITERS[kind]
     values = task.values(indices[0])
     name = "all fields" if whole else task.field
-    files = [out] if frame != ALL else [numbered(out, reader.steps[index], reader.steps[-1]) for index in indices]
     for path, index in zip(files, indices, strict=True):
         write(task, index, path)
     shape = f"{' x '.join(map(str, values.shape))} {values.dtype}"
+    missing = _left_out(reader) if whole else ""
     if frame != ALL:
-        return f"{out}: {name} at step {reader.steps[indices[0]]}, {shape}"
+        return f"{out}: {name} at {reader.when(indices[0])}, {shape}{missing}"
     said = f"{files[0]} .. {files[-1].name}: {name} at {len(files)} steps, {shape}"
-    if kind in ("vti", "vtr"):
+    if collection is not None:
         from minga.record.vtk import pvd
 
-        collection = out.with_suffix(".pvd")
-        write_whole(collection, pvd(list(zip(reader.steps, files, strict=True))))
+        write_whole(collection, pvd([(reader.times[index], path) for index, path in zip(indices, files, strict=True)]))
         said += f"; {collection} lists them"
-    return said
+    return said + missing
+
+
+def _left_out(reader: FrameReader) -> str:
+    from minga.record.vtr import left_out
+
+    names = left_out(reader)
+    return f"\n  left out: {', '.join(names)}, which lie at other points; write them with --field" if names else ""
+
+
+def _check_fields(directory: RunDirectory, reader: FrameReader, named: Sequence[str]) -> None:
+    """CaseError where a run has not all of these fields."""
+    known = [*reader.fields, *([RECEIVERS] if directory.traces.is_dir() else [])]
+    for name in named:
+        if name not in known:
+            raise CaseError(
+                f"the run has no field {name!r}; it has {', '.join(known)}",
+                key="--field",
+                suggestion=suggest(name, known),
+            )
+
+
+def _check_several(named: Sequence[str], kind: str) -> None:
+    """CaseError where a format has no place for several fields, or one of them is no field of frames."""
+    if len(named) < 2:
+        return
+    if RECEIVERS in named:
+        raise CaseError(f"{RECEIVERS} and fields in one file", key="--field", remedy="write them one after the other")
+    if kind != "nc":
+        raise CaseError(
+            f"a file of format {kind!r} holds one of the fields {', '.join(named)}",
+            key="--field",
+            remedy="write them one after the other, or all to a file of format nc",
+        )
+
+
+def _files(reader: FrameReader, out: Path, indices: Sequence[int], several: bool) -> list[Path]:
+    """What an export writes: a file for each frame, or one."""
+    steps = reader.steps
+    return [numbered(out, steps[index], steps[-1]) for index in indices] if several else [out]
 
 
 def only_field(reader: FrameReader) -> str:
@@ -141,7 +194,7 @@ def _write_png(task: _Task, index: int, path: Path) -> None:
     if task.scale is not None:
         _write_cells(task, index, path, task.scale)
         return
-    title = f"step {task.reader.steps[index]}"
+    title = task.reader.when(index)
     attributes, coordinates = task.reader.attributes(task.field), task.reader.coordinates(task.field)
     draw(path, task.values(index), task.field, coordinates, attributes, title=title)
 
@@ -161,20 +214,24 @@ def _check_scale(task: _Task, kind: str) -> None:
 
 def _write_cells(task: _Task, index: int, path: Path, scale: int) -> None:
     """Cells as squares of pixels; of states the numbers of the palette's colours are the states."""
+    from minga.record.plane import plane_of
     from minga.view.colours import colour_scale, limits_of
     from minga.view.raster import png, raster
 
-    values = np.atleast_2d(task.values(index))
-    shown = colour_scale(limits_of([values]), values.dtype, task.reader.attributes(task.field))
+    attributes = task.reader.attributes(task.field)
+    plane = plane_of(task.reader.coordinates(task.field), attributes)
+    values = np.atleast_2d(plane.laid(task.values(index)))
+    shown = colour_scale(limits_of([values]), values.dtype, attributes)
     shown = shown if values.dtype.kind == "f" else shown.of_states()
     size = values.shape[1] * scale, values.shape[0] * scale
-    write_whole(path, png(raster(values, shown, size, upwards=values.dtype.kind == "f")))
+    write_whole(path, png(raster(values, shown, size, upwards=plane.upwards(values.dtype))))
 
 
 def _write_vti(task: _Task, index: int, path: Path) -> None:
     from minga.record.vtk import vti
 
-    write_whole(path, vti(task.field, task.values(index), task.reader.coordinates(task.field)))
+    reader, field = task.reader, task.field
+    write_whole(path, vti(field, task.values(index), reader.coordinates(field), reader.times[index]))
 
 
 def _write_vtr(task: _Task, index: int, path: Path) -> None:
@@ -186,7 +243,8 @@ def _write_vtr(task: _Task, index: int, path: Path) -> None:
 def _write_vtkhdf(task: _Task, index: int, path: Path) -> None:
     from minga.record.vtkhdf import write_vtkhdf
 
-    write_vtkhdf(path, task.field, task.values(index), task.reader.coordinates(task.field))
+    reader, field = task.reader, task.field
+    write_vtkhdf(path, field, task.values(index), reader.coordinates(field), reader.times[index])
 
 
 def _write_segy(task: _Task, index: int, path: Path) -> None:
@@ -200,7 +258,7 @@ def _write_rsf(task: _Task, index: int, path: Path) -> None:
 
     reader = task.reader
     raw = reader.raw(task.field, index)
-    title = f"{task.field} at step {reader.steps[index]}"
+    title = f"{task.field} at {reader.when(index)}"
     data = task.values(index) if raw is None else raw
     write_whole(path, rsf(task.field, reader.dtype(task.field), reader.coordinates(task.field), data, title))
 
@@ -218,7 +276,7 @@ def _write_rle(task: _Task, index: int, path: Path) -> None:
             remedy="write it as npy",
         )
     step = task.reader.steps[index]
-    rule = golly_rule(task.run)
+    rule = golly_rule(task.reader.group.attrs)
     write_whole(path, write_rle(cells, rule.text, rule.comments, generation=step, position=rule.corner(cells.shape)))
 
 

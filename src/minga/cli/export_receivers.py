@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from minga.errors import CaseError, suggest
+from minga.paths import check_free
 from minga.record.directory import RunDirectory, write_whole
 from minga.record.traces import read_traces, traces_to_segy
 
@@ -21,7 +22,7 @@ _NOTICED: Final = 1.0
 """Microseconds by which the last sample may be off without a word."""
 
 
-def export_receivers(run: RunDirectory, kind: str, out: Path) -> str:
+def export_receivers(run: RunDirectory, kind: str, out: Path, force: bool = False) -> str:
     """Write all samples of a run's receivers to ``out``; what was written, in words.
 
     Raises CaseError where the run has none, or for a format that is not theirs; RunError where the disk refuses.
@@ -34,6 +35,7 @@ def export_receivers(run: RunDirectory, kind: str, out: Path) -> str:
         )
     if not out.parent.is_dir():
         raise CaseError(f"the directory {str(out.parent)!r} does not exist", key="--out")
+    check_free(out, force, key="--out")
     recorded = read_traces(run.traces)
     rows, columns = recorded.samples.shape
     if kind == "npy":

@@ -45,7 +45,7 @@ def write_frame(reader: FrameReader, field: str, index: int, path: Path) -> None
     }
     unit = depth.attributes.get("units", "1")
     text = [
-        f"{field} AT STEP {reader.steps[index]}",
+        f"{field} AT {reader.when(index)}",
         f"SAMPLES ALONG {depth.name} FROM {float(depth.values[0])!r}, {steps[0]!r} APART, IN {unit}",
     ]
     # The interval of samples in depth is by custom in millimetres where that of times is in microseconds.

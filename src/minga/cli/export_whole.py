@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,40 +13,55 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.record.directory import write_whole
 from minga.record.store import FrameReader
-from minga.record.variables import TIME
+from minga.record.variables import STEP, TIME, step_attributes, time_attributes
+
+if TYPE_CHECKING:
+    from minga.record.netcdf import NetcdfVariable
 
 __all__ = ["WHOLE"]
 
 
-def _netcdf(reader: FrameReader, field: str, indices: Sequence[int], out: Path) -> str:
+def _netcdf(reader: FrameReader, fields: Sequence[str], indices: Sequence[int], out: Path) -> str:
     """Write frames as one NetCDF file; what was written, in words."""
     from minga.record.netcdf import NetcdfVariable, write_netcdf
 
-    steps = np.array([reader.steps[index] for index in indices])
-    kind = np.dtype("i4" if not len(steps) or steps.max() < 1 << 31 else "i8")
-    variables = [NetcdfVariable(TIME, (TIME,), steps.shape, kind, _of_time(reader), lambda: [steps.astype(kind)])]
-    coordinates = reader.coordinates(field)
-    for axis in coordinates:
+    steps = np.array([reader.steps[index] for index in indices], "i8")
+    steps = steps.astype("i4") if steps.max(initial=0) < 1 << 31 else steps
+    times = steps if reader.unit is None else np.array([reader.times[index] for index in indices])
+    variables = [
+        NetcdfVariable(name, (TIME,), values.shape, values.dtype, about, _once(values))
+        for name, values, about in ((TIME, times, time_attributes(reader.unit)), (STEP, steps, step_attributes()))
+    ]
+    for axis in {axis.name: axis for field in fields for axis in reader.coordinates(field)}.values():
         values = axis.values
         variables.append(
             NetcdfVariable(axis.name, (axis.name,), values.shape, values.dtype, axis.attributes, _once(values))
         )
+    found = [_variable(reader, field, indices) for field in fields]
+    write_netcdf(out, [*variables, *found], dict(reader.group.attrs))
+    said = f"{out}: {', '.join(fields)} at {_steps(reader, indices)}"
+    return said if len(found) > 1 else f"{said}, {' x '.join(map(str, found[0].shape[1:]))} {found[0].dtype}"
+
+
+def _variable(reader: FrameReader, field: str, indices: Sequence[int]) -> NetcdfVariable:
+    """Frames of a field as a variable, read one by one while it is written."""
+    from minga.record.netcdf import NetcdfVariable
 
     def frames() -> Iterator[NDArray[Any]]:
         for index in indices:
             yield reader.frame(field, index)
 
+    coordinates = reader.coordinates(field)
     shape = (len(indices), *(len(axis.values) for axis in coordinates))
     dims = (TIME, *(axis.name for axis in coordinates))
-    variables.append(NetcdfVariable(field, dims, shape, reader.dtype(field), reader.attributes(field), frames))
-    write_netcdf(out, variables, dict(reader.group.attrs))
-    return f"{out}: {field} at {_steps(reader, indices)}, {' x '.join(map(str, shape[1:]))} {reader.dtype(field)}"
+    return NetcdfVariable(field, dims, shape, reader.dtype(field), reader.attributes(field), frames)
 
 
-def _xdmf(reader: FrameReader, field: str, indices: Sequence[int], out: Path) -> str:
-    """Write the description of frames; what was written, in words."""
+def _xdmf(reader: FrameReader, fields: Sequence[str], indices: Sequence[int], out: Path) -> str:
+    """Write the description of frames of one field; what was written, in words."""
     from minga.record.xdmf import xdmf
 
+    (field,) = fields
     frames = []
     for index in indices:
         raw = reader.raw(field, index)
@@ -56,14 +71,12 @@ def _xdmf(reader: FrameReader, field: str, indices: Sequence[int], out: Path) ->
                 key="--format",
                 remedy='write vti or vtkhdf, or run with [output] codec = "none"',
             )
-        frames.append((reader.steps[index], raw))
+        frames.append((reader.times[index], raw))
     write_whole(out, xdmf(field, reader.dtype(field), reader.coordinates(field), frames, out.parent))
     lies = os.path.relpath(reader.path.resolve(), out.parent.resolve())
-    return f"{out}: {field} at {_steps(reader, indices)}, whose values stay in {lies}"
-
-
-def _of_time(reader: FrameReader) -> dict[str, Any]:
-    return dict(reader.group[TIME].attrs)
+    down = " and ".join(axis.name for axis in reader.coordinates(field) if axis.down)
+    said = f"\n  {down} goes upwards there, as values are not copied: scale it by -1, or write vti" if down else ""
+    return f"{out}: {field} at {_steps(reader, indices)}, whose values stay in {lies}{said}"
 
 
 def _once(values: NDArray[Any]) -> Callable[[], list[NDArray[Any]]]:
@@ -71,8 +84,8 @@ def _once(values: NDArray[Any]) -> Callable[[], list[NDArray[Any]]]:
 
 
 def _steps(reader: FrameReader, indices: Sequence[int]) -> str:
-    return f"step {reader.steps[indices[0]]}" if len(indices) == 1 else f"{len(indices)} steps"
+    return reader.when(indices[0]) if len(indices) == 1 else f"{len(indices)} steps"
 
 
-WHOLE: Mapping[str, Callable[[FrameReader, str, Sequence[int], Path], str]] = {"nc": _netcdf, "xmf": _xdmf}
-"""By format: a function that writes frames of a field to one file, and says what it wrote."""
+WHOLE: Mapping[str, Callable[[FrameReader, Sequence[str], Sequence[int], Path], str]] = {"nc": _netcdf, "xmf": _xdmf}
+"""By format: a function that writes frames of fields to one file, and says what it wrote."""

@@ -17,7 +17,7 @@ from minga.record.directory import RunDirectory
 from minga.record.progress import note_state
 from minga.view.progress import ranks_text, rate_text, time_text
 
-__all__ = ["finish", "keep_or_drop", "summary"]
+__all__ = ["finish", "leave_unfinished", "summary"]
 
 
 _FEW = 8
@@ -32,16 +32,22 @@ def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> None:
     note_state(directory, "stopped" if reason else "finished", reason)
 
 
-def keep_or_drop(case: Case, directory: RunDirectory, reason: str, *, resumed: bool = False) -> bool:
-    """Illustrate what a run that failed has left; whether it is kept. It is removed where there is no first frame, but
-    not if it was ``resumed``, and thus there before."""
-    if not resumed and not _has_frames(directory) and not directory.checkpoints.exists():
-        directory.discard()
+def leave_unfinished(
+    case: Case, directory: RunDirectory, reason: str, *, ended: bool = False, drop: bool = False
+) -> bool:
+    """Illustrate what a run without a result has left; whether there is something.
+
+    ended  a person, or time, has ended the run: nothing that would take long is done
+    drop   whether its directory goes where the run never began
+    """
+    if not directory.path.exists() or (drop and directory.discard()):
         return False
     directory.settle()
-    note_state(directory, "failed", reason)
-    _illustrate(case, directory, "the frames are complete")
-    note_state(directory, "failed", reason)
+    state = "stopped" if ended else "failed"
+    note_state(directory, state, reason)
+    if not ended and directory.fields.exists():
+        _illustrate(case, directory, "the frames are complete")
+        note_state(directory, state, reason)
     return True
 
 
@@ -52,7 +58,9 @@ def summary(result: dict[str, Any], directory: RunDirectory) -> str:
     lines = [f"{result['model']}, {shape} cells, {result['steps']} steps on {ranks_text(result['ranks'])}: {speed}"]
     if result["ended"]["reason"] != "steps":
         lines.append(f"  ended: {result['ended']['text']}")
-    lines += [f"  {name} {_short(value)}" for name, value in result["observables"].items()]
+    lines += [f"  {finding['text']}" for finding in result.get("findings", ())]
+    units = {name: "" if unit == "1" else f" {unit}" for name, unit in result.get("units", {}).items()}
+    lines += [f"  {name} {_short(value)}{units.get(name, '')}" for name, value in result["observables"].items()]
     lines.append(f"  digest {result['digest']}")
     pictures = directory.pictures.glob("*.png") if directory.pictures.is_dir() else ()
     last = max(pictures, key=_step_of, default=None)
@@ -92,15 +100,6 @@ def _write_report(case: Case, directory: RunDirectory) -> None:
         from minga.view.report import write_report
 
         write_report(directory)
-
-
-def _has_frames(directory: RunDirectory) -> bool:
-    from minga.record.store import FrameReader
-
-    try:
-        return directory.fields.exists() and bool(FrameReader.open(directory.fields).steps)
-    except Exception:  # a store that was only just being created
-        return False
 
 
 def _step_of(picture: Path) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from minga.engine.comm import Comm
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, MingaError
 
-__all__ = ["agreed_case", "crowded"]
+__all__ = ["agreed_case", "crowded", "shared_cores"]
 
 
 def agreed_case(comm: Comm, read: Callable[[], Case]) -> Case:
@@ -42,17 +42,21 @@ def crowded(comm: Comm, threads: int) -> tuple[str, ...]:
     return comm.bcast(None if found is None else _crowds(found, threads))  # type: ignore[no-any-return]
 
 
+def shared_cores(ranks: int, threads: int, cores: int, of: str = "") -> str:
+    """That there are more workers than cores."""
+    return (
+        f"{ranks * threads} workers (ranks x threads) share {cores} physical core{'s' if cores != 1 else ''}{of}; "
+        "the run will be slower than with one each"
+    )
+
+
 def _crowds(ranks: list[tuple[int, str, tuple[tuple[int, ...], ...]]], threads: int) -> tuple[str, ...]:
     notes = []
     for node in dict.fromkeys(entry[0] for entry in ranks):
         mine = [entry for entry in ranks if entry[0] == node]
         cores = len({core for _, _, cores in mine for core in cores})  # a launcher may have bound each to its own
-        workers = len(mine) * threads
-        if workers > cores:
-            notes.append(
-                f"minga: {workers} workers (ranks x threads) share {cores} physical core{'s' if cores != 1 else ''} of "
-                f"{mine[0][1]}; the run will be slower than with one each"
-            )
+        if len(mine) * threads > cores:
+            notes.append(f"minga: {shared_cores(len(mine), threads, cores, f' of {mine[0][1]}')}")
     return tuple(notes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from minga.cli.allocation import srun
+from minga.engine.comm import started_mpi
 from minga.errors import LaunchError
 from minga.lab.implementations import launcher_vendor, outside_jobs, vendor_in
 
@@ -79,11 +80,7 @@ def world(job: Job | None, expected: int) -> Any:
     launcher = job.launcher if job else "the launcher"
     if job is not None and job.vendor not in (None, found.vendor):
         raise _mismatch(launcher, expected, f"uses {found.vendor}")  # MPI would not even start
-    from mpi4py import MPI
-
-    if not MPI.Is_initialized():
-        MPI.Init_thread()
-        atexit.register(MPI.Finalize)
+    MPI = started_mpi()
     check_world(int(MPI.COMM_WORLD.size), expected, launcher)
     return MPI.COMM_WORLD
 
@@ -108,9 +105,14 @@ def check_world(started: int, expected: int, launcher: str) -> None:
 
 
 def _mismatch(launcher: str, started: int, found: str) -> LaunchError:
+    said = f"{launcher} started {started} processes, but the MPI library of mpi4py {found}"
+    if launcher == "srun":
+        return LaunchError(
+            f"{said}: the processes do not find each other",
+            remedy=f"write `{srun(library().vendor)} minga run ...`, or mpiexec in place of srun",
+        )
     return LaunchError(
-        f"{launcher} started {started} processes, but the MPI library of mpi4py {found}: "
-        "launcher and library do not belong together",
+        f"{said}: launcher and library do not belong together",
         remedy="start with `minga run -n RANKS`, which finds the right launcher; `minga doctor` shows both",
     )
 

@@ -19,9 +19,6 @@ _FORMS = (
     '"slabs:1" (across the second axis), "bisection", "blocks:4" (blocks of each rank) or "single" (all on rank 0)'
 )
 
-_MOST_RANKS_A_CORE = 16
-"""More make no progress worth waiting for, and MPI libraries give up when so many start at once."""
-
 
 def check_layout(layout: str, model: Model, ranks: int) -> None:
     """CaseError where the word does not stand for a layout of the model's grid on so many ranks."""
@@ -66,8 +63,10 @@ def check_mapping(run: RunSettings, model: Model, ranks: int | None) -> None:
 
 def check_ranks(ranks: int) -> None:
     """CaseError where more ranks are asked for than this machine can carry."""
+    from minga.fit.machine.machine import MOST_RANKS_A_CORE
+
     cores = len(available_cores())
-    most = _MOST_RANKS_A_CORE * cores
+    most = MOST_RANKS_A_CORE * cores
     if ranks > most:
         raise CaseError(
             f"{ranks} ranks are too many for {cores} physical core{'s' if cores > 1 else ''}: at most {most} run here",

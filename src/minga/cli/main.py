@@ -143,12 +143,13 @@ def plan(
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw that, .png or .svg; by default scaling.png.")
     ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to a JSON file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON object.")] = False,
 ) -> None:
     """Show who would do which cells of a case, how long a step would take and why, before anything runs."""
     from minga.cli import plan as command
 
-    request = command.Request(case, ranks, machine, threads, tuple(overrides or ()), scaling, plot, out)
+    request = command.Request(case, ranks, machine, threads, tuple(overrides or ()), scaling, plot, out, force)
     with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
         answer = command.plan(request)
     if answer is not None:
@@ -160,9 +161,12 @@ def export(
     run: Annotated[Path, Run],
     out: Annotated[Path, typer.Option("--out", help="The file to write.")],
     field: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            "--field", help="The field; may be left out if there is only one.", autocompletion=completion.fields
+            "--field",
+            help="The field; may be left out if there is only one, and for nc and vtr, which then hold all. "
+            "For nc several times.",
+            autocompletion=completion.fields,
         ),
     ] = None,
     form: Annotated[
@@ -177,11 +181,12 @@ def export(
     scale: Annotated[
         int | None, typer.Option("--scale", help="Of png: pixels of a cell's side, and no axes or colour bar around.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """Write frames of a field, or what receivers recorded (--field receivers), for other programs."""
     from minga.cli.export import export as command
 
-    _print(command(run, field, form, out, frame, scale))
+    _print(command(run, field, form, out, frame, scale, force))
 
 
 @app.command()
@@ -239,11 +244,12 @@ def movie(
     ] = None,
     fps: Annotated[float, typer.Option("--fps", help="Frames a second.")] = 12.0,
     width: Annotated[int, typer.Option("--width", help="Pixels of the longer side at most.")] = 640,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """Make a movie of the frames of a run."""
     from minga.cli.movie import movie as command
 
-    _print(command(run, field, out, fps, width))
+    _print(command(run, field, out, fps, width, force))
 
 
 @app.command()
@@ -304,6 +310,7 @@ def measure(
         str, typer.Option("--shell", help="Runs a command on a host, called as SHELL HOST COMMAND.")
     ] = "ssh",
     name: Annotated[str, typer.Option("--name", help="What to call the machine.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the machine; -o writes it too.")] = False,
 ) -> None:
     """Measure this machine, a list of hosts, or the job this is started in, for `minga plan` and `minga run --machine`.
@@ -313,7 +320,7 @@ def measure(
     from minga.cli import measure as command
 
     target = out if out is not None or as_json else Path("machine.json")
-    request = command.Request(tuple(case or ()), hosts, network, seconds, target, plot, shell, name, html)
+    request = command.Request(tuple(case or ()), hosts, network, seconds, target, plot, shell, name, html, force)
     with contextlib.redirect_stdout(sys.stderr):
         machine = command.measure(request)
     if machine is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from minga.cli.launcher import Job, surrounding_job, world
 from minga.cli.outputs import check_output
 from minga.errors import CaseError, MingaError
+from minga.paths import same_file
 
 if TYPE_CHECKING:
     from minga.engine.comm import Comm
@@ -51,6 +52,7 @@ class Request:
     plan: bool = False
     check: bool = True
     as_json: bool = False
+    force: bool = False
 
     def words(self) -> list[str]:
         """The command line of each rank: this request with full paths, and nothing of how ranks are started."""
@@ -61,7 +63,8 @@ class Request:
                            ("--route", self.route)):  # fmt: skip
             found += [] if word is None else [name, str(word)]
         flags = (("--transpose-a", self.transpose_a), ("--transpose-b", self.transpose_b), ("--plan", self.plan),
-                 ("--no-check", not self.check), ("--json", self.as_json), ("--from-one", self.from_one))  # fmt: skip
+                 ("--no-check", not self.check), ("--json", self.as_json), ("--from-one", self.from_one),
+                 ("--force", self.force))  # fmt: skip
         return [*found, "--layout", self.layout, *(name for name, wanted in flags if wanted)]
 
 
@@ -106,10 +109,12 @@ def _check_place(request: Request) -> None:
     """Whether the result can be written here; ranks on other machines need not see that place."""
     if request.out is None:
         return
-    check_output(request.out, "-o")
     for operand in (request.a, request.b):
-        if operand.exists() and request.out.exists() and operand.samefile(request.out):
-            raise CaseError(f"{request.out} is an operand; it would be overwritten", key="-o")
+        if same_file(operand, request.out):
+            raise CaseError(
+                f"{request.out} is an operand, and the result never replaces one", key="-o", remedy="name another file"
+            )
+    check_output(request.out, "-o", force=request.force or request.plan)
 
 
 def _memory(request: Request) -> int | None:
@@ -167,7 +172,8 @@ def _carry_out(request: Request, comm: Comm) -> str | None:
         raise CaseError(
             f"there is no route {request.route!r}", key="--route", remedy=f"choose among {', '.join(ROUTES)}"
         )
-    options = Options(cast(Layout, request.layout), request.width, _memory(request), request.check, route=request.route)
+    options = Options(cast(Layout, request.layout), request.width, _memory(request), request.check, route=request.route,
+                      overwrite=request.force)  # fmt: skip
     if request.plan:
         return _planned(request, comm, options)
     workers = _described(request, comm)

@@ -55,6 +55,7 @@ def matmul(
     ] = False,
     check: Annotated[bool, typer.Option("--check/--no-check", help="Check the result with random vectors.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file that -o names; an operand never.")] = False,
 ) -> None:
     """Multiply two matrices on machines of unequal speed: C = alpha A B + beta C0.
 
@@ -64,7 +65,7 @@ def matmul(
 
     request = command.Request(
         a, b, out, c, alpha, beta, transpose_a, transpose_b, ranks, hosts, shell, machine, threads, memory, layout,
-        width, route, from_one, plan, check, as_json,
+        width, route, from_one, plan, check, as_json, force,
     )  # fmt: skip
     said = command.matmul(request)
     if said is not None:

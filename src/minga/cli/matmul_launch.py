@@ -14,16 +14,19 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Final
 
 from minga.cli.launcher import Launcher, find_launcher
 from minga.cli.matmul import Request, started_words
+from minga.cli.reach import address_options, agent, not_started, own_address
 from minga.engine.pin import available_cores
 from minga.errors import LaunchError, RunError
-from minga.fit.network.hosts import Host, read_hosts
+from minga.fit.network.hosts import Host, read_hosts, shell_words
 
 __all__ = ["launch"]
 
@@ -90,13 +93,24 @@ def launch(request: Request) -> None:
     places = _Places(request.ranks or 1, [] if request.hosts is None else read_hosts(request.hosts, 1))
     unknown = 0
     while True:
-        with _taken_along():
-            end = _run(_command(launcher, places, request), _environment(launcher, places, request), places, request)
+        with _taken_along(), tempfile.TemporaryDirectory(prefix="minga-matmul-") as folder:
+            end = _run(
+                _command(launcher, places, request, Path(folder)),
+                _environment(launcher, places, request),
+                places,
+                request,
+            )
         status, lost = end.status, end.lost
         if end.answered:  # whoever was lost afterwards
             return
         if status in _TOLD:
             raise SystemExit(status)
+        if places.hosts and lost is None and (fault := not_started(end.said)) is not None:
+            raise LaunchError(
+                f"no rank could be started: {fault}",
+                remedy=f"try {shlex.join([*shell_words(request.shell), places.hosts[-1].name, 'true'])}; "
+                "address=ADDRESS in the hosts file says where a host is reached",
+            )
         if places.hosts and lost is None:
             unknown += 1
         left = places.without(lost)
@@ -112,20 +126,18 @@ def launch(request: Request) -> None:
         places = left
 
 
-def _command(launcher: Launcher, places: _Places, request: Request) -> list[str]:
+def _command(launcher: Launcher, places: _Places, request: Request, folder: Path) -> list[str]:
+    """The command line that starts the ranks; `folder` is there until they have ended."""
     words = started_words(request)
     if not places.hosts:
         return [*launcher.command(places.ranks), sys.executable, *words]
-    shell = shlex.split(request.shell) or ["ssh"]
-    if len(shell) > 1:
-        raise LaunchError(
-            f"--shell {request.shell!r} has several words", remedy="name one program that is called as ssh is"
-        )
+    reach = str(agent(folder, request.shell))
+    start = [str(launcher.path), *address_options(launcher.vendor, own_address(places.hosts, request.shell))]
     if launcher.vendor == "Open MPI":
-        start = [str(launcher.path), "--prtemca", "plm_ssh_agent", shell[0], "--bind-to", "none"]
+        start += ["--prtemca", "plm_ssh_agent", reach, "--bind-to", "none"]
         each = [["-n", str(h.slots), "--host", f"{h.address or h.name}:{h.slots}"] for h in places.hosts]
     else:  # one list for all parts, which fill it in order
-        start = [str(launcher.path), "-launcher", "ssh", *([] if shell[0] == "ssh" else ["-launcher-exec", shell[0]])]
+        start += ["-launcher", "ssh", "-launcher-exec", reach]
         start += ["-hosts", ",".join(f"{h.address or h.name}:{h.slots}" for h in places.hosts)]
         each = [["-n", str(h.slots), "-wdir", "/"] for h in places.hosts]  # this directory may not be there
     for number, (host, options) in enumerate(zip(places.hosts, each, strict=True)):
@@ -221,11 +233,10 @@ def _unreachable(hosts: Sequence[Host], shell: str) -> str | None:
 
 
 def _answers(host: Host, shell: str) -> bool:
-    options = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10"] if shell == "ssh" else []
     try:
         done = subprocess.run(
-            [shell, *options, host.address or host.name, "true"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, timeout=_LOOKS, check=False,
+            [*shell_words(shell), host.address or host.name, "true"], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_LOOKS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return False

@@ -60,6 +60,7 @@ class Request:
     shell: str = "ssh"
     name: str = ""
     html: Path | None = None
+    force: bool = False
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -100,9 +101,9 @@ def measure(request: Request) -> Machine | None:
 def _check(request: Request) -> None:
     if not 0 < request.seconds <= _MOST_SECONDS:
         raise CaseError(f"{request.seconds} seconds", key="--seconds", remedy="give some seconds: --seconds 60")
-    check_output(request.out, "-o")
-    check_output(request.plot, "--plot", (".svg", ".png"))
-    check_output(request.html, "--html")
+    check_output(request.out, "-o", force=request.force)
+    check_output(request.plot, "--plot", (".svg", ".png"), force=request.force)
+    check_output(request.html, "--html", force=request.force)
     if request.html is not None and request.network is False:
         raise CaseError(
             "a report of a network that is not measured", key="--html", remedy="leave --no-network or --html out"
@@ -314,8 +315,8 @@ def core_count(groups: Any) -> int:
 
 # Hosts ---------------------------------------------------------------------------------------------------------------
 def _on_hosts(request: Request, display: MeasureDisplay) -> dict[str, Any]:
-    from minga.cli.remote import measure_nodes, shell_launcher
-    from minga.fit.network.hosts import read_hosts
+    from minga.cli.remote import measure_nodes
+    from minga.fit.network.hosts import read_hosts, shell_launcher
     from minga.fit.network.measure import measure_hosts
 
     assert request.hosts is not None

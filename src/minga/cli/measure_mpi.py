@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from minga.cli.launcher import Launcher, surrounding_job, world
+from minga.cli.reach import address_options, agent, own_address
 from minga.errors import MingaError
 from minga.lab.implementations import Implementation, installed, outside_jobs
 
@@ -86,15 +87,16 @@ def host_command(library: Implementation, shell: str, hosts: Sequence[Host], fol
     """The beginning of a command line that starts a rank on each of the first two hosts."""
     places = [host.address or host.name for host in hosts[:2]]
     listed = ",".join(f"{place}:1" for place in places)
-    launcher = str(library.launcher)
+    reach = str(agent(folder, shell))
+    start = [str(library.launcher), *address_options(library.vendor, own_address(hosts, shell))]
     if library.name == "openmpi":
-        agent = ["--prtemca", "plm_ssh_agent", shell, "--bind-to", "none", "--host", listed]
-        return [launcher, *agent, "-x", "MPI4PY_LIBMPI", "-n", "2"]
+        options = ["--prtemca", "plm_ssh_agent", reach, "--bind-to", "none", "--host", listed]
+        return [*start, *options, "-x", "MPI4PY_LIBMPI", "-n", "2"]
     if library.name == "impi":
         machines = folder / "machines"
         machines.write_text("".join(f"{place}:1\n" for place in places))
-        return [launcher, "-bootstrap", "ssh", "-bootstrap-exec", shell, "-machinefile", str(machines), "-n", "2"]
-    return [launcher, "-launcher", "ssh", "-launcher-exec", shell, "-hosts", listed, "-n", "2"]
+        return [*start, "-bootstrap", "ssh", "-bootstrap-exec", reach, "-machinefile", str(machines), "-n", "2"]
+    return [*start, "-launcher", "ssh", "-launcher-exec", reach, "-hosts", listed, "-n", "2"]
 
 
 def _run(command: Sequence[str], library: Implementation, seconds: float) -> dict[str, Any] | str:

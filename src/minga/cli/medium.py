@@ -16,6 +16,7 @@ from minga.models.fletcher.media_files import Volume, open_volume, quantities
 from minga.models.fletcher.media_write import FORMS, write_medium
 from minga.models.fletcher.medium import slabs
 from minga.models.fletcher.synthetic import QUANTITIES, Layer, synthetic
+from minga.paths import check_free
 from minga.space.box import Box
 
 __all__ = ["layers_of", "make", "show"]
@@ -23,7 +24,9 @@ __all__ = ["layers_of", "make", "show"]
 _ANGLES = ("theta", "phi")
 
 
-def make(kind: str, out: Path, shape: str, spacing: str, picture: Path | None, **options: Any) -> str:
+def make(
+    kind: str, out: Path, shape: str, spacing: str, picture: Path | None, force: bool = False, **options: Any
+) -> str:
     """Make a medium, write it and perhaps draw it; what was done, in words."""
     cells = _numbers(shape, "--shape", int)
     steps = _numbers(spacing, "--spacing", float)
@@ -34,7 +37,7 @@ def make(kind: str, out: Path, shape: str, spacing: str, picture: Path | None, *
     if len(steps) not in (1, 3):
         raise CaseError(f"expected one number of metres or three, found {spacing!r}", key="--spacing")
     check_shape(cells)
-    _check_picture(picture)
+    _check_picture(picture, force)
     if out.suffix not in FORMS:
         raise CaseError(f"cannot write {out.name!r}", key="OUT", remedy=f"name a file that ends in {', '.join(FORMS)}")
     medium = synthetic(kind, cells, steps * 3 if len(steps) == 1 else steps, **options)
@@ -67,9 +70,9 @@ def layers_of(depths: str, velocities: str) -> Sequence[Layer]:
     return [Layer(top, speed) for top, speed in zip(tops, speeds)]
 
 
-def show(file: Path, variable: str | None, axes: str | None, picture: Path | None) -> str:
+def show(file: Path, variable: str | None, axes: str | None, picture: Path | None, force: bool = False) -> str:
     """What is in a medium's file, in words; and perhaps a picture."""
-    _check_picture(picture)
+    _check_picture(picture, force)
     names: Sequence[str | None] = [variable] if variable else quantities(file) if file.exists() else []
     volumes = {name or file.stem: open_volume(file, name, axes, "FILE") for name in names or [None]}
     first = next(iter(volumes.values()))
@@ -122,11 +125,13 @@ def _draw(picture: Path, planes: Mapping[str, list[NDArray[Any]]], spacing: Sequ
     draw_medium(picture, planes, spacing, title)
 
 
-def _check_picture(picture: Path | None) -> None:
+def _check_picture(picture: Path | None, force: bool) -> None:
     if picture is not None and picture.suffix not in (".png", ".svg"):
         raise CaseError(f"cannot draw into {picture}", key="--picture", remedy="name a file .png or .svg")
     if picture is not None and not picture.parent.is_dir():
         raise CaseError(f"the directory {str(picture.parent)!r} does not exist", key="--picture")
+    if picture is not None:
+        check_free(picture, force, key="--picture")
 
 
 def _numbers(text: str, key: str, kind: type[Any]) -> tuple[Any, ...]:

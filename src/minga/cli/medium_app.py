@@ -22,6 +22,8 @@ Seed = typer.Option("--seed", help="Which of the random media.")
 Anisotropy = typer.Option("--anisotropy", help="Factor of epsilon and delta; 0 makes it isotropic.")
 Picture = typer.Option("--picture", metavar="FILE", help="Draw slices through the middle into a .png or .svg file.")
 
+Force = typer.Option("--force", help="Replace a picture that is there.")
+
 
 @app.command()
 def layered(
@@ -38,12 +40,13 @@ def layered(
     azimuth: Annotated[float, typer.Option("--azimuth", help="Towards where they rise, degrees from x to y.")] = 0.0,
     anisotropy: Annotated[float, Anisotropy] = 1.0,
     picture: Annotated[Path | None, Picture] = None,
+    force: Annotated[bool, Force] = False,
 ) -> None:
     """Make a medium of flat or dipping layers."""
     from minga.cli import medium as command
 
     layers = command.layers_of(depths, velocities)
-    _print(command.make("layered", out, shape, spacing, picture, layers=layers, dip=dip, azimuth=azimuth,
+    _print(command.make("layered", out, shape, spacing, picture, force, layers=layers, dip=dip, azimuth=azimuth,
                         anisotropy=anisotropy))  # fmt: skip
 
 
@@ -55,11 +58,12 @@ def salt(
     seed: Annotated[int, Seed] = 1,
     anisotropy: Annotated[float, Anisotropy] = 1.0,
     picture: Annotated[Path | None, Picture] = None,
+    force: Annotated[bool, Force] = False,
 ) -> None:
     """Make a medium with a body of salt: water, lifted sediments, and a smooth random body that is fast."""
     from minga.cli import medium as command
 
-    _print(command.make("salt", out, shape, spacing, picture, seed=seed, anisotropy=anisotropy))
+    _print(command.make("salt", out, shape, spacing, picture, force, seed=seed, anisotropy=anisotropy))
 
 
 @app.command()
@@ -70,11 +74,12 @@ def thrust(
     seed: Annotated[int, Seed] = 1,
     anisotropy: Annotated[float, Anisotropy] = 1.0,
     picture: Annotated[Path | None, Picture] = None,
+    force: Annotated[bool, Force] = False,
 ) -> None:
     """Make a medium of folded layers that were pushed over each other along a fault."""
     from minga.cli import medium as command
 
-    _print(command.make("thrust", out, shape, spacing, picture, seed=seed, anisotropy=anisotropy))
+    _print(command.make("thrust", out, shape, spacing, picture, force, seed=seed, anisotropy=anisotropy))
 
 
 @app.command()
@@ -83,11 +88,12 @@ def show(
     variable: Annotated[str | None, typer.Option("--variable", help="Only this quantity of several.")] = None,
     axes: Annotated[str | None, typer.Option("--axes", help="Order of the file's axes, slowest first: zyx.")] = None,
     picture: Annotated[Path | None, Picture] = None,
+    force: Annotated[bool, Force] = False,
 ) -> None:
     """Say what is in a file: shape, spacing, units, and the range of its values."""
     from minga.cli import medium as command
 
-    _print(command.show(file, variable, axes, picture))
+    _print(command.show(file, variable, axes, picture, force))
 
 
 def _print(text: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from minga.cli.export import only_field
 from minga.errors import CaseError, suggest
+from minga.paths import check_free
 from minga.record.directory import RunDirectory
 from minga.record.store import FrameReader
 from minga.view.movie import ENDINGS, write_movie
@@ -16,8 +17,11 @@ __all__ = ["movie"]
 _SLOWEST, _FASTEST, _NARROWEST, _WIDEST = 0.1, 50.0, 16, 4096
 
 
-def movie(run: Path, field: str | None, out: Path | None, fps: float, width: int) -> str:
-    """Write a movie of a field, by default RUN/FIELD.gif; what was written, in words."""
+def movie(run: Path, field: str | None, out: Path | None, fps: float, width: int, force: bool = False) -> str:
+    """Write a movie of a field, by default RUN/FIELD.gif; what was written, in words.
+
+    The run's own movie is made again each time; another file is replaced only with ``force``.
+    """
     directory = RunDirectory.open(run)
     reader = FrameReader.open(directory.fields)
     name = field or only_field(reader)
@@ -31,6 +35,7 @@ def movie(run: Path, field: str | None, out: Path | None, fps: float, width: int
         )
     if not path.parent.is_dir():
         raise CaseError(f"the directory {str(path.parent)!r} does not exist", key="--out")
+    check_free(path, force or out is None, key="--out")
     if not (math.isfinite(fps) and _SLOWEST <= fps <= _FASTEST):
         raise CaseError(f"expected {_SLOWEST:g} to {_FASTEST:g} frames a second, found {fps:g}", key="--fps")
     if not _NARROWEST <= width <= _WIDEST:

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from minga.errors import CaseError
+from minga.paths import check_free
 
 __all__ = ["check_output"]
 
 
-def check_output(file: Path | None, key: str, endings: Sequence[str] = ()) -> None:
-    """CaseError where ``file`` cannot be written or has another ending; ``key`` is the option that names it."""
+def check_output(file: Path | None, key: str, endings: Sequence[str] = (), *, force: bool = False) -> None:
+    """CaseError where ``file`` cannot be written or has another ending; ``key`` is the option that names it.
+
+    A file that exists is replaced only with ``force``, which is what people ask for with --force.
+    """
     if file is None:
         return
     folder = file.absolute().parent
@@ -22,3 +26,4 @@ def check_output(file: Path | None, key: str, endings: Sequence[str] = ()) -> No
         raise CaseError(
             f"{file} is neither {' nor '.join(endings)}", key=key, remedy=f"name it {file.stem}{endings[0]}"
         )
+    check_free(file, force, key=key)

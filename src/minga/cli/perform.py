@@ -11,7 +11,7 @@ from minga.cli.case import Case
 from minga.engine.comm import Comm
 from minga.engine.pin import local_place, pin
 from minga.record.checkpoint.identity import case_of
-from minga.record.directory import RunDirectory, write_whole
+from minga.record.directory import RunDirectory, noticing_removal, write_whole
 from minga.record.keeping import Kept, has_checkpoints
 from minga.record.live import LiveRecord
 from minga.record.planning import Settled
@@ -28,11 +28,25 @@ def perform(
     listener: Listener,
     stop: Callable[[], bool],
     resume: bool = False,
+    on_last: Callable[[], None] | None = None,
 ) -> dict[str, Any] | None:
-    """Run a case, or with ``resume`` go on with it; collective.
+    """Run a case, or with ``resume`` go on with it; collective. ``stop`` and ``on_last`` are those of :func:`execute`.
 
     On rank 0 the result, which is also in the directory; None on the others.
     """
+    with noticing_removal(directory.path):
+        return _perform(case, comm, directory, listener, stop, resume, on_last)
+
+
+def _perform(
+    case: Case,
+    comm: Comm,
+    directory: RunDirectory,
+    listener: Listener,
+    stop: Callable[[], bool],
+    resume: bool,
+    on_last: Callable[[], None] | None,
+) -> dict[str, Any] | None:
     goes_on = resume and has_checkpoints(comm, directory)
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     pinning = pin(*_place_on_node(comm), case.run.threads)
@@ -54,9 +68,9 @@ def perform(
     cells = case.model.grid.size
     live = LiveRecord(case.model, case.run.steps, comm, directory)
 
-    def progress(step: int, seconds: float) -> None:
-        live.progress(step, seconds)
-        listener.progress(Progress(step, case.run.steps, seconds, cells, comm.size))
+    def progress(step: int, seconds: float, updates: int) -> None:
+        live.progress(step, seconds, updates)
+        listener.progress(Progress(step, case.run.steps, seconds, cells, comm.size, updates))
 
     settings = Settings(
         steps=case.run.steps,
@@ -98,9 +112,10 @@ def perform(
             on_plan=planned,
             snapshots=kept.snapshots,
             keeper=kept.keeper,
+            on_last=on_last,
         )
     except BaseException:
-        kept.snapshots.abandon()  # what is computed and taken is written, whatever happened
+        kept.abandon(case.model)  # what is computed and taken is written, whatever happened
         raise
     if comm.rank != 0:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minga.cli.case import Case, find_source, read_case
+from minga.cli.job import shared_cores
 from minga.cli.launcher import surrounding_job, world
 from minga.cli.layouts import check_ranks
+from minga.cli.outputs import check_output
 from minga.cli.preflight import notes_before, text_of
 from minga.engine.pin import available_cores, local_place, pin
 from minga.errors import CaseError, LayoutError
@@ -57,6 +59,12 @@ class Request:
     scaling: bool = False
     plot: Path | None = None
     out: Path | None = None
+    force: bool = False
+
+    @property
+    def picture(self) -> Path | None:
+        """Where curves are drawn, None where nobody asked for any."""
+        return self.plot or (Path("scaling.png") if self.scaling else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +85,7 @@ def plan(request: Request) -> Answer | None:
 
     CaseError where the case, the machine or the words cannot be meant, or nothing fits.
     """
-    _check_plot(request)
+    _check_outputs(request)
     options = {"run.ranks": request.ranks, "run.threads": request.threads}
     case = _case(request, options)
     work = work_of(case.model)
@@ -95,22 +103,36 @@ def plan(request: Request) -> Answer | None:
             request.out.write_text(json.dumps(made.as_dict(), allow_nan=False) + "\n")
         files.append(request.out)
     curves = None
-    if request.scaling or request.plot is not None:
+    if request.picture is not None:
         curves = scaling(work, crew)
-        files.append(_drawn(curves, request.plot or Path("scaling.png"), f"{case.name}, predicted: {source}"))
-    notes = notes_before(case, crew.ranks, None, made.prediction.seconds)
+        files.append(_drawn(curves, request.picture, f"{case.name}, predicted: {source}"))
+    notes = [*_crowded(request, case, crew.ranks), *notes_before(case, crew.ranks, None, made.prediction.seconds)]
     return Answer(case.name, work, crew, made, curves, tuple(files), tuple(notes))
+
+
+def _crowded(request: Request, case: Case, ranks: int) -> Iterator[tuple[str, str]]:
+    """That ranks share cores, if they do; a job of a person's own says so when it runs."""
+    file, threads = request.machine or case.machine, case.run.threads
+    if file is not None:
+        machine = read_machine(file)
+        cores, room = sum(kind.count * len(kind.cores) for kind in machine.nodes), machine.ranks(threads)
+    else:
+        cores = len(available_cores())
+        room = cores // threads
+    job = surrounding_job()
+    if ranks > room and (file is not None or job is None or job.size == 1):
+        yield "cores", shared_cores(ranks, threads, cores)
 
 
 def _case(request: Request, options: Mapping[str, object]) -> Case:
     """The case; how many steps it does may be left out, as that changes nothing."""
     source, here = find_source(request.target), request.machine is None
     try:
-        return read_case(source, request.overrides, options, here=here)
+        return read_case(source, request.overrides, options, here=here, planning=True)
     except CaseError as error:
         if error.key != "run.steps" or any(text.startswith("run.steps") for text in request.overrides):
             raise
-    return read_case(source, ("run.steps=1", *request.overrides), options, here=here)
+    return read_case(source, ("run.steps=1", *request.overrides), options, here=here, planning=True)
 
 
 def _said(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,9 +178,11 @@ def _default_ranks(case: Case) -> int:
     return max(1, min(cores, cells // _CELLS_A_RANK))
 
 
-def _check_plot(request: Request) -> None:
+def _check_outputs(request: Request) -> None:
     if request.plot is not None and request.plot.suffix not in (".png", ".svg"):
         raise CaseError(f"cannot draw into {request.plot}", key="--plot", remedy="name a file .png or .svg")
+    check_output(request.out, "-o", force=request.force)
+    check_output(request.picture, "--plot", force=request.force)
 
 
 def _drawn(curves: Scaling, file: Path, title: str) -> Path:

@@ -20,7 +20,7 @@ from minga.errors import CaseError
 from minga.lang.types import itemsize
 from minga.record.costs import step_costs
 from minga.record.directory import RunDirectory, write_whole
-from minga.record.snapshots.selection import kept_of
+from minga.record.room import bytes_of_frame, check_room, frames_of, need_of
 from minga.view.report.page import bytes_text, seconds_text
 
 __all__ = ["announce", "notes_before", "text_of", "write_rate"]
@@ -41,8 +41,8 @@ def notes_before(case: Case, ranks: int, place: Path | None, a_step: float | Non
     if not case.model.notes:
         return []
     found = [*case.model.notes, *_unused_time(case), ("grid", _grid(case)), ("memory", _memory(case))]
-    written = _bytes_of_frames(case)
-    frames = _frames(case)
+    frames = frames_of(case.run.steps, case.output.every)
+    written = frames * bytes_of_frame(case.fields, case.output.snapshots)
     found.append(("to disk", f"{frames} frames, {bytes_text(written)}" + _unlike(case)))
     if a_step is None:
         found.extend(_computing(case, ranks))
@@ -58,11 +58,19 @@ def notes_before(case: Case, ranks: int, place: Path | None, a_step: float | Non
 
 
 def announce(case: Case, ranks: int, directory: RunDirectory) -> None:
-    """Tell what is to be known before a run starts, on standard error, and keep it in the run's directory."""
+    """Tell what is to be known before a run starts, on standard error, and keep it in the run's directory.
+
+    CaseError where the disk has no room for the frames.
+    """
+    snapshots, schedule = case.output.snapshots, case.checkpoint.schedule(case.run.wall_time)
+    need = need_of(directory, case.model, case.fields, snapshots, schedule, case.run.steps, case.stop.stop)
+    warning = check_room(directory.path, need, "output.every")
     notes = notes_before(case, ranks, directory.path)
     if notes:
         write_whole(directory.preflight, dict(notes))
         sys.stderr.write(f"{case.name}, before it starts\n{text_of(notes)}\n")
+    if warning is not None:
+        sys.stderr.write(warning + "\n")
 
 
 def text_of(notes: Sequence[tuple[str, str]]) -> str:
@@ -109,19 +117,6 @@ def _memory(case: Case) -> str:
     named = ", ".join(f"{name} {bytes_text(sizes[name])}" for name in largest[:_NAMED])
     rest = sum(sizes[name] for name in largest[_NAMED:])
     return f"{bytes_text(sum(sizes.values()))}: {named}" + (f", others {bytes_text(rest)}" if rest else "")
-
-
-def _frames(case: Case) -> int:
-    steps, every = case.run.steps, case.output.every
-    if every is None:
-        return 1 + (steps > 0)
-    return 1 + steps // every + (steps % every > 0)
-
-
-def _bytes_of_frames(case: Case) -> int:
-    """Bytes of all frames before compression."""
-    kept = kept_of(case.fields, case.output.snapshots)
-    return _frames(case) * sum(math.prod(each.shape) * itemsize(each.field.dtype) for each in kept)
 
 
 def _unlike(case: Case) -> str:

@@ -7,7 +7,10 @@ directory; ``ranks`` and ``launcher`` say what was started, ``resume`` whether t
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -15,25 +18,30 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from minga.cli.case import find_source, read_case
+from minga.cli.descendants import descendants, kill, stopped
 from minga.cli.events import EventWriter, silence_stdout
 from minga.cli.launcher import surrounding_job, world
-from minga.cli.stopping import INTERRUPTED, StopRequest
+from minga.cli.stopping import INTERRUPTED
+from minga.engine.signals import GRACE, StopRequest
 from minga.errors import CaseError, LaunchError, MingaError
-from minga.record.directory import RunDirectory
+from minga.record.directory import RunDirectory, noticing_removal
 from minga.view.progress import Listener, LogLines
 
-__all__ = ["end_in_error", "main"]
+__all__ = ["end_in_error", "end_late", "main"]
 
 _PATIENCE = 30.0
 """Seconds in which rank 0 says what all have found wrong."""
 _COMPANY = 5.0
 """The same where this rank may be the only one that has found it."""
+_LAST = 1.0
+"""Seconds in which MPI may end the job."""
+_STAGGER = 0.05
 
 
 def main(arguments: list[str]) -> int:
     """Carry out an order as one rank of several; the exit status."""
     order = json.loads(arguments[0])
-    stop = StopRequest()
+    stop = StopRequest(late=end_late)
     with stop.listening():
         job = surrounding_job()
         try:
@@ -46,7 +54,32 @@ def main(arguments: list[str]) -> int:
             _run(order, stop)
         except BaseException as error:
             end_in_error(error, everyone)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # everything is done
     return 0
+
+
+def end_late(leave: Callable[[], object] | None = None) -> NoReturn:
+    """End all ranks from a thread while the main thread of this one waits: for a message, or for native code.
+
+    Before, ``leave`` is called for what is left to do. Where other hosts cannot be reached MPI may never come back from
+    that; this rank ends in any case.
+    """
+    last = threading.Timer(_LAST, os._exit, (INTERRUPTED,))
+    last.daemon = True
+    last.start()
+    mpi = sys.modules.get("mpi4py.MPI")  # no import: the main thread may be in one
+    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+        everyone = mpi.COMM_WORLD
+        time.sleep(min(_STAGGER * everyone.rank, _LAST / 2))  # one of those that wait says it for all
+        sys.stderr.write(
+            f"minga: rank {everyone.rank} of {everyone.size} could not end its step within {GRACE:g} s; all are ended\n"
+        )
+        sys.stderr.flush()
+        if leave is not None:
+            leave()
+        kill(stopped(descendants(os.getppid())))  # or the launcher waits for them
+        everyone.Abort(INTERRUPTED)
+    os._exit(INTERRUPTED)
 
 
 def end_in_error(error: BaseException, everyone: Any, leave: Callable[[], object] | None = None) -> NoReturn:
@@ -92,8 +125,15 @@ def _run(order: dict[str, object], stop: StopRequest) -> None:
     else:
         silence_stdout()
         writer, listener = None, LogLines("", sys.stderr)
-    case = read_case(find_source(str(order["target"])), list(order["overrides"]), dict(order["options"]))  # type: ignore[call-overload]
+
+    def answer() -> None:
+        stop.answer()
+        if writer is not None:
+            writer.answer()
+
     directory = RunDirectory(Path(str(order["run"])))
+    with noticing_removal(directory.path):
+        case = read_case(find_source(str(order["target"])), list(order["overrides"]), dict(order["options"]))  # type: ignore[call-overload]
     perform(
         case,
         comm,
@@ -101,6 +141,7 @@ def _run(order: dict[str, object], stop: StopRequest) -> None:
         listener,
         lambda: stop.asked or (writer is not None and writer.broken),
         bool(order.get("resume")),
+        answer,
     )
 
 

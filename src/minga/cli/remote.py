@@ -13,23 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from minga.errors import CaseError, LaunchError, RunError
-from minga.fit.network.hosts import Host, Launcher, ssh
+from minga.errors import LaunchError, RunError
+from minga.fit.network.hosts import Host, Launcher
 
-__all__ = ["measure_nodes", "shell_launcher"]
+__all__ = ["measure_nodes"]
 
 _PATIENCE = 120.0
 """Seconds that a host may take longer than it should: it compiles kernels, too."""
-
-
-def shell_launcher(shell: str) -> Launcher:
-    """How commands are run on hosts: ``ssh``, or another program that is called as SHELL HOST COMMAND."""
-    if shell == "ssh":
-        return ssh
-    words = shlex.split(shell)
-    if not words:
-        raise CaseError("--shell is empty", key="--shell", remedy="name a program that runs a command on a host: ssh")
-    return lambda host, command: [*words, host.name, shlex.join(command)]
 
 
 def measure_nodes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -13,10 +14,10 @@ from minga.errors import CaseError
 from minga.record.checkpoint.head import heads_of
 from minga.record.checkpoint.identity import changed_entries, entries_of
 from minga.record.directory import RunDirectory
-from minga.record.keeping import check_unfinished
+from minga.record.keeping import check_unfinished, finished_result
 from minga.record.progress import goes_on, read_progress
 
-__all__ = ["check_resumed", "open_resumed", "resume_hint", "write_case"]
+__all__ = ["check_resumed", "open_resumed", "result_without_end", "resume_hint", "write_case"]
 
 
 def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
@@ -59,7 +60,7 @@ def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
     )
     before = entries_of(tomllib.loads(directory.case.read_text(encoding="utf-8")))
     changed = changed_entries(before, entries_of(_without_none(case.resolved(ranks))))
-    if changed and (heads or faults):
+    if changed and (heads or faults or directory.began()):  # its frames would go
         raise CaseError(
             "a run goes on as what it was:\n  " + "\n  ".join(changed),
             key="--resume",
@@ -75,6 +76,21 @@ def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
     if heads:
         return [*notes, f"minga: going on after step {heads[0].step} of {case.run.steps}"]
     return [*notes] if faults else ["minga: no checkpoint was written yet; the run begins with its first step"]
+
+
+def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | None:
+    """The result of a run that was killed between its result and its end, and is not to be made longer; else None."""
+    result = finished_result(directory)
+    progress = read_progress(directory)
+    if result is None or (progress is not None and progress["state"] == "finished"):
+        return None
+    longer = result["ended"]["reason"] == "steps" and case.run.steps > result["steps"]
+    if longer:
+        return None
+    if not case.checkpoint.at_end:
+        shutil.rmtree(directory.checkpoints, ignore_errors=True)
+    say([f"minga: all steps of {directory.path} were done; what follows on them is made up for"])
+    return result
 
 
 def write_case(case: Case, directory: RunDirectory, ranks: int) -> None:

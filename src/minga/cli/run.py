@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from minga.cli.allocation import allocation, unused
 from minga.cli.case import Case, Source, find_source, read_case
 from minga.cli.devices import check_device, ranks_by_device
-from minga.cli.finish import finish, keep_or_drop
+from minga.cli.finish import finish, leave_unfinished
 from minga.cli.inputs import absolute
-from minga.cli.job import agreed_case, crowded
-from minga.cli.launcher import Job, find_launcher, surrounding_job, world
+from minga.cli.job import agreed_case, crowded, shared_cores
+from minga.cli.launcher import Job, find_launcher, library, surrounding_job, world
 from minga.cli.layouts import check_layout, check_mapping, check_ranks, computing_ranks
 from minga.cli.preflight import announce
-from minga.cli.resume import check_resumed, open_resumed, resume_hint, say, write_case
-from minga.cli.stopping import status_of
+from minga.cli.resume import check_resumed, open_resumed, result_without_end, resume_hint, say, write_case
+from minga.cli.stopping import INTERRUPTED, status_of
 from minga.engine.pin import available_cores
+from minga.engine.signals import GRACE, StopRequest
 from minga.errors import CaseError, MingaError, RunError
 from minga.record.directory import RunDirectory
 from minga.record.progress import goes_on, note_state, read_progress
@@ -28,6 +31,8 @@ __all__ = ["Request", "run"]
 
 _CELLS_A_RANK = 4096
 """Fewest cells a rank that is worth starting when nobody said how many."""
+_TOLD = (1, 2)
+"""Statuses of ranks that said themselves what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,11 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
     if job is not None and job.size > 1:
         return _run_in_job(request, job)
     case = read_case(_source(request), request.overrides, request.options)
+    if request.resume:
+        directory = open_resumed(request.target, request.out, request.force)
+        if (result := result_without_end(case, directory)) is not None:
+            finish(case, directory, result)
+            return result, status_of(result["ended"]["reason"])
     ranks = case.run.ranks or (1 if job else _default_ranks(case))
     computing = computing_ranks(ranks, case.output.writers)
     check_layout(case.run.layout, case.model, computing)
@@ -78,7 +88,8 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
     directory = _make_directory(request, case, ranks)
     with progress_display(case.name, case.run.steps) as listener:
         _serve(request, directory, listener)
-        _warn_of_oversubscription(ranks * case.run.threads, listener)
+        _warn_of_oversubscription(ranks, case.run.threads, listener)
+        _warn_of_unused_nodes(listener)
         if launcher is None:
             result = _run_alone(case, directory, listener, request.resume)
         else:
@@ -152,12 +163,18 @@ def _serve(request: Request, directory: RunDirectory, listener: Listener) -> Non
 
 def _run_alone(case: Case, directory: RunDirectory, listener: Listener, resume: bool) -> dict[str, Any]:
     from minga.cli.perform import perform
-    from minga.cli.stopping import StopRequest
     from minga.engine.comm import SerialComm
 
+    def late() -> None:
+        """End this process from a thread; the main one is in native code."""
+        sys.stderr.write(f"minga: the step did not end within {GRACE:g} s; the run is ended\n")
+        _leave(case, directory, KeyboardInterrupt(), resume)
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
+
     try:
-        with StopRequest().listening() as stop:
-            result = perform(case, SerialComm(), directory, listener, stop, resume)
+        with StopRequest(late=late).listening() as stop:
+            result = perform(case, SerialComm(), directory, listener, stop, resume, stop.answer)
     except BaseException as error:
         _leave(case, directory, error, resume)
         raise
@@ -167,8 +184,17 @@ def _run_alone(case: Case, directory: RunDirectory, listener: Listener, resume: 
 
 def _leave(case: Case, directory: RunDirectory, error: BaseException, resumed: bool) -> None:
     """Keep what a run that failed has left, and say how it can go on."""
-    kept = keep_or_drop(case, directory, _reason(error), resumed=resumed)
-    hint = resume_hint(directory) if kept and not isinstance(error, CaseError) else None
+    ended = isinstance(error, KeyboardInterrupt)
+    kept = leave_unfinished(case, directory, _reason(error), ended=ended, drop=not (resumed or ended))
+    if kept and not isinstance(error, CaseError):
+        _hint(directory, ended)
+
+
+def _hint(directory: RunDirectory, ended: bool) -> None:
+    """Say how a run can go on; one that a person ended can in any case, if only with its first step."""
+    hint = resume_hint(directory)
+    if hint is None and ended:
+        hint = f"no checkpoint was written; minga run --resume {directory.path} begins with the first step"
     if hint:
         sys.stderr.write(f"minga: {hint}\n")
 
@@ -193,7 +219,7 @@ def _launched(
         raise
     if status != 0 or not directory.result.exists():
         said = f"the run on {ranks_text(ranks)} ended with status {status}"
-        kept = keep_or_drop(case, directory, said, resumed=resumed)
+        kept = leave_unfinished(case, directory, said, drop=not resumed and status in _TOLD)
         raise RunError(
             f"{said}; what was computed before is in {directory.path}" if kept else said,
             remedy=resume_hint(directory) if kept else None,
@@ -204,9 +230,28 @@ def _launched(
 
 def _run_in_job(request: Request, job: Job) -> tuple[dict[str, Any] | None, int]:
     """Run as one rank of a job that a person started with a launcher of their own."""
+    from minga.cli.rank import end_late
+
+    leaves: list[Callable[[], None]] = []
+    stop = StopRequest(late=lambda: end_late(*leaves))
+    with stop.listening():
+        done = _perform_in_job(request, job, stop, leaves)
+    if done is None:
+        return None, 0
+    case, directory, result = done
+    finish(case, directory, result)
+    return result, status_of(result["ended"]["reason"])
+
+
+def _perform_in_job(
+    request: Request, job: Job, stop: StopRequest, leaves: list[Callable[[], None]]
+) -> tuple[Case, RunDirectory, dict[str, Any]] | None:
+    """Run as one of several ranks; on rank 0 what was run, where, and the result.
+
+    ``leaves`` gets on rank 0 what is to be done should the run be ended from outside.
+    """
     from minga.cli.perform import perform
     from minga.cli.rank import end_in_error
-    from minga.cli.stopping import StopRequest
     from minga.engine.comm import MPIComm
     from minga.record.versions import check_versions
 
@@ -215,24 +260,29 @@ def _run_in_job(request: Request, job: Job) -> tuple[dict[str, Any] | None, int]
     notes = check_versions(comm)
     case = agreed_case(comm, lambda: _case_of_job(request, job))
     notes += crowded(comm, case.run.threads)
+    if request.resume:
+        directory = open_resumed(request.target, request.out, request.force)
+        result = comm.bcast(result_without_end(case, directory) if comm.rank == 0 else None)
+        if result is not None:
+            return (case, directory, result) if comm.rank == 0 else None
     directory = _agreed_directory(comm, request, case)
+    if comm.rank == 0:
+        leaves.append(lambda: _leave(case, directory, KeyboardInterrupt(), request.resume))
     try:
-        with StopRequest().listening() as stop:
-            if comm.rank != 0:
-                perform(case, comm, directory, LogLines(case.name, sys.stderr), stop, request.resume)
-                return None, 0
-            with progress_display(case.name, case.run.steps) as listener:
-                _serve(request, directory, listener)
-                for note in notes:
-                    listener.note(note)
-                result = perform(case, comm, directory, listener, stop, request.resume)
+        if comm.rank != 0:
+            perform(case, comm, directory, LogLines(case.name, sys.stderr), stop, request.resume, stop.answer)
+            return None
+        with progress_display(case.name, case.run.steps) as listener:
+            _serve(request, directory, listener)
+            for note in notes:
+                listener.note(note)
+            result = perform(case, comm, directory, listener, stop, request.resume, stop.answer)
     except BaseException as error:
         fault = error
         leave = (lambda: _leave(case, directory, fault, request.resume)) if comm.rank == 0 else None
         end_in_error(error, everyone, leave)
     assert result is not None  # on rank 0
-    finish(case, directory, result)
-    return result, status_of(result["ended"]["reason"])
+    return case, directory, result
 
 
 def _case_of_job(request: Request, job: Job) -> Case:
@@ -276,10 +326,12 @@ def _default_ranks(case: Case) -> int:
     return max(1, min(cores, cells // _CELLS_A_RANK))
 
 
-def _warn_of_oversubscription(workers: int, listener: Listener) -> None:
+def _warn_of_unused_nodes(listener: Listener) -> None:
+    if allocation("") is not None and (left := unused(library().vendor)) is not None:
+        listener.note(f"minga: {left}")
+
+
+def _warn_of_oversubscription(ranks: int, threads: int, listener: Listener) -> None:
     cores = len(available_cores())
-    if workers > cores:
-        listener.note(
-            f"minga: {workers} workers (ranks x threads) share {cores} physical core{'s' if cores != 1 else ''}; "
-            "the run will be slower than with one each"
-        )
+    if ranks * threads > cores:
+        listener.note(f"minga: {shared_cores(ranks, threads, cores)}")

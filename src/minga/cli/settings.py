@@ -27,7 +27,11 @@ class RunSettings(BaseModel):
     ]
     ranks: Annotated[
         int | None,
-        Field(ge=1, description="MPI ranks; left out, one for each free physical core, but at most one per 4096 cells"),
+        Field(
+            ge=1,
+            le=1 << 20,
+            description="MPI ranks; left out, one for each free physical core, but at most one per 4096 cells",
+        ),
     ] = None
     threads: Annotated[int, Field(ge=1, description="threads of each rank")] = 1
     overlap: Annotated[

@@ -1,8 +1,9 @@
 """Object code on disk, so that a kernel is compiled once per machine and not once per run.
 
 A file holds one object: a line with the SHA-256 of the rest, a line of JSON that says what it is, and the code. A file
-that is missing, truncated, corrupted or of another key is as good as none; a directory that cannot be written costs
-compilation time, never a run. Files appear by renaming, so that processes that share a directory never see half a file.
+that is missing, truncated, corrupted, of another key or of another user is as good as none; a directory that cannot be
+written costs compilation time, never a run. Files appear by renaming, so that processes that share a directory never
+see half a file.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 import hashlib
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -43,7 +45,10 @@ class Cache:
         """The object of `key`; None if there is no sound one."""
         path = self._path(key)
         try:
-            content = path.read_bytes()
+            with path.open("rb") as file:
+                if not _is_ours(os.fstat(file.fileno())):
+                    return None
+                content = file.read()
         except OSError:
             return None
         checksum, _, rest = content.partition(b"\n")
@@ -110,6 +115,12 @@ def object_key(digest: str, target: Target, options: str) -> str:
     """What an object depends on: the graph, the processor, the options, this package's printers and LLVM."""
     parts = (digest, repr(target), options, _printers(), llvmlite.__version__, repr(llvm.llvm_version_info))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _is_ours(state: os.stat_result) -> bool:
+    """Whether nobody else but root can have written a file: what is loaded from it runs."""
+    mine = not hasattr(os, "geteuid") or state.st_uid in (0, os.geteuid())
+    return mine and not (os.name == "posix" and state.st_mode & stat.S_IWOTH)
 
 
 def _checksum(content: bytes) -> bytes:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+from typing import Final
+
 import llvmlite.binding as llvm
 
 from minga.compile.target import Target
@@ -32,11 +36,19 @@ def assembly(ir: str, target: Target) -> str:
     return str(machine.emit_assembly(module))
 
 
+_NUMBERS: Final = itertools.count()
+
+
+@functools.cache
+def _linker() -> llvm.orcjit.LLJIT:
+    """LLVM's linker in memory, one for all object code of a process: making it takes longer than linking a kernel."""
+    return llvm.create_lljit_compiler()
+
+
 class Loaded:
     """Object code in memory, for as long as this object lives."""
 
     def __init__(self, code: bytes, name: str) -> None:
-        self._jit = llvm.create_lljit_compiler()
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
-        self._tracker = library.link(self._jit, name)
+        self._tracker = library.link(_linker(), f"{name} {next(_NUMBERS)}")  # names of libraries are used once
         self.address = int(self._tracker[name])

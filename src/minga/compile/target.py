@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 import llvmlite.binding as llvm
 
+from minga.errors import LaunchError
+
+_VARIABLE: Final = "MINGA_TARGET"
 _AVOID_GATHER: Final = "+prefer-no-gather,+prefer-no-scatter"
 """LLVM's tuning for x86: accesses with a stride as loads and shuffles. Gathers and scatters made red-black loops a
 third as fast, and restrictions two thirds (Zen 4), and are slow wherever microcode guards them."""
@@ -49,9 +53,47 @@ def initialize() -> None:
     llvm.initialize_native_asmprinter()
 
 
-@functools.cache
 def host_target() -> Target:
-    """The processor this process runs on."""
+    """Return the processor this process runs on, or the level of x86-64 that ``MINGA_TARGET`` names.
+
+    Raises
+    ------
+    LaunchError
+        If the variable names no level, or one that this processor does not have.
+    """
+    return _chosen(os.environ.get(_VARIABLE, "").lower())
+
+
+@functools.cache
+def _chosen(name: str) -> Target:
+    host = _host()
+    if name in ("", "native"):
+        return host
+    if name not in _LEVELS:
+        raise LaunchError(
+            f"{_VARIABLE} is {name!r}", remedy=f"set {_VARIABLE} to native or one of {', '.join(_LEVELS)}"
+        )
+    lacking = missing_features(name)
+    if lacking:
+        raise LaunchError(
+            f"{_VARIABLE} is {name!r}, but this processor ({host.cpu}) lacks {', '.join(lacking)}",
+            remedy=f"unset {_VARIABLE}: kernels are then compiled for this processor",
+        )
+    return replace(_LEVELS[name](), cache=host.cache)
+
+
+def missing_features(level: str) -> list[str]:
+    """Name the instructions of a level of x86-64 that this processor does not have."""
+    initialize()
+    present = llvm.get_host_cpu_features()
+    if not llvm.get_process_triple().startswith("x86_64"):
+        return ["the x86-64 instruction set"]
+    return [feature for feature in _FEATURES[level] if not present.get(feature)]
+
+
+@functools.cache
+def _host() -> Target:
+    """Return the processor this process runs on."""
     initialize()
     features = llvm.get_host_cpu_features()
     triple = llvm.get_process_triple()
@@ -84,3 +126,22 @@ def baseline_target() -> Target:
 def v3_target() -> Target:
     """x86-64-v3: AVX2 and FMA, the processors since 2013-2015."""
     return Target("x86_64-unknown-linux-gnu", "x86-64-v3", _AVOID_GATHER, fma=True, rounding=True, lanes=32)
+
+
+def v4_target() -> Target:
+    """x86-64-v4: AVX-512, Intel's servers since 2017 and AMD's processors since 2022."""
+    return Target("x86_64-unknown-linux-gnu", "x86-64-v4", _AVOID_GATHER, fma=True, rounding=True, lanes=64)
+
+
+_LEVELS: Final[Mapping[str, Callable[[], Target]]] = {
+    "x86-64": baseline_target,
+    "x86-64-v3": v3_target,
+    "x86-64-v4": v4_target,
+}
+_V3: Final = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
+    "x86-64": (),
+    "x86-64-v3": _V3,
+    "x86-64-v4": (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+}
+"""Instructions that a level has beyond the first (System V ABI, x86-64 psABI, section 3.1.1)."""

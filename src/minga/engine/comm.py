@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import sys
@@ -262,6 +263,16 @@ def run_virtual(ranks: int, function: Callable[[Comm], Result]) -> list[Result]:
 
 
 # MPI -----------------------------------------------------------------------------------------------------------------
+def started_mpi() -> Any:
+    """Return ``mpi4py.MPI`` with MPI started: importing it does not where somebody has only looked for the library."""
+    from mpi4py import MPI
+
+    if not MPI.Is_initialized():
+        MPI.Init_thread()
+        atexit.register(MPI.Finalize)
+    return MPI
+
+
 class MPIComm:
     """Ranks of an MPI communicator (mpi4py). The communicator is duplicated, so tags cannot meet the caller's.
 
@@ -269,9 +280,7 @@ class MPIComm:
     """
 
     def __init__(self, communicator: Any = None) -> None:
-        from mpi4py import MPI
-
-        self._mpi = MPI
+        self._mpi = MPI = started_mpi()
         self.communicator = (MPI.COMM_WORLD if communicator is None else communicator).Dup()
         self.rank = int(self.communicator.rank)
         self.size = int(self.communicator.size)

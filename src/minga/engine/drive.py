@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,11 +11,12 @@ import numpy as np
 
 from minga.engine.engine import Engine, FieldValue, Outcome
 from minga.engine.finite import all_finite
+from minga.engine.lookout import Finding, Steps
 from minga.engine.model import Model
 from minga.engine.state import BEGINNING, Beginning, Position, State, state_of
 from minga.engine.stop import Ended, Reason, Stop, Watch
 from minga.errors import RunError
-from minga.space.field import SEED, STEP, Slot
+from minga.space.field import SEED, STEP, Field, Slot
 
 CHUNK_SECONDS = 0.2
 """Time between two looks at the clock; all ranks agree on the number of steps it takes."""
@@ -67,10 +68,16 @@ class Result:
     cells_per_second: float
     ended: Ended
     resumed: Position = BEGINNING
+    findings: tuple[Finding, ...] = ()
 
 
 def start(model: Model, engine: Engine, values: Iterable[tuple[Slot, FieldValue]] | None = None) -> None:
-    """Put a model's initial values into an engine; `values` in place of working out those of its fields."""
+    """Put a model's initial values into an engine; `values` in place of working out those of its fields.
+
+    LayoutError where the engine's layout cuts the model's grid at places that its results would depend on.
+    """
+    if model.cuts:
+        model.check_cuts(engine.storage.layout(model.grid))
     engine.reset_registers()
     engine.write(SEED, model.seed)
     engine.write(STEP, 0)
@@ -97,6 +104,7 @@ def drive(
     balance: Balance | None = None,
     keeper: Keeper | None = None,
     on_resume: Callable[[Position], None] | None = None,
+    on_last: Callable[[], None] | None = None,
 ) -> Result:
     """Run `steps` steps from the model's initial values, fewer where `until` says so.
 
@@ -108,22 +116,23 @@ def drive(
     `stop` or none, `on_look` or none, and `on_observe` or none; `look` counts on rank 0 only. `balance` may move work
     to other ranks after steps; what that takes counts as time of the steps. `keeper` writes checkpoints, after the
     output of their step, and may begin with one: then on_resume(position) is called, and steps and output up to there
-    are not repeated.
+    are not repeated. on_last() is called on every rank when all have agreed that there are no more steps, before the
+    last output.
     RunError if a reduction is not finite, or at a snapshot or the end a value of an output field: the snapshot is taken
     before, and the fields still hold what was computed. CaseError if the model cannot be watched as `until` asks.
     """
-    watch = None if until is None and model.over is None else Watch(model, until or Stop())
+    one_by_one = Steps(model.step, model.lookout)
+    watch = None if until is None and model.over is None else Watch(model, until or Stop(), one_by_one.program)
     start(model, engine)
+    one_by_one.start(engine)
     if balance is not None:
         balance.start(model, engine)
     if watch is not None:
         watch.start(engine)
-        engine.prepare(watch.program, looped=False)
-    else:
-        engine.prepare(model.step, looped=False)
+    engine.prepare(one_by_one.program if watch is None else watch.program, looped=False)
     if model.observe is not None:
         engine.prepare(model.observe, looped=False)
-    state = state_of(model, None if watch is None else watch.program)
+    state = state_of(model, one_by_one.program if watch is None else watch.program)
     kept = None if keeper is None else keeper.resume(model, engine, state)
     resumed = kept or BEGINNING
     spent, done, chunk = resumed.seconds, resumed.step, 1
@@ -134,6 +143,8 @@ def drive(
     # The last steps of output: of a run that goes on, what came at regular steps is there.
     shown = done if kept is not None and _regular(done, every) else -1
     told = done if kept is not None and _regular(done, every, observe_every) else -1
+    if kept is None:
+        _check_start(model, engine)
     interval = None if balance is None else balance.interval
     keeping = None if keeper is None else keeper.interval
     if kept is not None and on_resume is not None:
@@ -159,7 +170,7 @@ def drive(
             if watch is not None:
                 count, outcome = watch.run(engine, count)
             else:
-                outcome = engine.run(model.step, count)
+                count, outcome = one_by_one.run(engine, done, count)
         finally:
             engine.look.may = False
         elapsed = time.perf_counter() - began
@@ -182,6 +193,8 @@ def drive(
         )
         ended = over or Ended(_reason(done == steps, asked=asked, late=late, time_up=time_up), done)
         last = done == steps or ended.reason != "steps"
+        if last and on_last is not None:
+            on_last()
         if (last or (every and done % every == 0)) and shown != done:
             if on_snapshot is not None:
                 on_snapshot(done, engine)
@@ -213,32 +226,63 @@ def drive(
             where=outcome.place or None,
             remedy="use a smaller time step, or look at the last snapshot for where it began",
         )
-    rate = model.grid.size * done / spent if spent > 0 else 0.0
-    return Result(done, spent, outcome, observables, rate, ended, resumed)
+    rate = model.grid.size * updates_of(model, engine, done) / spent if spent > 0 else 0.0
+    return Result(done, spent, outcome, observables, rate, ended, resumed, one_by_one.findings(engine))
+
+
+def updates_of(model: Model, engine: Engine, done: int) -> int:
+    """How often all cells have been updated after so many steps."""
+    return done if model.updates is None else int(engine.read(model.updates))
 
 
 def check_finite(model: Model, engine: Engine, step: int) -> None:
     """RunError on every rank that names the first cell of an output field that is NaN or infinite, if there is one."""
-    fields = [item for item in map(model.field, model.output) if item.dtype in ("f4", "f8") and not item.replicated]
+    fields = _floating(model)
     if engine.device is not None and all_finite(engine, fields):
         return  # without bringing the fields to the host
+    for slot, cell in _not_finite(engine, [item.now for item in fields]):
+        raise RunError(
+            f"field {slot.field.name!r} is not finite at cell {cell} after step {step}",
+            remedy="use a smaller time step; the last frames show where it began",
+        )
+
+
+def _check_start(model: Model, engine: Engine) -> None:
+    """RunError on every rank where initial values that a person gave an output field are NaN or infinite."""
+    fields = _floating(model)
+    slots = [slot for slot in model.given if slot.field in fields]
+    present = [slot.field for slot in slots if slot.index == 0]
+    if engine.device is not None and len(present) == len(slots) and all_finite(engine, present):
+        return  # without bringing the fields to the host
+    for slot, cell in _not_finite(engine, slots):
+        raise RunError(
+            f"model {model.name!r}: the initial values of {slot!r} are not finite at cell {cell}",
+            remedy=f"give numbers: initial={{{slot.field.name!r}: ...}}",
+        )
+
+
+def _floating(model: Model) -> list[Field]:
+    """The output fields that can hold what is not finite, and that ranks have parts of."""
+    return [item for item in map(model.field, model.output) if item.dtype in ("f4", "f8") and not item.replicated]
+
+
+def _not_finite(engine: Engine, slots: Sequence[Slot]) -> Iterator[tuple[Slot, tuple[int, ...]]]:
+    """Slots that hold NaN or infinity somewhere, with the first such cell; collective."""
     nowhere = np.iinfo(np.int64).max
-    first = np.full(max(1, len(fields)), nowhere, np.int64)
-    for number, item in enumerate(fields):
-        for box, values in engine.blocks(item):
+    first = np.full(max(1, len(slots)), nowhere, np.int64)
+    for number, slot in enumerate(slots):
+        bounds = slot.field.bounds
+        for box, values in engine.blocks(slot):
             bad = ~np.isfinite(values)
             if bad.any():
                 local = np.unravel_index(int(np.argmax(bad)), values.shape)
-                index = [int(i) + low - start for i, low, start in zip(local, box.lo, item.bounds.lo, strict=True)]
-                first[number] = min(first[number], int(np.ravel_multi_index(index, item.bounds.shape)))
+                index = [int(i) + low - start for i, low, start in zip(local, box.lo, bounds.lo, strict=True)]
+                first[number] = min(first[number], int(np.ravel_multi_index(index, bounds.shape)))
     engine.comm.allreduce(first, "min")
-    for item, place in zip(fields, first.tolist(), strict=False):
+    for slot, place in zip(slots, first.tolist(), strict=False):
         if place != nowhere:
-            cell = tuple(int(i) + low for i, low in zip(np.unravel_index(place, item.bounds.shape), item.bounds.lo))
-            raise RunError(
-                f"field {item.name!r} is not finite at cell {cell} after step {step}",
-                remedy="use a smaller time step; the last frames show where it began",
-            )
+            bounds = slot.field.bounds
+            yield slot, tuple(int(i) + low for i, low in zip(np.unravel_index(place, bounds.shape), bounds.lo))
 
 
 def observe(model: Model, engine: Engine) -> dict[str, Any]:

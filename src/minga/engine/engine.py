@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from minga.engine import command as cmd
+from minga.engine.access import Access
 from minga.engine.active import ActiveTiles, Touched, on_all_cells, touched
 from minga.engine.backend import Backend, Host, Kernels
 from minga.engine.bind import LIMIT, NOT_FINITE, Binder, Binding
@@ -22,10 +23,13 @@ from minga.engine.events import EventLog, Timeline
 from minga.engine.gpu import Gpu
 from minga.engine.infer import infer
 from minga.engine.interpret import INTERRUPTED, LEFT, interpret, new_ledger
+from minga.engine.levels import check_levels
 from minga.engine.look import Look
 from minga.engine.masks import settle_masks
 from minga.engine.native import POLL_NANOSECONDS, NativeLoop, unsupported
 from minga.engine.options import check_counts, checked_layouts, checked_routes, poll_nanoseconds
+from minga.engine.outcome import Ledger as Ledger
+from minga.engine.outcome import Outcome as Outcome
 from minga.engine.panels import BoundMove
 from minga.engine.program import REASONS, Call, Operation, Program, Repeat
 from minga.engine.reach import Reach
@@ -46,31 +50,6 @@ from minga.space.layout import Layout
 
 TIMES = Register("@times", "i8")
 """How often a Program is repeated by `Engine.run`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended: `ok` unless something did not converge or was not finite; `place` says where."""
-
-    ok: bool
-    reason: str
-    place: str = ""
-
-    def __bool__(self) -> bool:
-        return self.ok
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """Where this rank's time went since the engine was made: seconds by category, messages and bytes it sent.
-
-    `traffic`: the same messages and bytes by the rank they went to.
-    """
-
-    seconds: Mapping[str, float]
-    messages: int
-    bytes: int
-    traffic: Mapping[int, Traffic]
 
 
 @dataclass(slots=True)
@@ -144,8 +123,7 @@ class Engine:
         self._valid: Valid = {}
         self._tag = 0
         self._generation = 0
-        self._calling: str | None = None
-        self._moving: tuple[BoundMove, ...] = ()
+        self._access = Access()
         self._clocks: Grid | None = None
         self.binding_seconds = 0.0
         """What this rank spent on binding Programs, compiling their kernels included."""
@@ -154,11 +132,10 @@ class Engine:
     def set(self, item: Field | Slot, value: FieldValue) -> None:
         """Give a field values: a number, a global array, or a function of a box that returns that box's values."""
         slot = item if isinstance(item, Slot) else item.now
+        self._changes(slot)
         if self._on_device is not None:
             self._on_device.check_room({slot: Reach.none(slot.field.grid.ndim)})
         set_values(self.storage, slot, value)
-        self._valid.pop(slot, None)
-        self._active.forget()
 
     def write(self, register: Register, value: bool | int | float) -> None:
         """Give a register a value (the same on every rank)."""
@@ -173,6 +150,7 @@ class Engine:
 
     def reset_registers(self) -> None:
         """Give all registers the values they are declared with."""
+        self._access.between_runs("resets all registers", "write those that are meant: engine.write(register, value)")
         self.storage.reset_registers()
         self._active.forget()
 
@@ -180,25 +158,39 @@ class Engine:
         """A register's value as a Python number."""
         return self.storage.of(register)[0].item()
 
-    def blocks(self, item: Field | Slot) -> list[tuple[Box, np.ndarray]]:
-        """This rank's owned boxes of a field and views of their values. Writing through a view needs `touch`.
+    def blocks(self, item: Field | Slot, *, write: bool = False) -> list[tuple[Box, np.ndarray]]:
+        """Return this rank's owned boxes of a field with views of their values.
 
-        Take views anew after another Program was prepared or run: one that reads farther moves the arrays.
+        In a function that a Program calls, views of the slots that it names in `writes` can be written until it ends.
+        All others are read-only; between runs `write=True`, on all ranks, gives views that can be written until the
+        next Program is prepared or run. Take views anew after that: a Program that reads farther moves the arrays.
         """
         slot = item if isinstance(item, Slot) else item.now
-        return list(self.storage.pieces(slot))
+        call = self._access.call
+        if call is not None and not write:
+            self._access.check_read(slot)
+        elif write:
+            self._changes(slot)
+        return self._access.lend(slot, self.storage.pieces(slot), write or (call is not None and slot in call.writes))
 
     def touch(self, item: Field | Slot) -> None:
-        """Say, on all ranks, that a field was changed through `blocks`, so that its halo is old."""
+        """Say, on all ranks, that a field was changed by other means than `set` and `blocks`, so its halo is old."""
         slot = item if isinstance(item, Slot) else item.now
-        self._valid.pop(slot, None)
-        self._active.forget()
+        self._changes(slot)
         if slot.field.replicated:
             continue_beyond(self.storage.stored(slot.field).blocks[0], slot)
+
+    def _changes(self, slot: Slot) -> None:
+        """Python changes a slot, now or soon."""
+        self._access.check_write(slot)
+        self._valid.pop(slot, None)
+        self._active.forget()
 
     def gather(self, item: Field | Slot) -> np.ndarray | None:
         """The whole field as one array on rank 0, None elsewhere."""
         slot = item if isinstance(item, Slot) else item.now
+        self._access.check_read(slot)
+        self.storage.check_known(slot.field)
         return gathered(self.storage, self.comm, slot)
 
     def copy_out(self, item: Field | Slot, box: Box, target: np.ndarray) -> Pending:
@@ -209,6 +201,8 @@ class Engine:
         if `target` is an array of `buffer`. LayoutError for an array that does not fit.
         """
         slot = item if isinstance(item, Slot) else item.now
+        self._access.check_read(slot)
+        self.storage.check_known(slot.field)
         check_target(slot, box, target)
         if self._on_device is not None:
             return self._on_device.copy_out(slot, box, target)
@@ -270,8 +264,8 @@ class Engine:
         """Run a Program `times` times in a row (one loop, without Python between)."""
         if times < 0:
             raise ProgramError(f"run {times} times", remedy="give 0 or more")
+        prepared = self.prepare(program, looped=times != 1)  # raises in a call, whose own loop counts by TIMES
         self.write(TIMES, times)
-        prepared = self.prepare(program, looped=times != 1)
         self.workers.reserve(prepared.binding.scratch_bytes)
         self._valid = {}
         self._active.enter(prepared.touched)
@@ -316,11 +310,11 @@ class Engine:
 
     def prepare(self, program: Program, *, looped: bool = True) -> _Prepared:
         """Compile and bind a Program ahead of its run; all ranks call it together. `looped`: for times other than 1."""
-        if self._calling is not None:
-            raise ProgramError(
-                f"Program {program.name!r} is run from {self._calling!r}, which another Program calls",
-                remedy="record its operations in that Program, or run it when that Program is over",
-            )
+        self._access.between_runs(
+            f"runs Program {program.name!r}",
+            "record its operations in the Program that calls, or run it when that one is over",
+        )
+        self._take_back()
         if program.hidden and self._programs.setdefault(program.name, program) is not program:
             raise ProgramError(
                 f"two Programs are called {program.name!r}, so the results of one would overwrite those of the other",
@@ -328,6 +322,7 @@ class Engine:
             )
         operations: list[Operation] = program.operations
         if looped:
+            check_levels(operations)
             operations = [Repeat(program.operations, TIMES, None)]
         return self._prepare(program, operations, looped)
 
@@ -393,7 +388,7 @@ class Engine:
 
     def progress(self) -> bool:
         """Let messages of moves that travel meanwhile get on; True when all have come. A long `call` does it often."""
-        return sum(not move.test() for move in self._moving) == 0  # look at all of them
+        return sum(not move.test() for move in self._access.moving) == 0  # look at all of them
 
     # Layouts -------------------------------------------------------------------------------------------------------
     def time_blocks(self, grid: Grid | None) -> None:
@@ -424,11 +419,8 @@ class Engine:
 
         Raises LayoutError where ranks differ in what they ask for, or a layout does not fit its grid.
         """
-        if self._calling is not None:
-            raise ProgramError(
-                f"{self._calling!r}, which a Program calls, asks for another layout",
-                remedy="call Engine.relayout between runs of Programs",
-            )
+        self._access.between_runs("asks for another layout", "call Engine.relayout between runs of Programs")
+        self._take_back()
         began = time.perf_counter_ns()
         self.close_bindings()
         if self.storage.settle is not None:
@@ -453,15 +445,18 @@ class Engine:
 
     def _python(self, call: Call, moving: tuple[BoundMove, ...]) -> Callable[[], None]:
         def function() -> None:
-            self._calling, self._moving = call.label, moving
-            try:
+            with self._access.during(call, moving):
                 call.function(self)
                 if self._on_device is not None:
                     self._on_device.send_back()
-            finally:
-                self._calling, self._moving = None, ()
 
         return function
+
+    def _take_back(self) -> None:
+        """What Python wrote through views counts now: copies of whole fields go on beyond their ends."""
+        for slot in self._access.take_back():
+            if slot.field.replicated:
+                continue_beyond(self.storage.stored(slot.field).blocks[0], slot)
 
     def _next_tag(self) -> int:
         self._tag += 1
@@ -470,6 +465,7 @@ class Engine:
     # Ending --------------------------------------------------------------------------------------------------------
     def close_bindings(self) -> None:
         """Release all bound Programs; they are bound again when they run."""
+        self._access.between_runs("releases the Program that runs", "do so between runs of Programs")
         self._sent = self.traffic
         for prepared in self._prepared.values():
             if prepared.native is not None:

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from minga.engine.clock import Clock
 from minga.engine.drawing import Drawing
 from minga.engine.engine import Engine, FieldValue
 from minga.engine.follow import Hierarchy, follow
+from minga.engine.lookout import Lookout
+from minga.engine.model_check import check_model
 from minga.engine.program import Program
-from minga.errors import ProgramError, RunError
+from minga.errors import LayoutError, ProgramError, RunError
 from minga.lang.types import itemsize
 from minga.space.box import Box
 from minga.space.cuts import parse_layout
@@ -67,11 +70,13 @@ class Model:
     """A simulation ready to run anywhere.
 
     step         one step; programs with mg.random() end it with P.let(mg.STEP, mg.STEP + 1)
-    initial      values by field, slot (u.previous), or field name: a number, a global array, or a function of a Box;
-                 0 where nothing is said
+    initial      values by field, slot (u.previous), or the name of either ("u.previous"): a number, a global array, or
+                 a function of a Box; 0 where nothing is said
     output       names of the fields that snapshots hold (default: all with all axes; packed ones as cells)
     observe      a Program whose registers are the observables
     observables  registers by the name people see; several of them (a histogram) become a list
+    units        the unit of each observable by its name, "V", or unit and description: ("V", "of the anode"); "1" of
+                 plain numbers. Files, summaries and reports tell them
     registers    initial values of registers by name
     recurrence   what its future follows from; None where that is random, or not said
     packed       output fields whose cells are stored as bits, by name; their planes are among the fields
@@ -93,7 +98,15 @@ class Model:
     over         what ends a run well before all its steps are done; None: nothing
     tables       names of observables that make a table, by its name: a row a step of the run, in the result and as
                  NAME.csv. A case that does not say observes every step
+    cuts         by the name of an axis, the only indices at which layouts may cut the model's grid there: what steps
+                 compute would depend on other cuts. Layouts of words and plans are moved to them, others refused
+    former       present names of observables by names they once had, which conditions of older cases may use
+    updates      a register that counts how often all cells have been updated, by which cells a second are counted;
+                 None: once a step
     drawings     curves of fields or observables that pictures and reports draw together
+    about        what all files of its runs say of it, by the names of attributes
+    lookout      what is looked for while it runs, and told with the result; None: nothing
+    clock        how steps become time, which files then hold beside the steps; None: the steps are the time
     """
 
     name: str
@@ -122,18 +135,38 @@ class Model:
     over: Over | None = None
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     drawings: tuple[Drawing, ...] = ()
+    updates: Register | None = None
+    cuts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    lookout: Lookout | None = None
+    clock: Clock | None = None
+    former: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str | tuple[str, str]] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.fields, Field):
             raise ProgramError(
                 f"model {self.name!r}: fields is one field", remedy=f"give a tuple: ({self.fields.name},)"
             )
+        given: object = self.output
+        if isinstance(given, str):
+            object.__setattr__(self, "output", (given,))
+        self._check_fields()
+        self._check_observables()
+        self._check_drawings()
+        if not self.output:
+            object.__setattr__(self, "output", tuple(f.name for f in self._shown))
+        object.__setattr__(self, "parameters", dict(self.parameters))
+        check_model(self)
+
+    def _check_fields(self) -> None:
+        """Raise ProgramError for names of fields that are not unique or that the model does not have."""
         names = [f.name for f in self.fields] + list(self.packed)
         for name in names:
             if names.count(name) > 1:
                 raise ProgramError(f"model {self.name!r} has two fields {name!r}", remedy="give each a name of its own")
         for key in self.initial:
-            item = self.field(key) if isinstance(key, str) else key.field if isinstance(key, Slot) else key
+            item = self._slot(key).field
             if item not in self.fields:
                 raise ProgramError(
                     f"model {self.name!r}: initial values for {item!r}, which is none of its fields",
@@ -147,6 +180,15 @@ class Model:
                 f"model {self.name!r}: cost is an array of shape {self.cost.shape}, the grid is {self.grid.shape}",
                 remedy="give one number for each cell of the grid",
             )
+
+    def _check_observables(self) -> None:
+        """Raise ProgramError for units and tables of observables that the model does not have."""
+        for name in self.units:
+            if name not in self.observables:
+                raise ProgramError(
+                    f"model {self.name!r}: a unit of {name!r}, which is none of its observables",
+                    remedy=f"its observables are {', '.join(self.observables)}",
+                )
         for name, columns in self.tables.items():
             unknown = [column for column in columns if column not in self.observables]
             if unknown:
@@ -154,6 +196,9 @@ class Model:
                     f"model {self.name!r}: table {name!r} of {unknown}, which are none of its observables",
                     remedy=f"its observables are {', '.join(self.observables)}",
                 )
+
+    def _check_drawings(self) -> None:
+        """Raise ProgramError for drawings of fields and observables that the model does not have."""
         for drawing in self.drawings:
             known = self.observables if drawing.over is not None else {f.name for f in self.fields}
             lost = [n for n in (*drawing.lines.values(), *([drawing.over] if drawing.over else [])) if n not in known]
@@ -162,8 +207,11 @@ class Model:
                     f"model {self.name!r}: the drawing {drawing.title!r} of {lost}, which it does not have",
                     remedy="draw fields over an axis, or observables over an observable",
                 )
-        if not self.output:
-            object.__setattr__(self, "output", tuple(f.name for f in self._shown))
+
+    @property
+    def quantities(self) -> dict[str, tuple[str, str]]:
+        """Unit and description of the observables whose unit is known; the description may be empty."""
+        return {name: (said, "") if isinstance(said, str) else said for name, said in self.units.items()}
 
     @property
     def _shown(self) -> tuple[Field, ...]:
@@ -174,10 +222,31 @@ class Model:
     def start_values(self) -> list[tuple[Slot, FieldValue]]:
         """What every slot of every field holds at the start."""
         values: dict[Slot, FieldValue] = {item.slot(k): 0 for item in self.fields for k in range(item.slots)}
-        for key, value in self.initial.items():
-            slot = key if isinstance(key, Slot) else (self.field(key) if isinstance(key, str) else key).now
-            values[slot] = value
-        return list(values.items())
+        return list((values | self.given).items())
+
+    @property
+    def given(self) -> dict[Slot, FieldValue]:
+        """The initial values that were given, by slot."""
+        return {self._slot(key): value for key, value in self.initial.items()}
+
+    def _slot(self, key: Field | Slot | str) -> Slot:
+        """What a key of `initial` means: a slot, or its name (``"u.previous"``); the present values of a field."""
+        if isinstance(key, Slot):
+            return key
+        if isinstance(key, Field):
+            return key.now
+        name, dot, level = key.rpartition(".")
+        if not dot or any(item.name == key for item in (*self.visible, *self.fields)):
+            return self.field(key).now
+        item = self.field(name)
+        levels = {"now": 0, "next": 1, "previous": -1} | {f"slot({k})": k for k in range(item.slots)}
+        if level not in levels or (item.slots == 1 and level != "now"):
+            known = ["now", *(["next", "previous"] if item.slots > 1 else [])]
+            raise ProgramError(
+                f"model {self.name!r}: initial values for {key!r}, and {name!r} has {item.slots} slots",
+                remedy=f"its slots are {', '.join(f'{name}.{word}' for word in known)}",
+            )
+        return item.slot(levels[level])
 
     def field(self, name: str) -> Field:
         """A field by name; of a packed one its cells, which an engine does not store (see `minga.record.cells`)."""
@@ -221,11 +290,12 @@ class Model:
     def layouts(self, text: str, ranks: int) -> dict[Grid, Layout]:
         """For each grid the layout that a word in a case stands for; see `minga.space.cuts.parse_layout`.
 
-        Words of cells may be cut anywhere: they hold no floats, whose sums go by runs of cells.
+        Words of cells may be cut anywhere: they hold no floats, whose sums go by runs of cells. So may a grid whose
+        cuts move to places of the model's own.
         """
-        words = {packed.words for packed in self.packed.values()}
-        cut = {grid: parse_layout(text, grid.box, ranks, 1 if grid in words else GRANULE) for grid in self.cut_grids}
-        return self._followed(cut)
+        free = {packed.words for packed in self.packed.values()} | ({self.grid} if self.cuts else set())
+        cut = {grid: parse_layout(text, grid.box, ranks, 1 if grid in free else GRANULE) for grid in self.cut_grids}
+        return self._followed(self._aligned(cut))
 
     @property
     def planned_grid(self) -> Grid:
@@ -237,13 +307,36 @@ class Model:
                 total[item.grid] = total.get(item.grid, 0) + item.slots * item.points.size * itemsize(item.dtype)
         return max(total, key=lambda grid: total[grid]) if total else self.grid
 
-    def layouts_like(self, layout: Layout) -> dict[Grid, Layout]:
-        """For each grid its layout where `layout` is that of `planned_grid`: equal places belong to equal ranks."""
+    @property
+    def places(self) -> tuple[tuple[int, ...] | None, ...]:
+        """For each axis of the grid where alone layouts may cut it; None: anywhere."""
+        return tuple(self.cuts.get(axis) for axis in self.grid.axes)
+
+    def _aligned(self, layouts: dict[Grid, Layout]) -> dict[Grid, Layout]:
+        """The layouts with the cuts of the model's grid at the places it allows."""
+        return {grid: one.cut_at(self.places) if grid == self.grid else one for grid, one in layouts.items()}
+
+    def check_cuts(self, layout: Layout) -> None:
+        """LayoutError where a layout cuts the model's grid at other places than it allows."""
+        for axis, (name, places) in enumerate(zip(self.grid.axes, self.places, strict=True)):
+            wrong = set() if places is None or layout.replicated else set(layout.cuts[axis][1:]) - set(places)
+            if wrong:
+                raise LayoutError(
+                    f"the layout cuts axis {name!r} at {min(wrong)}, and results of model {self.name!r} would depend "
+                    "on the cut",
+                    remedy="use model.layouts(...), or layout.cut_at(model.places), which moves cuts there",
+                )
+
+    def layouts_like(self, layout: Layout, *, anywhere: bool = False) -> dict[Grid, Layout]:
+        """For each grid its layout where `layout` is that of `planned_grid`: equal places belong to equal ranks.
+
+        Cuts move to the places that the model allows; `anywhere`: not, for measuring, which needs no results.
+        """
         leader = self.planned_grid
         words = {packed.words: packed.cells.grid for packed in self.packed.values()}
         grids = dict.fromkeys((leader, *self.cut_grids))
         cut = {grid: layout if grid == leader else follow(layout, leader, grid, words) for grid in grids}
-        return self._followed(cut)
+        return self._followed(cut if anywhere else self._aligned(cut))
 
     def __repr__(self) -> str:
         lines = [f"Model {self.name!r} on {self.grid!r}", *(f"  {item!r}" for item in self.fields)]

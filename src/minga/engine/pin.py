@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from minga.engine.quotas import quota
+
 __all__ = ["Pinning", "available_cores", "local_place", "pin", "share"]
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 _LOCAL = (
     ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH, Intel MPI
@@ -37,10 +38,11 @@ class Pinning:
     """Where pinned: one logical processor for each thread, on cores of their own."""
 
 
-def available_cores(topology: Path = _TOPOLOGY, quota: Path = _QUOTA) -> tuple[tuple[int, ...], ...]:
+def available_cores(topology: Path = _TOPOLOGY, root: Path = Path("/")) -> tuple[tuple[int, ...], ...]:
     """The physical cores this process may use, each as the logical processors of it that are allowed, ascending.
 
-    Honours the affinity mask (``taskset``, batch systems, launchers that bind) and the processor quota of a container.
+    Honours the affinity mask (``taskset``, batch systems, launchers that bind) and the tightest quota of the control
+    groups of this process below ``root`` (containers, services, labs).
     """
     allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     cores: dict[str, list[int]] = {}
@@ -51,7 +53,7 @@ def available_cores(topology: Path = _TOPOLOGY, quota: Path = _QUOTA) -> tuple[t
             siblings = str(cpu)
         cores.setdefault(siblings, []).append(cpu)
     found = tuple(tuple(core) for core in cores.values())
-    return found[: min(len(found), _quota_cores(quota))]
+    return found[: min(len(found), _quota_cores(root))]
 
 
 def local_place(comm_rank: int = 0, comm_size: int = 1) -> tuple[int, int]:
@@ -98,10 +100,7 @@ def pin(rank: int, ranks: int, threads: int) -> Pinning:
     return Pinning(mine, True, "cores of its own", tuple(core[0] for core in own))
 
 
-def _quota_cores(path: Path) -> int:
-    """Whole cores that a container's quota (cgroup v2) amounts to; a very large number without one."""
-    try:
-        limit, period = path.read_text().split()
-        return max(1, math.ceil(int(limit) / int(period)))
-    except (OSError, ValueError):
-        return 1 << 30
+def _quota_cores(root: Path) -> int:
+    """Whole cores that the quota of this process amounts to; a very large number without one."""
+    limit = quota(root)
+    return 1 << 30 if limit is None else max(1, math.ceil(round(limit[0] / limit[1], 6)))

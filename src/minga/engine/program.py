@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from numbers import Integral
 from types import SimpleNamespace
 from typing import Final
 
@@ -29,138 +30,31 @@ from minga.engine.check import (
     moved_boxes,
     written_field,
 )
-from minga.errors import ProgramError, suggest
+from minga.engine.levels import Place, keep, kept_cells
+from minga.engine.operations import Apply as Apply
+from minga.engine.operations import Call as Call
+from minga.engine.operations import Let as Let
+from minga.engine.operations import Move as Move
+from minga.engine.operations import Operation as Operation
+from minga.engine.operations import Refresh as Refresh
+from minga.engine.operations import Repeat as Repeat
+from minga.engine.operations import Rotate as Rotate
+from minga.engine.operations import ScalarValue as ScalarValue
+from minga.engine.operations import When as When
+from minga.engine.operations import flat as flat
+from minga.errors import ProgramError, shown, suggest
 from minga.lang.analysis import reads
 from minga.lang.expr import Arithmetic, as_node, cast
-from minga.lang.graph import Interner, KernelGraph, Param, Store, topological
+from minga.lang.graph import Interner, Param, Store, topological
 from minga.lang.kernel import Kernel, ScalarType, Signature
 from minga.lang.trace import Trace, assemble
-from minga.lang.types import as_dtype
+from minga.lang.types import as_dtype, is_float
 from minga.space.box import Box
 from minga.space.field import MARGIN, Constant, Field, Register, Slot, coordinate_constant
-from minga.space.grid import Grid
-from minga.space.region import WHOLE, Region
+from minga.space.region import Region
 
 REASONS: Final = ("finished", "converged", "limit", "not finite", "stop")
 """Why a Program ended, by number."""
-
-ScalarValue = Register | bool | int | float | np.generic
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Apply:
-    """A kernel over a region. `operands` follow the graph's params.
-
-    region  the box (in the index space of iteration) around all cells; `cells` says which of its cells
-    colour  of a red-black kernel; `done` after its last colour, when its reductions are complete
-    checked whether reductions that are not finite end the run
-    mask    where it is not 0 nothing needs to be done; see `Program.masked`
-    """
-
-    graph: KernelGraph
-    operands: tuple[Operand, ...]
-    scalars: Mapping[str, ScalarValue]
-    region: Box
-    grid: Grid
-    results: tuple[Register, ...]
-    colour: int = 0
-    done: bool = True
-    cells: Region = WHOLE
-    checked: bool = True
-    mask: Slot | None = None
-
-    @property
-    def label(self) -> str:
-        return self.graph.name
-
-    def slot(self, param: int) -> Slot:
-        """The slot a parameter that is stored stands for."""
-        slot = self.operands[param]
-        assert isinstance(slot, Slot)
-        return slot
-
-    @property
-    def replicated(self) -> bool:
-        """Whether all fields are held whole by every rank, so that every rank does the whole operation."""
-        return all(isinstance(o, Constant) or o.field.replicated for o in self.operands)
-
-    @property
-    def extent(self) -> tuple[int, ...]:
-        """Cells of the grid along the axes of iteration."""
-        axes = iterated_axes([o for o in self.operands if isinstance(o, Slot)])
-        return tuple(self.grid.shape[axis] for axis in axes)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Let:
-    """A register becomes the value of an expression of registers; `graph` stores it as a field of one cell."""
-
-    register: Register
-    graph: KernelGraph
-    label: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rotate:
-    """Slot k of each field becomes what slot k + 1 was; the last becomes the first."""
-
-    fields: tuple[Field, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Move:
-    """Copy a slot to a field of the same points on another layout; or of `boxes` the one that `number` says."""
-
-    source: Slot
-    target: Slot
-    boxes: tuple[Box, ...] = ()
-    number: Register | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Call:
-    """A Python function between operations, with what it reads and writes (owned cells only)."""
-
-    function: Callable[..., None]
-    reads: tuple[Slot, ...]
-    writes: tuple[Slot, ...]
-    label: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Refresh:
-    """Make the halo of a slot valid to a width."""
-
-    slot: Slot
-    width: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeat:
-    """A loop. `until` is evaluated before each round; at most `limit` rounds (None: no bound)."""
-
-    body: list[Operation]
-    limit: int | Register | None
-    until: Let | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class When:
-    """Operations done only if a condition of registers holds."""
-
-    body: list[Operation]
-    condition: Let
-
-
-Operation = Apply | Let | Rotate | Move | Call | Refresh | Repeat | When
-
-
-def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
-    """All operations in their order, each loop and branch before those in it."""
-    for operation in operations:
-        yield operation
-        if isinstance(operation, Repeat | When):
-            yield from flat(operation.body)
 
 
 @dataclass(eq=False)
@@ -207,7 +101,7 @@ class Program:
         write instead of new ones. Scalars are numbers, registers, or expressions of registers.
         """
         if not isinstance(kernel, Kernel):
-            found = getattr(kernel, "__name__", repr(kernel))
+            found = getattr(kernel, "__name__", shown(kernel))
             raise ProgramError(
                 f"apply expects a kernel first, found {found}", remedy="decorate the function with @mg.kernel"
             )
@@ -270,7 +164,7 @@ class Program:
         """Give a register the value of an expression of registers and numbers."""
         if not isinstance(register, Register):
             raise ProgramError(
-                f"let expects a register first, found {register!r}", remedy='make one: mg.Register("dt")'
+                f"let expects a register first, found {shown(register)}", remedy='make one: mg.Register("dt")'
             )
         self._add(_let(register, value))
         return register
@@ -318,8 +212,8 @@ class Program:
         bound = count if until is None else limit
         if isinstance(bound, Register) and bound.dtype not in ("i8", "u8"):
             raise ProgramError(f"{bound!r} cannot count rounds", remedy='declare it as mg.Register(name, "i8")')
-        if isinstance(bound, int) and bound < 0:
-            raise ProgramError(f"repeat: {bound} rounds", remedy="give 0 or more")
+        if bound is not None and not isinstance(bound, Register):
+            bound = _rounds(bound)
         condition = None if until is None else self._condition(until)
         body: list[Operation] = []
         self._add(Repeat(body, bound, condition))
@@ -335,10 +229,17 @@ class Program:
             yield
 
     def rotate(self, *fields: Field) -> None:
-        """Advance time levels: next becomes now, now becomes previous (without copying)."""
+        """Advance time levels: next becomes now, now becomes previous (without copying).
+
+        Where operations of this Program stored part of `next` from other levels of the field, the other cells keep
+        their value: a copy from `now` is recorded before the first of these operations.
+        """
         for item in fields:
             if not isinstance(item, Field) or item.slots < 2:
-                raise ProgramError(f"rotate({item!r})", remedy="rotate fields declared with slots=2 or more")
+                raise ProgramError(f"rotate({shown(item)})", remedy="rotate fields declared with slots=2 or more")
+            if fields.count(item) > 1:
+                raise ProgramError(f"rotate: {item.name!r} is named twice", remedy="rotate each field once a step")
+        self._keep_levels(fields)
         self._add(Rotate(tuple(fields)))
 
     def move(
@@ -358,7 +259,11 @@ class Program:
     def call(
         self, function: Callable[..., None], *, reads: Sequence[Field | Slot] = (), writes: Sequence[Field | Slot] = ()
     ) -> None:
-        """Run `function(engine)` in Python between operations. It may touch owned cells of the named fields only."""
+        """Run `function(engine)` in Python between operations.
+
+        The function may look at owned cells of the fields named in `reads`, and look at and change those named in
+        `writes`; anything else raises ProgramError. It may read and write all registers.
+        """
         label = getattr(function, "__name__", "call")
         self._add(Call(function, tuple(map(_as_slot, reads)), tuple(map(_as_slot, writes)), label))
 
@@ -370,9 +275,29 @@ class Program:
 
     def include(self, other: Program) -> None:
         """Record the operations of another Program here, as if they were recorded anew."""
-        self._stack[-1].extend(other.operations)
+        for operation in list(other.operations):
+            if isinstance(operation, Rotate):
+                self._keep_levels(operation.fields)
+            self._add(operation)
 
     # Helpers -------------------------------------------------------------------------------------------------------
+    def _keep_levels(self, fields: Sequence[Field]) -> None:
+        """Record what has to precede the rotation of some fields."""
+        for item in fields:
+            place = kept_cells(item, self._stack)
+            if place is not None:
+                self._keep(item, place)
+
+    def _keep(self, item: Field, place: Place) -> None:
+        """Record a copy of cells from `now` to `next` where they belong."""
+        copies: list[Operation] = []
+        before, self._mask = self._mask, None
+        with self._inside(copies):
+            for box in place.boxes:
+                self.apply(keep(len(item.axes)), item.now, item.next, region=box)
+        self._mask = before
+        place.operations[place.number : place.number] = copies
+
     @contextmanager
     def _inside(self, body: list[Operation]) -> Iterator[None]:
         self._stack.append(body)
@@ -382,6 +307,11 @@ class Program:
             self._stack.pop()
 
     def _condition(self, condition: object) -> Let:
+        if isinstance(condition, bool | np.bool_):
+            raise ProgramError(
+                f"a condition is {condition}, which Python found while the Program was recorded",
+                remedy="compare registers: P.repeat(until=residual < 1e-6); for what is known now use Python's if",
+            )
         node = as_node(condition)
         return _let(self._register("bool", "condition"), cast(node, "bool"))
 
@@ -429,15 +359,24 @@ class Program:
         register = into.get(name) if isinstance(into, Mapping) else into
         if not isinstance(register, Register) or register.dtype != dtype:
             raise ProgramError(
-                f"apply({kernel.name}): reduction {name!r} is {dtype}, into= gives {register!r}",
+                f"apply({kernel.name}): reduction {name!r} is {dtype}, into= gives {shown(register)}",
                 remedy=f"pass a Register of dtype {dtype}, or a dict of them by name",
             )
         return register
 
 
+def _rounds(given: object) -> int:
+    """How many rounds a loop has. ProgramError for what is no whole number."""
+    if isinstance(given, bool) or not isinstance(given, Integral):
+        raise ProgramError(f"repeat: {shown(given)} rounds", remedy="give a whole number, or a register of i8")
+    if int(given) < 0:
+        raise ProgramError(f"repeat: {given} rounds", remedy="give 0 or more")
+    return int(given)
+
+
 def _as_slot(item: Field | Slot) -> Slot:
     if not isinstance(item, Field | Slot):
-        raise ProgramError(f"expected a field, found {item!r}", remedy="pass a Field, or one of its slots: u.next")
+        raise ProgramError(f"expected a field, found {shown(item)}", remedy="pass a Field, or one of its slots: u.next")
     return item.now if isinstance(item, Field) else item
 
 
@@ -455,7 +394,14 @@ def _scalar(kernel: Kernel, name: str, value: object) -> tuple[ScalarValue, Scal
 
 
 def _let(register: Register, value: object) -> Let:
-    node = Interner()(cast(as_node(value), register.dtype))
+    given = as_node(value)
+    whole = given.op == "const" and float(given.data).is_integer()
+    if is_float(given.dtype) and register.dtype not in ("f4", "f8", "bool") and not whole:
+        raise ProgramError(
+            f"let({register.name}): the register is {register.dtype}, the value {given.dtype}",
+            remedy=f'declare it as f8, mg.Register("{register.name}"), or write mg.cast(value, "{register.dtype}")',
+        )
+    node = Interner()(cast(given, register.dtype))
     for item in topological([node]):
         if item.op in ("read", "local", "index"):
             raise ProgramError(

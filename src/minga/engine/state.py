@@ -110,9 +110,8 @@ class Beginning:
         """Give fields and registers what was kept last."""
         engine = self._engine
         for name, slot in self._state.changing.items():
-            for number, (_, values) in enumerate(engine.blocks(slot)):
+            for number, (_, values) in enumerate(engine.blocks(slot, write=True)):
                 np.copyto(values, self._copies[name, number])
-            engine.touch(slot)
         write_registers(engine, self._registers)
 
 

@@ -128,7 +128,7 @@ class Watch:
     present one takes its place. For fixed points alone the state before does, where the model keeps that anyway.
     """
 
-    def __init__(self, model: Model, stop: Stop) -> None:
+    def __init__(self, model: Model, stop: Stop, step: Program | None = None) -> None:
         self.program = Program()
         self.program.name = f"{WATCHED}{id(self.program):x}"  # one engine may be driven several times
         self._chunk, self._done, self._step = (Register(f"stop.{name}", "i8") for name in ("chunk", "done", "step"))
@@ -148,7 +148,7 @@ class Watch:
                 with program.when(self._lap == 0):
                     for slot, field in kept.items():
                         program.apply(_COPY, slot, field)
-            program.include(model.step)
+            program.include(step or model.step)
             program.let(self._done, self._done + 1)
             program.let(self._step, self._step + 1)
             if recurrence and kept:
@@ -187,7 +187,8 @@ class Watch:
 
     def _observe(self, model: Model, when: str, every: int) -> None:
         program = self.program
-        holds = condition(when, {**model.observables, "step": self._step})
+        former = {old: model.observables[new] for old, new in model.former.items()}
+        holds = condition(when, {**former, **model.observables, "step": self._step})
         with program.when(self._step % every == 0):
             if model.observe is not None:
                 program.include(model.observe)

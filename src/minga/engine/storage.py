@@ -119,6 +119,14 @@ class Storage:
             )
         return self.layouts[grid]
 
+    def check_known(self, item: Field) -> None:
+        """ProgramError for a field without values where there is another one of its name."""
+        if item not in self.fields and any(known.name == item.name for known in self.fields):
+            raise ProgramError(
+                f"the engine has a field {item.name!r}, and it is another one than the {item!r} that is asked for",
+                remedy="use the object that its Programs were recorded with, such as model.field(name)",
+            )
+
     def stored(self, item: Field, halo: Reach | None = None) -> Stored:
         """A field's arrays, allocated at first use and again (contents kept) when it needs a wider halo."""
         stored = self.fields.get(item)

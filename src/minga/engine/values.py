@@ -22,6 +22,7 @@ FieldValue = np.ndarray | bool | int | float | Callable[[Box], np.ndarray]
 def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
     """Give the owned cells of a slot values. LayoutError for those that do not fit."""
     target = slot.field
+    value = np.asarray(value) if isinstance(value, list | tuple) else value
     stored = storage.stored(target)
     storage.look(target)
     if isinstance(value, np.ndarray) and value.ndim and value.shape != target.bounds.shape:
@@ -36,6 +37,12 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
         view = arrays.view(slot.index, owned)
         if callable(value):
             given: Any = value(owned)
+            shape = np.shape(given)
+            if shape and shape != owned.shape:
+                raise LayoutError(
+                    f"the function of values for {target.name!r} gave shape {shape} for {owned}",
+                    remedy=f"return one number, or an array of the box's shape, {owned.shape}",
+                )
         elif isinstance(value, np.ndarray) and value.ndim:
             given = value[owned.slices(target.bounds.lo)]
         else:
@@ -63,9 +70,26 @@ def gathered(storage: Storage, comm: Comm, slot: Slot) -> np.ndarray | None:
 
 def fitting(target: Field, given: Any) -> np.ndarray:
     """Values for a field. LayoutError for those that its type would change (floats may be rounded to f4)."""
+    if given is None:
+        raise LayoutError(
+            f"field {target.name!r} is set to None",
+            remedy="gather gives the whole field on rank 0 and None elsewhere: change the cells of each rank through "
+            "engine.blocks, or send the array to all ranks with engine.comm.bcast; a function of a box returns "
+            "that box's values",
+        )
     values = np.asarray(given)
     if values.dtype.kind not in "biuf":
         raise LayoutError(f"field {target.name!r} is set to {values.dtype}", remedy="give numbers or bools")
+    if target.dtype == "f4" and values.dtype != np.float32:
+        with np.errstate(over="ignore"):
+            kept = values.astype("f4")
+        lost = np.isinf(kept)
+        if lost.any() and (lost := lost & np.isfinite(values)).any():
+            raise LayoutError(
+                f"field {target.name!r} is f4, which cannot hold {values[lost].flat[0]}",
+                remedy="declare the field as f8, or choose other units",
+            )
+        return kept
     if is_float(target.dtype):
         return values
     with np.errstate(invalid="ignore"):

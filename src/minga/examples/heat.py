@@ -38,5 +38,5 @@ def model(shape=(127, 127), *, r=0.2):
 
     return mg.Model(
         name="heat", grid=grid, fields=(u,), step=step, initial={"u": mode}, output=("u",),
-        observe=observe, observables=vars(seen), parameters={"r": r},
+        observe=observe, observables=vars(seen), units=dict.fromkeys(vars(seen), "K"), parameters={"r": r},
     )  # fmt: skip

@@ -31,5 +31,5 @@ def model(shape=(127, 127)):
     seen = observe.apply(change, u, u.previous)
     return mg.Model(
         name="laplace", grid=grid, fields=(u,), step=step, initial={"u": 0.0}, output=("u",),
-        observe=observe, observables=vars(seen),
+        observe=observe, observables=vars(seen), units=dict.fromkeys(vars(seen), "1"),
     )  # fmt: skip

@@ -25,6 +25,8 @@ from minga.engine.matching import check_layouts
 from minga.engine.model import Model
 from minga.engine.storage import Storage
 from minga.errors import LayoutError
+from minga.fit.budget import Budget
+from minga.fit.certainty import Certainty
 from minga.fit.crew import Crew
 from minga.fit.decisions import Decision, Look, Proposal, Seen, Trial
 from minga.fit.plan.cost import compute_seconds
@@ -127,6 +129,8 @@ class Balancer:
         self._idle = 0.0
         """Seconds of steps until better cuts are looked for again."""
         self.price = Price()
+        self._certainty = Certainty()
+        self._budget = Budget()
 
     @property
     def interval(self) -> int | None:
@@ -215,11 +219,13 @@ class Balancer:
         now = pace * self._expected(layout, weights)
         if look.step > 0.0:
             self._steps.append(look.step)
+            self._budget.look(look.step, look.steps)
             if self._trial is not None:
                 return self._judge(layout, remaining)
         # No cut is better than by this factor.
-        above = float(now.max()) / max(self._ideal(layout, weights, now), np.finfo(float).tiny)
-        self._strikes = self._strikes + 1 if above > self._tolerance else 0
+        above = self._above(layout, weights, now)
+        sure = self._is_no_noise(layout, weights)
+        self._strikes = self._strikes + 1 if above > self._tolerance and sure else 0
         self._shifts = self._shifts + 1 if self._strikes and above >= _SHIFT else 0
         self._idle -= look.step * look.steps
         if self._idle > 0.0 or (self._strikes < self._patience and self._shifts < 2 * _PATIENCE):
@@ -232,8 +238,12 @@ class Balancer:
             self._idle = (time.perf_counter() - began) / _SEARCHING
         if proposal is None or proposal.gain * remaining <= _WORTH * proposal.expected:
             return None
+        clear = self._shifts > 0
+        if look.step > 0.0 and not self._budget.allows(proposal.gain, proposal.expected, remaining, clear=clear):
+            return None
         if self._steps:
-            self._trial = Trial(layout, float(np.median(self._steps)), proposal.gain, proposal.imbalance, pace)
+            usual, noise = self._budget.usual()
+            self._trial = Trial(layout, usual, proposal.gain, proposal.imbalance, pace, noise)
         self._patience = min(2 * self._patience, _MOST_PATIENCE)
         return self._begun(proposal)
 
@@ -260,6 +270,7 @@ class Balancer:
         """What comes next is seen on another layout."""
         self._calm = self._strikes = self._shifts = 0
         self._steps.clear()
+        self._budget.begin(proposal.expected)
         return proposal
 
     def _judge(self, layout: Layout, remaining: int) -> Proposal | None:
@@ -277,7 +288,8 @@ class Balancer:
         self._tolerance = max(self._tolerance, trial.imbalance * self.tolerance)
         self._doubt, self._next_doubt = self._next_doubt, 2 * self._next_doubt
         back = self._proposal(layout, trial.layout, found / trial.step, found - trial.step, found)
-        if found < _WORSE * trial.step or back.gain * remaining <= _WORTH * back.expected:
+        worse = max(_WORSE, 1 + 2 * trial.noise / len(self._steps) ** 0.5)
+        if found < worse * trial.step or back.gain * remaining <= _WORTH * back.expected:
             return None
         return self._begun(back)
 
@@ -319,6 +331,7 @@ class Balancer:
         if self.cause == "cells":
             pace = np.full(len(pace), float(np.median(pace)))
         self._paces.append(pace)
+        self._certainty.learn(pace)
         median: Floats = np.median(np.array(self._paces), axis=0)
         if self._pace is None:
             self._pace = median
@@ -326,6 +339,16 @@ class Balancer:
             shifted = np.maximum(median / self._pace, self._pace / median) > _SHIFT
             self._pace = np.where(shifted, median, _SMOOTH * median + (1 - _SMOOTH) * self._pace)
         return self._pace
+
+    def _above(self, layout: Layout, weights: Weights | None, now: Floats) -> float:
+        """By which factor no cut is better, where ranks take ``now`` seconds a step."""
+        return float(now.max()) / max(self._ideal(layout, weights, now), np.finfo(float).tiny)
+
+    def _is_no_noise(self, layout: Layout, weights: Weights | None) -> bool:
+        """Whether all that was seen since ranks last changed says that work lies in the wrong places."""
+        seconds = self._certainty.level * self._expected(layout, weights)
+        above = self._above(layout, weights, seconds)
+        return above > self._tolerance and self._certainty.beyond_noise(int(seconds.argmax()), above)
 
     def _ideal(self, layout: Layout, weights: Weights | None, now: Floats) -> float:
         """Seconds a step if all ranks that work finished together: no cut takes less, as fast as they are now."""
@@ -365,7 +388,8 @@ class Balancer:
         even = 1.0 / np.maximum(blocks, 1)[layout.owner]
         within = np.divide(cost, total[layout.owner], out=even, where=total[layout.owner] > 0)
         ways = recut(layout, self.work, shares[layout.owner] * within, weights), reassign(layout, shares, cost)
-        found = [way for way in ways if way is not None and self._allowed(way)]
+        aligned = [self.work.aligned(way) for way in ways if way is not None]
+        found = [way for way in aligned if self._allowed(way)]
         held = np.maximum(shares, np.finfo(float).tiny)
         return min(found, key=lambda way: float((_costs(way, weights) / held).max()), default=None)
 
@@ -441,6 +465,7 @@ class Balancer:
             Decision(step, proposal.imbalance, proposal.gain, proposal.expected, int(took[0]), seconds, int(longest[1]))
         )
         self.price.learn(proposal.step_seconds, proposal.sending, seconds)
+        self._budget.correct(seconds - proposal.expected)
 
 
 def _costs(layout: Layout, weights: Weights | None) -> Floats:

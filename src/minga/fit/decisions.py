@@ -76,13 +76,17 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """A move that has still to show that it was right: from where, what was seen there, and what was expected."""
+    """A move that has still to show that it was right: from where, what was seen there, and what was expected.
+
+    ``noise`` is that of what steps took before, as a part of it.
+    """
 
     layout: Layout
     step: float
     gain: float
     imbalance: float
     pace: Floats
+    noise: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

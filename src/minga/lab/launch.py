@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from minga.engine.signals import GRACE, StopRequest, bytes_written
 from minga.errors import CaseError, LaunchError, RunError
+from minga.lab.commands import interruptible
 from minga.lab.config import Lab
 from minga.lab.implementations import Implementation, find_implementation, outside_jobs
 from minga.lab.processes import end as end_processes
@@ -228,7 +230,7 @@ def run(
         killed = cluster.killed_for_memory()
         job = start(cluster, argv, counts, chosen, folder, environment, capture=capture)
         try:
-            with _asking_politely(job, any(Path(word).name == "minga" for word in argv)):
+            with _asking_politely(job, folder, any(Path(word).name == "minga" for word in argv)):
                 out, err = _outcome(cluster, job, timeout)
         except subprocess.TimeoutExpired as error:
             raise RunError(f"{shlex.join(argv)} did not end within {timeout:g} seconds and was ended") from error
@@ -305,32 +307,32 @@ def _write_scripts(cluster: Nodes, folder: Path) -> tuple[Path, Path]:
 
 
 @contextlib.contextmanager
-def _asking_politely(job: subprocess.Popen[str], listening: bool) -> Iterator[None]:
+def _asking_politely(job: subprocess.Popen[str], folder: Path, listening: bool) -> Iterator[None]:
     """Turn the first Ctrl-C or termination signal into a request to ranks that listen; the next one interrupts.
 
-    Other programs are interrupted at once: MPICH's library takes the signal itself, so that it would not end them.
+    Ranks that do not answer in time are killed. Other programs are interrupted at once: MPICH's library takes the
+    signal itself, so that it would not end them.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
+    if not listening or threading.current_thread() is not threading.main_thread():
+        with interruptible():
+            yield
         return
-    asked = False
 
-    def ask(number: int, frame: object) -> None:
-        nonlocal asked
-        if asked or not listening:
-            raise KeyboardInterrupt
-        asked = True
+    def ask() -> None:
         sys.stderr.write("\nStopping after this step; press Ctrl-C again to end at once.\n")
         with contextlib.suppress(ProcessLookupError):
             job.send_signal(STOP_SIGNAL)
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    def late() -> None:
+        sys.stderr.write(f"minga lab: the ranks did not end their step within {GRACE:g} s and are ended\n")
+        for pid in left_over(folder):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    request = StopRequest(ask, late, lambda: bytes_written(left_over(folder)))
+    with request.listening():
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if asked and job.returncode != 0:
+    if request.asked and job.returncode != 0:
         raise KeyboardInterrupt
 
 

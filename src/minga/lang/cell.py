@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from minga.errors import shown
 from minga.lang.expr import Node, as_node, author_error, cast
 from minga.lang.graph import ReductionKind
 from minga.lang.trace import current_trace
@@ -25,7 +26,7 @@ class CellReader:
         each = strides * len(self.axes) if len(strides) == 1 else strides
         if len(each) != len(self.axes) or any(not isinstance(s, int) or s < 1 for s in each):
             raise author_error(
-                f"{self.name}.strided{strides}: expected one positive integer, or {len(self.axes)} of them",
+                f"{self.name}.strided{shown(strides)}: expected one positive integer, or {len(self.axes)} of them",
                 f"e.g. {self.name}.strided(2)",
             )
         return CellReader(self.name, self.parameter, self.dtype, self.axes, tuple(each))
@@ -35,7 +36,7 @@ class CellReader:
         count = len(self.axes)
         if len(given) != count:
             raise author_error(
-                f"{self.name}[{', '.join(map(str, given))}] has {len(given)} offsets; {self.name!r} has {count} axes",
+                f"{self.name}[{', '.join(map(shown, given))}] has {len(given)} offsets; {self.name!r} has {count} axes",
                 f"write {self.name}[{', '.join(['0'] * count)}] for the cell itself",
             )
         for item in given:
@@ -48,7 +49,7 @@ class CellReader:
                 raise author_error(f"{self.name}: slices are not offsets", "a kernel describes one cell: use integers")
             if isinstance(item, bool) or not hasattr(item, "__index__"):
                 raise author_error(
-                    f"{self.name}: offset {item!r} is not an integer", "offsets count cells: -1, 0, 1, ..."
+                    f"{self.name}: offset {shown(item)} is not an integer", "offsets count cells: -1, 0, 1, ..."
                 )
         return tuple(item.__index__() for item in given)
 
@@ -56,8 +57,14 @@ class CellReader:
         offsets = self._offsets(key)
         trace = current_trace(f"{self.name}[...]")
         stored = trace.stores.get((self.parameter, self.strides, offsets))
-        if trace.ordered and stored is not None:
-            return stored
+        if stored is not None:
+            if trace.ordered:
+                return stored
+            cell = f"{self.name}[{', '.join(map(str, offsets))}]"
+            raise author_error(
+                f"{cell} is read after this kernel stored it, and reads see the old values",
+                f"compute the whole value first and store it once: total = ...; total = total + ...; {cell} = total",
+            )
         return Node("read", self.dtype, data=(self.parameter, self.strides, offsets))
 
     def __setitem__(self, key: object, value: object) -> None:
@@ -75,7 +82,8 @@ class CellReader:
                 "store a field with all axes, or use a reduction",
             )
         node = as_node(value)
-        if is_float(node.dtype) and not is_float(self.dtype) and not node.weak:
+        whole = node.op == "const" and float(node.data).is_integer()  # 2.0 for 2, which Python's numbers do not tell
+        if is_float(node.dtype) and not is_float(self.dtype) and not (node.weak and whole):
             raise author_error(
                 f"{self.name} is {self.dtype}, the value is {node.dtype}", f"write mg.cast(value, {self.dtype!r})"
             )

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from minga.errors import shown
+
 __all__ = ["as_colours"]
 
 _HEXADECIMAL: Final = re.compile(r"#[0-9a-fA-F]{6}")
@@ -17,7 +19,9 @@ def as_colours(colours: Sequence[str], states: int | None = None) -> tuple[str, 
     words = tuple(colours)
     if isinstance(colours, str) or not all(isinstance(word, str) and _HEXADECIMAL.fullmatch(word) for word in words):
         wrong = next((word for word in words if not (isinstance(word, str) and _HEXADECIMAL.fullmatch(word))), colours)
-        raise ValueError(f'found {colours if isinstance(colours, str) else wrong!r}; a colour is written "#rrggbb"')
+        raise ValueError(
+            f'found {shown(colours if isinstance(colours, str) else wrong)}; a colour is written "#rrggbb"'
+        )
     if words and states is not None and len(words) != states:
         raise ValueError(f"{len(words)} colours for {states} states")
     if len(words) > _MOST:

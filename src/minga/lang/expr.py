@@ -6,6 +6,7 @@ spelled out, so that NumPy, LLVM and PTX give the same bits.
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from minga.errors import KernelError
+from minga.errors import KernelError, shown
+from minga.lang.instead import instead_of
 from minga.lang.types import (
     DType,
     as_dtype,
@@ -183,7 +185,16 @@ class Arithmetic:
         raise author_error("a cell's value cannot become a Python int", "use mg.cast(x, 'i4')")
 
     def __float__(self) -> float:
-        raise author_error("a cell's value cannot become a Python float", "use mg.cast(x, 'f8')")
+        raise author_error(
+            "a cell's value cannot become a Python float",
+            "functions of `math` act on numbers: use the mg. ones (mg.sin); mg.cast(x, 'f8') changes the type",
+        )
+
+    def __rpow__(self, base: object) -> Node:
+        raise author_error(f"{base} ** x of a cell's value x", "write mg.exp(x * math.log(base))")
+
+    def __round__(self, *_: object) -> Node:
+        raise author_error("a cell's value cannot be rounded by Python", "write (x + 0.5) // 1")
 
     def __index__(self) -> int:
         raise author_error(
@@ -203,8 +214,13 @@ class Arithmetic:
         """NumPy scalars on the left of an operator (np.float32(2) * x) combine like any strong operand."""
         # A NumPy scalar on the left would bring the operator back here, so the operands become nodes first.
         function = _UFUNCS.get(ufunc.__name__)
-        if function is None or method != "__call__" or any(isinstance(i, np.ndarray) and i.ndim for i in inputs):
-            raise author_error(f"np.{ufunc.__name__} cannot act on a cell's value", "use the mg. function of that name")
+        if any(isinstance(i, np.ndarray) and i.ndim for i in inputs):
+            raise author_error(
+                f"np.{ufunc.__name__} would combine an array with a cell's value",
+                "use the array's numbers one by one: a kernel computes one cell",
+            )
+        if function is None or method != "__call__":
+            raise author_error(f"np.{ufunc.__name__} cannot act on a cell's value", instead_of(ufunc.__name__))
         return function(*map(as_node, inputs))
 
 
@@ -256,7 +272,11 @@ def const(value: bool | int | float, dtype: DType | None = None) -> Node:
     if dtype == "bool":
         return Node("const", dtype, data=bool(value))
     if is_float(dtype):
-        return Node("const", dtype, data=float(np.dtype(dtype).type(value)))
+        with np.errstate(over="ignore"):
+            rounded = float(np.dtype(dtype).type(value))
+        if math.isinf(rounded) and not math.isinf(value):
+            raise author_error(f"{value} does not fit into {dtype}", "use f8, or a smaller number")
+        return Node("const", dtype, data=rounded)
     low, high = integer_range(dtype)
     if not low <= int(value) <= high:
         raise author_error(f"{value} does not fit into {dtype} ({low} .. {high})", "use a wider type or mg.cast")
@@ -278,7 +298,7 @@ def as_node(value: object) -> Node:
     if isinstance(node, Node):
         return node
     raise author_error(
-        f"{type(value).__name__} {value!r} cannot be part of a kernel's expression",
+        f"{type(value).__name__} {shown(value)} cannot be part of a kernel's expression",
         "use numbers, keyword parameters of the kernel, or cells of its fields",
     )
 
@@ -381,7 +401,7 @@ def power(base: object, exponent: object) -> Node:
         return square_root(node)
     if isinstance(exponent, bool) or not isinstance(exponent, int | np.integer):
         raise author_error(
-            f"x ** {exponent!r}: only constant integer exponents (and 0.5) are powers of a cell's value",
+            f"x ** {shown(exponent)}: only constant integer exponents (and 0.5) are powers of a cell's value",
             "write mg.exp(y * mg.log(x)) for a general power",
         )
     n = int(exponent)

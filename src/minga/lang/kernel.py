@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Literal
 
 from minga.errors import KernelError, MingaError, suggest
+from minga.lang.captured import captured
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.chance import only_our_chance
 from minga.lang.graph import Interner, KernelGraph, Order, Param, Reduction, ReductionKind, Store, topological
+from minga.lang.instead import instead_of
 from minga.lang.trace import Trace, assemble, tracing
 from minga.lang.types import DType, as_dtype, is_float, is_signed
 
+_ROOT = str(Path(__file__).parents[1] / "__init__.py")
 _MOST_NAMED = 20
 """Attributes that an error lists at most."""
 
@@ -70,7 +73,7 @@ class Kernel:
         self.name: str = name or str(getattr(function, "__name__", "kernel"))
         self.order = order
         self.across = across
-        self._graphs: dict[Signature, KernelGraph] = {}
+        self._graphs: dict[tuple[Signature, object], KernelGraph] = {}
         code = getattr(function, "__code__", None)
         self.where = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
         self.fields, self.scalars = _parameters(function, self.where)
@@ -92,10 +95,11 @@ class Kernel:
         return f"<kernel {self.name}({', '.join(self.fields)}{scalars})>"
 
     def graph(self, signature: Signature) -> KernelGraph:
-        """The traced graph for these argument types."""
-        graph = self._graphs.get(signature)
+        """The traced graph for these argument types, and for what the function takes from around it at present."""
+        key = signature, captured(self.function)
+        graph = self._graphs.get(key)
         if graph is None:
-            graph = self._graphs[signature] = trace_kernel(self, signature)
+            graph = self._graphs[key] = trace_kernel(self, signature)
         return graph
 
 
@@ -200,7 +204,7 @@ def _mistake(kernel: Kernel, error: Exception) -> KernelError:
     message = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     for frame in frames:
-        if not frame.filename.startswith((here, "<")):
+        if not frame.filename.startswith((here, "<", _ROOT)):
             where = f"{frame.filename}:{frame.lineno}"
     remedy = "the function runs once, with symbols for fields and scalars; check this line"
     if isinstance(error, NameError):
@@ -217,6 +221,8 @@ def _mistake(kernel: Kernel, error: Exception) -> KernelError:
 def _attribute_remedy(error: AttributeError) -> str:
     if isinstance(error.obj, CellReader):
         return "fields have no attributes to use: read and store cells, u[0, 0]"
+    if getattr(error.obj, "__name__", None) in ("minga", "minga.api"):
+        return instead_of(error.name or "")
     known = [name for name in dir(error.obj) if not name.startswith("_")]
     close = suggest(error.name or "", known)
     if close:

@@ -9,7 +9,7 @@ from minga.lang.expr import Node, as_node, cast
 from minga.lang.near import STATES_OF_A_BYTE
 from minga.lang.states import states_of
 from minga.lang.trace import current_trace
-from minga.lang.types import is_float, is_integer
+from minga.lang.types import integer_range, is_float, is_integer
 
 __all__ = ["checked_state", "written"]
 
@@ -32,7 +32,7 @@ def checked_state(value: object, what: str, states: int | None, fields: int, ref
     if states is None:
         return node
     if states == 2:
-        return _true_or_false(node, refuse)
+        return _true_or_false(node, fields, refuse)
     if is_float(node.dtype):
         raise refuse(f"returns {node.dtype}; its states are whole numbers", 'write mg.cast(value, "u1")')
     trace = current_trace("a rule")
@@ -42,14 +42,27 @@ def checked_state(value: object, what: str, states: int | None, fields: int, ref
     return node
 
 
-def _true_or_false(node: Node, refuse: Refusal) -> Node:
-    """The result in a rule of two states: 1 where it is not zero, but no other number written out."""
+def _true_or_false(node: Node, fields: int, refuse: Refusal) -> Node:
+    """The result in a rule of two states: 1 where it is not zero, but no other number written out.
+
+    Refused is what is true for reasons of arithmetic: fractions, and whole numbers below zero or that wrap around, such
+    as ~cell, which is never zero.
+    """
+    if is_float(node.dtype):
+        raise refuse(f"returns {node.dtype}; its states are 0 and 1", "compare it: return value > 0.5")
     values = written(node)
-    if values is None:
-        return cast(node, "bool")
-    if wrong := [value for value in values if value not in (0, 1)]:
-        raise _out_of_range(wrong[0], 2, refuse)
-    return node
+    if values is not None:
+        if wrong := [value for value in values if value not in (0, 1)]:
+            raise _out_of_range(wrong[0], 2, refuse)
+        return node
+    if node.dtype != "bool":
+        low, high = states_of(node, 2, range(fields), current_trace("a rule").locals)
+        if low != 0 or high >= integer_range(node.dtype)[1]:
+            raise refuse(
+                "can return numbers below 0, or that wrap around; its states are 0 and 1",
+                "write 1 - cell (or cell == 0) in place of ~cell, a != b in place of a - b, or value % 2",
+            )
+    return cast(node, "bool")
 
 
 def _out_of_range(value: int, states: int, refuse: Refusal) -> KernelError:

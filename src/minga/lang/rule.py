@@ -106,8 +106,9 @@ def rule(
 
     neighbourhood  mg.moore(1) unless given; also von_neumann, circular, hex, offsets
     states         cells are bytes 0 .. states - 1, at most 256. Two unless a dtype or fields are given. The next value
-                   in a rule of two states is 1 where the function's result is true (not zero); with more states it
-                   must be seen from the function that the result is one of them: `% states`, mg.where, mg.min
+                   in a rule of two states is 1 where the function's result is true: a comparison, or a number of 0 or
+                   more (~cell is below 0: write 1 - cell); with more states it must be seen from the function that the
+                   result is one of them: `% states`, mg.where, mg.min
     dtype          cell type of fields that have no own one: "f8" where fields are named
     fields         names of the fields, or a mapping of names to cell types. `cell` is the value itself where there is
                    one field; with several the values are cell.u, cell.v, ... and methods of `near` take the name

@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 import numpy as np
 
+from minga.errors import shown
+
 DType = Literal["bool", "u1", "i2", "i4", "i8", "u4", "u8", "f4", "f8"]
 
 DTYPES: Final[tuple[DType, ...]] = ("bool", "u1", "i2", "i4", "i8", "u4", "u8", "f4", "f8")
@@ -20,9 +22,9 @@ def as_dtype(value: object) -> DType:
     try:
         key = np.dtype(value).str.lstrip("<|=")  # type: ignore[call-overload]
     except TypeError as error:
-        raise ValueError(f"{value!r} is not a type a cell can have; choose one of {', '.join(DTYPES)}") from error
+        raise ValueError(f"{shown(value)} is not a type a cell can have; choose one of {', '.join(DTYPES)}") from error
     if key not in _NUMPY:
-        raise ValueError(f"{value!r} is not a type a cell can have; choose one of {', '.join(DTYPES)}")
+        raise ValueError(f"{shown(value)} is not a type a cell can have; choose one of {', '.join(DTYPES)}")
     return _NUMPY[key]
 
 

@@ -40,7 +40,9 @@ class Boundaries:
     def grid(self, shape: Sequence[int]) -> Grid:
         """The grid of this shape whose axes are joined as said."""
         try:
-            return Grid(shape, periodic=[pair is None for pair in self.sides], shift=dict(enumerate(self.shift)))
+            joined = [pair is None for pair in self.sides]
+            rows = [0] if len(shape) == 2 else []  # which are written from top to bottom
+            return Grid(shape, periodic=joined, shift=dict(enumerate(self.shift)), down=rows)
         except LayoutError as error:
             raise CaseError(error.message, key="grid", remedy=error.remedy) from error
 

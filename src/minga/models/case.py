@@ -27,10 +27,13 @@ TABLES: Final = ("run", "stop", "output")
 """Tables of a case that a Python file may give defaults for, as dicts of these names."""
 
 
-def load_model(name: str, tables: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
+def load_model(
+    name: str, tables: Mapping[str, Any], grid: GridSettings, directory: Path, *, planning: bool = False
+) -> Model:
     """The model of a case: `name` is its entry "model", `tables` are all its tables, `directory` is where it lies.
 
     A name of MODELS reads the table of that name; "file.py" is a Python file and reads the table [parameters].
+    With `planning` it is not to be run: what takes long on a large grid may be guessed from a part of it.
     Raises CaseError.
     """
     if name.endswith(".py"):
@@ -44,7 +47,9 @@ def load_model(name: str, tables: Mapping[str, Any], grid: GridSettings, directo
         )
     if not isinstance(tables.get(name), Mapping):
         raise CaseError(f"the case has no table [{name}]", key=name, remedy=f"describe the {name} in [{name}]")
-    model: Model = importlib.import_module(f"minga.models.{name}").load(tables[name], grid, directory)
+    package = importlib.import_module(f"minga.models.{name}")
+    load = getattr(package, "load_to_plan", package.load) if planning else package.load
+    model: Model = load(tables[name], grid, directory)
     return model
 
 

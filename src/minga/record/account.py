@@ -47,6 +47,7 @@ def plan_entry(settled: Settled, hosts: Sequence[str], cells: Layout) -> dict[st
         "halo_depth": settled.halo_depth,
         "overlap": settled.overlap,
         "source": settled.source,
+        "unmeasured": settled.unmeasured,
         "seconds": settled.seconds,
         "seconds_a_step": None if plan is None else plan.prediction.seconds,
         "ranks": ranks,

@@ -36,9 +36,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minga.errors import CaseError, RunError
+from minga.errors import CaseError, DiskError, RunError
 
-__all__ = ["RunDirectory", "appearing", "disk_errors", "write_whole"]
+__all__ = ["RunDirectory", "appearing", "disk_errors", "noticing_removal", "write_whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +182,35 @@ class RunDirectory:
             with contextlib.suppress(OSError):
                 path.unlink()
 
-    def discard(self) -> None:
-        """Remove a run that never began, and the directories made for it as far as nothing else is in them."""
-        shutil.rmtree(self.path, ignore_errors=True)
+    def began(self) -> bool:
+        """Whether a step was done, or a frame, a checkpoint or a result was written."""
+        written = (self.fields.with_suffix(".manifest.jsonl"), self.series, self.result, self.ledger, self.trace)
+        if any(path.exists() and path.stat().st_size for path in written):
+            return True
+        if any(path.is_file() for path in self.checkpoints.rglob("*")):
+            return True
+        try:
+            return bool(json.loads(self.progress.read_text())["step"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def discard(self) -> bool:
+        """Remove a run that never began, and the directories made for it; whether it was removed.
+
+        One that has begun stays, and so does whatever is no part of a run.
+        """
+        if self.began():
+            return False
+        self.settle()
+        for path in (self.case, self.progress, self.plan, self.preflight, self.fields.with_suffix(".manifest.jsonl")):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        for folder in (self.inputs, self.fields, self.checkpoints):
+            shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):
-            for folder in self.parents:
+            for folder in (self.path, *self.parents):
                 folder.rmdir()
+        return True
 
 
 def _make_empty(path: Path, replace: bool) -> None:
@@ -234,14 +257,27 @@ def appearing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn what the file system refuses into one clear RunError."""
+    """Turn what the file system refuses into one clear DiskError."""
     try:
         yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise RunError(
+        raise DiskError(
             f"cannot write {path}: {error.strerror or error}",
             remedy="make room on the disk, or choose another, such as with --out; what was written before is intact"
             if full
             else "name a place that can be written, such as with --out; what was written before is intact",
+        ) from error
+
+
+@contextlib.contextmanager
+def noticing_removal(path: Path) -> Iterator[None]:
+    """Turn the errors of a missing file into a RunError that says so where the whole directory of a run is gone."""
+    try:
+        yield
+    except (OSError, CaseError, DiskError) as error:
+        if path.exists():
+            raise
+        raise RunError(
+            f"{path} was removed while the run went on", remedy="begin the run again; what it had written is gone"
         ) from error

@@ -6,6 +6,7 @@ The same for the command line and for :func:`minga.run`. What lies where says
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,7 +32,7 @@ from minga.record.traces import write_traces
 from minga.record.variables import said_of
 from minga.space.field import Field
 
-__all__ = ["Kept", "check_unfinished", "has_checkpoints"]
+__all__ = ["Kept", "check_unfinished", "finished_result", "has_checkpoints"]
 
 Note = Callable[[str], None]
 
@@ -63,6 +64,7 @@ class Kept:
         attributes: Mapping[str, Any] | None = None,
         cpus: Collection[int] | None = None,
         note: Note = lambda text: None,
+        remembers: bool = False,
     ) -> Kept:
         """Begin to keep a run in a directory, or with `goes_on` go on with what it has; collective.
 
@@ -71,6 +73,7 @@ class Kept:
         case       what has to be equal in a run that goes on, beside the model and `stop`; rank 0's counts
         attributes of the store of frames, beside what the model says of itself
         note       told on rank 0 what people should know
+        remembers  whether the values that the run began with, and what it is, are noted, where no case tells
 
         Raises CaseError and RunError as :class:`Snapshots` does.
         """
@@ -103,20 +106,37 @@ class Kept:
             flush=flush,
             rewind=rewind,
             note=note,
+            remembers=remembers,
         )
         return cls(directory, snapshots, series, keeper)
+
+    def abandon(self, model: Model) -> None:
+        """Write what was computed so far; for one rank alone, after an error, which no other one may hide."""
+        self.snapshots.abandon()
+        series = self.series.series
+        if series.values:  # on rank 0
+            with contextlib.suppress(MingaError, OSError):
+                self.series.write(lasting=True)
+                write_tables(self.directory, model, tables_of(model, series))
+                self._write_traces(model)
+
+    def _write_traces(self, model: Model) -> None:
+        if model.traces is not None:
+            write_traces(self.directory.traces, model.traces, self.series.series)
 
     def finish(self, model: Model, outcome: Outcome, ranks: int, threads: int) -> dict[str, Any]:
         """Write down what the run came to, and return it as data; on rank 0."""
         directory = self.directory
         tables = tables_of(model, self.series.series)
         result = result_of(model, outcome, ranks, threads, directory) | tables
-        describe(directory.fields, {key: result[key] for key in ("steps", "digest")} | result["observables"])
+        if self.keeper.remembers:
+            result["identity"] = {"model": self.keeper.identity, "case": dict(self.keeper.case)}
+        known = {key: result[key] for key in ("steps", "digest")} | outcome.facts
+        describe(directory.fields, known | result["observables"])
         try:
             self.series.write(lasting=True)
             write_tables(directory, model, tables)
-            if model.traces is not None:
-                write_traces(directory.traces, model.traces, self.series.series)
+            self._write_traces(model)
             write_whole(directory.ledger, outcome.ledger)
         finally:  # a run that has a result is finished; should the disk be full, this is what matters
             write_whole(directory.result, result)
@@ -172,8 +192,8 @@ def check_unfinished(
     keys   what the person wrote to have it go on, and to have so many steps
     longer, kept  how to ask for more steps, "{}" being how many, and for a checkpoint of the last one
     """
-    result = _result(directory)
-    if result is None or result["ended"]["reason"] in UNFINISHED:
+    result = finished_result(directory)
+    if result is None:
         return
     done, ended = result["steps"], result["ended"]
     if ended["reason"] != "steps":
@@ -194,9 +214,11 @@ def check_unfinished(
         )
 
 
-def _result(directory: RunDirectory) -> dict[str, Any] | None:
+def finished_result(directory: RunDirectory) -> dict[str, Any] | None:
+    """What a run came to that is finished; None where it is not."""
     try:
         found = json.loads(directory.result.read_text())
-        return found if isinstance(found, dict) and "ended" in found else None
     except (OSError, ValueError):
         return None
+    known = isinstance(found, dict) and "ended" in found and found["ended"]["reason"] not in UNFINISHED
+    return found if known else None

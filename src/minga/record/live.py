@@ -26,9 +26,9 @@ class LiveRecord:
         if comm.rank == 0:
             self._progress.starting()
 
-    def progress(self, step: int, seconds: float) -> None:
+    def progress(self, step: int, seconds: float, updates: int) -> None:
         """On rank 0: ``step`` steps are done, in ``seconds``."""
-        self._progress.running(step, seconds)
+        self._progress.running(step, seconds, updates)
 
     def look(self) -> bool:
         """On rank 0: whether somebody wants to see the field now."""

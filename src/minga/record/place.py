@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from minga.engine.comm import Comm
+from minga.engine.drive import start
+from minga.engine.engine import Engine
 from minga.engine.model import Model
+from minga.engine.state import state_of
+from minga.engine.stop import Stop, Watch
 from minga.errors import CaseError, MingaError
 from minga.record.checkpoint.head import heads_of
-from minga.record.checkpoint.keeper import Schedule
-from minga.record.directory import RunDirectory, disk_errors
-from minga.record.keeping import Kept, check_unfinished, has_checkpoints
-from minga.record.series import Series
+from minga.record.checkpoint.identity import changed_entries
+from minga.record.checkpoint.keeper import Keeper, Schedule, changed_parts
+from minga.record.dataset import failed_attributes, hand_over, opened
+from minga.record.directory import RunDirectory, disk_errors, noticing_removal
+from minga.record.keeping import Kept, check_unfinished, finished_result, has_checkpoints
+from minga.record.room import check_room, need_of
+from minga.record.series import Series, SeriesFile
 from minga.record.session import Outcome, Settings, execute
 from minga.record.snapshots.archive import manifest_of
 from minga.record.snapshots.manifest import read_manifest
 from minga.record.snapshots.settings import SnapshotSettings
 from minga.space.field import Field
 
-__all__ = ["SECONDS", "Place", "kept_in", "run_in"]
+__all__ = ["SECONDS", "Place", "finished_in", "kept_in", "run_in"]
 
 SECONDS: Final = 300.0
 """From one checkpoint to the next, where nobody says."""
@@ -32,58 +39,98 @@ SECONDS: Final = 300.0
 class Place:
     """Where a run is kept, how often its state is, and whether it goes on with a state that is there.
 
-    made  whether the directory was made for this run
+    made      whether the directory was made for this run
+    finished  whether the run that is kept there is finished, and nothing more is asked for
     """
 
     directory: RunDirectory
     schedule: Schedule
     goes_on: bool
     made: bool
+    finished: bool = False
 
 
 def kept_in(comm: Comm, out: Path, schedule: Schedule, resume: bool, steps: int) -> Place:
     """Make a directory for a run of so many steps, or with `resume` look at what an interrupted one left; collective.
 
-    CaseError on every rank where it holds something else, or a run that is finished; RunError where the disk refuses.
+    CaseError on every rank where it holds something else, or a run that cannot go on; RunError where the disk refuses.
     """
     answer: RunDirectory | MingaError | None = None
+    finished = False
     if comm.rank == 0:
         try:
             with disk_errors(out):
                 answer = _made(out)
                 if answer is None:
-                    _check(RunDirectory(out), resume, steps)
+                    finished = _check(RunDirectory(out), resume, steps)
         except MingaError as error:
             answer = error
-    answer = comm.bcast(answer)
+    answer, finished = comm.bcast((answer, finished))
     if isinstance(answer, MingaError):
         raise answer
     if answer is not None:
         return Place(answer, schedule, goes_on=False, made=True)
     directory = RunDirectory(out)
+    if finished:
+        return Place(directory, schedule, goes_on=False, made=False, finished=True)
     return Place(directory, schedule, has_checkpoints(comm, directory), made=False)
 
 
 def run_in(
-    place: Place, model: Model, comm: Comm, settings: Settings, fields: Sequence[Field]
+    place: Place, model: Model, comm: Comm, settings: Settings, fields: Sequence[Field], stop: Callable[[], bool]
 ) -> tuple[Outcome, Series]:
-    """Run a model, or go on with it; collective. What it came to, and on rank 0 all that was observed."""
+    """Run a model, or go on with it; collective. What it came to, and on rank 0 all that was observed.
+
+    An error carries what was kept until then: see `minga.record.dataset.hand_over`.
+    """
+    directory = place.directory
     try:
-        kept = _begun(place, model, comm, settings, fields)
+        _check_room(place, model, comm, settings, fields)
+        with noticing_removal(directory.path):
+            kept = _begun(place, model, comm, settings, fields)
         try:
-            outcome = execute(
-                model, comm, settings, fields, on_observe=kept.series.add, snapshots=kept.snapshots, keeper=kept.keeper
-            )
-        except BaseException:
-            kept.snapshots.abandon()
+            with noticing_removal(directory.path):
+                outcome = execute(
+                    model,
+                    comm,
+                    settings,
+                    fields,
+                    stop=stop,
+                    on_observe=kept.series.add,
+                    snapshots=kept.snapshots,
+                    keeper=kept.keeper,
+                )
+        except BaseException as error:
+            kept.abandon(model)
+            if comm.rank == 0 and (lines := read_manifest(manifest_of(directory.fields))):
+                attributes = failed_attributes(model, [line.step for line in lines], error)
+                hand_over(error, opened(directory, model, kept.series.series, attributes), f", and in {directory.path}")
             raise
     except BaseException:
-        if comm.rank == 0 and place.made and not _has_frames(place.directory):
-            place.directory.discard()
+        if comm.rank == 0 and place.made:
+            directory.discard()  # if it never began
         raise
     if comm.rank == 0:
-        kept.finish(model, outcome, comm.size, settings.threads)
+        with noticing_removal(directory.path):
+            kept.finish(model, outcome, comm.size, settings.threads)
     return outcome, kept.series.series
+
+
+def _check_room(place: Place, model: Model, comm: Comm, settings: Settings, fields: Sequence[Field]) -> None:
+    """CaseError on every rank where the disk has no room for the frames; rank 0 says where it may not suffice."""
+    answer: str | CaseError | None = None
+    if comm.rank == 0:
+        frames = SnapshotSettings(settings.every)
+        need = need_of(place.directory, model, fields, frames, place.schedule, settings.steps, settings.until)
+        try:
+            answer = check_room(place.directory.path, need, "every")
+        except CaseError as error:
+            answer = error
+    answer = comm.bcast(answer)
+    if isinstance(answer, CaseError):
+        raise answer
+    if answer is not None and comm.rank == 0:
+        _say(answer)
 
 
 def _begun(place: Place, model: Model, comm: Comm, settings: Settings, fields: Sequence[Field]) -> Kept:
@@ -98,13 +145,55 @@ def _begun(place: Place, model: Model, comm: Comm, settings: Settings, fields: S
         observe=settings.observe,
         stop=settings.until,
         goes_on=place.goes_on,
-        case={"every": settings.every, "fields": [field.name for field in fields], "observe": settings.observe},
+        case=_case(settings, fields),
         note=_say,
+        remembers=True,
     )
 
 
-def _has_frames(directory: RunDirectory) -> bool:
-    return bool(read_manifest(manifest_of(directory.fields))) or directory.checkpoints.exists()
+def _case(settings: Settings, fields: Sequence[Field]) -> dict[str, Any]:
+    """What has to be equal in a run that goes on, beside the model and when it ends."""
+    return {"every": settings.every, "fields": [field.name for field in fields], "observe": settings.observe}
+
+
+def finished_in(
+    place: Place, model: Model, comm: Comm, settings: Settings, fields: Sequence[Field]
+) -> tuple[dict[str, Any], Series]:
+    """What a finished run came to, and on rank 0 all that was observed; collective.
+
+    CaseError on every rank where it was a run of something else.
+    """
+    result = comm.bcast(finished_result(place.directory) if comm.rank == 0 else None)
+    was = result.get("identity")
+    if was is None:
+        raise CaseError(
+            f"the run in {place.directory.path} is finished, and an earlier version of minga did not note of what",
+            remedy=f"open it: xarray.open_zarr({str(place.directory.fields)!r}), or name another directory",
+        )
+    changed = changed_entries(was["case"], _case(settings, fields))
+    changed += [f"the {part} of the model" for part in changed_parts(was["model"], _identity(model, comm, settings))]
+    if changed:
+        raise CaseError(
+            f"the run in {place.directory.path} is finished, and was another one; what differs:\n  "
+            + "\n  ".join(changed),
+            remedy="resume it as it was, or name another directory",
+        )
+    series = SeriesFile(place.directory)
+    if comm.rank == 0:
+        series.go_on(result["steps"], 1)
+    return result, series.series
+
+
+def _identity(model: Model, comm: Comm, settings: Settings) -> dict[str, str]:
+    """What a model is, with the values that it begins with; collective."""
+    until = settings.until
+    watch = None if until is None and model.over is None else Watch(model, until or Stop())
+    state = state_of(model, None if watch is None else watch.program)
+    keeper = Keeper(Path(), comm, Schedule(off=True), stop=until, remembers=True)
+    with Engine(model.layouts("bisection", comm.size), comm=comm, threads=settings.threads) as engine:
+        start(model, engine)
+        keeper.resume(model, engine, state)
+    return keeper.identity
 
 
 def _made(path: Path) -> RunDirectory | None:
@@ -114,8 +203,8 @@ def _made(path: Path) -> RunDirectory | None:
     return RunDirectory.create(path, path.name)
 
 
-def _check(directory: RunDirectory, resume: bool, steps: int) -> None:
-    """See that a run can go on in a directory; CaseError where it cannot."""
+def _check(directory: RunDirectory, resume: bool, steps: int) -> bool:
+    """See that a run can go on in a directory, CaseError where it cannot; whether it is finished."""
     path = directory.path
     ours = directory.fields.exists() or directory.checkpoints.exists()
     if directory.case.exists() or not (ours and resume):
@@ -126,6 +215,12 @@ def _check(directory: RunDirectory, resume: bool, steps: int) -> None:
             else "name another directory" + (", or go on with what it left: resume=True" if ours else ""),
         )
     heads, _ = heads_of(directory.checkpoints)
+    result = finished_result(directory)
+    if result is not None and (result["steps"] == steps or result["ended"]["reason"] != "steps"):
+        return True
+    done = max(heads[0].step if heads else 0, 0 if result is None else result["steps"])
+    if done > steps:
+        raise CaseError(f"{done} steps are done, more than {steps}", key="steps")
     check_unfinished(
         directory,
         heads,
@@ -134,8 +229,7 @@ def _check(directory: RunDirectory, resume: bool, steps: int) -> None:
         longer="give steps={}",
         kept="checkpoint=Schedule(steps=..., at_end=True)",
     )
-    if heads and heads[0].step > steps:
-        raise CaseError(f"{heads[0].step} steps are done, more than {steps}", key="steps")
+    return False
 
 
 def _say(note: str) -> None:

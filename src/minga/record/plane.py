@@ -67,7 +67,8 @@ def _plane(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -> 
     if across is None:
         beyond = coordinates[:-2]
         at: tuple[int | slice, ...] = tuple(len(axis.values) // 2 for axis in beyond)
-        return Plane(at, tuple(coordinates[len(beyond) :]), _where(beyond, at), down=False)
+        shown = tuple(coordinates[len(beyond) :])
+        return Plane(at, shown, _where(beyond, at), down=len(shown) == 2 and shown[0].down)
     axis, index = across
     at = (*(slice(None),) * axis, index)
     axes = tuple(other for number, other in enumerate(coordinates) if number != axis)

@@ -90,6 +90,9 @@ class Words(Protocol):
     def device(self) -> str: ...
 
 
+_TOO_SHORT: Final = "is too short to measure the machine for"
+
+
 @dataclass(frozen=True, slots=True)
 class Settled:
     """What was settled, equal on all ranks but for ``seconds``.
@@ -119,6 +122,17 @@ class Settled:
     def uneven(self) -> bool:
         """Whether ranks are known to be unequal, or sit on several nodes, which may become so."""
         return len(np.unique(self.seats.paths[:, 0])) > 1 or (self.crew is not None and _unequal(self.crew))
+
+    @property
+    def unmeasured(self) -> str | None:
+        """What to tell people whose nodes have equal shares because nobody measured them; None elsewhere."""
+        nodes = len(np.unique(self.seats.paths[:, 0]))
+        if nodes == 1 or not self.source.endswith(_TOO_SHORT):
+            return None
+        return (
+            f"the ranks on {nodes} nodes had {self.source}; if the nodes are unequal, describe them in a machine file "
+            "(minga measure, then --machine FILE), which is used in short runs too"
+        )
 
     @property
     def summary(self) -> str:
@@ -205,7 +219,7 @@ def _unplanned(comm: Comm, words: Words, expected: float) -> str | None:
     if isinstance(comm, VirtualComm):
         return "equal shares: virtual ranks take turns on one processor"
     if expected < SHORT_SECONDS:
-        return f"equal shares: a run of about {duration(expected)} is too short to measure the machine for"
+        return f"equal shares: a run of about {duration(expected)} {_TOO_SHORT}"
     return None
 
 

@@ -10,6 +10,8 @@
 ``updated`` when this was written, in seconds since 1970
 ``host``    machine and process (``pid``, which began at ``born``) that wrote it: a run whose process is
             gone has ended
+``system``  the kernel and the space of processes that ``pid`` counts in, where it tells: nodes of a lab have
+            names of their own, and processes of this machine
 =========== ==================================================================================
 """
 
@@ -38,19 +40,25 @@ _NOTHING: Mapping[str, Any] = {"step": 0, "steps": 0, "seconds": 0.0, "rate": 0.
 
 
 class ProgressFile:
-    """The file as the run itself writes it, on rank 0. A disk that refuses must not end a run over this."""
+    """The file as the run itself writes it, on rank 0. A disk that refuses must not end a run over this.
+
+    RunError where the whole directory is gone: nothing more that the run computes could be kept.
+    """
 
     def __init__(self, directory: RunDirectory, steps: int, cells: int, ranks: int) -> None:
         self._directory = directory
         self._size = {"steps": steps, "cells": cells, "ranks": ranks}
+        self._updates = 0
         self._next = 0.0
 
     def starting(self) -> None:
         """The ranks are there; kernels are compiled and fields are filled."""
         self._write("starting", 0, 0.0)
 
-    def running(self, step: int, seconds: float) -> None:
-        """``step`` steps were done in ``seconds``; written when the last time was a second ago, and at the end."""
+    def running(self, step: int, seconds: float, updates: int) -> None:
+        """``step`` steps were done in ``seconds``, with so many updates of all cells; written when the last time was a
+        second ago, and at the end."""
+        self._updates = updates
         if time.monotonic() >= self._next or step == self._size["steps"]:
             self._write("running", step, seconds)
 
@@ -60,8 +68,20 @@ class ProgressFile:
 
     def _write(self, state: str, step: int, seconds: float) -> None:
         self._next = time.monotonic() + _INTERVAL
-        rate = step * self._size["cells"] / seconds if seconds > 0 else 0.0
-        _put(self._directory, {"state": state, "step": step, "seconds": seconds, "rate": rate, **self._size})
+        rate = self._updates * self._size["cells"] / seconds if seconds > 0 else 0.0
+        content = {
+            "state": state,
+            "step": step,
+            "seconds": seconds,
+            "rate": rate,
+            "updates": self._updates,
+            **self._size,
+        }
+        if not _put(self._directory, content) and not self._directory.path.exists():
+            raise RunError(
+                f"{self._directory.path} was removed while the run went on, after step {step} of {self._size['steps']}",
+                remedy="begin the run again; what it had written is gone",
+            )
 
 
 def note_state(directory: RunDirectory, state: str, reason: str = "") -> None:
@@ -80,7 +100,7 @@ def read_progress(directory: RunDirectory) -> dict[str, Any] | None:
 
 def process_is_gone(progress: dict[str, Any]) -> bool:
     """Whether the process that wrote last is no more, as far as this machine can tell."""
-    if progress.get("host") != platform.node():
+    if not _is_here(progress):
         return False
     try:
         pid = int(progress["pid"])
@@ -97,8 +117,20 @@ def goes_on(progress: dict[str, Any]) -> bool:
     """Whether a run is still at work, as far as this machine can tell: elsewhere, one that was heard of lately is."""
     if progress["state"] in OVER or process_is_gone(progress):
         return False
-    here = progress.get("host") == platform.node()
-    return here or time.time() - float(progress.get("updated", 0.0)) < _SILENT
+    return _is_here(progress) or time.time() - float(progress.get("updated", 0.0)) < _SILENT
+
+
+def _is_here(progress: dict[str, Any]) -> bool:
+    """Whether the process that wrote last has a number that this one can ask for."""
+    return progress.get("host") == platform.node() or progress.get("system") == (_system() or "")
+
+
+def _system() -> str | None:
+    """The kernel that runs now and the process namespace of this process; None where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8] + " " + Path("/proc/self/ns/pid").readlink().name
+    except OSError:
+        return None
 
 
 def _birth(pid: int) -> str | None:
@@ -112,9 +144,11 @@ def _birth(pid: int) -> str | None:
     return None if state[0] == "Z" else f"{boot}-{state[19]}"
 
 
-def _put(directory: RunDirectory, content: dict[str, Any]) -> None:
+def _put(directory: RunDirectory, content: dict[str, Any]) -> bool:
     stamp = {"updated": time.time(), "host": platform.node(), "pid": os.getpid(), "born": _birth(os.getpid())}
+    stamp["system"] = _system()
     try:
         write_whole(directory.progress, {"reason": "", **content, **stamp}, lasting=False)
     except RunError:
-        return
+        return False
+    return True

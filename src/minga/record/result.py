@@ -18,22 +18,27 @@ __all__ = ["result_of"]
 
 def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, directory: RunDirectory) -> dict[str, Any]:
     """The result of a run; RunError for an observable that JSON does not know."""
-    return {
-        "model": model.name,
-        "shape": list(model.grid.shape),
-        "steps": outcome.steps,
-        "ended": outcome.ended.as_dict(),
-        "ranks": ranks,
-        "threads": threads,
-        "seconds": outcome.seconds,
-        "cells_per_second": outcome.cells_per_second,
-        "digest": outcome.digest,
-        "observables": {name: _plain(value, name) for name, value in outcome.observables.items()},
-        "run": str(directory.path),
-        "layout": outcome.layout,
-        "costs": step_costs(model),
-        "environment": environment(),
-    } | _known_before(directory)
+    return (
+        {
+            "model": model.name,
+            "shape": list(model.grid.shape),
+            "steps": outcome.steps,
+            "ended": outcome.ended.as_dict(),
+            "ranks": ranks,
+            "threads": threads,
+            "seconds": outcome.seconds,
+            "cells_per_second": outcome.cells_per_second,
+            "digest": outcome.digest,
+            "observables": {name: _plain(value, name) for name, value in outcome.observables.items()},
+            "units": {name: unit for name, (unit, _) in model.quantities.items() if name in outcome.observables},
+            "run": str(directory.path),
+            "layout": outcome.layout,
+            "costs": step_costs(model),
+            "environment": environment(),
+        }
+        | _known_before(directory)
+        | _found(outcome)
+    )
 
 
 def _known_before(directory: RunDirectory) -> dict[str, Any]:
@@ -42,6 +47,13 @@ def _known_before(directory: RunDirectory) -> dict[str, Any]:
         return {"preflight": json.loads(directory.preflight.read_text())}
     except (OSError, ValueError):
         return {}
+
+
+def _found(outcome: Outcome) -> dict[str, Any]:
+    """What people should know of the run, in words and as data, where there is anything."""
+    if not outcome.findings:
+        return {}
+    return {"findings": [{"text": finding.text, **finding.facts} for finding in outcome.findings]}
 
 
 def _plain(value: Any, name: str) -> Any:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, SerialComm
 from minga.engine.model import Model
-from minga.engine.stop import Stop
-from minga.errors import CaseError, suggest
+from minga.engine.stop import Ended, Stop
+from minga.errors import CaseError, shown, suggest
 from minga.record.checkpoint.keeper import Schedule
-from minga.record.place import SECONDS, Place, kept_in, run_in
+from minga.record.dataset import Frames, attributes_of, failed_attributes, hand_over, opened
+from minga.record.interrupt import Interrupt
+from minga.record.place import SECONDS, Place, finished_in, kept_in, run_in
 from minga.record.planning import AUTO
-from minga.record.series import Series
 from minga.record.session import Outcome, Settings, execute
-from minga.record.variables import CONVENTIONS, TIME, said_of, variables_of
+from minga.record.traces import check_observed
+from minga.record.variables import variables_of
 from minga.record.versions import check_versions
 from minga.space.field import Field
 
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
     import xarray
 
 __all__ = ["run"]
-
-OBSERVED = "observed"
-"""The dimension of observables over time."""
 
 
 def run(
@@ -82,9 +81,12 @@ def run(
         default one is written every five minutes.
     resume
         Go on with what an interrupted run of this model has left in ``out``, or begin where there is nothing. The same
-        bits come back as if it had not been interrupted.
+        bits come back as if it had not been interrupted. What a run that is finished has left is returned.
 
-    Raises CaseError for an argument that cannot be meant; RunError where a disk refuses.
+    Raises CaseError for an argument that cannot be meant; RunError where a disk refuses or a value is not finite.
+    Ctrl-C ends a run after the step it is at, with a frame and a checkpoint, and raises KeyboardInterrupt; pressed
+    again, it interrupts at once. So does SIGTERM where there is ``out``, and the process then ends by that signal,
+    unless the script handles it. Whatever the exception, its attribute ``dataset`` holds what was computed until then.
     """
     _check_kinds(model, stop)
     _check_number("steps", steps, 0, "say how many steps to do: steps=100")
@@ -101,7 +103,10 @@ def run(
         _check_number("balance", balance, 1, 'say the steps from one look to the next, "auto" or "off"')
     chosen = _chosen(model, fields)
     variables_of(chosen, f"model {model.name!r}")  # says what of them cannot be kept
-    if observe is None and model.tables:
+    check_observed(model, observe)
+    if observe is None and model.traces is not None:
+        observe = model.traces.every
+    elif observe is None and model.tables:
         observe = 1
     ranks = comm or SerialComm()
     check_versions(ranks)
@@ -112,48 +117,79 @@ def run(
     )  # fmt: skip
     if out is None:
         _check_without_directory(checkpoint, resume)
-        return _in_memory(model, ranks, settings, chosen)
-    schedule = _schedule(checkpoint)
-    return _on_disk(model, ranks, settings, chosen, kept_in(ranks, Path(out), schedule, resume, steps))
+    place = None if out is None else kept_in(ranks, Path(out), _schedule(checkpoint), resume, steps)
+    if place is not None and place.finished:
+        return _finished(model, ranks, settings, chosen, place)
+    with Interrupt(termination=place is not None).listening() as interrupt:
+        if place is None:
+            dataset, ended = _in_memory(model, ranks, settings, chosen, interrupt)
+        else:
+            dataset, ended = _on_disk(model, ranks, settings, chosen, place, interrupt)
+    if interrupt.asked or ended.reason == "asked":
+        text = f"the run ended after {ended.step} of {steps} steps"
+        where = "" if place is None else f", and in {place.directory.path}, where resume=True goes on"
+        interrupt.terminate(text + where)
+        stopped = KeyboardInterrupt(text)
+        hand_over(stopped, dataset, where)
+        raise stopped
+    return dataset
 
 
-def _in_memory(model: Model, comm: Comm, settings: Settings, chosen: Sequence[Field]) -> xarray.Dataset:
+def _in_memory(
+    model: Model, comm: Comm, settings: Settings, chosen: Sequence[Field], stop: Callable[[], bool]
+) -> tuple[xarray.Dataset, Ended]:
     """Run a model and keep whole frames on rank 0."""
-    import xarray
-
-    frames: list[tuple[int, dict[str, NDArray[Any]]]] = []
-
-    def keep(step: int, arrays: Mapping[str, NDArray[Any]]) -> None:
-        frames.append((step, {name: np.array(array) for name, array in arrays.items()}))
-
-    series = Series()
-    outcome = execute(model, comm, settings, chosen, keep, on_observe=series.add)
-    dataset = xarray.Dataset(attrs=_attributes(model, outcome))
-    if comm.rank != 0:
-        return dataset
-    dataset = dataset.assign_coords({TIME: (TIME, [step for step, _ in frames], {"long_name": "steps done"})})
-    for variable in variables_of(chosen, f"model {model.name!r}"):
-        dataset = dataset.assign_coords({c.name: (c.name, c.values, c.attributes) for c in variable.coordinates})
-        stacked = np.stack([arrays[variable.name] for _, arrays in frames])
-        dataset[variable.name] = (variable.dims, stacked, variable.attributes)
-    return _with_series(dataset, series)
+    frames = Frames(model, chosen)
+    try:
+        outcome = execute(model, comm, settings, chosen, frames.keep, stop=stop, on_observe=frames.series.add)
+    except BaseException as error:
+        if frames.steps:
+            hand_over(error, frames.dataset(failed_attributes(model, frames.steps, error)))
+        raise
+    _tell(comm, (finding.text for finding in outcome.findings))
+    attributes = _attributes(model, outcome)
+    return frames.dataset(attributes) if comm.rank == 0 else _empty(attributes), outcome.ended
 
 
-def _on_disk(model: Model, comm: Comm, settings: Settings, chosen: Sequence[Field], place: Place) -> xarray.Dataset:
+def _on_disk(
+    model: Model, comm: Comm, settings: Settings, chosen: Sequence[Field], place: Place, stop: Callable[[], bool]
+) -> tuple[xarray.Dataset, Ended]:
     """Run a model in a directory, and open on rank 0 what it left."""
+    outcome, series = run_in(place, model, comm, settings, chosen, stop)
+    _tell(comm, (finding.text for finding in outcome.findings))
+    attributes = _attributes(model, outcome)
+    dataset = opened(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
+    return dataset, outcome.ended
+
+
+def _finished(model: Model, comm: Comm, settings: Settings, chosen: Sequence[Field], place: Place) -> xarray.Dataset:
+    """What a run in a directory has left that is finished."""
+    result, series = finished_in(place, model, comm, settings, chosen)
+    findings = result.get("findings", [])
+    _tell(comm, (finding["text"] for finding in findings))
+    facts = {name: value for finding in findings for name, value in finding.items() if name != "text"}
+    known = facts | result["observables"]
+    attributes = attributes_of(model, result["steps"], result["ended"]["text"], result["digest"], known)
+    return opened(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
+
+
+def _empty(attributes: dict[str, Any]) -> xarray.Dataset:
+    """What ranks get that hold no frames."""
     import xarray
 
-    outcome, series = run_in(place, model, comm, settings, chosen)
-    if comm.rank != 0:
-        return xarray.Dataset(attrs=_attributes(model, outcome))
-    dataset = xarray.open_zarr(place.directory.fields, chunks=None).assign_attrs(_attributes(model, outcome))
-    return _with_series(dataset, series)
+    return xarray.Dataset(attrs=attributes)
 
 
 def _attributes(model: Model, outcome: Outcome) -> dict[str, Any]:
     """Attributes of what is returned."""
-    found = {"Conventions": CONVENTIONS, **said_of(model), "steps": outcome.steps, "digest": outcome.digest}
-    return found | {"ended": str(outcome.ended)} | outcome.observables
+    known = outcome.facts | outcome.observables
+    return attributes_of(model, outcome.steps, str(outcome.ended), outcome.digest, known)
+
+
+def _tell(comm: Comm, findings: Iterable[str]) -> None:
+    """Say what people should know of a run."""
+    for text in findings if comm.rank == 0 else ():
+        sys.stderr.write(f"minga: {text}\n")
 
 
 def _schedule(checkpoint: object) -> Schedule:
@@ -166,41 +202,28 @@ def _schedule(checkpoint: object) -> Schedule:
 
 def _check_without_directory(checkpoint: object, resume: bool) -> None:
     """CaseError where a run is to be kept, and nobody said where."""
-    name = "resume=True" if resume else None if checkpoint is None else f"checkpoint={checkpoint!r}"
+    name = "resume=True" if resume else None if checkpoint is None else f"checkpoint={shown(checkpoint)}"
     if name is not None:
         raise CaseError(
             f"{name}: in which directory?", remedy='name one for what the run leaves, such as out="runs/heat"'
         )
 
 
-def _with_series(dataset: xarray.Dataset, series: Series) -> xarray.Dataset:
-    """The dataset with a variable for each observable; one that has a field's name is called ``NAME_observed``."""
-    if series.values:
-        dataset = dataset.assign_coords({OBSERVED: (OBSERVED, series.steps, {"long_name": "steps done"})})
-    for name, values in series.values.items():
-        array = np.asarray(values)
-        if array.dtype == object:  # what was not finite, from before the run was interrupted
-            array = np.asarray(values, float)
-        dims = (OBSERVED, *(f"{name}_{number}" for number in range(1, array.ndim)))
-        dataset[name if name not in dataset.variables else f"{name}_{OBSERVED}"] = (dims, array)
-    return dataset
-
-
 def _check_kinds(model: object, stop: object) -> None:
     """CaseError where Python was given something else for the model or the stop."""
     if not isinstance(model, Model):
         raise CaseError(
-            f"expected a model, found {model!r}",
+            f"expected a model, found {shown(model)}",
             remedy='make one: mg.automaton("B3/S23", (256, 256), init={"soup": 0.3}), or mg.Model(...)',
         )
     if stop is not None and not isinstance(stop, Stop):
-        raise CaseError(f"stop={stop!r}: expected mg.Stop", remedy=f"write stop=mg.Stop(when={str(stop)!r}), for one")
+        raise CaseError(f"stop={shown(stop)}: expected mg.Stop", remedy="write stop=mg.Stop(when='...'), for one")
 
 
 def _check_number(name: str, value: object, least: int, remedy: str) -> None:
     """CaseError unless a parameter is a whole number that is large enough."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise CaseError(f"{name}={value!r}: expected a whole number of at least {least}", remedy=remedy)
+        raise CaseError(f"{name}={shown(value)}: expected a whole number of at least {least}", remedy=remedy)
 
 
 def _chosen(model: Model, fields: Sequence[str] | None) -> tuple[Field, ...]:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.comm import Comm
-from minga.engine.drive import Result, drive
+from minga.engine.drive import Result, drive, updates_of
 from minga.engine.engine import Engine
+from minga.engine.lookout import Finding
 from minga.engine.model import Model
 from minga.engine.state import BEGINNING, Position
 from minga.engine.stop import Ended, Stop
@@ -92,6 +93,13 @@ class Outcome:
     layout: list[dict[str, Any]] = field(default_factory=list)
     """The blocks of cells: ``rank``, ``lo``, ``hi``."""
     traces: list[RankTrace] | None = None
+    findings: tuple[Finding, ...] = ()
+    """What people should know of the run."""
+
+    @property
+    def facts(self) -> dict[str, int | str]:
+        """The findings as data, by name."""
+        return {name: value for finding in self.findings for name, value in finding.facts.items()}
 
 
 def execute(
@@ -99,8 +107,8 @@ def execute(
     comm: Comm,
     settings: Settings,
     fields: Sequence[Field],
-    on_frame: Callable[[int, Arrays], None] | None = None,
-    on_progress: Callable[[int, float], None] | None = None,
+    on_frame: Callable[[int, float, Arrays], None] | None = None,
+    on_progress: Callable[[int, float, int], None] | None = None,
     stop: Callable[[], bool] | None = None,
     cpus: Sequence[int] | None = None,
     look: Callable[[], bool] | None = None,
@@ -109,6 +117,7 @@ def execute(
     on_plan: Callable[[Settled, dict[str, Any]], None] | None = None,
     snapshots: Snapshots | None = None,
     keeper: Keeper | None = None,
+    on_last: Callable[[], None] | None = None,
 ) -> Outcome:
     """Run a model on the ranks of ``comm``; collective.
 
@@ -119,9 +128,11 @@ def execute(
     fields
         The output fields; they also make up the digest, in this order.
     on_frame
-        Called on rank 0 with the step and whole arrays, at step 0, every ``settings.every`` steps, and at the end.
+        Called on rank 0 with the step, the time of the model and whole arrays, at step 0, every ``settings.every``
+        steps, and at the end.
     on_progress
-        Called on rank 0 now and then with the steps done and the seconds since the first.
+        Called on rank 0 now and then with the steps done, the seconds since the first, and how often all cells were
+        updated.
     stop
         Asked on every rank now and then; where it says yes on any, all stop at the same step, or raise
         KeyboardInterrupt where ranks are timed before the first one.
@@ -136,6 +147,8 @@ def execute(
         Called on rank 0 before the first step with how the run is done, also as data for ``plan.json``.
     keeper
         Writes checkpoints, and may begin with one: output up to there is not repeated, and its steps and seconds count.
+    on_last
+        Called on every rank when all have agreed that there are no more steps, before the last output.
     snapshots
         Takes frames at the same steps and writes them while the run goes on, in place of ``on_frame``. They are all
         written when this returns, and what came before when it raises.
@@ -159,7 +172,7 @@ def execute(
 
     def progress(step: int, steps: int, engine: Engine) -> None:
         if on_progress is not None and comm.rank == 0:
-            on_progress(step, earlier.seconds + time.perf_counter() - started)
+            on_progress(step, earlier.seconds + time.perf_counter() - started, updates_of(model, engine, step))
 
     def resumed(position: Position) -> None:
         nonlocal started, earlier
@@ -201,6 +214,7 @@ def execute(
             balance=balancer,
             keeper=keeper,
             on_resume=resumed,
+            on_last=on_last,
         )
         if snapshots is not None:
             with output.span("last frames", result.steps):
@@ -225,7 +239,14 @@ def execute(
             ledger=_whole_ledger(entries, settled, balancer, settings, result, sessions) if entries else {},
             layout=blocks_entry(cells),
             traces=traces,
+            findings=(*result.findings, *_of_shares(settled)),
         )
+
+
+def _of_shares(settled: Settled) -> tuple[Finding, ...]:
+    """That nodes had equal shares because nobody measured them."""
+    text = settled.unmeasured
+    return () if text is None else (Finding(text, {"shares": "equal, nodes not measured"}),)
 
 
 def _whole_ledger(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.engine.clock import Clock
 from minga.errors import CaseError, suggest
 from minga.record.directory import disk_errors
 from minga.record.snapshots.archive import Archive
@@ -22,7 +23,7 @@ from minga.record.snapshots.counters import Counters
 from minga.record.snapshots.files import Disk
 from minga.record.snapshots.manifest import FrameRecord, Receipt, receipt_of
 from minga.record.snapshots.settings import SnapshotSettings
-from minga.record.variables import TIME, Coordinate, Variable
+from minga.record.variables import STEP, TIME, Coordinate, Variable
 
 __all__ = ["FrameReader", "FrameStore"]
 
@@ -33,20 +34,22 @@ class FrameStore:
     A run takes its frames with :class:`minga.record.snapshots.snapshots.Snapshots` instead, and goes on meanwhile.
     """
 
-    def __init__(self, path: Path, variables: Sequence[Variable], attributes: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: Path, variables: Sequence[Variable], attributes: Mapping[str, Any], clock: Clock | None = None
+    ) -> None:
         """Create the store with no frames; ``path`` must not exist. RunError where the disk refuses."""
         settings = SnapshotSettings(durable=False)
         self.path = path
         self._chunks = [chunks_of(variable, settings.chunk_bytes) for variable in variables]
         self._disk = Disk(Counters())
-        self._archive = Archive.create(path, self._chunks, settings, self._disk, attributes)
+        self._archive = Archive.create(path, self._chunks, settings, self._disk, attributes, clock)
 
     @property
     def frames(self) -> int:
         """How many there are."""
         return len(self._archive.frames)
 
-    def append(self, step: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def append(self, step: int, arrays: Mapping[str, NDArray[Any]], time: float | None = None) -> None:
         """Add a frame: the state after ``step`` steps, one whole array for each variable.
 
         RunError where the disk refuses; frames that were complete stay so.
@@ -63,16 +66,22 @@ class FrameStore:
                 receipts.append(receipt_of(name, chunk.number, held[: chunk.box.shape[0]], memoryview(content)))
                 self._disk.write(self._archive.chunk_path(chunk, self.frames), content)
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-        self._archive.publish([FrameRecord(self.frames, step, now, tuple(receipts))])
+        self._archive.publish([FrameRecord(self.frames, step, now, tuple(receipts), time)])
 
 
 @dataclass(frozen=True, slots=True)
 class FrameReader:
-    """The complete frames of a store."""
+    """The complete frames of a store.
+
+    steps  how many steps were done, of each frame
+    times  the time of each frame in `unit`; without a unit the model has no time, and these are the steps
+    """
 
     path: Path
     group: Any
     steps: tuple[int, ...]
+    times: tuple[float, ...]
+    unit: str | None
 
     @classmethod
     def open(cls, path: Path) -> FrameReader:
@@ -80,12 +89,23 @@ class FrameReader:
         import zarr
 
         group: Any = zarr.open_group(str(path), mode="r", zarr_format=3)
-        return cls(path, group, tuple(int(step) for step in group[TIME][:]))
+        times = group[TIME][:]
+        steps = group[STEP][:] if STEP in group else times  # earlier versions kept the steps alone
+        unit = str(group[TIME].attrs["units"]) if times.dtype.kind == "f" else None
+        return cls(path, group, tuple(map(int, steps)), tuple(times.tolist()), unit)
 
     @property
     def fields(self) -> tuple[str, ...]:
         """Names of the stored fields."""
-        return tuple(sorted(n for n, a in self.group.arrays() if n != TIME and a.metadata.dimension_names[0] == TIME))
+        along = (n for n, a in self.group.arrays() if a.metadata.dimension_names[0] == TIME)
+        return tuple(sorted(name for name in along if name not in (TIME, STEP)))
+
+    def when(self, index: int) -> str:
+        """When a frame was taken, in words: ``step 20``, and the time, where the model has one."""
+        step = f"step {self.steps[index]}"
+        if self.unit is None:
+            return step
+        return f"{step}, t = {self.times[index]:.6g} {self.unit}".removesuffix(" 1")
 
     def frame(self, field: str, index: int = -1, at: tuple[int | slice, ...] = ()) -> NDArray[Any]:
         """One frame of a field, without the time axis; negative indices count from the last.
@@ -93,7 +113,7 @@ class FrameReader:
         ``at`` are indices along the first axes: only what lies there is read, and these axes are left out; a slice
         keeps its axis. Raises CaseError where there is no such field or frame.
         """
-        number = self._number(field, index)
+        number = self.number(field, index)
         raw = self.raw(field, number) if at else None
         if raw is not None:
             shape, dtype = self.group[field].shape[1:], self.group[field].dtype
@@ -103,23 +123,16 @@ class FrameReader:
 
     def raw(self, field: str, index: int) -> Path | None:
         """The file that holds nothing but the values of a frame, little-endian, last axis fastest; None without one."""
-        array = self.group[field]
+        number, array = self.number(field, index), self.group[field]
         whole = array.chunks == (1, *(max(1, length) for length in array.shape[1:]))
         if not whole or [codec.to_dict()["name"] for codec in array.metadata.codecs] != ["bytes"]:
             return None
-        path: Path = (
-            self.path / field / array.metadata.encode_chunk_key((self._number(field, index), *[0] * (array.ndim - 1)))
-        )
+        path: Path = self.path / field / array.metadata.encode_chunk_key((number, *[0] * (array.ndim - 1)))
         return path if path.is_file() else None
 
-    def _number(self, field: str, index: int) -> int:
+    def number(self, field: str, index: int) -> int:
         """The number of a frame that counts from the first; CaseError where there is no such field or frame."""
-        if field not in self.fields:
-            raise CaseError(
-                f"the run has no field {field!r}; it has {', '.join(self.fields)}",
-                key="--field",
-                suggestion=suggest(field, self.fields),
-            )
+        self._known(field)
         count = len(self.steps)
         if not -count <= index < count:
             raise CaseError(
@@ -129,16 +142,26 @@ class FrameReader:
             )
         return index % count
 
+    def _known(self, field: str) -> Any:
+        """The array of a field; CaseError where there is no such field."""
+        if field not in self.fields:
+            raise CaseError(
+                f"the run has no field {field!r}; it has {', '.join(self.fields)}",
+                key="--field",
+                suggestion=suggest(field, self.fields),
+            )
+        return self.group[field]
+
     def dtype(self, field: str) -> np.dtype[Any]:
         """Type of the values of a field."""
-        dtype: np.dtype[Any] = self.group[field].dtype
+        dtype: np.dtype[Any] = self._known(field).dtype
         return dtype
 
     def attributes(self, field: str) -> dict[str, Any]:
         """CF attributes of a field."""
-        return dict(self.group[field].attrs)
+        return dict(self._known(field).attrs)
 
     def coordinates(self, field: str) -> tuple[Coordinate, ...]:
         """Positions of the points of a field along its axes."""
-        names = self.group[field].metadata.dimension_names[1:]
+        names = self._known(field).metadata.dimension_names[1:]
         return tuple(Coordinate(n, self.group[n][:], dict(self.group[n].attrs)) for n in names)

@@ -16,14 +16,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.engine.model import Traces
+from minga.engine.model import Model, Traces
 from minga.errors import CaseError
 from minga.record.directory import disk_errors
 from minga.record.segy import write_segy
 from minga.record.series import Series
 from minga.record.variables import CONVENTIONS
 
-__all__ = ["Recorded", "read_traces", "traces_to_segy", "write_traces"]
+__all__ = ["Recorded", "check_observed", "read_traces", "samples_of", "traces_to_segy", "write_traces"]
 
 _AXES: Final = "zyx"
 _ROWS_A_CHUNK: Final = 4096
@@ -51,16 +51,37 @@ class Recorded:
         return float(self.seconds[1] - self.seconds[0]) if len(self.seconds) > 1 else 0.0
 
 
-def write_traces(path: Path, traces: Traces, series: Series) -> None:
-    """Write what a run's series has of traces, at equal intervals; the store appears when it is complete.
+def check_observed(model: Model, observe: int | None) -> None:
+    """CaseError unless a run that observes every so many steps has all samples of the model's receivers."""
+    every = None if model.traces is None else model.traces.every
+    if every is not None and observe is not None and every % observe:
+        raise CaseError(
+            f"observe={observe}: the receivers record every {every} steps, which is no multiple of it",
+            key="output.observe",
+            remedy=f"leave it out, or give {every} or a divisor of it",
+        )
 
-    Observables are also read at frames, between two samples; these rows are left out. RunError where the disk refuses.
+
+def samples_of(traces: Traces, series: Series) -> Recorded:
+    """What a run's series has of traces, at equal intervals.
+
+    Observables are also read at frames, between two samples; these rows are left out.
     """
     rows = [k for k, step in enumerate(series.steps) if step % traces.every == 0]
     samples = np.array([series.values[traces.observable][k] for k in rows], "f8").reshape(len(rows), -1)
     seconds = np.array([series.steps[k] for k in rows]) * traces.dt
+    positions, sources = (np.array(p, "f8").reshape(-1, len(_AXES)) for p in (traces.positions, traces.sources))
+    return Recorded(samples, seconds, positions, sources)
+
+
+def write_traces(path: Path, traces: Traces, series: Series) -> None:
+    """Write the samples that a run's series has of traces; the store appears when it is complete.
+
+    RunError where the disk refuses.
+    """
+    recorded = samples_of(traces, series)
+    samples, seconds, positions = recorded.samples, recorded.seconds, recorded.positions
     about = {"long_name": "wave field at receivers", "units": "1", "coordinates": "z y x"}
-    positions = np.array(traces.positions, "f8").reshape(-1, len(_AXES))
     arrays: list[tuple[str, NDArray[Any], Sequence[str], Mapping[str, str]]] = [
         ("time", seconds, ("time",), {"units": "s", "long_name": "time of waves"}),
         *((name, positions[:, k], ("receiver",), {"units": "m"}) for k, name in enumerate(_AXES)),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from minga.record.store import FrameReader
 from minga.record.variables import VELOCITY, Coordinate
 
-__all__ = ["centred", "centres_of", "edges_of", "faces_of", "velocity_of"]
+__all__ = ["centred", "centres_of", "edges_of", "velocity_of"]
 
 Floats = NDArray[np.float64]
 
@@ -28,20 +28,12 @@ def centres_of(reader: FrameReader, names: Sequence[str]) -> list[Coordinate]:
     return [found[axis.axis] for axis in reader.coordinates(names[0])]
 
 
-def faces_of(centres: Floats) -> Floats:
-    """Edges of cells, half-way between their centres and as far beyond the last; exact where widths are equal."""
-    if len(centres) < 2:
-        return np.array([centres[0] - 0.5, centres[0] + 0.5])
-    middle = 0.5 * (centres[1:] + centres[:-1])
-    return np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])
-
-
 def edges_of(reader: FrameReader, names: Sequence[str], axes: Sequence[Coordinate]) -> list[Floats]:
     """Edges of the cells with these centres, along each axis: where a velocity lies that is kept on all of them."""
     edges = []
     for number, axis in enumerate(axes):
         kept = reader.coordinates(names[number])[number].values if names else ()
-        edges.append(np.asarray(kept, np.float64) if len(kept) == len(axis.values) + 1 else faces_of(axis.values))
+        edges.append(np.asarray(kept, np.float64) if len(kept) == len(axis.values) + 1 else axis.edges)
     return edges
 
 

@@ -14,14 +14,18 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.record.directory import appearing
-from minga.record.spacing import even_spacing
+from minga.record.spacing import placed
 from minga.record.variables import Coordinate
+from minga.record.vtk import upright
 
 __all__ = ["write_vtkhdf"]
 
 
-def write_vtkhdf(path: Path, name: str, values: NDArray[Any], axes: Sequence[Coordinate]) -> None:
-    """A field of one to three axes as the cells of an image, written whole or not at all.
+def write_vtkhdf(
+    path: Path, name: str, values: NDArray[Any], axes: Sequence[Coordinate], time: float | None = None
+) -> None:
+    """A field of one to three axes as the cells of an image, written whole or not at all; axes are as
+    `minga.record.vtk.upright` brings them.
 
     CaseError for four axes, points that are not evenly spaced, and without h5py; RunError where the disk refuses.
     """
@@ -35,18 +39,20 @@ def write_vtkhdf(path: Path, name: str, values: NDArray[Any], axes: Sequence[Coo
         ) from error
     if len(axes) > 3:
         raise CaseError(f"VTK images have three axes at most, {name} has {len(axes)}", key="--format")
+    values, axes = upright(values, axes)
     missing = 3 - len(axes)
-    steps = [even_spacing(axis, name, "VTK images") for axis in reversed(axes)]
-    firsts = [float(axis.values[0]) for axis in reversed(axes)]
+    place = placed(axes[::-1], name, "VTK images")
     lengths = [*(len(axis.values) for axis in reversed(axes)), *[1] * missing]
+    between = [*place.between, *[0 if place.points else 1] * missing]
     cells = values.view(np.uint8) if values.dtype == bool else values
     with appearing(path) as temporary, h5py.File(temporary, "w") as file:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([1, 0], np.int64)
         root.attrs.create("Type", b"ImageData", dtype=h5py.string_dtype("ascii", len("ImageData")))
-        root.attrs["WholeExtent"] = np.array([end for length in lengths for end in (0, length)], np.int64)
-        origin = [first - 0.5 * step for first, step in zip(firsts, steps, strict=True)]
-        root.attrs["Origin"] = np.array([*origin, *[0.0] * missing])
-        root.attrs["Spacing"] = np.array([*steps, *[1.0] * missing])
+        root.attrs["WholeExtent"] = np.array([end for length in between for end in (0, length)], np.int64)
+        root.attrs["Origin"] = np.array([*place.origin, *[0.0] * missing])
+        root.attrs["Spacing"] = np.array([*place.steps, *[min(place.steps)] * missing])
         root.attrs["Direction"] = np.eye(3).ravel()
-        root.create_group("CellData").create_dataset(name, data=cells.reshape(lengths[::-1]))
+        if time is not None:
+            root.create_group("FieldData").create_dataset("TimeValue", data=np.array([float(time)]))
+        root.create_group(place.kind).create_dataset(name, data=cells.reshape(lengths[::-1]))

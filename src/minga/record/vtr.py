@@ -18,38 +18,76 @@ from minga.errors import CaseError
 from minga.record.store import FrameReader
 from minga.record.variables import VELOCITY, Coordinate
 from minga.record.velocity import centred, centres_of, edges_of, velocity_of
-from minga.record.vtk import TYPES
+from minga.record.vtk import TYPES, order_of, time_of_file, upright
 
-__all__ = ["rectilinear", "vtr"]
+__all__ = ["left_out", "rectilinear", "vtr"]
 
 Values = NDArray[Any]
 
 
 def rectilinear(reader: FrameReader, index: int, field: str | None = None) -> bytes:
-    """A frame as the content of a file: one field, or all that lie at the centres of the same cells.
+    """A frame as the content of a file: one field, or all that lie at the same points.
 
-    Velocities on faces become one vector at the centres. CaseError for fields of four axes, and where nothing is left.
+    Velocities on faces become one vector at the centres; axes are as `minga.record.vtk.upright` brings them. CaseError
+    for fields of four axes, and where nothing is left.
     """
     names = velocity_of(reader) if field is None else ()
-    cells: dict[str, Values] = {}
-    axes: Sequence[Coordinate] = centres_of(reader, names) if len(names) > 1 else ()
-    for name in reader.fields if field is None else (field,):
-        found = reader.coordinates(name)
-        axes = axes or found
-        if [(a.name, len(a.values)) for a in found] == [(a.name, len(a.values)) for a in axes]:
-            cells[name] = reader.frame(name, index)
+    axes, together = _together(reader, names, reader.fields if field is None else (field,))
+    cells: dict[str, Values] = {name: reader.frame(name, index) for name in together}
     if len(axes) > 3:
         raise CaseError(f"VTK grids have three axes at most, {field or 'this run'} has {len(axes)}", key="--format")
     if len(names) > 1:
         parts = [centred(reader.frame(n, index), a, len(axes[a].values)) for a, n in enumerate(names)]
+        parts = [-part if axes[number].down else part for number, part in enumerate(parts)]
         missing = [np.zeros_like(parts[0])] * (3 - len(parts))
-        cells[VELOCITY] = np.stack([*reversed(parts), *missing], axis=-1)
-    return vtr(cells, edges_of(reader, names if len(names) == len(axes) else (), axes))
+        cells[VELOCITY] = np.stack([*(parts[number] for number in reversed(order_of(axes))), *missing], axis=-1)
+    points = len(names) < 2 and any(axis.at_points for axis in axes)
+    places = (
+        [axis.values for axis in axes] if points else edges_of(reader, names if len(names) == len(axes) else (), axes)
+    )
+    places = [
+        -found[::-1] if axis.down else np.asarray(found, np.float64) for axis, found in zip(axes, places, strict=True)
+    ]
+    shown = {name: upright(values, axes)[0] for name, values in cells.items()}
+    return vtr(shown, [places[number] for number in order_of(axes)], reader.times[index], points=points)
 
 
-def vtr(cells: Mapping[str, Values], faces: Sequence[NDArray[np.float64]]) -> bytes:
-    """Values of cells between faces along one to three axes, the last one VTK's x; vectors have a last axis of 3."""
-    edges = [*reversed(faces), *[np.array([0.0, 1.0])] * (3 - len(faces))]
+def left_out(reader: FrameReader) -> list[str]:
+    """The fields that a file of all fields has no place for, as they lie at other points."""
+    names = velocity_of(reader)
+    _, together = _together(reader, names, reader.fields)
+    return [name for name in reader.fields if name not in together and (len(names) < 2 or name not in names)]
+
+
+def _together(
+    reader: FrameReader, names: Sequence[str], wanted: Sequence[str]
+) -> tuple[Sequence[Coordinate], list[str]]:
+    """The axes of a file, and those of the wanted fields that lie at its points; `names` are those of a velocity."""
+    axes: Sequence[Coordinate] = centres_of(reader, names) if len(names) > 1 else ()
+    together = []
+    # Fields of cells or nodes come first: they decide where the others have to lie.
+    for name in sorted(wanted, key=lambda each: any(axis.on_faces for axis in reader.coordinates(each))):
+        found = reader.coordinates(name)
+        axes = axes or found
+        if [(a.name, len(a.values)) for a in found] == [(a.name, len(a.values)) for a in axes]:
+            together.append(name)
+    return axes, together
+
+
+def vtr(
+    cells: Mapping[str, Values],
+    faces: Sequence[NDArray[np.float64]],
+    time: float | None = None,
+    *,
+    points: bool = False,
+) -> bytes:
+    """Values of cells between faces along one to three axes, the last one VTK's x; vectors have a last axis of 3.
+
+    `points`: of nodes that lie at these positions.
+    """
+    thin = min((float(np.diff(edge).min()) for edge in faces if len(edge) > 1), default=1.0)
+    kind, missing = ("PointData", [0.0]) if points else ("CellData", [0.0, thin])
+    edges = [*reversed(faces), *[np.array(missing)] * (3 - len(faces))]
     extent = " ".join(f"0 {len(edge) - 1}" for edge in edges)
     blocks: list[bytes] = []
 
@@ -70,8 +108,9 @@ def vtr(cells: Mapping[str, Values], faces: Sequence[NDArray[np.float64]]) -> by
         '<?xml version="1.0"?>\n'
         f'<VTKFile type="RectilinearGrid" version="1.0" byte_order="{order}" header_type="UInt64">\n'
         f'  <RectilinearGrid WholeExtent="{extent}">\n'
+        f"{time_of_file(time)}"
         f'    <Piece Extent="{extent}">\n'
-        f"      <CellData>\n{inside}      </CellData>\n"
+        f"      <{kind}>\n{inside}      </{kind}>\n"
         f"      <Coordinates>\n{around}      </Coordinates>\n"
         "    </Piece>\n"
         "  </RectilinearGrid>\n"

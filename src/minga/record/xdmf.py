@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from minga.errors import CaseError
-from minga.record.spacing import even_spacing
+from minga.record.spacing import placed
 from minga.record.variables import Coordinate
 
 __all__ = ["xdmf"]
@@ -23,9 +23,9 @@ _NUMBERS = {"b": "UChar", "u": "UInt", "i": "Int", "f": "Float"}
 
 
 def xdmf(
-    name: str, dtype: np.dtype[Any], axes: Sequence[Coordinate], frames: Sequence[tuple[int, Path]], folder: Path
+    name: str, dtype: np.dtype[Any], axes: Sequence[Coordinate], frames: Sequence[tuple[float, Path]], folder: Path
 ) -> str:
-    """A field of one to three axes over time as cells of an image; ``frames`` are steps and files of raw values.
+    """A field of one to three axes over time as cells of an image; ``frames`` are times and files of raw values.
 
     Files are named relative to ``folder``, where the text is to lie. CaseError for four axes, and for points that are
     not evenly spaced.
@@ -33,26 +33,26 @@ def xdmf(
     if len(axes) > 3:
         raise CaseError(f"XDMF images have three axes at most, {name} has {len(axes)}", key="--format")
     missing = 3 - len(axes)
+    place = placed(axes, name, "XDMF images")
     lengths = [1] * missing + [len(axis.values) for axis in axes]
-    steps = [1.0] * missing + [even_spacing(axis, name, "XDMF images") for axis in axes]
-    firsts = [0.0] * missing + [float(axis.values[0]) for axis in axes]
-    origin = [first - 0.5 * step for first, step in zip(firsts, steps, strict=True)]
+    thin = min(place.steps)  # along axes that the field does not have
+    steps, origin = [thin] * missing + place.steps, [0.0 if place.points else -0.5 * thin] * missing + place.origin
     number = "UChar" if dtype.kind == "u" and dtype.itemsize == 1 else _NUMBERS[dtype.kind]
-    nodes, cells = _text(length + 1 for length in lengths), _text(lengths)
+    nodes, cells = _text(length + (not place.points) for length in lengths), _text(lengths)
     grids = "".join(
         f'      <Grid Name={quoteattr(name)} GridType="Uniform">\n'
-        f'        <Time Value="{step}"/>\n'
+        f'        <Time Value="{time!r}"/>\n'
         f'        <Topology TopologyType="3DCoRectMesh" Dimensions="{nodes}"/>\n'
         '        <Geometry GeometryType="ORIGIN_DXDYDZ">\n'
         f'          <DataItem Dimensions="3" NumberType="Float" Precision="8" Format="XML">{_text(origin)}</DataItem>\n'
         f'          <DataItem Dimensions="3" NumberType="Float" Precision="8" Format="XML">{_text(steps)}</DataItem>\n'
         "        </Geometry>\n"
-        f'        <Attribute Name={quoteattr(name)} AttributeType="Scalar" Center="Cell">\n'
+        f'        <Attribute Name={quoteattr(name)} AttributeType="Scalar" Center="{place.centre}">\n'
         f'          <DataItem Dimensions="{cells}" NumberType="{number}" Precision="{dtype.itemsize}" Format="Binary" '
         f'Endian="Little" Seek="0">{escape(_relative(file, folder))}</DataItem>\n'
         "        </Attribute>\n"
         "      </Grid>\n"
-        for step, file in frames
+        for time, file in frames
     )
     return (
         '<?xml version="1.0"?>\n<Xdmf Version="3.0">\n  <Domain>\n'

@@ -166,7 +166,11 @@ def first_relaxation(
 # In Programs ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Laplacian:
-    """The operator on one grid.
+    """Minus the Laplacian on one grid, integrated over each cell: `A u = volume * (shift * u - Laplace u)`.
+
+    The sign makes the operator positive definite, as conjugate gradients and multigrid need it. Poisson's equation
+    `Laplace u = g` is `A u = -volume * g`; `right_side(program, f, b)` forms `b = volume * f` for
+    `shift * u - Laplace u = f`, so pass `f = -g`.
 
     grid    rectilinear, of one to four axes, any of them periodic
     walls   "dirichlet" or "neumann", or by axis name a word or a pair (low, high); periodic axes have none

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from minga.errors import LayoutError, MingaError
+from minga.errors import LayoutError, MingaError, shown
 from minga.lang.expr import Arithmetic, Node, as_node, author_error, cast
 from minga.lang.graph import Interner, KernelGraph, Param, Store
 from minga.lang.trace import Trace, assemble, tracing
@@ -63,7 +63,7 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
         return Boundary(tuple(none if periodic else (value, value) for periodic in grid.periodic))
     if not isinstance(value, Mapping):
         raise LayoutError(
-            f"field {name!r}: boundary={value!r} is not a condition",
+            f"field {name!r}: boundary={shown(value)} is not a condition",
             remedy="use mg.fixed(0.0), mg.reflect('edge'), mg.zero_gradient(), mg.custom(f), or axes mapped to them",
         )
     sides = [none] * grid.ndim
@@ -82,7 +82,8 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
 def fixed(value: object) -> Condition:
     """Ghost cells hold `value`: a number, a register, a function of their coordinates, or an array over the face."""
     if isinstance(value, np.ndarray) and value.ndim:
-        return Condition("fixed(array)", lambda edge: edge.array(value), reads=False)
+        values = value.copy()
+        return Condition("fixed(array)", lambda edge: edge.array(values), reads=False)
     if callable(value) and not isinstance(value, Arithmetic):
         function = value
         return Condition(

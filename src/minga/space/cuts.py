@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -28,6 +29,9 @@ __all__ = [
     "parse_layout",
     "slabs",
 ]
+
+MOST_BLOCKS: Final = 1 << 21
+"""Blocks of a layout; more take minutes to be placed and compared."""
 
 
 def cut_positions(low: int, high: int, weights: Sequence[float], granule: int = 1) -> Ints:
@@ -118,6 +122,11 @@ def blocks(
     """``blocks_per_rank`` blocks for each rank, near one another, together in proportion to ``weights``."""
     if blocks_per_rank < 1:
         raise LayoutError(f"a rank needs at least one block; found {blocks_per_rank} blocks a rank")
+    if ranks * blocks_per_rank > MOST_BLOCKS:
+        raise LayoutError(
+            f"{blocks_per_rank} blocks on each of {ranks} ranks are {ranks * blocks_per_rank}, more than {MOST_BLOCKS}",
+            remedy=f"give each rank at most {MOST_BLOCKS // ranks}" if ranks <= MOST_BLOCKS else "take fewer ranks",
+        )
     shares = np.repeat(_weights([1.0] * ranks if weights is None else weights), blocks_per_rank)
     lo, hi = _bisect(domain, shares, granule)
     kept = np.flatnonzero((lo < hi).all(axis=1))

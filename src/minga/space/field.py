@@ -154,6 +154,10 @@ class Field:
 
     @property
     def previous(self) -> Slot:
+        if self.slots < 2:
+            raise LayoutError(
+                f"field {self.name!r} has one slot, and so no earlier level", remedy="declare it with slots=2 or more"
+            )
         return self.slot(-1)
 
     def __repr__(self) -> str:
@@ -242,7 +246,7 @@ class Constant:
 
 def coordinate_constant(grid: Grid, axis: int, centre: int, margin: int = MARGIN) -> Constant:
     """Positions of points along an axis, continued evenly beyond both ends by `margin` points."""
-    points = grid.faces(axis) if centre else grid.centres(axis)
+    points = grid.faces(axis) if centre else grid.positions(axis)
     if centre and grid.periodic[axis]:
         points = points[:-1]
     widths = grid.widths(axis)

@@ -12,13 +12,13 @@ import itertools
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.errors import LayoutError, suggest
+from minga.errors import LayoutError, shown, suggest
 from minga.space.box import Box, Point, Widths
 
 __all__ = ["Floats", "Grid"]
@@ -54,6 +54,12 @@ class Grid:
         A shifted (twisted) torus: for a periodic axis, how many cells one is moved along other periodic axes when one
         leaves through its high end, as ``{"y": {"x": 5}}`` or ``{"y": (0, 5)}``. Cell ``(y + N, x)`` is cell
         ``(y, x + 5)``, as in Golly's ``:T30+5,20`` (golly.sourceforge.io/Help/bounded.html). Kept as a vector an axis.
+    down
+        Each axis, by name or number, whose coordinates grow downwards, such as depth, or the rows of a table. Pictures
+        draw it so, and files for programs whose z goes upwards hold it with the other sign; nothing else changes.
+    nodes
+        For each axis where its points lie, in ascending order with one in each cell, or None: in the middles of the
+        cells. Control volumes of unequal nodes have theirs elsewhere.
     label
         Tells apart grids of equal shape that live on different layouts.
 
@@ -71,6 +77,8 @@ class Grid:
     periodic: tuple[bool, ...]
     shift: tuple[Point, ...]
     label: str
+    down: tuple[str, ...] = field(compare=False)
+    nodes: tuple[tuple[float, ...] | None, ...]
 
     def __init__(
         self,
@@ -82,6 +90,8 @@ class Grid:
         periodic: bool | Sequence[bool] = False,
         shift: Mapping[str | int, Mapping[str | int, int] | Sequence[int]] | Sequence[Sequence[int]] = (),
         label: str = "",
+        down: str | Sequence[str | int] = (),
+        nodes: Sequence[Sequence[float] | Floats | None] | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "shape", _shape(shape))
@@ -93,6 +103,10 @@ class Grid:
         widths = _each("spacing", spacing, self.ndim)
         put(self, "spacing", tuple(_spacing(w, n, a) for w, n, a in zip(widths, self.shape, self.axes, strict=True)))
         put(self, "shift", self._shift(shift))
+        names = (down,) if isinstance(down, str) else down
+        put(self, "down", tuple(self.axes[self.axis(name)] for name in names))
+        given = (None,) * self.ndim if nodes is None else _each("nodes", nodes, self.ndim)
+        put(self, "nodes", tuple(self._nodes(axis, found) for axis, found in enumerate(given)))
 
     @property
     def ndim(self) -> int:
@@ -152,11 +166,17 @@ class Grid:
         faces = self.faces(number)
         return 0.5 * (faces[:-1] + faces[1:])
 
+    def positions(self, axis: str | int) -> Floats:
+        """Coordinates of the points that stand for the cells along an axis: its nodes, or the centres of the cells."""
+        number = self.axis(axis)
+        nodes = self.nodes[number]
+        return self.centres(number) if nodes is None else np.array(nodes)
+
     def place(self, cell: int) -> str:
-        """Where a cell is, in words: the indices of cell number `cell`, counted row by row, and its centre."""
+        """Where a cell is, in words: the indices of cell number `cell`, counted row by row, and its position."""
         indices = tuple(map(int, np.unravel_index(cell, self.shape)))
         positions = (
-            f"{axis} = {self.centres(axis)[index]:.4g} {unit}".removesuffix(" 1")
+            f"{axis} = {self.positions(axis)[index]:.4g} {unit}".removesuffix(" 1")
             for axis, index, unit in zip(self.axes, indices, self.units, strict=True)
         )
         return f"cell {indices} ({', '.join(positions)})"
@@ -204,6 +224,7 @@ class Grid:
             shape=self.box.coarsen(factors).shape,
             spacing=tuple(map(_coarse_spacing, self.spacing, self.shape, factors)),
             shift=tuple(tuple(map(operator.floordiv, vector, factors)) for vector in self.shift),
+            nodes=(None,) * self.ndim,
         )
 
     def project(self, axes: Sequence[int]) -> Grid:
@@ -217,6 +238,8 @@ class Grid:
             periodic=[self.periodic[a] for a in axes],
             shift=[[self.shift[a][b] for b in axes] for a in axes],
             label=self.label,
+            down=[self.axes[a] for a in axes if self.axes[a] in self.down],
+            nodes=[self.nodes[a] for a in axes],
         )
 
     def relabel(self, label: str) -> Grid:
@@ -256,6 +279,21 @@ class Grid:
         """The axes, each after those whose crossing moves one along it."""
         sources = {a: {b for b in range(self.ndim) if self.shift[b][a]} for a in range(self.ndim)}
         return list(graphlib.TopologicalSorter(sources).static_order())
+
+    def _nodes(self, axis: int, given: Sequence[float] | Floats | None) -> tuple[float, ...] | None:
+        """The nodes along one axis, checked; None where they lie in the middles of the cells."""
+        if given is None:
+            return None
+        found, faces = np.asarray(given, np.float64), self.faces(axis)
+        near = 1e-9 * (faces[-1] - faces[0])
+        inside = found.shape == (self.shape[axis],) and (found >= faces[:-1] - near).all()
+        if not inside or not (found <= faces[1:] + near).all() or not (np.diff(found) > 0).all():
+            raise LayoutError(
+                f"the nodes along axis {self.axes[axis]} do not lie one in each of its {self.shape[axis]} cells",
+                remedy="give one position a cell, ascending, between its faces, or None for their middles",
+            )
+        middles = np.abs(found - self.centres(axis)).max() <= near * 1e-3
+        return None if middles else tuple(found.tolist())
 
     def _shift(
         self, shift: Mapping[str | int, Mapping[str | int, int] | Sequence[int]] | Sequence[Sequence[int]]
@@ -307,7 +345,7 @@ def _shape(shape: Sequence[int]) -> Point:
 def _names(axes: Sequence[str] | None, ndim: int) -> tuple[str, ...]:
     names = tuple(axes) if axes is not None else tuple(_LETTERS[_MAX_NDIM - ndim :])
     if len(names) != ndim or len(set(names)) != ndim or not all(isinstance(n, str) and n for n in names):
-        raise LayoutError(f"a grid of {ndim} axes needs {ndim} different axis names; found {names}")
+        raise LayoutError(f"a grid of {ndim} axes needs {ndim} different axis names; found {shown(names)}")
     return names
 
 

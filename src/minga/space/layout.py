@@ -168,6 +168,26 @@ class Layout:
         owner = np.array(used, np.int64)[self.owner * len(used) // self.ranks]
         return Layout(self.domain, self.ranks, *merge(self.lo, self.hi, owner))
 
+    def cut_at(self, places: Sequence[Sequence[int] | None]) -> Layout:
+        """The layout with its cuts moved to the nearest of the ``places`` that each axis allows (None: anywhere).
+
+        Of two places as near the lower one is taken, and blocks without cells are dropped. One ascending map moves all
+        ends along an axis, so the blocks still tile the domain.
+        """
+        if self.replicated or all(found is None for found in places):
+            return self
+        lo, hi = self.lo.copy(), self.hi.copy()
+        for axis, found in enumerate(places):
+            if found is not None:
+                allowed = np.unique([self.domain.lo[axis], *found, self.domain.hi[axis]])
+                upper = (allowed[1:] + allowed[:-1] + 2) // 2  # the first position that is nearer to the upper place
+                for ends in (lo, hi):
+                    ends[:, axis] = allowed[np.searchsorted(upper, ends[:, axis], side="right")]
+        if np.array_equal(lo, self.lo) and np.array_equal(hi, self.hi):
+            return self
+        kept = (lo < hi).all(axis=1)
+        return Layout(self.domain, self.ranks, lo[kept], hi[kept], self.owner[kept])
+
     def aligned(self, granule: int = GRANULE) -> bool:
         """Whether the innermost axis is cut at multiples of ``granule`` only; the domain's own ends do not count."""
         cuts = self.lo[:, -1]

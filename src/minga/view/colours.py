@@ -10,19 +10,21 @@ as waves are near their source, is clipped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FLAG_COLOURS", "ColourScale", "colour_scale", "is_discrete", "is_signed", "limits_of"]
+__all__ = ["FLAG_COLOURS", "ColourScale", "Limits", "colour_scale", "is_discrete", "is_signed", "limits_of"]
 
 FLAG_COLOURS = "flag_colors"
 SIGNED = "colour_scale"
 _CLIPPED = 97.0
 """Per cent of the values of a frame that a signed scale holds; it ends at the median of the frames."""
+_USUAL, _FAR, _JUDGED = 0.9, 5.0, 4
+"""Part of the frames that count in any case, how many times farther others may reach, and frames to judge by."""
 FEW_STATES = 16
 _LIGHT, _DARK = "#f7f5ef", "#1f3b57"
 _STATE_COLOURS = (_LIGHT, "#3b7a4b", "#c8381e", _DARK, "#e0a526", "#6a4c93")
@@ -34,6 +36,15 @@ Values = NDArray[Any]
 Colours = NDArray[np.uint8]
 
 
+class Limits(NamedTuple):
+    """The ends of a scale, and the least and the largest value that there are."""
+
+    low: float
+    high: float
+    least: float
+    most: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ColourScale:
     """Colours of the values from ``low`` to ``high``.
@@ -41,12 +52,20 @@ class ColourScale:
     palette  red, green and blue of each colour, u1, shape (colours, 3), at most 256
     states   whether a colour stands for one state, ``low`` + its number; else colours follow one another evenly, and
              the last one is for what is not finite
+    extremes  the least and the largest value there are, where that is known
     """
 
     low: float
     high: float
     palette: Colours
     states: bool
+    extremes: tuple[float, float] | None = None
+
+    @property
+    def clipped(self) -> str:
+        """What values beyond the ends are cut off, in words; empty where there are none."""
+        least, most = self.extremes or (self.low, self.high)
+        return f"clipped, values are {least:.3g} to {most:.3g}" if least < self.low or most > self.high else ""
 
     def numbers(self, values: Values) -> Colours:
         """The number in the palette of the colour of each value; values beyond the ends have the colour of the end."""
@@ -86,8 +105,15 @@ class ColourScale:
         return self.palette if self.states else self.palette[:-1]
 
 
-def colour_scale(limits: tuple[float, float], dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> ColourScale:
+def colour_scale(
+    limits: Limits | tuple[float, float], dtype: np.dtype[Any], attributes: Mapping[str, Any]
+) -> ColourScale:
     """The scale of a field whose values lie within ``limits``."""
+    scale = _scale(limits[:2], dtype, attributes)
+    return replace(scale, extremes=(limits.least, limits.most)) if isinstance(limits, Limits) else scale
+
+
+def _scale(limits: tuple[float, float], dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> ColourScale:
     low, high = limits
     own = _own_colours(attributes) if dtype.kind in "bui" and low >= 0 else []
     if own and len(own) > high:
@@ -112,22 +138,43 @@ def is_signed(attributes: Mapping[str, Any]) -> bool:
     return attributes.get(SIGNED) == "signed"
 
 
-def limits_of(frames: Iterable[Values], signed: bool = False) -> tuple[float, float]:
-    """Ends of a scale that holds all finite values of all frames; 0 and 1 where there are none.
+def limits_of(frames: Iterable[Values], signed: bool = False) -> Limits:
+    """Ends of a scale for the finite values of all frames; 0 and 1 where there are none.
 
-    Of ``signed`` values the ends are as far from 0, and hold what is usual: frames of zeros do not count, and loud
-    ones no more than others.
+    Of floats it holds what is usual in these frames: where values of few frames reach much farther than those of all
+    others, they are clipped. Of ``signed`` values the ends are as far from 0, and hold what is usual: frames of zeros
+    do not count, and loud ones no more than others.
     """
-    if signed:
-        loud = sorted(loudness for frame in frames if (loudness := _loudness(frame)) > 0)
-        most = float(np.median(loud)) if loud else 1.0
-        return -most, most
-    low, high = np.inf, -np.inf
+    ends, loud, floats = [], [], False
     for frame in frames:
-        finite = frame[np.isfinite(frame)] if frame.dtype.kind == "f" else frame
+        floats = frame.dtype.kind == "f"
+        finite = frame[np.isfinite(frame)] if floats else frame
         if finite.size:
-            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
-    return (low, high) if low <= high else (0.0, 1.0)
+            ends.append((float(finite.min()), float(finite.max())))
+        if signed and (loudness := _loudness(frame)) > 0:
+            loud.append(loudness)
+    least, most = min((low for low, _ in ends), default=0.0), max((high for _, high in ends), default=1.0)
+    if signed:
+        usual = float(np.median(loud)) if loud else 1.0
+        return Limits(-usual, usual, least, most) if ends else Limits(-usual, usual, -usual, usual)
+    low, high = _usual(ends) if floats else (least, most)
+    return Limits(low, high, least, most)
+
+
+def _usual(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Ends of a scale for frames whose values lie between these ends: without those of few that reach far beyond."""
+    low, high = min((low for low, _ in ends), default=0.0), max((high for _, high in ends), default=1.0)
+    moving = [(least, most) for least, most in ends if least < most]
+    if len(moving) < _JUDGED:
+        return low, high
+    rank = int(_USUAL * (len(moving) - 1))
+    usual_low = sorted((least for least, _ in moving), reverse=True)[rank]
+    usual_high = sorted(most for _, most in moving)[rank]
+    far = _FAR * (usual_high - usual_low)
+    return (
+        usual_low if usual_high - low > far > 0 else low,
+        usual_high if high - usual_low > far > 0 else high,
+    )
 
 
 def _loudness(frame: Values) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from minga.engine.drawing import Drawing
 from minga.record.directory import RunDirectory, appearing
 from minga.record.store import FrameReader
-from minga.record.variables import DRAWINGS
+from minga.record.variables import DRAWINGS, QUANTITIES
 from minga.view.curves import curves_figure
 
 __all__ = ["Drawn", "draw_all", "drawn_of"]
@@ -53,13 +53,14 @@ def drawn_of(directory: RunDirectory) -> list[Drawn]:
         return []
     reader = FrameReader.open(directory.fields)
     said = json.loads(str(reader.group.attrs.get(DRAWINGS, "[]")))
+    units = json.loads(str(reader.group.attrs.get(QUANTITIES, "{}")))
     series = _series(directory)
     found = []
     for drawing in map(Drawing.of, said):
         drawn = (
             _over_axis(drawing, reader, series)
             if drawing.over is None
-            else _over_observable(drawing, drawing.over, series)
+            else _over_observable(drawing, drawing.over, series, units.get(drawing.over, {}).get("units", "1"))
         )
         if drawn is not None:
             found.append(drawn)
@@ -74,7 +75,7 @@ def _series(directory: RunDirectory) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _over_observable(drawing: Drawing, over: str, series: Mapping[str, Any]) -> Drawn | None:
+def _over_observable(drawing: Drawing, over: str, series: Mapping[str, Any], unit: str) -> Drawn | None:
     """Observables after each step; those of the state before the first one say nothing of it."""
     steps = np.asarray(series.get(_STEP, ()), np.float64)
     places = np.asarray(series.get(over, ()), np.float64)
@@ -85,7 +86,8 @@ def _over_observable(drawing: Drawing, over: str, series: Mapping[str, Any]) -> 
         values = np.array(series.get(name, ()), np.float64)
         if values.size == steps.size:
             curves.append((label, *_ascending(places[steps > 0], values[steps > 0], drawing)))
-    return Drawn(drawing, over, "", tuple(curves)) if curves else None
+    label = over if unit == "1" else f"{over} ({unit})"
+    return Drawn(drawing, label, "", tuple(curves)) if curves else None
 
 
 def _over_axis(drawing: Drawing, reader: FrameReader, series: Mapping[str, Any]) -> Drawn | None:

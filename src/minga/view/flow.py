@@ -13,14 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.record.store import FrameReader
-from minga.record.variables import Coordinate
-from minga.record.velocity import centred, centres_of, faces_of, velocity_of
+from minga.record.variables import Coordinate, faces_of
+from minga.record.velocity import centred, centres_of, velocity_of
+from minga.view.masked import left_out
 
 __all__ = ["Section", "flow_pictures", "picture", "section_of"]
 
 Floats = NDArray[np.float64]
 _LINES = 160
 """Points along the longer side of the grid that streamlines are drawn on."""
+METAL = "#b9b4a8"
+"""What is solid."""
 _MOST_ASPECT = 8.0
 """A section that is longer than this many times its height is drawn taller than it is."""
 
@@ -35,6 +38,7 @@ class Section:
     velocity   along each of them, (up, right)
     vorticity  the turn of `right` towards `up`, 1/s
     where      the positions of the plane along the other axes, "x = 0.002"
+    solid      cells of the plane in which nothing flows; None: none
     """
 
     axes: tuple[str, str]
@@ -42,6 +46,7 @@ class Section:
     unit: str
     velocity: tuple[Floats, Floats]
     where: str
+    solid: NDArray[np.bool_] | None = None
 
     @property
     def vorticity(self) -> Floats:
@@ -57,17 +62,24 @@ def flow_pictures(reader: FrameReader) -> Iterator[tuple[str, bytes]]:
         return
     axes = centres_of(reader, names)
     parts = [reader.frame(name) for name in names]
+    solid = left_out(reader, [axis.name for axis in axes])
     # The first axis is the long one: it lies to the right wherever it is in the plane.
     for up in range(1, len(axes)):
-        found = section_of(parts, axes, up, right=0)
+        found = section_of(parts, axes, up, right=0, solid=solid)
         words = f"Streamlines over vorticity after step {reader.steps[-1]}"
         yield f"{words}, {found.where}" if found.where else words, picture(found)
 
 
-def section_of(parts: Sequence[Floats], axes: Sequence[Coordinate], up: int, right: int) -> Section:
+def section_of(
+    parts: Sequence[Floats],
+    axes: Sequence[Coordinate],
+    up: int,
+    right: int,
+    solid: NDArray[np.bool_] | None = None,
+) -> Section:
     """The plane of two axes through the middle of the others.
 
-    `parts` are the velocities on the faces of each axis, `axes` the centres of the cells.
+    `parts` are the velocities on the faces of each axis, `axes` the centres of the cells, `solid` those without flow.
     """
     others = [axis for axis in range(len(axes)) if axis not in (up, right)]
     at: list[int | slice] = [slice(None)] * len(axes)
@@ -77,7 +89,9 @@ def section_of(parts: Sequence[Floats], axes: Sequence[Coordinate], up: int, rig
     for axis in (up, right):
         plane = centred(parts[axis], axis, len(axes[axis].values))[tuple(at)]
         planes.append(plane if up < right else plane.T)
+    cut = None if solid is None else solid[tuple(at)]
     return Section(
+        solid=cut if cut is None or up < right else cut.T,
         axes=(axes[up].name, axes[right].name),
         places=(axes[up].values, axes[right].values),
         unit=axes[right].attributes.get("units", "1"),
@@ -99,8 +113,10 @@ def picture(section: Section) -> bytes:
     axes = figure.subplots()
     turning = section.vorticity
     loud = float(np.abs(turning).max(initial=0.0)) or 1.0
+    seen = turning if section.solid is None else np.ma.masked_array(turning, section.solid)
+    axes.set_facecolor(METAL)
     colours = axes.pcolormesh(
-        faces_of(horizontal), faces_of(vertical), turning, cmap="RdBu_r", vmin=-loud, vmax=loud, rasterized=True
+        faces_of(horizontal), faces_of(vertical), seen, cmap="RdBu_r", vmin=-loud, vmax=loud, rasterized=True
     )
     speed = np.hypot(up, right)
     fastest = float(speed.max(initial=0.0))
@@ -109,6 +125,10 @@ def picture(section: Section) -> bytes:
         x = np.linspace(horizontal[0], horizontal[-1], _LINES)
         y = np.linspace(vertical[0], vertical[-1], max(16, int(_LINES / min(aspect, _MOST_ASPECT))))
         u, v = (_resampled(part, vertical, horizontal, y, x) for part in (right, up))
+        if section.solid is not None:
+            # Lines end at what is solid, between whose faces and the next centres velocities are means.
+            inside = section.solid[np.ix_(_cell_at(y, vertical), _cell_at(x, horizontal))]
+            u, v = (np.ma.masked_array(part, inside) for part in (u, v))
         axes.streamplot(x, y, u, v, color="#22303a", linewidth=0.7, arrowsize=0.7, density=(1.6, 0.9))
     unit = "" if section.unit == "1" else f" ({section.unit})"
     title = f"fastest {fastest:.3g}" + (f" {section.unit}/s" if unit else "")
@@ -125,6 +145,11 @@ def picture(section: Section) -> bytes:
 
 def _slope(values: Floats, places: Floats, axis: int) -> Floats:
     return np.zeros_like(values) if len(places) < 2 else np.asarray(np.gradient(values, places, axis=axis))
+
+
+def _cell_at(points: Floats, centres: Floats) -> NDArray[np.intp]:
+    """The cells that points lie in."""
+    return np.clip(np.searchsorted(faces_of(centres), points, side="right") - 1, 0, len(centres) - 1)
 
 
 def _resampled(values: Floats, old_y: Floats, old_x: Floats, y: Floats, x: Floats) -> Floats:

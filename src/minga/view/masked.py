@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,15 @@ from numpy.typing import NDArray
 from minga.record.store import FrameReader
 from minga.record.variables import LEFT_OUT
 
-__all__ = ["shown_frame"]
+__all__ = ["left_out", "shown_frame"]
+
+
+def left_out(reader: FrameReader, axes: Sequence[str], index: int = -1) -> NDArray[np.bool_] | None:
+    """The cells along these axes that a model leaves out of a frame; None where it leaves out none."""
+    mask = str(reader.group.attrs.get(LEFT_OUT, ""))
+    if mask not in reader.fields or [c.name for c in reader.coordinates(mask)] != list(axes):
+        return None
+    return np.asarray(reader.frame(mask, index) != 0)
 
 
 def shown_frame(reader: FrameReader, field: str, index: int, at: tuple[int | slice, ...] = ()) -> NDArray[Any]:

@@ -18,8 +18,7 @@ from minga.record.directory import appearing, disk_errors
 from minga.record.plane import plane_of
 from minga.record.store import FrameReader
 from minga.record.variables import DRAWINGS, Coordinate
-from minga.record.velocity import faces_of
-from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
+from minga.view.colours import ColourScale, Limits, colour_scale, is_signed, limits_of
 from minga.view.masked import shown_frame
 from minga.view.raster import ends, is_even, pixels_of
 
@@ -88,7 +87,7 @@ def draw_frame(reader: FrameReader, field: str, index: int, folder: Path) -> Pat
     return _draw_step(reader, field, index, folder, _limits(reader, field, sorted(compared)))
 
 
-def _limits(reader: FrameReader, field: str, frames: Sequence[int]) -> tuple[float, float]:
+def _limits(reader: FrameReader, field: str, frames: Sequence[int]) -> Limits:
     """The ends of one scale of colours for these frames."""
     attributes = reader.attributes(field)
     signed = is_signed(attributes)
@@ -96,10 +95,10 @@ def _limits(reader: FrameReader, field: str, frames: Sequence[int]) -> tuple[flo
     return limits_of((shown_frame(reader, field, index, at) for index in frames), signed)
 
 
-def _draw_step(reader: FrameReader, field: str, index: int, folder: Path, limits: tuple[float, float]) -> Path:
+def _draw_step(reader: FrameReader, field: str, index: int, folder: Path, limits: Limits) -> Path:
     path = _path(reader, field, index, folder)
     attributes, coordinates = reader.attributes(field), reader.coordinates(field)
-    title = f"step {reader.steps[index]}"
+    title = reader.when(index)
     draw(path, shown_frame(reader, field, index), field, coordinates, attributes, title=title, limits=limits)
     return path
 
@@ -120,7 +119,7 @@ def draw(
     coordinates: Sequence[Coordinate],
     attributes: dict[str, Any],
     title: str = "",
-    limits: tuple[float, float] | None = None,
+    limits: Limits | None = None,
 ) -> None:
     """Draw one frame of a field of any number of axes into a PNG file; RunError where the disk refuses.
 
@@ -197,12 +196,13 @@ def _image(
             **_colours(scale),
         )
     else:
-        x, y = (faces_of(axis.values) for axis in (axes[1], axes[0]))
+        x, y = (axis.edges for axis in (axes[1], axes[0]))
         shown = plot.pcolormesh(x, y, image, rasterized=True, **_colours(scale))
         plot.set_ylim((y[0], y[-1]) if upwards else (y[-1], y[0]))
     if image.min() < image.max() or scale.high > scale.low + 1 or not discrete:
         states = np.arange(len(scale.palette)) + scale.low if scale.states else ()
-        figure.colorbar(shown, cax=bar, label=label, ticks=states if 0 < len(states) <= _MOST_LABELS else None)
+        ticks = states if 0 < len(states) <= _MOST_LABELS else None
+        figure.colorbar(shown, cax=bar, label=", ".join(filter(None, (label, scale.clipped))), ticks=ticks)
     else:
         bar.remove()
     plot.set(xlabel=axes[1].label, ylabel=axes[0].label, title=f"{label}, {title}" if title else label)
@@ -232,8 +232,9 @@ def _line(values: Values, axes: list[Coordinate], label: str, title: str, scale:
     plot = figure.add_subplot()
     discrete = values.dtype.kind in "bui"
     plot.plot(axes[0].values, values, drawstyle="steps-mid" if discrete else "default")
-    margin = 0.05 * (scale.high - scale.low) or 0.5
-    plot.set_ylim(scale.low - margin, scale.high + margin)
+    low, high = scale.extremes or (scale.low, scale.high)
+    margin = 0.05 * (high - low) or 0.5
+    plot.set_ylim(low - margin, high + margin)
     plot.set(xlabel=axes[0].label, ylabel=label, title=title)
     return figure
 

@@ -23,11 +23,14 @@ class Progress:
     seconds: float
     cells: int
     ranks: int
+    updates: int | None = None
+    """How often all cells were updated; None: once a step."""
 
     @property
     def rate(self) -> float:
         """Cell updates per second so far."""
-        return self.step * self.cells / self.seconds if self.seconds > 0 else 0.0
+        updates = self.step if self.updates is None else self.updates
+        return updates * self.cells / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def remaining(self) -> float | None:

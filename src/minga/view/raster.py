@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from minga.record.plane import Plane, plane_of
 from minga.record.store import FrameReader
 from minga.record.variables import Coordinate
-from minga.record.velocity import faces_of
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
 from minga.view.masked import shown_frame
 
@@ -109,7 +108,9 @@ def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> Field
 
 
 def is_even(axis: Coordinate) -> bool:
-    """Whether the points along an axis are equally far apart, as pixels are."""
+    """Whether cells along an axis are equally wide, as pixels are. Those of the first and last node are narrower."""
+    if axis.on_nodes:
+        return False
     steps = np.diff(axis.values)
     return steps.size < 2 or bool(np.ptp(steps) <= 1e-6 * abs(steps).max())
 
@@ -122,7 +123,7 @@ def equal_cells(axes: Sequence[Coordinate]) -> tuple[NDArray[np.int64] | None, .
     """
     if len(axes) != 2 or all(map(is_even, axes)):
         return (None,) * len(axes)
-    faces = [faces_of(axis.values) for axis in axes]
+    faces = [axis.edges for axis in axes]
     lengths = [float(f[-1] - f[0]) for f in faces]
     side = max(min(float(np.diff(f).min()) for f in faces), max(lengths) / _MOST_EQUAL)
     return tuple(_lying_in(f, max(len(f) - 1, round(length / side))) for f, length in zip(faces, lengths, strict=True))
@@ -224,7 +225,7 @@ def ends(axis: Coordinate) -> tuple[float, float]:
     """The outer edges of the first and last point along an axis."""
     values = axis.values
     if not is_even(axis):
-        faces = faces_of(values)
+        faces = axis.edges
         return float(faces[0]), float(faces[-1])
     half = 0.5 * (values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else 0.5
     return float(values[0] - half), float(values[-1] + half)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from minga.fit.machine.resources import available_memory, processor_name, quota, total_memory
+from minga.engine.quotas import quota
+from minga.fit.machine.resources import available_memory, processor_name, total_memory
 
 
 def files(root: Path, **content: str) -> Path:

@@ -99,7 +99,7 @@ def test_measuring_over_hosts() -> None:
     assert json.loads(json.dumps(found)) == found
     assert [entry["transport"] for entry in found["links"]] == ["udp", "tcp"]
     for entry in found["links"]:
-        assert 0 < entry["fit_median"]["zero"] < 0.1
+        assert entry["fit_median"]["zero"] > 0
         assert all(sample["us"] for sample in entry["samples"])
     assert found["pairs"]["medium"]["kind"] == "unknown"  # messages do not leave the machine
     assert found["crossed"]["enough"]

@@ -19,7 +19,7 @@ def test_a_job_measures_itself(tmp_path: Path) -> None:
     assert sections[0] == sections[1] == sections[2]
     (entry,) = sections[0]["links"]
     assert (entry["level"], entry["transport"], entry["members"]) == (1, "mpi", [0, 1])
-    assert 0 < entry["fit_median"]["zero"] < 0.1
+    assert entry["fit_median"]["zero"] > 0
     assert entry["samples"][0]["bytes"] == 0
     found = json.loads((tmp_path / "found").read_text())
     assert set(found["pairs"]) == {"01", "10", "12"}
@@ -27,7 +27,7 @@ def test_a_job_measures_itself(tmp_path: Path) -> None:
     (overlap,) = found["overlap"]
     assert overlap["bytes"] == 100_000
     assert 0 <= overlap["overlap"] <= 1
-    assert 0 < overlap["test"] < 0.1
+    assert overlap["test"] > 0
 
 
 @pytest.mark.mpi

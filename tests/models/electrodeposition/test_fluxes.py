@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from minga.compile.numpy import BoundArray, evaluate
 from minga.lang.cell import CellReader
-from minga.lang.expr import Node
+from minga.lang.expr import Node, as_node
 from minga.lang.kernel import Kernel, infer_signature
-from minga.models.electrodeposition import fluxes
+from minga.models.electrodeposition import fluxes, neutral
 
 Floats = NDArray[np.float64]
 
@@ -101,3 +102,55 @@ def test_the_slope_of_a_flux_lies_between_both_concentrations() -> None:
     above = values(lambda w, a, b: fluxes.flux(1.0, w, a, b), w + step, low, high)
     below = values(lambda w, a, b: fluxes.flux(1.0, w, a, b), w - step, low, high)
     assert np.allclose(slope, -(above - below) / (2 * step), rtol=1e-6, atol=1e-8)
+
+
+def test_the_mean_flux_is_exact_in_a_neutral_salt_and_vanishes_in_equilibrium() -> None:
+    """Anions at rest, the cation carries twice what diffusion does; weights are negative nowhere."""
+    ratios = np.array([1e-30, 1e-3, 0.3, 0.9999, 1.0, 1.0001, 1.04, 1.06, 3.0, 20.0, 1e5, 1e20])
+    low, high = np.full(ratios.shape, 2.0), 2.0 * ratios
+
+    def part(number: int) -> Callable[..., Node]:
+        return lambda w, a, b: neutral.mean_flux(w, (1.0, 1.0), a, b)[number]
+
+    def weights(drop: Floats) -> tuple[Floats, Floats]:
+        return values(part(0), drop, low, high), values(part(1), drop, low, high)
+
+    mild = np.abs(np.log(ratios)) < 25.0
+    up, down = weights(-np.log(ratios))
+    assert (np.abs(up * low - down * high) <= 1e-12 * np.maximum(low, high))[mild].all()
+    up, down = weights(np.log(ratios))
+    assert np.allclose((up * low - down * high)[mild], (2.0 * (low - high))[mild], rtol=1e-11, atol=1e-13)
+    for drop in (-1e4, -3.0, 0.0, 3.0, 1e4):
+        up, down = weights(np.full(ratios.shape, drop))
+        assert (np.isfinite(up) & np.isfinite(down) & (up >= 0.0) & (down >= 0.0)).all()
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("rho", [1.0, 0.2])
+def test_the_edge_of_a_layer_obeys_kinetics_and_the_half_cell(rate: float, rho: float) -> None:
+    driving = np.linspace(-40.0, 6.0, 93)
+    reference, b, order = 2.0, 0.4, 1.5
+    cell = np.full(driving.shape, 3.0)
+
+    def part(name: str) -> Callable[..., Node]:
+        def find(d: Node, c: Node, k: Node) -> Node:
+            return as_node(getattr(neutral.kinetic_edge(k, reference, b, order, rho, d, c), name))
+
+        return find
+
+    given = (driving, cell, np.full(driving.shape, rate))
+    leaving, arriving, slope = (values(part(name), *given) for name in ("leaving", "arriving", "slope"))
+    flux = leaving * cell - arriving
+    edge = cell - flux
+    eta = driving - rho * np.log(edge / cell)
+    # Below, the difference has no digits; above, a line takes the place of the exponential.
+    known = (edge > 1e-6 * cell) & (edge < reference * np.exp(neutral.RICHEST))
+    into, out = rate * edge / reference * np.exp(-b * order * eta), rate * np.exp((1 - b) * order * eta)
+    assert known.sum() > 20
+    assert np.allclose(flux[known], (into - out)[known], rtol=1e-6, atol=1e-9 * (into + out)[known])
+    assert (slope >= 0.0).all()
+    assert (leaving >= 0.0).all()
+    assert (arriving >= 0.0).all()
+    steps = np.gradient(flux, driving)
+    inner = known & (np.abs(steps) > 1e-9)
+    assert np.allclose(slope[inner][1:-1], -steps[inner][1:-1], rtol=0.1, atol=1e-6)

@@ -26,4 +26,4 @@ def test_a_voltage_at_which_nothing_can_change_is_no_answer(current: float, firs
     for where in ("current", "current_cathode", "current_middle"):
         assert seen[where] == pytest.approx(current, rel=1e-6)
     assert 0.03 < seen["voltage"] < 0.1
-    assert seen["steps_rejected"] == 0
+    assert seen["steps_rejected"] <= 1

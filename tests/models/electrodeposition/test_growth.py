@@ -63,6 +63,13 @@ def grown() -> Left:
     return run_model(electrodeposition(cell()), STEPS)
 
 
+def test_errors_are_controlled_through_deposits(grown: Left) -> None:
+    """Steps after a deposit resolve what it sets off; the next ones know how long they may be, and are not rejected."""
+    seen = grown.observables
+    assert seen["steps_taken"] > 3 * seen["deposit_cells"]
+    assert seen["steps_rejected"] <= 0.1 * seen["steps_taken"]
+
+
 def test_mass_follows_from_charge_by_faradays_law(grown: Left) -> None:
     seen = grown.observables
     area = 8 * SIDE
@@ -133,6 +140,7 @@ def run(model: Model, steps: int) -> tuple[Result, np.ndarray[Any, Any]]:
         return drive(model, engine, steps), engine.gather(model.field("kind"))
 
 
+@pytest.mark.slow
 def test_a_deposit_that_reaches_the_anode_ends_the_run() -> None:
     kinds = np.zeros((12, 8), np.uint8)
     kinds[:-1, 2] = CATHODE

@@ -70,6 +70,7 @@ def line(cells: int) -> mg.Grid:
     return mg.Grid((cells,), axes=("y",), spacing=1.0 / cells)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [0.25, 25.0])
 def test_it_converges_however_wide_cells_are(ratio: float) -> None:
     """Cells of 0.25 and 25 Debye lengths, D dt/h2 of 1.6 and 16: as many sweeps, about, where relaxation of potential

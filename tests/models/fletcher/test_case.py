@@ -14,6 +14,7 @@ import pytest
 from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.case import examples, load_model
+from minga.models.fletcher.boundary import Release, Rigid
 from minga.models.fletcher.media_write import write_medium
 from minga.models.fletcher.synthetic import synthetic
 from minga.models.settings import GridSettings
@@ -50,6 +51,16 @@ def test_a_case_is_the_model_it_says(tmp_path: Path) -> None:
     limit = model.parameters["dt_limit"]
     assert isinstance(limit, float)
     assert 0.65 * limit < dt <= 0.75 * limit
+
+
+def test_pressure_release_was_called_rigid(tmp_path: Path) -> None:
+    now, before = (load(tmp_path, boundary=name) for name in ("release", "rigid"))
+    assert now.parameters == before.parameters
+    assert now.parameters["boundary"] == "Release()"
+    assert "boundary" not in dict(now.notes)
+    assert '"rigid" is called "release" now' in dict(before.notes)["boundary"]
+    with pytest.warns(FutureWarning, match="Release"):
+        assert Rigid() == Release()
 
 
 def test_a_grid_of_receivers(tmp_path: Path) -> None:
@@ -137,7 +148,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"medium": {"synthetic": "layered", "depths": [0.0]}}, "fletcher.medium.velocities", "1 depths"),
     ({"spacing": None}, "fletcher.spacing", "missing"),
     ({"spacing": 0}, "fletcher.spacing", "above 0"),
-    ({"spacing": [1.0, 2.0]}, "fletcher.spacing", "number"),
+    ({"spacing": [1.0, 2.0]}, "fletcher.spacing", "missing"),
     ({"dt": 0.01}, "fletcher.dt", "above the limit"),
     ({"dt": "fast"}, "fletcher.dt", "'auto'"),
     ({"dt": -1.0}, "fletcher.dt", "above 0"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +48,14 @@ def test_numpy(tmp_path: Path) -> None:
     same(open_volume(tmp_path / "a.npy"))
     np.save(tmp_path / "b.npy", np.asfortranarray(VALUES).transpose(2, 1, 0).copy())
     same(open_volume(tmp_path / "b.npy", axes="xyz"))
+
+
+@pytest.mark.parametrize(("unit", "metres"), [("km", 1000.0), ("ft", 0.3048), ("", 1.0)])
+def test_units_of_positions(tmp_path: Path, unit: str, metres: float) -> None:
+    labels = LABELS.replace('="m"', f'="{unit}"')
+    assert open_volume(rsf(tmp_path / "a.rsf", labels)).spacing == pytest.approx([metres * s for s in SPACING])
+    with pytest.raises(CaseError, match="are in 'rod'"):
+        open_volume(rsf(tmp_path / "a.rsf", LABELS.replace('="m"', '="rod"')))
 
 
 def test_madagascar(tmp_path: Path) -> None:
@@ -133,6 +144,62 @@ def test_what_is_written_is_read(tmp_path: Path, ending: str) -> None:
 def volume_of(tmp_path: Path, values: np.ndarray[Any, Any]) -> Any:
     np.save(tmp_path / "v.npy", values)
     return open_volume(tmp_path / "v.npy")
+
+
+def foreign(path: Path, **changes: Any) -> Path:
+    """A store of version 2, as other programs write them; `changes` are made in the description of its array."""
+    group = zarr.open_group(str(path), mode="w", zarr_format=2)
+    array = group.create_array("vp", shape=SHAPE, dtype="f4", chunks=SHAPE)
+    array[...] = VALUES
+    array.attrs["_ARRAY_DIMENSIONS"] = ["z", "y", "x"]
+    for name, length, step in zip("zyx", SHAPE, SPACING):
+        group.create_array(name, shape=(length,), dtype="f8")[...] = np.arange(length) * step
+    described = path / "vp" / ".zarray"
+    described.write_text(json.dumps(json.loads(described.read_text()) | changes))
+    return path
+
+
+def test_zarr_of_version_2(tmp_path: Path) -> None:
+    store = foreign(tmp_path / "a.zarr")
+    (odd := store / "odd").mkdir()
+    (odd / ".zarray").write_text((store / "vp" / ".zarray").read_text().replace("<f4", "|O"))
+    (store / "notes").mkdir()  # is none of Zarr's
+    assert quantities(store) == ["vp"]
+    volume = open_volume(store)
+    same(volume)
+    assert volume.spacing == SPACING
+    with pytest.raises(CaseError, match="cannot read odd in"):
+        open_volume(store, "odd")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"compressor": {"id": "none of ours"}}, "vp cannot be read: codec not available"),
+        ({"dtype": "|O"}, "vp cannot be read"),
+        ({"shape": SHAPE[:2], "chunks": SHAPE[:2]}, "no quantity on three axes \\(vp has 2"),
+    ],
+)
+def test_foreign_stores_that_cannot_be_read(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    store = foreign(tmp_path / "a.zarr", **changes)
+    with pytest.raises(CaseError, match=said) as caught:
+        open_volume(store)
+    assert caught.value.remedy is not None
+
+
+def test_damaged_values_are_told(tmp_path: Path) -> None:
+    store = foreign(tmp_path / "a.zarr")
+    (store / "vp" / "0.0.0").write_bytes(b"no chunk")
+    volume = open_volume(store)
+    with pytest.raises(CaseError, match="cannot read the values"):
+        volume.values(Box.of(SHAPE))
+
+
+def test_planes_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", VALUES[:, 0])
+    with pytest.raises(CaseError, match="along 2 axes") as caught:
+        open_volume(tmp_path / "a.npy")
+    assert "repeat the plane along y" in (caught.value.remedy or "")
 
 
 def test_units(tmp_path: Path) -> None:
@@ -240,3 +307,44 @@ def test_netcdf_by_xarray(tmp_path: Path) -> None:
     volume = open_volume(tmp_path / "a.nc")
     same(volume)
     assert (volume.unit, volume.axes) == ("m/s", "yxz")
+
+
+class _Program:
+    """What runs when it is unpickled: it makes a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.file,)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"dtype": "|O", "compressor": {"id": "pickle"}, "filters": [{"id": "vlen-utf8"}]},
+        {"dtype": "|O", "compressor": None, "filters": [{"id": "pickle"}]},
+        {"dtype": "<f8", "compressor": {"id": "pickle"}, "filters": None},
+    ],
+)
+@pytest.mark.parametrize("where", ["z", "vel"])
+def test_what_is_pickled_in_a_store_never_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: dict[str, object], where: str
+) -> None:
+    """Also where numcodecs would unpickle, as older ones do."""
+    import numcodecs.pickles
+
+    monkeypatch.setattr(numcodecs.pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
+    store, ran = tmp_path / "foreign.zarr", tmp_path / "ran"
+    usual = {"zarr_format": 2, "fill_value": 0, "order": "C", "dtype": "<f8", "compressor": None, "filters": None}
+    for name, shape in (("z", (2,)), ("vel", (2, 2, 2))):
+        (store / name).mkdir(parents=True)
+        about = {**usual, "shape": shape, "chunks": shape, **(kind if name == where else {})}
+        (store / name / ".zarray").write_text(json.dumps(about))
+        (store / name / ".zattrs").write_text(json.dumps({"_ARRAY_DIMENSIONS": list("zyx")[: len(shape)]}))
+        content = np.ones(shape).tobytes() if name != where else pickle.dumps(_Program(ran))
+        (store / name / ".".join("0" * len(shape))).write_bytes(content)
+    (store / ".zgroup").write_text('{"zarr_format": 2}')
+    with contextlib.suppress(CaseError):
+        open_volume(store).values(Box((0, 0, 0), (2, 2, 2)))
+    assert not ran.exists()

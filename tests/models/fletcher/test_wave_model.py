@@ -12,7 +12,7 @@ import pytest
 import minga as mg
 from minga.engine.drive import drive
 from minga.errors import CaseError
-from minga.models.fletcher import Cpml, Medium, PointSource, Random, Ricker, Rigid, Sponge
+from minga.models.fletcher import Cpml, Medium, PointSource, Random, Release, Ricker, Sponge
 from minga.models.fletcher.medium import Sampler
 from minga.models.fletcher.stability import phase_velocities, sampling, survey
 from minga.record.session import state_digest
@@ -41,12 +41,12 @@ def names(model: mg.Model) -> list[str]:
 @pytest.mark.parametrize(
     ("medium", "boundary", "expected"),
     [
-        (HARD, Rigid(), ["p", "q", "vp2", "epsilon", "delta", "nz", "ny", "nx"]),
-        (TTI, Rigid(), ["p", "q"]),
+        (HARD, Release(), ["p", "q", "vp2", "epsilon", "delta", "nz", "ny", "nx"]),
+        (TTI, Release(), ["p", "q"]),
         (TTI, Random(4), ["p", "q", "vp2"]),
-        (Medium(varying(2000, 3000)), Rigid(), ["p", "vp2"]),
-        (Medium(3000.0, varying(0.1, 0.2), 0.05), Rigid(), ["p", "q", "epsilon"]),
-        (Medium(3000.0, 0.1, 0.05, 0.3, varying(0, 3)), Rigid(), ["p", "q", "ny", "nx"]),
+        (Medium(varying(2000, 3000)), Release(), ["p", "vp2"]),
+        (Medium(3000.0, varying(0.1, 0.2), 0.05), Release(), ["p", "q", "epsilon"]),
+        (Medium(3000.0, 0.1, 0.05, 0.3, varying(0, 3)), Release(), ["p", "q", "ny", "nx"]),
         (TTI, Sponge(4), ["p", "q", "sponge_z", "sponge_y", "sponge_x"]),
     ],
 )

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.cli.export import export
 from minga.engine.drive import drive, start
 from minga.errors import CaseError
-from minga.models.fletcher import Medium, PlaneSource, PointSource, Receivers, Ricker, Rigid, Sponge, Wavelet
+from minga.models.fletcher import Medium, PlaneSource, PointSource, Receivers, Release, Ricker, Sponge, Wavelet
 from minga.models.fletcher.interpolation import place
 from minga.models.fletcher.receivers import Taps
+from minga.record.segy import SegyFile
 
 SHAPE, H, DT = (20, 22, 24), 10.0, 1e-3
 ROCK = Medium(2000.0)
@@ -20,7 +22,7 @@ ROCK = Medium(2000.0)
 
 def first_wave(source: object, steps: int = 1, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
     """p just after so many additions of a source: the previous slot holds the wave that the last one was added to."""
-    model = mg.fletcher(shape, H, dt=DT, medium=ROCK, boundary=Rigid(), sources=[source], dtype="f8")  # type: ignore[list-item]
+    model = mg.fletcher(shape, H, dt=DT, medium=ROCK, boundary=Release(), sources=[source], dtype="f8")  # type: ignore[list-item]
     with mg.Engine(model.layouts("single", 1)) as engine:
         start(model, engine)
         engine.run(model.step, steps)
@@ -112,21 +114,39 @@ def test_a_source_between_cells_is_the_transpose_of_a_receiver() -> None:
     assert p == pytest.approx(expected, abs=1e-15)
 
 
-@pytest.mark.parametrize("boundary", [Rigid(), Sponge(6)])
-def test_receivers_record_what_the_wave_is_there(boundary: Rigid | Sponge) -> None:
+@pytest.mark.parametrize("boundary", [Release(), Sponge(6)])
+def test_receivers_record_what_the_wave_is_there(boundary: Release | Sponge) -> None:
     points = [(50.0, 60.0, 70.0), (0.0, 0.0, 0.0), (190.0, 210.0, 230.0), (51.0, 66.0, 72.5)]
     model = mg.fletcher(
         SHAPE, H, dt=DT, medium=ROCK, boundary=boundary, sources=[PointSource(None, Ricker(30.0))],
         receivers=Receivers(points, every=10),
     )  # fmt: skip
-    run = mg.run(model, 60, every=60, observe=10)
-    assert run.receivers.shape == (7, 4)
+    run = mg.run(model, 60, every=25)
+    assert run.receivers.dims == ("receiver_time", "receiver")
+    assert run.receiver_time.values == pytest.approx(np.arange(7) * 10 * DT)
+    assert [(float(run.receiver_z[k]), float(run.receiver_y[k]), float(run.receiver_x[k])) for k in range(4)] == points
+    assert run.time_observed.values == pytest.approx(run.observed.values * DT)
     layers = boundary.cells
     p = run.p.values[-1][tuple(slice(layers, n - layers) for n in run.p.shape[1:])]
     last = run.receivers.values[-1]
     assert abs(last).min() > 0
     assert last[:3] == pytest.approx([p[5, 6, 7], p[0, 0, 0], p[-1, -1, -1]], rel=1e-6)
     assert (run.z.values[layers], run.y.values[layers], run.x.values[layers]) == (0, 0, 0)
+
+
+def test_a_run_from_python_leaves_its_receivers(tmp_path: Path) -> None:
+    """Also to a file for seismologists, with the default source in its headers."""
+    model = mg.fletcher(
+        SHAPE, H, dt=DT, medium=ROCK, boundary=Release(), receivers=Receivers([(50.0, 60.0, 70.0)], every=10),
+    )  # fmt: skip
+    with pytest.raises(CaseError, match="no multiple"):
+        mg.run(model, 60, observe=4)
+    run = mg.run(model, 60, every=25, out=tmp_path / "run")
+    export(tmp_path / "run", "receivers", "sgy", tmp_path / "shot.sgy", "-1")
+    file = SegyFile.open(tmp_path / "shot.sgy")
+    assert (len(file), file.samples, file.interval) == (1, 7, round(1e7 * DT))
+    assert np.array_equal(file.traces(slice(0, 1)), run.receivers.values.T.astype("f4"))
+    assert file.headers["source_x"].tolist() == [round(100 * H * (SHAPE[2] // 2))]
 
 
 def test_samples_do_not_depend_on_who_owns_the_cells() -> None:

@@ -152,6 +152,47 @@ def test_out_in_an_operand_is_refused() -> None:
         mg.matmul(a, a.copy(), out=a)
 
 
+def test_a_map_of_an_operands_file_is_refused(tmp_path: Path) -> None:
+    """Two maps of one file are two pieces of memory with the same bytes."""
+    a = np.arange(36.0).reshape(6, 6)
+    file, other, link = tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "link.npy"
+    np.save(file, a)
+    np.save(other, a)
+    link.symlink_to(file)
+    for name in (file, link):
+        out = np.load(name, mmap_mode="r+")
+        for target in (out, out[:], out.T):
+            for left, right in ((file, other), (other, file), (np.load(file, mmap_mode="r"), a)):
+                with pytest.raises(mg.CaseError, match="out lies in the memory of"):
+                    mg.matmul(left, right, out=target)
+    assert (np.load(file) == a).all()
+    whole = np.lib.format.open_memmap(tmp_path / "whole.npy", mode="w+", dtype="f8", shape=(12, 6))
+    whole[:6] = a
+    again = np.load(tmp_path / "whole.npy", mmap_mode="r+")
+    mg.matmul(again[:6], a, out=whole[6:])  # other bytes of the file
+    assert (whole[6:] == a @ a).all()
+    c = np.load(other, mmap_mode="r+")
+    mg.matmul(a, a, beta=1.0, c=other, out=c)
+    assert (c == a @ a + a).all()
+
+
+def test_a_file_is_replaced_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    a = np.arange(16.0).reshape(4, 4)
+    file, out = tmp_path / "a.npy", tmp_path / "c.npy"
+    np.save(file, a)
+    out.write_text("precious")
+    with pytest.raises(mg.CaseError, match="exists already"):
+        mg.matmul(file, a, out=out)
+    assert out.read_text() == "precious"
+    for left, right in ((file, a), (a, np.load(file, mmap_mode="r"))):
+        with pytest.raises(mg.CaseError, match="out is the file of"):
+            mg.matmul(left, right, out=file, overwrite=True)
+    assert (np.load(file) == a).all()
+    mg.matmul(file, a, out=out, overwrite=True)
+    assert (np.load(out) == a @ a).all()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "c.npy"]
+
+
 def test_the_same_error_on_all_ranks() -> None:
     def body(comm: Comm) -> str:
         with pytest.raises(mg.CaseError) as error:
@@ -210,7 +251,7 @@ def test_errors_still_end_the_job_after_a_part_of_it_multiplied(monkeypatch: pyt
         def Free(self) -> None:
             return None
 
-    mpi = SimpleNamespace(COMM_TYPE_SHARED=0, UNDEFINED=-1)
+    mpi = SimpleNamespace(COMM_TYPE_SHARED=0, UNDEFINED=-1, Is_initialized=lambda: True)
     monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(MPI=mpi))
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     comm = MPIComm(Ranks())

@@ -68,11 +68,11 @@ def test_the_grid_is_the_devices_own() -> None:
 
 def test_a_run_leaves_bands_tables_and_pictures(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    wanted = "photodiode.bias=[0.3, -1.0]"
+    wanted = "photodiode.bias=[0.3, -1.9, -1.0]"  # -1.9 V would come back from kT/q as -1.9000000000000001
     said = in_process("run", "si-1", "-n", "1", "--set", wanted, "--json", "--out", run)
     assert said.status == 0, said.err
     table = json.loads(said.out)["iv"]
-    assert [row["V"] for row in table] == [0.3, -1.0]
+    assert [row["V"] for row in table] == [0.3, -1.9, -1.0]
     assert table[0]["J"] == pytest.approx(4.0301426225e-06, rel=1e-9)
     assert (run / "iv.csv").read_text().startswith("V,J\n0.3,4.03014262")
     pictures = {path.name for path in (run / "pictures").iterdir()}
@@ -107,7 +107,7 @@ def test_a_layer_is_changed_by_its_name_or_number() -> None:
         said = in_process("plan", "apd", "--set", f"photodiode.{place}.n=2e16", "--set", "photodiode.bias=nothing")
         assert "photodiode.bias: expected" in said.err, "what is set there is right"
         said = in_process("plan", "apd", "--set", f"photodiode.{place}.n=-2e16")
-        assert "photodiode.layers[2].n: expected a number of at least 0.0" in said.err
+        assert "photodiode.layers[2].n: expected a number of at least 0 (1/cm3)" in said.err
         assert f"at: --set photodiode.{place}.n=-2e16" in said.err
     said = in_process("plan", "apd", "--set", "photodiode.layers.Charges.n=2e16")
     assert "did you mean 'Charge'?" in said.err

@@ -14,6 +14,8 @@ from minga.models.photodiode.structure.materials import shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced, uniform
 from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack
 from minga.models.photodiode.structure.temperature import gap_at
+from minga.record.variables import variable_of
+from minga.space.field import Field
 
 MATERIALS = shipped_materials()
 ENDS = (Contact("anode", "top"), Contact("cathode", "bottom"))
@@ -48,6 +50,20 @@ def test_a_change_of_material_lies_between_nodes() -> None:
     assert np.abs(mesh.nodes - ends[2]).min() < 1e-18
     assert mesh.volumes.sum() == pytest.approx(3e-4, rel=1e-13)
     assert (mesh.lengths > 0).all()
+
+
+def test_the_grid_has_the_nodes_of_the_device() -> None:
+    """Values live on nodes; what lies between them has faces half-way."""
+    device = device_from(diode(), graded([0.0, 5e-4, 1e-3], 1e-7, 1.3, 1e-4, [False] * 3, [False, True, False]))
+    (x,) = variable_of(Field("n", device.grid)).coordinates
+    assert x.values == pytest.approx(1e4 * device.nodes[0], rel=1e-15)
+    assert (x.values[0], x.values[-1]) == (0.0, 10.0)
+    assert x.attributes["location"] == "node"
+    (between,) = variable_of(Field("e", device.grid, centre="x")).coordinates
+    assert between.values[1:-1] == pytest.approx(0.5e4 * (device.nodes[0][1:] + device.nodes[0][:-1]), rel=1e-12)
+    assert (
+        "node" not in variable_of(Field("n", device_from(diode(), spaced([9], [1e-4])).grid)).coordinates[0].attributes
+    )
 
 
 def test_rows_have_their_node_in_the_middle() -> None:

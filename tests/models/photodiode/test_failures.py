@@ -25,6 +25,13 @@ def test_a_failure_names_curve_voltage_layer_and_what_to_do() -> None:
     assert "photodiode.limit" in str(caught.value)
 
 
+def test_where_gummels_iteration_fails_it_is_not_the_dopings_fault() -> None:
+    problem = Problem((0.9,), ionisation=False, scheme="gummel", limit=1, smallest_step=0.05)
+    with pytest.raises(mg.RunError, match='write scheme = "newton"') as caught:
+        mg.run(photodiode(silicon(101), problem), steps=1)
+    assert "doping" not in str(caught.value)
+
+
 def test_a_run_ends_well_at_breakdown() -> None:
     found = mg.run(photodiode(apd(10), Problem((-60.0, -70.0, -80.0))), steps=3)
     assert "breakdown at 66.5" in found.attrs["ended"]

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.errors import CaseError
+from crews import crew_of
+from minga.engine.drive import start
+from minga.engine.engine import Engine
+from minga.errors import CaseError, LayoutError
+from minga.fit.balance import Balancer, Look
+from minga.fit.plan.planner import make_plan
+from minga.fit.work.recorded import work_of
+from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.organisations.cuts import equal
 from minga.models.photodiode.organisations.workload import paper_device, profile, solve
@@ -98,6 +105,46 @@ def test_segments_have_the_same_bits_on_all_layouts(device: Device) -> None:
     assert same(alone, run(model, ENDS, 4))
     assert same(alone, run(model, ENDS, 2))
     assert not same(alone, run(short(device, Pointwise(), -60.0, ionisation=True)))
+
+
+TENS = (*range(0, 90, 10), 91)
+
+
+@pytest.fixture(scope="module")
+def segmented(device: Device) -> mg.Model:
+    """As a case has it, with bands."""
+    return with_bands(short(device, Pointwise(segments=TENS, across="block")), device, ("lit",))
+
+
+def test_words_and_plans_cut_rows_where_segments_end(segmented: mg.Model) -> None:
+    layouts = [segmented.layouts(word, 3)[segmented.grid] for word in ("slabs", "blocks:2", "bisection", "cartesian")]
+    layouts += [make_plan(work_of(segmented), crew_of("1x3", speeds)).layout for speeds in ([1e3], [3e3, 1e3, 2e3])]
+    assert all(set(layout.cuts[0]) <= set(TENS) for layout in layouts)
+    assert layouts[0].cuts == ((0, 30, 60),)
+    assert same(run(segmented), run(segmented, (*layouts[0].cuts[0], 91), 3))
+
+
+def test_a_balancer_moves_cuts_to_where_segments_end(segmented: mg.Model) -> None:
+    balancer = Balancer(work_of(segmented), crew_of("1x3", [1e3]), every=10)
+    layout, pace = cut(segmented, (0, 30, 60, 91), 3)[segmented.grid], np.array([1.0, 7.0, 2.0])
+    moved = []
+    for _ in range(8):
+        seconds = pace * layout.cells()
+        proposal = balancer.decide(layout, Look(seconds, {}, float(seconds.max()), 10), 100_000)
+        if proposal is not None:
+            layout = proposal.layout
+            moved.append(layout.cuts[0])
+    assert moved
+    assert all(set(cuts) <= set(TENS) for cuts in moved)
+
+
+def test_other_cuts_of_segmented_rows_are_refused(device: Device) -> None:
+    model = short(device, Pointwise(segments=ENDS, across="block"))
+    with Engine(cut(model, (0, 45, 91), 1), threads=1) as engine, pytest.raises(LayoutError, match="'x' at 45"):
+        start(model, engine)
+    with_sums = short(device, Pointwise(segments=(0, 20, 64, 91), across="block", test="paper"))
+    assert with_sums.places == ((64,),)
+    assert short(device, Pointwise(segments=ENDS)).places == (None,)
 
 
 def test_blocks_migrate_without_a_trace(device: Device) -> None:
@@ -196,6 +243,6 @@ def test_what_it_does_not_solve_is_refused(device: Device) -> None:
     with pytest.raises(CaseError, match="gain"):
         pointwise(device, Problem((-1.0,), ("dark", "lit"), gain=True))
     with pytest.raises(CaseError, match="capacitance"):
-        pointwise(device, Problem((-1.0,), capacitance=True))
+        pointwise(device, Problem((-1.0,), quasistatic_capacitance=True))
     with pytest.raises(CaseError, match="current that is held"):
         pointwise(device, Problem(current=(-1e-6,)))

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
+from minga.engine.stop import Stop, Watch
 from minga.errors import CaseError
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
-from minga.models.photodiode.case import device_of, problem_of, read_settings
+from minga.models.photodiode.case import device_of, load, problem_of, read_settings
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.quantities import quantity
+from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.structure.ionisation import shipped_sets
 from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
+from minga.models.settings import GridSettings
+from minga.schema import _LIMITS, _metadata, _table
 
 CASE: dict[str, Any] = {
     "bias": [0.0, -1.0],
@@ -72,7 +79,7 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     ("photodiode.mesh", {"thickness": "1 nm"}, {"mesh": {"nodes": 4}}, "no node lies in layer 'absorber'"),
     (f"{SLOPE}.thickness", {"thickness": "501 nm"}, {"mesh": {"spacing": "2.5 nm"}}, "200.4 rows of 2.5 nm"),
     (f"{SLOPE}.n", {"n": float("nan")}, {}, "is NaN; expected a finite number|finite"),
-    (f"{SLOPE}.n", {"n": -1e15}, {}, "a number of at least 0.0"),
+    (f"{SLOPE}.n", {"n": -1e15}, {}, "a number of at least 0 .1/cm3."),
     ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 1900.0}}, "no layer absorbs light of 1900"),
     ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 850.0}}, "'top': .*InP absorbs light of"),
     ("photodiode.light.power", None, {"light": {"wavelength": 1550.0}}, "neither power nor flux"),
@@ -298,3 +305,62 @@ def test_quantities(written: Any, kind: Any, value: float) -> None:
 def test_what_is_no_length(written: Any) -> None:
     with pytest.raises(ValueError, match="micrometres"):
         quantity(written, "length")
+
+
+def bounded(schema: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    """All numbers with limits in a schema and the tables within it."""
+    for name, field in schema.model_fields.items():
+        inner = [_table(field.annotation), *(_table(choice) for choice in get_args(field.annotation))]
+        for table in dict.fromkeys(table for table in inner if table is not None):
+            yield from bounded(table)
+        if any(hasattr(item, limit) for item in (*field.metadata, *_metadata(field.annotation)) for limit in _LIMITS):
+            yield f"{schema.__name__}.{name}", field
+
+
+COUNTS_AND_RATIOS = {
+    "LayerSettings.rows", "GradedSettings.growth", "MeshSettings.coarsen", "MeshSettings.nodes",
+    "PointwiseSettings.segments", "PointwiseSettings.inner_sweeps", "PointwiseSettings.weight",
+    "PointwiseSettings.limit", "PointwiseSettings.growth", "PointwiseSettings.expected", "PhotodiodeSettings.columns",
+    "PhotodiodeSettings.limit",
+}  # fmt: skip
+
+
+def test_limits_of_the_device_have_units() -> None:
+    found = dict(bounded(PhotodiodeSettings))
+    assert {"ContactSettings.barrier", "BiasSettings.step", "LayerSettings.n", "GradedSettings.cap"} <= set(found)
+    without = {name for name, field in found.items() if "unit" not in (field.json_schema_extra or {})}
+    assert without == COUNTS_AND_RATIOS
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"temperature": 20},
+            "photodiode.temperature: expected a number of at least 77 and at most 1000 (K), found 20",
+        ),
+        (
+            {"contacts": {"anode": {"kind": "schottky", "barrier": 5.0}, "cathode": "ohmic"}},
+            "photodiode.contacts.anode.barrier: expected a number above 0 and below 5 (eV), found 5.0",
+        ),
+        ({"bias": {"to": -1.0, "step": 0}}, "photodiode.bias.step: expected a number above 0 (V), found 0"),
+        ({"bias": [0.0, "x"]}, "photodiode.bias[1]: expected a number, found 'x'"),
+        ({"pointwise": {"weight": 2.0}}, "photodiode.pointwise.weight: expected a number above 0 and below 2, found 2"),
+    ],
+)
+def test_limits_name_the_range_and_the_unit(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(CaseError, match=re.escape(words)):
+        read_settings(case(**changes))
+
+
+def test_former_names_are_taken_with_a_warning(tmp_path: Path) -> None:
+    grid = GridSettings()
+    model = load(case(capacitance=True), grid, tmp_path)
+    assert "capacitance" not in load(case(quasistatic_capacitance=True), grid, tmp_path).notes[0]
+    assert model.notes[0][0] == "renamed"
+    assert "photodiode.capacitance is quasistatic_capacitance now" in model.notes[0][1]
+    assert model.tables["iv"][-1] == "C_quasistatic"
+    assert model.former == {"C": "C_quasistatic"}
+    Watch(model, Stop(when="C < 1.0"))
+    with pytest.raises(CaseError, match="both 'capacitance' and 'quasistatic_capacitance'"):
+        read_settings(case(capacitance=True, quasistatic_capacitance=True))

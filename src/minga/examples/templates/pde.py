@@ -51,5 +51,7 @@ def model(shape=(240, 320), *, D=0.5, dt=0.2, seed=1):
         initial={"u": start},
         observe=observe,
         observables=vars(seen),
+        units={"total": "1", "least": "1", "most": "1"},  # or with words: {"total": ("kg", "mass")}
         parameters={"D": D, "dt": dt},
+        clock=mg.Clock(dt=dt, unit="1"),
     )

@@ -22,7 +22,17 @@ from minga.fit.speed import Speed
 from minga.fit.topology import MOST_CORES, Tree
 from minga.space.boxes import Ints
 
-__all__ = ["ANY_KERNEL", "FORMAT", "SHIPPED", "VERSION", "KernelSpeed", "Machine", "NodeKind", "read_machine"]
+__all__ = [
+    "ANY_KERNEL",
+    "FORMAT",
+    "MOST_RANKS_A_CORE",
+    "SHIPPED",
+    "VERSION",
+    "KernelSpeed",
+    "Machine",
+    "NodeKind",
+    "read_machine",
+]
 
 FORMAT: Final = "minga machine"
 VERSION: Final = 1
@@ -37,6 +47,9 @@ SHARED_MEMORY: Final = Link((Segment(0, 1e-6, 1 / 5e9),))
 MEMORY_SHARE: Final = 0.8
 """The part of a node's memory that a run may fill; the rest is for the system and for messages."""
 _UNLIMITED: Final = 1 << 62
+
+MOST_RANKS_A_CORE: Final = 16
+"""More ranks on a core make no progress worth waiting for, and MPI libraries give up when so many start at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +190,11 @@ class Machine:
         device
             Whose speeds count.
 
-        Raises CaseError where nothing tells how fast a node is.
+        Raises CaseError where nothing tells how fast a node is, and for more ranks than MOST_RANKS_A_CORE a core.
         """
         if threads < 1 or (ranks is not None and ranks < 1):
             raise LayoutError(f"a crew of {ranks} ranks with {threads} threads", remedy="give 1 or more of each")
+        self._check_ranks(ranks or 1)
         kernels = (kernel,) if isinstance(kernel, str) else tuple(kernel or ())
         slots = np.concatenate([np.tile(self._first_cores(kind, threads), kind.count) for kind in self.nodes])
         sizes = [(kind.count, len(kind.cores)) for kind in self.nodes]
@@ -204,6 +218,18 @@ class Machine:
                 memory[on] = (MEMORY_SHARE * kind.memory / crowd[node[on]]).astype(np.int64)
         seats = Tree(self.levels, self.tree().paths[first_core[node] + slots[chosen]])
         return Crew(tuple(speeds), kind_of[node], memory, seats, self.link_levels(), self.names)
+
+    def _check_ranks(self, ranks: int) -> None:
+        """CaseError for more ranks than can be planned in a time that anybody would wait for."""
+        cores = sum(kind.count * len(kind.cores) for kind in self.nodes)
+        most = min(MOST_RANKS_A_CORE * cores, MOST_CORES)
+        if ranks > most:
+            raise CaseError(
+                f"{ranks} ranks are too many for the {cores} core{'s' if cores > 1 else ''} of machine "
+                f"{self.name or self.source!r}: plans are made for at most {most}",
+                key="run.ranks",
+                remedy=f"try one for each core, -n {cores}, or describe a larger machine",
+            )
 
     def _first_cores(self, kind: NodeKind, threads: int) -> Ints:
         """Numbers of the first core of each rank on a node."""

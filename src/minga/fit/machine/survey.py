@@ -16,10 +16,11 @@ from minga.compile.explain import kernel
 from minga.engine.comm import Comm, SerialComm
 from minga.engine.model import Model
 from minga.engine.program import Program
+from minga.engine.quotas import quota
 from minga.fit.links import Link, Links
 from minga.fit.machine.machine import FORMAT, LEVELS, VERSION
 from minga.fit.machine.machine_file import tree_settings
-from minga.fit.machine.resources import available_memory, cache_bytes, processor_name, quota, total_memory
+from minga.fit.machine.resources import available_memory, cache_bytes, processor_name, total_memory
 from minga.fit.plan.cost import work_of
 from minga.fit.probe.probe import sample_sizes
 from minga.fit.probe.rehearsal import Sample

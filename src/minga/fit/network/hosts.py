@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from minga.errors import CaseError, suggest
+from minga.paths import is_plain_name
 
-__all__ = ["Host", "Launcher", "read_hosts", "ssh"]
+__all__ = ["Host", "Launcher", "read_hosts", "shell_launcher", "shell_words", "ssh"]
 
 _KEYS: Final = ("slots", "address", "python")
 
@@ -63,10 +64,33 @@ def read_hosts(path: str | Path, least: int = 2) -> list[Host]:
     return hosts
 
 
-def ssh(host: Host, command: Sequence[str]) -> list[str]:
+def shell_words(shell: str) -> list[str]:
+    """The words of a program that runs a command on a host, called as SHELL HOST COMMAND; ssh never asks for anything.
+
+    CaseError where it cannot be read.
+    """
+    try:
+        words = shlex.split(shell)
+    except ValueError as error:
+        raise CaseError(
+            f"--shell {shell!r} cannot be read: {error}", key="--shell", remedy="close the quotes"
+        ) from None
+    if not words:
+        raise CaseError("--shell is empty", key="--shell", remedy="name a program that runs a command on a host: ssh")
+    if Path(words[0]).name == "ssh":  # which takes the first of several values, and so what the person wrote
+        words += ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "LogLevel=ERROR"]
+    return words
+
+
+def shell_launcher(shell: str) -> Launcher:
+    """How commands are run on hosts: by ``ssh``, ``ssh -F FILE``, or another program that is called likewise."""
+    words = shell_words(shell)
+    return lambda host, command: [*words, host.name, shlex.join(command)]
+
+
+def ssh(host: Host, command: Sequence[str]) -> Sequence[str]:
     """Run a command on a host by ssh, without ever asking for a password."""
-    options = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "LogLevel=ERROR"]
-    return ["ssh", *options, host.name, shlex.join(command)]
+    return shell_launcher("ssh")(host, command)
 
 
 def _host(words: Sequence[str], file: str, line: int) -> Host:
@@ -84,6 +108,6 @@ def _host(words: Sequence[str], file: str, line: int) -> Host:
     slots = given.get("slots", "1")
     if not slots.isascii() or not slots.isdigit() or not 1 <= int(slots) <= 1 << 20:
         raise CaseError(f"slots={slots} is no number of ranks", where=(file, line), remedy="write slots=4")
-    if words[0].startswith("-") or "=" in words[0]:
+    if words[0].startswith("-") or "=" in words[0] or not is_plain_name(words[0]):
         raise CaseError(f"{words[0]!r} is no name of a host", where=(file, line), remedy="begin the line with the name")
     return Host(words[0], int(slots), given.get("address"), given.get("python"), line)

@@ -43,7 +43,10 @@ _FEW_UNITS = 12
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """A layout with the word for it; ``team`` and ``cut`` say how it was made, if it can be corrected."""
+    """A layout with the word for it; ``team`` and ``cut`` say how it was made, if it can be corrected.
+
+    Its cuts lie where the work allows them.
+    """
 
     word: str
     layout: Layout
@@ -51,6 +54,9 @@ class Option:
     team: Team | None = None
     cut: Cut | None = None
     known: dict[bool, Pairs] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layout", self.work.aligned(self.layout))
 
     def predict(self, crew: Crew, halo_depth: int, overlap: bool) -> Prediction:
         """What a step costs."""

@@ -72,7 +72,7 @@ def make_plan(
         found = search.layouts(naive)
     else:
         # As Model.layouts understands it, so that a plan tells of what would be run.
-        granule = 1 if work.points > 1 else max(GRANULE, work.granule[-1])
+        granule = 1 if work.points > 1 or work.cuts else max(GRANULE, work.granule[-1])
         given = parse_layout(layout, work.domain, crew.ranks, granule)
         found = [search.judged(_sequential(Option(layout, given, work), crew))]
     fitting = [each for each in found if search.fits(each.told)]

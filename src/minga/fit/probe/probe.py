@@ -19,11 +19,12 @@ import numpy as np
 from minga.engine.comm import Comm, MPIComm, SerialComm
 from minga.engine.model import Model
 from minga.engine.pin import available_cores, share
+from minga.engine.quotas import quota
 from minga.engine.waiting import longest_nap
 from minga.fit.crew import Crew
 from minga.fit.links import Link, Links, Segment
 from minga.fit.machine.machine import MEMORY_SHARE
-from minga.fit.machine.resources import available_memory, processor_name, quota
+from minga.fit.machine.resources import available_memory, processor_name
 from minga.fit.plan.cost import work_of
 from minga.fit.probe.pingpong import links_of
 from minga.fit.probe.rehearsal import Rehearsal, Sample, part_of

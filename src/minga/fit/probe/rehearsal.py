@@ -132,7 +132,7 @@ class Rehearsal:
         self._comm = _Alone(2 if rest else 1)
         self._rounds = min(_ROUNDS, 2 + work.rounds) if rest else 1
         layout = Layout.from_boxes(work.domain, [part, *rest], [0] + [1] * len(rest), self._comm.size)
-        self._engine = Engine(model.layouts_like(layout), comm=self._comm, threads=threads, cpus=cpus)
+        self._engine = Engine(model.layouts_like(layout, anywhere=True), comm=self._comm, threads=threads, cpus=cpus)
         self._initial: list[tuple[Slot, FieldValue]] | None = None
         # One binding for any number of steps, so that what it receives is kept.
         steps = on_all_cells(_bounded(model.step.operations))

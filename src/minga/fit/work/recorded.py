@@ -66,6 +66,7 @@ def work_of(model: Model) -> Work:
         rank_bytes=sum(f.slots * f.bounds.size * itemsize(f.dtype) for f in whole),
         deep=() if active or not exchanges else tuple(_deeper(model.step.operations, grid)),
         swept=_swept(model.step.operations),
+        cuts=model.places if model.cuts and grid == model.grid else (),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from minga.fit.work.weights import Weights
 from minga.space.box import Box
+from minga.space.layout import Layout
 
 __all__ = ["Deep", "Exchange", "Extent", "Work"]
 
@@ -55,6 +56,7 @@ class Work:
     domain      all cells of the grid that is cut
     periodic    for each axis whether its ends are neighbours
     granule     for each axis, cuts lie at multiples of it
+    cuts        for each axis the only places where cuts may lie, None: anywhere; empty: anywhere along all
     least       for each axis the narrowest block along it
     cell_bytes  bytes of all fields with all slots for each cell
     exchanges   rounds of halo messages a step
@@ -86,6 +88,11 @@ class Work:
     rank_bytes: int = 0
     deep: tuple[Deep, ...] = ()
     swept: tuple[int, ...] = ()
+    cuts: tuple[tuple[int, ...] | None, ...] = ()
+
+    def aligned(self, layout: Layout) -> Layout:
+        """The layout with its cuts at the places where they may lie."""
+        return layout.cut_at(self.cuts)
 
     @property
     def rounds(self) -> int:

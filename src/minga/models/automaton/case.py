@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.automaton.bounds import Bounds, parse_bounds, split_bounds
+from minga.models.automaton.golly import least_width
 from minga.models.automaton.initial import pattern_of
 from minga.models.automaton.model import automaton
+from minga.models.automaton.notation.larger_than_life import parse_larger_than_life
 from minga.models.automaton.patterns import Pattern
 from minga.models.automaton.rules import FORMS, KEY
 from minga.models.settings import GridSettings
@@ -62,7 +64,7 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
     shape = grid.shape or (bounds.shape if bounds else None)
     if shape is None:
         raise CaseError("an automaton needs the number of cells along each axis", key="grid.shape", remedy="[512, 512]")
-    ends = bounds.boundary if bounds and bounds.shape == shape else "periodic"
+    ends = bounds.boundary if bounds and bounds.shape == shape else None
     return automaton(
         rule,
         shape,
@@ -90,7 +92,23 @@ def _rule(settings: AutomatonSettings, pattern: Pattern | None, grid: GridSettin
         raise CaseError("no rule, and the initial cells name none", key=KEY, remedy=FORMS)
     wanted = suffix is not None and (grid.shape is None or grid.boundary is None)
     ndim = 1 if _OF_A_LINE.match(rule) else 2
-    return rule, parse_bounds(suffix, key, ndim) if wanted and suffix else None
+    bounds = parse_bounds(suffix, key, ndim) if wanted and suffix else None
+    if bounds is not None and grid.shape is None:
+        _check_width(rule, bounds, key)
+    return rule, bounds
+
+
+def _check_width(rule: str, bounds: Bounds, key: str) -> None:
+    """CaseError where Golly would use a wider grid than a suffix says."""
+    large = parse_larger_than_life(rule)
+    if large is not None and min(bounds.shape) < (least := least_width(large)):
+        raise CaseError(
+            f"a bounded grid of {bounds.shape[1]} x {bounds.shape[0]} cells, which Golly widens to at least {least} "
+            f"along each axis for {large}",
+            key=key,
+            remedy=f"write {least} in place of smaller numbers, or grid.shape = {list(bounds.shape)}, where a cell "
+            "that the neighbourhood meets several times is counted as often",
+        )
 
 
 def _placed(init: object, pattern: Pattern | None, bounds: Bounds | None) -> object:

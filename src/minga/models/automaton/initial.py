@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.errors import CaseError, Where, suggest
+from minga.errors import CaseError, Where, shown, suggest
 from minga.lang.block import BlockRule
 from minga.lang.near import STATES_OF_A_BYTE
 from minga.lang.random import uniform
@@ -91,7 +91,7 @@ def initial_values(
         return _from_function(init, rule, start)
     if several:
         raise CaseError(
-            f"the rule has the fields {', '.join(rule.fields)}; found {init!r}",
+            f"the rule has the fields {', '.join(rule.fields)}; found {shown(init)}",
             key=KEY,
             remedy="start each of them: {"
             + ", ".join(f"{name} = ..." for name in rule.fields)
@@ -131,20 +131,20 @@ def _one(init: object, number: int, dtype: DType, start: Start) -> Initial:
                 )
             return _table(word, init, number, dtype, start)
         close = suggest(str(next(iter(init), "")), ("soup", "pattern", "fill"))
-        raise CaseError(f"found {dict(init)!r}", key=KEY, suggestion=close, remedy=FORMS)
-    raise CaseError(f"found {init!r}", key=KEY, remedy=FORMS)
+        raise CaseError(f"found {shown(dict(init))}", key=KEY, suggestion=close, remedy=FORMS)
+    raise CaseError(f"found {shown(init)}", key=KEY, remedy=FORMS)
 
 
 def _table(word: str, init: Mapping[str, Any], number: int, dtype: DType, start: Start) -> Initial:
     value = init[word]
     if word == "soup":
         seed = init.get("seed", start.seed)
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+        if not _whole(seed) or not 0 <= seed < 2**64:
             raise CaseError(f"seed = {seed!r}: expected an integer 0 .. 2**64 - 1", key=f"{KEY}.seed")
-        return soup(_probabilities(value, start.states), seed, start.shape, dtype, number)
+        return soup(_probabilities(value, start.states), int(seed), start.shape, dtype, number)
     if word == "fill":
         if not isinstance(value, bool | int | float):
-            raise CaseError(f"fill = {value!r}: expected a number", key=f"{KEY}.fill")
+            raise CaseError(f"fill = {shown(value)}: expected a number", key=f"{KEY}.fill")
         filling = start.check(np.asarray(value), dtype, "fill")
         return lambda box: np.full(box.shape, filling, dtype)
     if not isinstance(value, str):
@@ -155,9 +155,9 @@ def _table(word: str, init: Mapping[str, Any], number: int, dtype: DType, start:
 # Soups ---------------------------------------------------------------------------------------------------------------
 def _probabilities(value: object, states: int | None) -> tuple[float, ...]:
     given = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-    if not all(isinstance(p, int | float) and not isinstance(p, bool) and 0 <= p <= 1 for p in given) or sum(given) > 1:
+    if not all(map(_share, given)) or sum(given) > 1:
         raise CaseError(
-            f"soup = {value!r}: expected probabilities",
+            f"soup = {shown(value)}: expected probabilities",
             key=f"{KEY}.soup",
             remedy="write the share of live cells, 0 .. 1, or a list with those of states 1, 2, ..., at most 1 in all",
         )
@@ -166,6 +166,15 @@ def _probabilities(value: object, states: int | None) -> tuple[float, ...]:
             f"soup has shares for {len(given)} states besides 0, the rule has {states - 1}", key=f"{KEY}.soup"
         )
     return tuple(map(float, given))
+
+
+def _share(value: object) -> bool:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and 0 <= float(value) <= 1  # type: ignore[arg-type]
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def soup(
@@ -189,17 +198,17 @@ def soup(
 def pattern_of(init: object, directory: Path) -> Pattern | None:
     """The pattern file that `init` names, where it is one that can name a rule."""
     name = init.get("pattern") if isinstance(init, Mapping) else init
-    is_pattern = isinstance(name, str) and Path(name).suffix in TEXT_FILES
+    is_pattern = isinstance(name, str) and Path(name).suffix.lower() in TEXT_FILES
     return read_pattern(find_file(str(name), directory, KEY), KEY) if is_pattern else None
 
 
 def _read(name: str, dtype: DType, start: Start) -> Array:
-    if Path(name).suffix not in PATTERN_FILES:
+    if Path(name).suffix.lower() not in PATTERN_FILES:
         raise CaseError(f"{name!r} is not a file of a known kind", key=KEY, remedy=FORMS)
     path = find_file(name, start.directory, KEY)
-    if path.suffix in TEXT_FILES:
+    if path.suffix.lower() in TEXT_FILES:
         return _rows(read_pattern(path, KEY).cells, dtype, start, name)
-    if path.suffix == ".png":
+    if path.suffix.lower() == ".png":
         states = None if is_float(dtype) else start.states or STATES_OF_A_BYTE
         return _rows(read_picture(path, states, KEY), dtype, start, name)
     try:
@@ -243,8 +252,8 @@ def place(pattern: Array, shape: tuple[int, ...], at: object) -> Initial:
     """The pattern on a grid of zeros: its first cell at index `at`, or centred (the odd cell towards the low ends)."""
     if at is None:
         corner = tuple((n - m) // 2 for n, m in zip(shape, pattern.shape))
-    elif isinstance(at, Sequence) and len(at) == len(shape) and all(isinstance(i, int) for i in at):
-        corner = tuple(at)
+    elif isinstance(at, Sequence | np.ndarray) and len(at) == len(shape) and all(map(_whole, at)):
+        corner = tuple(map(int, at))
     else:
         raise CaseError(f"at = {at!r}: expected an index for each of {len(shape)} axes", key=f"{KEY}.at")
     if any(i < 0 or i + m > n for i, m, n in zip(corner, pattern.shape, shape)):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minga.engine.model import Model
-from minga.errors import CaseError, suggest
+from minga.errors import CaseError, shown, suggest
 from minga.lang.block import BlockRule
 from minga.lang.colours import as_colours
 from minga.lang.neighbourhood import moore
@@ -20,6 +20,8 @@ from minga.lang.updates import SecondOrder, Update
 from minga.models.automaton.avalanche import watch_avalanches
 from minga.models.automaton.bits import Bits, stored_as_bits
 from minga.models.automaton.bits_observe import observe_bits
+from minga.models.automaton.edges import End, look_out, watched_ends
+from minga.models.automaton.golly import pattern_attributes
 from minga.models.automaton.initial import Initial, initial_values
 from minga.models.automaton.observe import chosen_names, observe_states
 from minga.models.automaton.observe import observe as record_observation
@@ -27,6 +29,7 @@ from minga.models.automaton.observers import Observers, parse_observers
 from minga.models.automaton.quiet import leave_out_quiet
 from minga.models.automaton.rules import find_rule
 from minga.models.automaton.step import record_step, recurrence, with_update
+from minga.models.automaton.units import units_of
 from minga.models.boundary import Boundaries, parse_boundary
 from minga.space.boundary import SIDES, trace_fill
 from minga.space.field import Field
@@ -44,7 +47,7 @@ def automaton(
     init: object,
     before: object = None,
     update: Update | str | Mapping[str, object] | None = None,
-    boundary: object = "periodic",
+    boundary: object = None,
     parameters: Mapping[str, Number] | None = None,
     seed: int = 0,
     directory: Path | str = ".",
@@ -63,7 +66,8 @@ def automaton(
     init        where the cells start: see `minga.models.automaton.initial`; arrays and functions are welcome, too
     before      for a second-order update the cells one step before, in the same forms; by default those of `init`
     update      which cells change in a step, where it is not the rule's own: mg.Asynchronous(0.5), "coloured", ...
-    boundary    "periodic", "fixed" (at 0), "reflect", "zero-gradient", ["fixed", value], ...: see docs of cases
+    boundary    "periodic", "fixed" (at 0), "reflect", "zero-gradient", ["fixed", value], ...: see docs of cases. By
+                default "periodic"; then, and where it is "fixed" at 0, it is told when live cells come to the edge
     parameters  values of the rule's keyword parameters that differ from their defaults
     seed        of mg.random() in the rule, and of soups without a seed
     directory   where relative paths start
@@ -78,28 +82,29 @@ def automaton(
     Raises CaseError, with the key a case has for what is wrong.
     """
     base = Path(directory)
-    _check_arguments(rule, shape)
+    _check_arguments(rule, shape, seed)
     observers = parse_observers(observe, base)
     chosen = with_update(find_rule(rule, len(shape), base) if isinstance(rule, str) else rule, update)
     chosen = _coloured(chosen, colours) if colours else chosen
     values = _parameters(chosen, parameters or {})
-    ends = parse_boundary(boundary, len(shape))
+    ends = parse_boundary("periodic" if boundary is None else boundary, len(shape))
     _check_ends(ends, chosen)
     grid = ends.grid(shape)
     _check_mirrors(ends, chosen, grid)
+    said = f"state of rule {chosen.name}"
+    fields = {
+        name: Field(name, grid, dtype, slots=2, boundary=ends.conditions, description=said, colours=chosen.colours)
+        for name, dtype in chosen.fields.items()
+    }
+    step = record_step(chosen, fields, values)
+    about = pattern_attributes(rule, chosen, grid, ends, values)
+    watched = watched_ends(chosen, grid, ends, init, step, joined=boundary is None)
     bits = None
     if before is None and _bits_will_do(observers, storage):
         bits = stored_as_bits(chosen, grid, ends, values, storage)
     if bits is not None:
-        return _of_bits(
-            bits, chosen, initial_values(init, chosen, tuple(shape), base, seed), values, seed, observers, skip_quiet
-        )
-    about = f"state of rule {chosen.name}"
-    fields = {
-        name: Field(name, grid, dtype, slots=2, boundary=ends.conditions, description=about, colours=chosen.colours)
-        for name, dtype in chosen.fields.items()
-    }
-    step = record_step(chosen, fields, values)
+        first = initial_values(init, chosen, tuple(shape), base, seed)
+        return replace(_of_bits(bits, chosen, first, values, seed, observers, skip_quiet, watched), about=about)
     avalanches, registers = (
         ({}, {}) if observers.avalanche is None else watch_avalanches(step, tuple(fields.values()), observers.avalanche)
     )
@@ -114,10 +119,13 @@ def automaton(
         output=tuple(fields),
         observe=program,
         observables=observables | avalanches,
+        units=units_of(observables | avalanches, fields),
         registers=registers,
         parameters={"rule": chosen.name, **values},
-        seed=seed,
+        seed=int(seed),
         recurrence=recurrence(chosen, step, tuple(fields.values())),
+        lookout=look_out(step, watched, grid, tuple(fields.values())),
+        about=about,
     )
 
 
@@ -129,6 +137,7 @@ def _of_bits(
     seed: int,
     observers: Observers,
     skip_quiet: bool | str,
+    watched: Sequence[End],
 ) -> Model:
     """The model of an automaton whose cells are stored as bits."""
     packed = bits.packed
@@ -148,10 +157,12 @@ def _of_bits(
         output=(name,),
         observe=program,
         observables=observables,
+        units=units_of(observables, (name,)),
         parameters={"rule": rule.name, **parameters},
-        seed=seed,
+        seed=int(seed),
         packed={name: packed},
         recurrence=recurrence(rule, step, packed.planes),
+        lookout=look_out(step, watched, packed.cells.grid, packed),
     )
 
 
@@ -199,8 +210,10 @@ def _coloured(rule: Rule | BlockRule, colours: Sequence[str]) -> Rule | BlockRul
         raise CaseError(str(error), key="automaton.colours", remedy=remedy) from error
 
 
-def _check_arguments(rule: object, shape: object) -> None:
-    """CaseError where what Python was given cannot be a rule or a shape; a case file cannot come here with that."""
+def _check_arguments(rule: object, shape: object, seed: object) -> None:
+    """CaseError where what Python was given cannot be meant; a case file cannot come here with that."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
+        raise CaseError(f"seed={seed!r}: expected an integer 0 .. 2**64 - 1", key="automaton.seed")
     if not isinstance(rule, Rule | BlockRule | str):
         name = getattr(rule, "__name__", None)
         raise CaseError(
@@ -213,7 +226,7 @@ def _check_arguments(rule: object, shape: object) -> None:
     lengths = shape if isinstance(shape, Sequence) and not isinstance(shape, str) else ()
     if not lengths or any(isinstance(n, bool) or not isinstance(n, int | np.integer) for n in lengths):
         raise CaseError(
-            f"shape={shape!r}: expected a whole number of cells for each axis",
+            f"shape={shown(shape)}: expected a whole number of cells for each axis",
             key="grid.shape",
             remedy="write (512, 512), or (512,) for one axis",
         )
@@ -242,7 +255,7 @@ def _parameters(rule: Rule | BlockRule, given: Mapping[str, Number]) -> dict[str
 def _like(name: str, value: Number, default: Number | None) -> Number:
     """An integer where the default is a float means that float: a parameter's type is part of the kernel."""
     if not isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
-        raise CaseError(f"expected a number, found {value!r}", key=f"automaton.parameters.{name}")
+        raise CaseError(f"expected a number, found {shown(value)}", key=f"automaton.parameters.{name}")
     return float(value) if isinstance(default, float) and not isinstance(value, bool) else value
 
 

@@ -61,10 +61,14 @@ class Pattern:
 def read_pattern(path: Path, key: str = "automaton.init") -> Pattern:
     """The pattern in a file, by its ending: .rle, .cells, .lif, .life. A CaseError names `key` and the place in it."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise CaseError(f"cannot read the pattern {str(path)!r}: {error.strerror}", key=key) from error
-    read = {".cells": read_cells, ".lif": read_coordinates, ".life": read_coordinates}.get(path.suffix, read_rle)
+    if not text.strip():
+        raise CaseError(f"the pattern {str(path)!r} is empty", key=key, remedy="write x = 0, y = 0 and ! for no cells")
+    read = {".cells": read_cells, ".lif": read_coordinates, ".life": read_coordinates}.get(
+        path.suffix.lower(), read_rle
+    )
     try:
         return read(text)
     except PatternError as error:
@@ -151,8 +155,8 @@ def _runs(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, int, int]]:
             if state:
                 yield row, column, length, state
             column, count, prefix = column + length, "", ""
-    if prefix:
-        raise PatternError(f"{prefix!r} is no cell in run-length encoding", lines[-1][0], _CELLS)
+    if prefix or count:
+        raise PatternError(f"the pattern ends within a run, after {count + prefix!r}", lines[-1][0], _CELLS)
     # A missing final ! is common in hand-written files and loses nothing.
 
 

@@ -15,13 +15,14 @@ from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.electrodeposition.conditions import check_pair, electrode_of
 from minga.models.electrodeposition.contacts import check_attached
-from minga.models.electrodeposition.electrolytes import METALS, bath, check_species, metal_of
+from minga.models.electrodeposition.electrolytes import METALS, SATURATION, bath, check_species, metal_of
 from minga.models.electrodeposition.fronts import record_fronts
 from minga.models.electrodeposition.geometry import grid_of, kinds_of
 from minga.models.electrodeposition.groups import permittivity_for
-from minga.models.electrodeposition.preflight import notes_of
+from minga.models.electrodeposition.preflight import check_cutoff, notes_of
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
+from minga.models.electrodeposition.units import units_of
 from minga.models.settings import GridSettings
 from minga.schema import validate
 from minga.space.grid import Grid
@@ -30,6 +31,10 @@ __all__ = ["load", "problem_of", "read_settings"]
 
 GAS: float = 8.314462618
 GRAVITY: float = 9.81
+CUTOFF: float = 5.0
+"""V: far above what the bath and its electrodes need; in water other reactions begin at a fifth of it."""
+SCALED_CUTOFF: float = 200.0
+"""The same in RT/F."""
 
 
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
@@ -52,7 +57,8 @@ def _observed(model: Model, problem: Problem, metal: Species) -> Model:
         return model
     observe = Program("observe") if model.observe is None else model.observe
     fronts = record_fronts(observe, problem.grid, model.field("kind"), model.field(metal.name), metal.bulk)
-    return replace(model, observe=observe, observables={**model.observables, **fronts})
+    units = {**model.units, **units_of(fronts, problem.grid.ndim)}
+    return replace(model, observe=observe, observables={**model.observables, **fronts}, units=units)
 
 
 def read_settings(section: Mapping[str, object]) -> ElectrodepositionSettings:
@@ -95,22 +101,27 @@ def problem_of(said: ElectrodepositionSettings, grid: GridSettings, directory: P
     kinds = kinds_of(said, space, directory)
     if said.scheme == "relaxation" and flow:
         check_attached(kinds, space)
-    return Problem(
+    problem = Problem(
         grid=space,
         species=species,
-        steps=_steps(said.time, fixed=said.scheme == "relaxation"),
+        steps=_steps(said.time, fixed=said.scheme == "relaxation", unit="" if said.scaled else " s"),
         constants=constants,
         kinds=kinds,
         cathode=cathode,
         anode=anode,
         voltage=said.voltage,
         current=said.current,
+        cutoff=_cutoff(said),
+        saturation=_saturation(said, species),
         gravity=gravity,
         flow=flow,
         growth=_growth(said, metal, cathode),
         seed=said.seed,
         initial=_disturbed(said, species, space),
     )
+    if said.scheme != "relaxation":
+        check_cutoff(problem, scaled=said.scaled)
+    return problem
 
 
 def _species(said: ElectrodepositionSettings) -> tuple[Species, ...]:
@@ -230,14 +241,38 @@ def _check_drive(said: ElectrodepositionSettings) -> None:
         )
 
 
-def _steps(said: TimeSettings, *, fixed: bool) -> Steps:
+def _cutoff(said: ElectrodepositionSettings) -> float:
+    """V, or RT/F of scaled cases, at which a run with a given current ends."""
+    if said.cutoff is not None and said.current is None:
+        raise CaseError(
+            "a cut-off voltage, but the voltage is given",
+            key="electrodeposition.cutoff",
+            remedy="leave it out; it ends runs whose current is given",
+        )
+    if said.current is None:
+        return math.inf
+    return (SCALED_CUTOFF if said.scaled else CUTOFF) if said.cutoff is None else said.cutoff
+
+
+def _saturation(said: ElectrodepositionSettings, species: Sequence[Species]) -> dict[str, float]:
+    """Solubilities of the sulphates that have names; of other baths none is known."""
+    names = {s.name for s in species}
+    if said.scaled or "SO4" not in names:
+        return {}
+    return {name: limit for name, limit in SATURATION.items() if name in names}
+
+
+def _steps(said: TimeSettings, *, fixed: bool, unit: str) -> Steps:
     every = said.end / 100 if said.every is None else said.every
     count = said.end / every
     if not math.isclose(count, round(count), rel_tol=1e-6) or round(count) < 1:
+        quote = '"' if unit else ""
         raise CaseError(
-            f"{said.end:g} is {count:.4g} times {every:g}",
+            f"every ({every:g}{unit}) is longer than end ({said.end:g}{unit})"
+            if every > said.end
+            else f"every ({every:g}{unit}) does not divide end ({said.end:g}{unit}): that is {count:.4g} times it",
             key="electrodeposition.time.every",
-            remedy=f"let it be a whole number of times: {said.end / max(1, round(count)):g}",
+            remedy=f"write every = {quote}{said.end / max(1, round(count)):.9g}{unit}{quote}, or a part of that",
         )
     first = (every if fixed else every / 100) if said.first is None else said.first
     if first > every:

@@ -13,15 +13,19 @@ from minga.lang import functions as mg
 from minga.lang.expr import Node, as_node
 from minga.lang.math import exp
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
-from minga.models.electrodeposition.problem import ButlerVolmer, Electrode, Flux, Held, Problem, Species, Surface
+from minga.models.electrodeposition.neutral import LARGEST, Edge, kinetic_edge, reversible_edge
+from minga.models.electrodeposition.problem import (
+    ButlerVolmer,
+    Electrode,
+    Flux,
+    Held,
+    Problem,
+    Reversible,
+    Species,
+    Surface,
+)
 
 __all__ = ["Exchange", "Wall", "exchange", "surfaces"]
-
-LARGEST: Final = 60.0
-"""Exponents of kinetics are kept within it: beyond, transport alone decides."""
-RICHEST: Final = 5.0
-"""Logarithm of the edge's concentration over the reference: beyond, a line takes the place of the exponential, from
-which corrections find back at once. Salts would not be dissolved there."""
 
 Number = Node | float
 
@@ -37,6 +41,8 @@ class Wall:
     w            z (F/RT) times the part of it in the solution
     cell         the concentration in the cell, mol/m3
     given        mol/m2/s into the solution, where that balances the other electrode
+    rho          of a neutral solution, see `minga.models.electrodeposition.neutral`; None where it is not neutral in
+                 the cell, or where not this ion alone passes
     """
 
     area: Number
@@ -46,6 +52,7 @@ class Wall:
     w: Node
     cell: Node
     given: Number
+    rho: Number | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +78,9 @@ def exchange(surface: Surface | None, species: Species, electrode: Electrode, pr
     match surface:
         case None:
             return NOTHING
+        case Held(concentration) if wall.rho is not None and charge:
+            edge = reversible_edge(concentration, wall.rho, charge * wall.difference, wall.cell)
+            return _through(wall, charge, edge, wall.rho)
         case Held(concentration):
             toward, back = bernoulli_pair(wall.w)
             return Exchange(
@@ -80,10 +90,13 @@ def exchange(surface: Surface | None, species: Species, electrode: Electrode, pr
             )
         case Flux(density):
             return Exchange(0.0, wall.area * (wall.given if density is None else density), 0.0)
+        case ButlerVolmer() if wall.rho is not None and electrode.stern == 0.0:
+            return _neutral_kinetics(surface, wall.rho, species, problem, wall)
         case ButlerVolmer():
             return _kinetics(surface, species, electrode, problem, wall)
-        case _:
-            return _reversible(surface.reference, charge, wall)
+        case Reversible(reference):
+            rho = 0.0 if wall.rho is None else wall.rho
+            return _through(wall, charge, reversible_edge(reference, rho, charge * wall.difference, wall.cell), rho)
 
 
 def _kinetics(surface: ButlerVolmer, species: Species, electrode: Electrode, problem: Problem, wall: Wall) -> Exchange:
@@ -118,17 +131,23 @@ def _kinetics(surface: ButlerVolmer, species: Species, electrode: Electrode, pro
     )
 
 
-def _reversible(reference: float, charge: float, wall: Wall) -> Exchange:
-    """Equilibrium at the outer edge of a double layer thinner than any cell.
+def _neutral_kinetics(surface: ButlerVolmer, rho: Number, species: Species, problem: Problem, wall: Wall) -> Exchange:
+    """Butler-Volmer kinetics at the outer edge of a double layer thinner than any cell."""
+    electrons = abs(species.charge) if surface.electrons is None else surface.electrons
+    charge = species.charge * problem.beta
+    rate = wall.area * surface.exchange / (electrons * problem.constants.faraday)
+    driving = charge * (wall.difference - surface.equilibrium)
+    found = kinetic_edge(
+        rate / (wall.conductance * (1.0 + rho)), surface.reference, surface.transfer, electrons / species.charge, rho,
+        driving, wall.cell,
+    )  # fmt: skip
+    return _through(wall, charge, found, rho)
 
-    The edge's concentration follows from its potential, c = reference * exp(charge * (metal - edge)), with that of the
-    cell's centre for the edge's; the salt then diffuses over half a cell. For a neutral cell this is right to second
-    order in the cell's width, migration and the ions that do not pass included.
-    """
-    exponent = charge * wall.difference
-    slope = reference * exp(mg.max(mg.min(exponent, RICHEST), -LARGEST))
-    edge = slope * (1.0 + mg.max(exponent - RICHEST, 0.0))
-    return Exchange(wall.conductance, wall.conductance * edge, charge * wall.conductance * slope)
+
+def _through(wall: Wall, charge: float, edge: Edge, rho: Number) -> Exchange:
+    """What goes through the half cell between the centre and the edge of the layer."""
+    conductance = wall.conductance * (1.0 + rho)
+    return Exchange(conductance * edge.leaving, conductance * edge.arriving, charge * conductance * edge.slope)
 
 
 def _clamped(exponent: Node) -> Node:

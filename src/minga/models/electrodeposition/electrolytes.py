@@ -14,7 +14,7 @@ from typing import Final
 from minga.errors import CaseError, suggest
 from minga.models.electrodeposition.problem import Species
 
-__all__ = ["ACIDS", "METALS", "SALTS", "bath", "check_species", "metal_of"]
+__all__ = ["ACIDS", "METALS", "SALTS", "SATURATION", "bath", "check_species", "metal_of"]
 
 IONS: Final = {
     "Zn": Species("Zn", 2, 0.715e-9, 0.0, 0.8e-4),
@@ -35,6 +35,10 @@ SALTS: Final = {"ZnSO4": Electrolyte({"Zn": 1, "SO4": 1}), "CuSO4": Electrolyte(
 ACIDS: Final = {"H2SO4": Electrolyte({"SO4": 1, "H": 2})}
 METALS: Final = {"Zn": 65.38e-3 / 7140, "Cu": 63.55e-3 / 8960}
 """Volume of a mole of solid metal, m3/mol."""
+
+SATURATION: Final = {"Zn": 3.3e3, "Cu": 1.3e3}
+"""mol/m3 of the metal's ion in a saturated solution of its sulphate at 20 to 25 C. CuSO4: 20.3 g in 100 g of water at
+20 C. ZnSO4: 54 to 58 g (handbooks differ), 3.4 to 3.6 mol in a kg of water. Acids in the bath lower both."""
 
 RESERVED: Final = ("kind", "potential", "pressure", "charge", "time", "x", "y", "z", "stern")
 """Names of other fields and of axes."""

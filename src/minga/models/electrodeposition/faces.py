@@ -11,12 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.electrodes import Exchange, Wall, exchange, surfaces
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
+from minga.models.electrodeposition.groups import resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
-from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, INSULATOR, Problem
+from minga.models.electrodeposition.neutral import fitted, mean_flux
+from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, INSULATOR, Electrode, Flux, Problem
 from minga.solve.laplacian import step
 
 __all__ = ["Beside", "Drive", "Passage", "beside", "displacement", "has_metal", "moving", "passage"]
@@ -130,8 +133,9 @@ def passage(
     concentrations: Readers,
     velocity: Number | None,
     drive: Drive,
+    solved: tuple[Node, Node] | None = None,
 ) -> Passage:
-    """Species `number` through a face."""
+    """Species `number` through a face; `solved`: the coefficients of the flux, where they are known."""
     species = problem.species[number]
     ndim = problem.grid.ndim
     here, down = (0,) * ndim, step(ndim, face.axis, -1)
@@ -145,15 +149,25 @@ def passage(
     conductance = as_node(face.area * species.diffusivity / face.distance)
     falling, rising = bernoulli_pair(w)
     low, high = concentrations[number][down], concentrations[number][here]
+    between = flux_slope(w, low, high)
+    if species.charge and not resolves_charge(problem):
+        moved = (
+            (1.0, 1.0) if velocity is None else bernoulli_pair(as_node(-velocity * face.distance / species.diffusivity))
+        )
+        of_low, of_high, mean = mean_flux(charge * share * face.difference, moved, low, high)
+        part = fitted(_widths(problem, face, concentrations))
+        falling, rising = part * falling + (1.0 - part) * of_low, part * rising + (1.0 - part) * of_high
+        between = part * between + (1.0 - part) * mean
     inner = Passage(
         where(face.inside, conductance * falling, 0.0),
         where(face.inside, conductance * rising, 0.0),
-        where(face.inside, charge * conductance * flux_slope(w, low, high), 0.0),
+        where(face.inside, charge * conductance * between, 0.0),
         as_node(0.0),
     )
     walls = surfaces(problem, species)
     if face.above is None or face.below is None or face.cathode is None or walls == (None, None):
-        return Passage(inner.up, inner.down, inner.slope, inner.up * low - inner.down * high)
+        up, going_down = (inner.up, inner.down) if solved is None else solved
+        return Passage(up, going_down, inner.slope, up * low - going_down * high)
     above = face.above
 
     def at(readers: CellReader) -> Node:
@@ -173,6 +187,7 @@ def passage(
                 where(above, w, -w),
                 at(concentrations[number]),
                 given,
+                _rho(problem, electrode, number, [at(c) for c in concentrations]),
             ),
         )
         for surface, electrode, given in zip(
@@ -183,8 +198,42 @@ def passage(
     up = where(face.inside, inner.up, where(above, leaving, where(face.below, arriving, 0.0)))
     going_down = where(face.inside, inner.down, where(above, arriving, where(face.below, leaving, 0.0)))
     steep = where(face.inside, inner.slope, where(above | face.below, slope, 0.0))
+    if solved is not None:
+        up, going_down = solved
     amount = up * where(face.below, 1.0, low) - going_down * where(above, 1.0, high)
     return Passage(up, going_down, steep, amount)
+
+
+def _widths(problem: Problem, face: Beside, concentrations: Readers) -> Node:
+    """The square of the distance between two cells in Debye lengths of what is there."""
+    ndim = problem.grid.ndim
+    here, down = (0,) * ndim, step(ndim, face.axis, -1)
+    strength = as_node(0.0)
+    for species, c in zip(problem.species, concentrations, strict=True):
+        strength = strength + (0.5 * species.charge**2) * (mg.max(c[here], 0.0) + mg.max(c[down], 0.0))
+    constants = problem.constants
+    return (constants.faraday * problem.beta / constants.permittivity) * (face.distance * face.distance) * strength
+
+
+def _rho(problem: Problem, electrode: Electrode, number: int, beside: Sequence[Node]) -> Number | None:
+    """z^2 c of an ion over that of all others in the cell beside a metal, which a neutral solution limits to the ratio
+    of the charges; None where layers of charge are resolved, or the ion is not the only one in exchange there."""
+    ions = [(s.charge, c) for s, c in zip(problem.species, beside, strict=True)]
+    own = problem.species[number].charge
+    passing = [s for s in problem.species if s.charge and not isinstance(electrode.surfaces.get(s.name), Flux | None)]
+    if not own or resolves_charge(problem) or len(passing) > 1:
+        return None
+    others = [(z, c) for n, (z, c) in enumerate(ions) if n != number and z]
+    opposite = [z for z, _ in others if z * own < 0]
+    if not opposite:
+        return None
+    most = abs(own) / min(map(abs, opposite))
+    if len(others) == 1:
+        return most
+    screen = sum(((z * z) * mg.max(c, 0.0) for z, c in others), as_node(0.0))
+    there = screen > 0.0
+    ratio = (own * own) * mg.max(beside[number], 0.0) / where(there, screen, 1.0)
+    return where(there, mg.min(ratio, most), most)
 
 
 def _parts(item: Exchange) -> tuple[Number, Number, Number]:

@@ -2,28 +2,79 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Final
 
 from minga.engine.engine import Engine
+from minga.engine.model import Over
 from minga.errors import RunError
-from minga.models.electrodeposition.groups import limiting_current
+from minga.models.electrodeposition.groups import Salt, limiting_current
 from minga.models.electrodeposition.iteration import NEVER
 from minga.models.electrodeposition.problem import Problem
-from minga.models.electrodeposition.stepping import Stepping
+from minga.models.electrodeposition.stepping import REACHED, Stepping
 
-__all__ = ["explainer"]
+__all__ = ["ending", "explainer"]
+
+DEPLETED: Final = 0.1
+"""Of the bulk: a bath with less than that somewhere has run out of an ion there."""
+SLACK: Final = 1.1
+"""Times what a cell at a metal without ions holds in a steady state."""
+
+
+def _beyond(problem: Problem) -> str | None:
+    """By how much the current exceeds the limiting one; None where it does not, or none is known."""
+    limit = limiting_current(problem)
+    if problem.current is None or limit is None or abs(problem.current) <= limit:
+        return None
+    return f"the current is {abs(problem.current) / limit:.3g} times the limiting one, {limit:.4g} A/m2"
+
+
+def _depletion(problem: Problem, least: float) -> str:
+    """What ended a run beyond the limiting current, from the least part of an ion's bulk that a cell still has.
+
+    A cell at a metal without ions holds what the gradient of the current leaves at its centre.
+    """
+    salt, current = Salt.of(problem.species), problem.current
+    if salt is None or current is None:
+        return ""
+    width = float(problem.grid.widths("y")[0 if current > 0 else -1])
+    centre = 0.5 * width * salt.gradient(abs(current), problem.constants.faraday) / salt.concentration
+    if least < max(DEPLETED, min(SLACK * centre, 0.5)):
+        return ", and the electrode has run out of ions"
+    if centre < 1.0:
+        return ""
+    return "; the cells at the electrode are too wide for what diffuses to it: half of one carries no such current"
 
 
 def _slow(problem: Problem) -> str:
     """What to do where a run would take for ever."""
     more = "raise the tolerance of the time steps, or allow more of them ([electrodeposition.semi_implicit] attempts)"
-    limit = limiting_current(problem)
-    if problem.current is None or limit is None or abs(problem.current) <= limit:
+    beyond = _beyond(problem)
+    if beyond is None:
         return more
-    return (
-        f"the current is {abs(problem.current) / limit:.3g} times the limiting one, {limit:.4g} A/m2: without flow "
-        f"only a layer of charge at hundreds of volts could carry it; lower it, or {more}"
-    )
+    return f"{beyond}: without flow the electrode runs out of ions, and no voltage drives more; lower it, or {more}"
+
+
+def ending(problem: Problem, stepping: Stepping) -> Over | None:
+    """What ends a run in good order before its time: a deposit that reaches the anode, a voltage that no bath needs."""
+    if problem.growth is None and problem.cutoff == math.inf:
+        return None
+
+    def say(engine: Engine) -> str:
+        when = f"at t = {engine.read(stepping.state.time):.6g} s"
+        if engine.read(stepping.ended) == REACHED:
+            return f"the deposit reached the anode {when}"
+        voltage = engine.read(stepping.state.voltage)
+        before, last = engine.read(stepping.iteration.voltages[0]), engine.read(stepping.state.last)
+        earlier = f"; {before:.4g} V one time step of {last:.3g} s before" if before else ""
+        found = f"the voltage passed its cut-off of {problem.cutoff:g} V {when} ({voltage:.4g} V{earlier})"
+        beyond = _beyond(problem)
+        if beyond is None:
+            return found
+        return f"{found}: {beyond}{_depletion(problem, engine.read(stepping.least))}"
+
+    return Over(stepping.ended, say)
 
 
 def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunError | None]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from minga.compile.explain import kernel
 from minga.engine.program import Program
@@ -19,16 +18,13 @@ from minga.lang.cell import CellReader
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.models.electrodeposition.fluxes import flux
-from minga.models.electrodeposition.groups import debye_length
+from minga.models.electrodeposition.groups import resolves_charge
 from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.staggered import Readers, Staggered
 from minga.solve.laplacian import step
 from minga.space.field import Field, Slot
 
-__all__ = ["record_forces", "resolves_charge"]
-
-RESOLVED: Final = 20.0
-"""Debye lengths that a cell may be wide."""
+__all__ = ["record_forces"]
 
 
 def record_forces(
@@ -61,19 +57,6 @@ class Ion:
     charge: float
     weight: float
     bulk: float
-
-
-def resolves_charge(problem: Problem) -> bool:
-    """Whether the narrowest cells are no wider than some Debye lengths, so that layers of charge are in the fields.
-
-    Where they are not, the bath is neutral in every cell. The osmotic form of the force is then the gradient of
-    RT sum c but for a share w**2 / 12, w the drop of z F/RT phi across a cell: that is no gradient, and much more than
-    the weight of the fluid. The charge itself times the field has no such part.
-    """
-    if not any(s.charge and s.bulk for s in problem.species):
-        return True
-    narrowest = min(float(problem.grid.widths(axis).min()) for axis in range(problem.grid.ndim))
-    return narrowest <= RESOLVED * debye_length(problem.species, problem.constants)
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from minga.models.electrodeposition.problem import Constants, Held, Problem, Species
 
@@ -23,7 +24,11 @@ __all__ = [
     "groups_of",
     "limiting_current",
     "permittivity_for",
+    "resolves_charge",
 ]
+
+RESOLVED: Final = 20.0
+"""Debye lengths that a cell may be wide while it resolves layers of charge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,20 @@ def permittivity_for(debye: float, species: Sequence[Species], constants: Consta
 
 def _ionic(species: Sequence[Species]) -> float:
     return sum(s.charge**2 * s.bulk for s in species)
+
+
+def resolves_charge(problem: Problem) -> bool:
+    """Whether the narrowest cells are no wider than some Debye lengths, so that layers of charge are in the fields.
+
+    Where they are not, the bath is neutral in every cell. Then fluxes are those of a neutral solution
+    (`minga.models.electrodeposition.neutral`), and the Coulomb force is the charge times the field: its osmotic form is
+    the gradient of RT sum c but for a share w**2 / 12, w the drop of z F/RT phi across a cell, which is no gradient and
+    much more than the weight of the fluid.
+    """
+    if not any(s.charge and s.bulk for s in problem.species):
+        return True
+    narrowest = min(float(problem.grid.widths(axis).min()) for axis in range(problem.grid.ndim))
+    return narrowest <= RESOLVED * debye_length(problem.species, problem.constants)
 
 
 @dataclass(frozen=True, slots=True)

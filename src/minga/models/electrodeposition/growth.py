@@ -19,8 +19,6 @@ from typing import Final
 import numpy as np
 
 from minga.compile.explain import Kernel, kernel
-from minga.engine.engine import Engine
-from minga.engine.model import Over
 from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
@@ -126,15 +124,6 @@ class Growing:
     def amount(self) -> Node:
         """What the last accepted step deposited, of what it may."""
         return self.lately * (self.per_mol / self.at_once)
-
-    @property
-    def over(self) -> Over:
-        """The end of a run."""
-
-        def say(engine: Engine) -> str:
-            return f"the deposit reached the anode at t = {engine.read(self.state.time):.6g} s"
-
-        return Over(self.reached, say)
 
     def fill(self, program: Program) -> None:
         """Record which cells turn solid for what was deposited."""

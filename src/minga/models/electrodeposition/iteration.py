@@ -102,6 +102,7 @@ class Iteration:
         program.let(self.change, NEVER)
         self.unsolved.begin(program)
         self.secants.begin(program)
+        self.transport.set_faces(program, phi.next, then)
         enough = (self.change <= self.tolerance) | (self.passes >= self.limit)
         with program.masked(state.mask), program.repeat(until=enough):
             self._pass(program, then)
@@ -112,7 +113,7 @@ class Iteration:
     def _pass(self, program: Program, then: Sequence[Slot]) -> None:
         problem, state, formula = self.problem, self.state, self.formula
         phi, voltage, sums = state.potential, self.drive["voltage"], self.poisson.sums
-        self.poisson.assemble(program, phi.next, then)
+        self.poisson.assemble(program, phi.next, then, self.transport.up, self.transport.down)
         wanted = None
         if problem.current is not None:
             given, now, before = problem.current * self.plane, *self._charges_before()
@@ -171,9 +172,10 @@ class Iteration:
 def tame(delta: CellReader, *, most: Node) -> dict[str, Reduced]:
     """delta = 0 where it is not a number or larger than `most`; returns in how many cells, and where it is largest."""
     here = (0,) * len(delta.axes)
-    known = mg.abs(delta[here]) < most
-    delta[here] = where(known, delta[here], 0.0)
-    return {"wild": mg.count(~known), "place": mg.argmax(where(known, mg.abs(delta[here]), most))}
+    value = delta[here]
+    known = mg.abs(value) < most
+    delta[here] = where(known, value, 0.0)
+    return {"wild": mg.count(~known), "place": mg.argmax(where(known, mg.abs(value), most))}
 
 
 @kernel

@@ -7,20 +7,23 @@ from typing import Any, Literal
 
 import numpy as np
 
+from minga.engine.clock import Clock
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
-from minga.models.electrodeposition.failures import explainer
+from minga.models.electrodeposition.failures import ending, explainer
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.observe import record_observables
 from minga.models.electrodeposition.potential import Poisson
 from minga.models.electrodeposition.problem import FLUID, Problem
+from minga.models.electrodeposition.saturation import look_out
 from minga.models.electrodeposition.solvers import Solvers, Unsolved
 from minga.models.electrodeposition.state import State, state_of
 from minga.models.electrodeposition.stepping import Stepping
 from minga.models.electrodeposition.transport import Formula, Transport
+from minga.models.electrodeposition.units import units_of
 from minga.space.field import Field, Register
 
 __all__ = ["Scheme", "electrodeposition"]
@@ -96,15 +99,19 @@ def _semi_implicit(
         output=output,
         observe=observe,
         observables=observables,
+        units=units_of(observables, problem.grid.ndim),
         registers=stepping.registers | {state.voltage: problem.voltage or 0.0},
         parameters=_parameters(problem),
         seed=problem.seed,
         hierarchies=(*solvers.hierarchies, *hierarchies),
         velocity=tuple(item.name for item in state.velocity),
         explain=explainer(problem, stepping),
-        over=None if stepping.growing is None else stepping.growing.over,
+        updates=stepping.counters.taken,
+        over=ending(problem, stepping),
+        lookout=look_out(step, problem, state),
         mask=None if state.mask is None else state.mask.name,
         conserved=tuple(f"total_{s.name}" for s in problem.species),
+        clock=Clock(time=state.time),
     )
 
 

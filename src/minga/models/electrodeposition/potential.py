@@ -116,8 +116,20 @@ class Poisson:
         put(self, "unit", Field("unit potential", grid, boundary=zero) if self.problem.voltage is None else None)
         put(self, "sums", Sums.declare())
 
-    def assemble(self, program: Program, potential: Slot, concentration: Sequence[Slot]) -> None:
-        """Record the operators, the residual and the sums at the electrodes for a state of the iteration."""
+    def assemble(
+        self,
+        program: Program,
+        potential: Slot,
+        concentration: Sequence[Slot],
+        up: Sequence[Sequence[Field]],
+        down: Sequence[Sequence[Field]],
+    ) -> None:
+        """Record the operators, the residual and the sums at the electrodes for a state of the iteration.
+
+        up, down   by axis and species: coefficients of the fluxes with which the concentrations were solved for. Those
+                   of the concentrations that were found would be others where a bath is neutral, by the square of the
+                   last change only, but of fluxes through narrow cells, which are much larger than what passes them.
+        """
         state, problem, sums = self.state, self.problem, self.sums
         velocity = [v.now for v in state.velocity], [v.previous for v in state.velocity]
         inverse = Register("formula inverse")
@@ -127,7 +139,7 @@ class Poisson:
             found = program.apply(
                 charge_faces(problem, self.lengths, axis), state.kind, potential, list(concentration), *velocity,
                 self.lengths.fields, self.first.faces[axis], self.walls[axis], self.carried[axis],
-                self.second.faces[axis], self.thin[axis], self.spread[axis],
+                self.second.faces[axis], self.thin[axis], self.spread[axis], list(up[axis]), list(down[axis]),
                 **self.drive, ratio=self.formula.ratio, inverse=inverse,
             )  # fmt: skip
             if found is not None:
@@ -194,12 +206,16 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     def charge_at_faces(
         kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
         conductance: CellReader, wall: CellReader, carried: CellReader, screening: CellReader, thin: CellReader,
-        spread: CellReader, *, voltage: Node, at_cathode: Node, at_anode: Node, ratio: Node, inverse: Node,
+        spread: CellReader, up: Readers, down: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node,
+        ratio: Node, inverse: Node,
     ) -> dict[str, Reduced] | None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
         face = beside(problem, lengths, axis, kind, phi, widths, drive)
         v = moving(velocity, previous, axis, ratio)
-        found = [passage(problem, face, number, c, v, drive) for number in range(len(c))]
+        found = [
+            passage(problem, face, number, c, v, drive, (up[number][here], down[number][here]))
+            for number in range(len(c))
+        ]
         current, slope, quotient = as_node(0.0), as_node(0.0), as_node(0.0)
         for species, item in zip(problem.species, found, strict=True):
             current = current + (per_mol * species.charge) * item.amount

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from minga.errors import CaseError
 from minga.models.electrodeposition.groups import (
     Salt,
     Scales,
@@ -17,14 +18,34 @@ from minga.models.electrodeposition.groups import (
 )
 from minga.models.electrodeposition.problem import FLUID, Problem, Species
 
-__all__ = ["notes_of"]
+__all__ = ["check_cutoff", "notes_of"]
 
 Notes = Iterator[tuple[str, str]]
+
+
+def check_cutoff(problem: Problem, *, scaled: bool = False) -> None:
+    """CaseError where a bath without metal or glass needs more than the cut-off voltage from the beginning."""
+    if problem.current is None or problem.kinds is not None:
+        return
+    unit = (_SCALED if scaled else _SI)["potential"]
+    drop = abs(_drop(problem, problem.current))
+    if drop > problem.cutoff:
+        raise CaseError(
+            f"the bath alone needs {drop:.3g}{unit}, more than the cut-off of {problem.cutoff:g}{unit}",
+            key="electrodeposition.cutoff",
+            remedy=f"raise the cut-off above {drop:.3g}{unit}, or lower the current or the length of the bath",
+        )
 
 
 def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     """What to say, in pairs: what, and how much."""
     unit = _SCALED if scaled else _SI
+    for ion in problem.species:
+        if ion.bulk > (limit := problem.saturation.get(ion.name, math.inf)):
+            yield "warning", f"{ion.bulk:.4g} mol/m3 of {ion.name}: its salt is saturated at about {limit:.4g} mol/m3"
+    if problem.current is not None and (drop := abs(_drop(problem, problem.current))) > problem.cutoff:
+        across = f"the bath alone would need {drop:.3g}{unit['potential']} without the metal and glass in it"
+        yield "warning", f"{across}, more than the cut-off of {problem.cutoff:g}{unit['potential']}"
     yield "ions", ", ".join(f"{_ion(s)} {s.bulk:.4g}{unit['concentration']}" for s in problem.species)
     salt = Salt.of(problem.species)
     if salt is not None:
@@ -72,15 +93,19 @@ def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Note
     current = problem.current
     if not current:
         return
-    length = _length(problem, "y")
-    drop = current * length / conductivity(problem.species, problem.constants)
-    across = f"{drop:.3g}{unit['potential']} across the bath at first"
+    across = f"{_drop(problem, current):.3g}{unit['potential']} across the bath at first"
     yield "current", f"{current:.4g}{unit['current']}, {100 * current / limit:.3g} % of the limit; {across}"
     if current > 0:
         time = _prefixed(salt.sand(current, faraday), unit["time"])
         beyond = ": then, without flow, the cathode runs out of ions"
         below = " in an endless cell; in this one, below the limit, ions never run out"
         yield "Sand's time", time + (beyond if current > limit else below)
+
+
+def _drop(problem: Problem, current: float) -> float:
+    """V across a bath that is the same everywhere."""
+    sigma = conductivity(problem.species, problem.constants)
+    return current * _length(problem, "y") / sigma if sigma else 0.0
 
 
 def _flow(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:

@@ -12,6 +12,7 @@ order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -149,6 +150,8 @@ class Problem:
     kinds     what every cell is (FLUID, CATHODE, ANODE, INSULATOR), shape of the grid, u1; None: all fluid
     voltage   V of the anode over the cathode; None: galvanostatic
     current   A/m2 of the cathode's plane, positive where cations go to the cathode; None: potentiostatic
+    cutoff    V, of either sign: where the current is given, a run ends once the voltage has passed it
+    saturation  mol/m3 of an ion above which its salt is not dissolved, by name, where that is known
     gravity   m/s2 along each axis of the grid
     flow      whether the fluid moves
     shape     walls beyond x and z are glass; beyond y the electrodes
@@ -164,6 +167,8 @@ class Problem:
     anode: Electrode = Electrode()
     voltage: float | None = None
     current: float | None = None
+    cutoff: float = math.inf
+    saturation: Mapping[str, float] = field(default_factory=dict)
     gravity: tuple[float, ...] = ()
     flow: bool = False
     growth: Growth | None = None

@@ -219,7 +219,7 @@ class ElectrodepositionSettings(BaseModel):
     stretched    cells of unequal width, see STRETCH_FORM
     periodic     axes whose ends are joined: ["x"]
     orientation  where gravity points, and whether there is flow
-    voltage, current     one of them
+    voltage, current     one of them; cutoff, the voltage at which a run with a given current ends
     cathode, anode       what passes there, see CONDITION_FORM
     noise        relative disturbance of the first concentrations, drawn from `seed`
     """
@@ -268,6 +268,10 @@ class ElectrodepositionSettings(BaseModel):
     ] = None
     current: Annotated[
         Current | None, Field(description='of the cathode\'s plane: current = "5 mA/cm2", or voltage = 0.5')
+    ] = None
+    cutoff: Annotated[
+        Annotated[Voltage, Field(gt=0)] | None,
+        Field(description='with a given current: the voltage at which the run ends, cutoff = "5 V" by default'),
     ] = None
     cathode: Annotated[Any, Field(description=CONDITION_FORM)] = None
     anode: Annotated[Any, Field(description=CONDITION_FORM)] = None

@@ -27,7 +27,7 @@ from minga.models.electrodeposition.problem import FLUID, Held, Problem
 from minga.models.electrodeposition.state import State
 from minga.space.field import STEP, Field, Register, Slot
 
-__all__ = ["Counters", "Stepping"]
+__all__ = ["REACHED", "Counters", "Stepping"]
 
 Readers = Sequence[CellReader]
 
@@ -39,6 +39,14 @@ TOO_BIG: Final = 1e6
 LANDING: Final = 1e-9
 """Of a step: what may be left to the target."""
 EARLY: Final = 1e-30
+OVERSHOOT: Final = 1.2
+"""Times the cut-off voltage: an attempt beyond it is made again shorter, so that a run ends near its cut-off."""
+BRIEF: Final = 1e-7
+"""Of `steps.every` or of the first step: a voltage that rises that fast is taken as it is."""
+REACHED: Final = 1
+CUT_OFF: Final = 2
+LONGEST: Final = 1e300
+"""Stands for a length that is not known yet."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +77,8 @@ class Stepping:
     flow      its `setup` and `step`, where the fluid moves
     rates     dc/dt of each species at the last step: slots now, next
     growing   the deposit, where it grows
+    ended     0, or why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off
+    least     the least concentration of an ion after the last attempt, as a part of its bulk, where there is a cut-off
     """
 
     problem: Problem
@@ -84,6 +94,9 @@ class Stepping:
     careful: Register = field(init=False)
     prepared: Register = field(init=False)
     fresh: Register = field(init=False)
+    settling: Register = field(init=False)
+    ended: Register = field(default_factory=lambda: Register("ended", "i8"))
+    least: Register = field(default_factory=lambda: Register("least concentration"))
 
     def __post_init__(self) -> None:
         put, grid = object.__setattr__, self.problem.grid
@@ -98,12 +111,15 @@ class Stepping:
         put(self, "careful", Register("careful", "i8"))
         put(self, "prepared", Register("prepared", "i8"))
         put(self, "fresh", Register("fresh cells", "i8"))
+        put(self, "settling", Register("proposed dt after deposits", initial=LONGEST))
 
     @property
     def registers(self) -> dict[Register, float]:
         """First values for a Model."""
         first = self.problem.steps.first
-        return {self.state.dt: first, self.proposal: first, self.before: 1.0, self.state.time: 0.0}
+        return {
+            self.state.dt: first, self.proposal: first, self.before: 1.0, self.settling: LONGEST, self.state.time: 0.0,
+        }  # fmt: skip
 
     @property
     def grown(self) -> tuple[Field, ...]:
@@ -115,8 +131,8 @@ class Stepping:
         state, steps, counters = self.state, self.problem.steps, self.counters
         target = Register("target")
         program.let(target, (_count() + 1.0) * steps.every)
-        program.let(counters.attempts, 0)
-        over = (state.time >= target) | (counters.failed > 0)
+        program.let(counters.attempts, where(counters.failed > 0, counters.attempts, 0))
+        over = (state.time >= target) | (counters.failed > 0) | (self.ended > 0)
         if self.growing is not None:
             over = over | (self.growing.reached > 0)
         with program.repeat(until=over):
@@ -126,6 +142,8 @@ class Stepping:
                 self._grow(program, self.growing)
                 with program.when(self.growing.reached == 0):
                     self._go_on(program, target)
+        if self.growing is not None:
+            program.let(self.ended, where(self.growing.reached > 0, REACHED, self.ended))
         # A loop that reaches its limit ends the run; the model says why.
         with program.when(counters.failed > 0), program.repeat(until=counters.failed == 0, limit=0):
             program.let(counters.failed, counters.failed)
@@ -137,6 +155,7 @@ class Stepping:
         with program.when(growing.added > 0):
             program.let(self.prepared, 0)
             program.let(self.fresh, growing.added)
+            program.let(self.proposal, mg.min(self.proposal, self.settling))
 
     def _go_on(self, program: Program, target: Register) -> None:
         """An attempt, and what follows from it."""
@@ -162,7 +181,9 @@ class Stepping:
         ratio: Node | float = 0.0
         if steps.order == 2:
             last = where(state.last > 0.0, state.last, 1.0)
-            ratio = where((state.last > 0.0) & (self.careful == 0), state.dt / last, 0.0)
+            # Nothing that was before a cell turned solid goes into the formula.
+            smooth = (state.last > 0.0) & (self.careful == 0) & (self.fresh == 0)
+            ratio = where(smooth, state.dt / last, 0.0)
         self.iteration.formula.record(program, state.dt, ratio)
 
     def _attempt(self, program: Program) -> Register:
@@ -186,19 +207,26 @@ class Stepping:
         # Of the first step nothing was foretold: its length is what was asked for.
         program.let(error, where(state.last > 0.0, found["difference"] * share * (1.0 / steps.tolerance), 0.0))
         program.let(counters.error, where(error < TOO_BIG, error, TOO_BIG))
-        if self.growing is not None:
-            # Cells that turn solid are a jump, which no shorter step would make smaller: what counts is how many.
-            program.let(counters.error, where(self.fresh > 0, 0.0, counters.error))
         lows, worsts = ([found[f"{word}{n}"] for n in range(len(self.rates))] for word in ("least", "worst"))
         least = functools.reduce(mg.min, lows[1:], as_node(lows[0]))
         converged, positive = (self.iteration.converged > 0) & ~self.iteration.unsolved.any, least >= 0.0
         small = (counters.error <= 1.0) if steps.adaptive else (counters.error <= TOO_BIG)
         accepted = Register("accepted", "bool")
         program.let(accepted, converged & positive & small)
+        if self.problem.cutoff < math.inf:
+            program.let(accepted, accepted & ~self._overshoots())
+            parts = [low * (1.0 / s.bulk) for low, s in zip(lows, self.problem.species, strict=True) if s.bulk > 0.0]
+            program.let(self.least, functools.reduce(mg.min, parts[1:], as_node(parts[0])))
         at = where(positive, found["place"], found["least_at"])
         program.let(counters.place, where(converged, at, self.iteration.place))
         program.let(counters.species, where(positive, _greatest(worsts), _greatest([-low for low in lows])))
         return accepted
+
+    def _overshoots(self) -> Node:
+        """Whether the voltage is far beyond its cut-off, and a shorter step may end nearer to it."""
+        state, steps = self.state, self.problem.steps
+        far = mg.abs(as_node(self.iteration.drive["voltage"])) > OVERSHOOT * self.problem.cutoff
+        return far & (state.last > 0.0) & (state.dt > BRIEF * min(steps.every, steps.first))
 
     def _levels(self) -> tuple[list[Slot], list[Slot], list[Slot]]:
         c = self.state.concentration
@@ -211,9 +239,11 @@ class Stepping:
         program.let(state.last, state.dt)
         program.rotate(*state.concentration, state.potential, *state.velocity, *self.rates)
         self.iteration.commit(program)
+        if self.problem.cutoff < math.inf:
+            beyond = mg.abs(as_node(state.voltage)) > self.problem.cutoff
+            program.let(self.ended, where(beyond, CUT_OFF, self.ended))
         program.let(counters.taken, counters.taken + 1)
         program.let(self.careful, 0)
-        program.let(self.fresh, 0)
         if self.growing is not None:
             self.growing.book(program)
 
@@ -234,12 +264,17 @@ class Stepping:
             longer = grown * state.dt
             kept = where((state.dt < self.proposal) & (longer < self.proposal) & (grown >= 1.0), self.proposal, longer)
             program.let(self.proposal, where(accepted, kept, shrunk * state.dt))
+            if self.growing is not None:
+                # Steps that follow a deposit have a length of their own, which is remembered for the next deposit.
+                settled = where(accepted, longer, shrunk * state.dt)
+                program.let(self.settling, where(self.fresh > 0, settled, self.settling))
         else:
             # A step of the order that was asked for, then one of Euler's, then shorter ones.
             retry = where(self.careful > 0, 0.5, 1.0) * state.dt
             program.let(self.proposal, where(accepted, steps.first, retry))
         with program.when(accepted):
             program.let(self.before, where(error > 1e-4, error, 1e-4))
+            program.let(self.fresh, 0)
         with program.when(~accepted):
             program.let(counters.rejected, counters.rejected + 1)
             program.let(self.careful, 1)

@@ -24,7 +24,6 @@ from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
 from minga.models.electrodeposition.state import State
 from minga.solve.bicgstab import Vectors, bicgstab, bicgstab_vectors
-from minga.solve.krylov import copy
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
@@ -108,7 +107,7 @@ class Transport:
         put(self, "iterations", Register("species iterations", "i8"))
 
     def set_faces(self, program: Program, potential: Slot, concentration: Sequence[Slot]) -> None:
-        """Record the coefficients in a potential; the concentrations matter to reversible electrodes only."""
+        """Record the coefficients in a potential; they depend on the concentrations where the bath is neutral."""
         velocity = [v.now for v in self.state.velocity], [v.previous for v in self.state.velocity]
         for axis in range(self.problem.grid.ndim):
             program.apply(
@@ -149,7 +148,7 @@ class Transport:
                 unsolved=self.unsolved,
             )  # fmt: skip
             program.let(self.iterations, self.iterations + found.iterations)
-            program.apply(copy, x, then[number])
+            program.apply(positive(self.lengths), x, b, *shared, then[number], rate=formula.rate)
 
     @property
     def kept(self) -> list[int]:
@@ -265,13 +264,18 @@ def _diagonal(ups: Readers, downs: Readers, size: Node, rate: Node) -> Node:
     return total
 
 
-def _from_neighbours(c: CellReader, kind: CellReader, ups: Readers, downs: Readers) -> Node:
+def _from_neighbours(c: CellReader, kind: CellReader, ups: Readers, downs: Readers, least: float | None = None) -> Node:
+    """What comes from the solution around a cell, mol/s; where `least` is given, of no less than so much in a cell."""
+
+    def at(place: tuple[int, ...]) -> Node:
+        return c[place] if least is None else mg.max(c[place], least)
+
     ndim = len(ups)
     here, total = (0,) * ndim, as_node(0.0)
     for axis in range(ndim):
         down, up = step(ndim, axis, -1), step(ndim, axis, 1)
-        total = total + where(kind[down] == FLUID, ups[axis][here] * c[down], 0.0)
-        total = total + where(kind[up] == FLUID, downs[axis][up] * c[up], 0.0)
+        total = total + where(kind[down] == FLUID, ups[axis][here] * at(down), 0.0)
+        total = total + where(kind[up] == FLUID, downs[axis][up] * at(up), 0.0)
     return total
 
 
@@ -329,6 +333,23 @@ def rows(lengths: Lengths) -> Kernel:
         result[here] = where(kind[here] == FLUID, value, 0.0)
 
     return species_rows
+
+
+def positive(lengths: Lengths) -> Kernel:
+    """The solution of a system; where it is below 0 by what the solver left of its residual, a sweep of Jacobi's: from
+    concentrations that are not negative, and a right side that is not, it makes none."""
+    here = (0,) * lengths.ndim
+
+    @kernel
+    def species_positive(
+        x: CellReader, b: CellReader, kind: CellReader, ups: Readers, downs: Readers, widths: Readers,
+        result: CellReader, *, rate: Node,
+    ) -> None:  # fmt: skip
+        diagonal = _diagonal(ups, downs, volume(lengths, widths), rate)
+        swept = b[here] + _from_neighbours(x, kind, ups, downs, least=0.0) / diagonal
+        result[here] = where((kind[here] == FLUID) & (x[here] < 0.0), swept, x[here])
+
+    return species_positive
 
 
 @kernel

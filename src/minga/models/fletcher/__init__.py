@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from minga.engine.model import Model
-    from minga.models.fletcher.boundary import Cpml, Random, Rigid, Sponge
+    from minga.models.fletcher.boundary import Cpml, Random, Release, Rigid, Sponge
     from minga.models.fletcher.medium import Medium
     from minga.models.fletcher.migration import migrate
     from minga.models.fletcher.model import fletcher, prepare
@@ -29,6 +29,7 @@ __all__ = [
     "PointSource",
     "Random",
     "Receivers",
+    "Release",
     "Ricker",
     "Rigid",
     "Sponge",
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 _ROOMS: Final = {
-    "boundary": ("Cpml", "Random", "Rigid", "Sponge"),
+    "boundary": ("Cpml", "Random", "Release", "Rigid", "Sponge"),
     "medium": ("Medium",),
     "migration": ("migrate",),
     "model": ("fletcher", "prepare"),
@@ -55,6 +56,13 @@ def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Mod
     from minga.models.fletcher import case
 
     return case.load(section, grid, directory)
+
+
+def load_to_plan(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
+    """The same to plan with, which never looks at the whole of a large medium; see `minga.models.case.load_model`."""
+    from minga.models.fletcher import case
+
+    return case.load(section, grid, directory, sample=True)
 
 
 def __getattr__(name: str) -> Any:

@@ -7,8 +7,8 @@ s = vsz2 / vpz2
     (A' v)_q = H1'(a (1 - s) v_p + a v_q) + H2'(a s v_q)
 
 where H1' g = the sum of D_i D_j (n_i n_j g), and H2' is the Laplacian less H1'. Waves are 0 beyond the ends of the
-grid, so these are transposes to the last cell. Boundaries are those of the forward step: rigid and random ones (whose
-layers are part of the medium) have their exact adjoint here.
+grid, so these are transposes to the last cell. Boundaries are those of the forward step: pressure release and random
+ones (whose layers are part of the medium) have their exact adjoint here.
 
 A migration with another operator than this does not give the gradient of the data's misfit: M. Louboutin, P. Witte,
 F. J. Herrmann, "Effects of wrong adjoints for RTM in TTI media", SEG 2018.

@@ -7,6 +7,7 @@ waves are 0. Profiles are rounded to 12 decimals: libraries differ in bits beyon
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,16 +19,27 @@ from minga.lang.random import threefry
 from minga.models.fletcher.medium import Floats
 from minga.space.box import Box
 
-__all__ = ["Boundary", "Cpml", "Random", "Rigid", "Sponge", "depth", "layer_boxes", "scrambled"]
+__all__ = ["Boundary", "Cpml", "Random", "Release", "Rigid", "Sponge", "depth", "layer_boxes", "scrambled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rigid:
-    """No layers: waves are 0 beyond the ends, and are reflected there."""
+class Release:
+    """No layers: pressure release, as at the surface of water. Waves are 0 beyond the ends, and reflected with the
+    opposite sign."""
 
     @property
     def cells(self) -> int:
         return 0
+
+
+def Rigid() -> Release:
+    """The former name of `Release`, which is no rigid wall: there waves would keep their sign."""
+    warnings.warn(
+        "Rigid() is Release() now, with the same results: waves are 0 beyond the ends, which is pressure release",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return Release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +123,7 @@ class Cpml:
         return _rounded(a), _rounded(b)
 
 
-Boundary = Rigid | Random | Sponge | Cpml
+Boundary = Release | Random | Sponge | Cpml
 
 
 def _check_cells(name: str, cells: int) -> None:
@@ -119,7 +131,7 @@ def _check_cells(name: str, cells: int) -> None:
         raise CaseError(
             f"the {name} boundary has {cells!r} cells",
             key="fletcher.boundary.cells",
-            remedy='give a whole number, 1 or more; boundary = "rigid" has none',
+            remedy='give a whole number, 1 or more; boundary = "release" has none',
         )
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from minga.engine.model import Model, Traces
+from minga.engine.model import Model
 from minga.errors import CaseError, suggest
-from minga.models.fletcher.boundary import Boundary, Cpml, Random, Rigid, Sponge
+from minga.models.fletcher.boundary import Boundary, Cpml, Random, Release, Sponge
 from minga.models.fletcher.case_medium import FoundMedium, find_medium
+from minga.models.fletcher.medium import looked_at
 from minga.models.fletcher.model import fletcher
 from minga.models.fletcher.preflight import notes_of, step_for
 from minga.models.fletcher.receivers import Receivers
@@ -32,20 +33,26 @@ from minga.space.box import Box
 
 __all__ = ["load"]
 
+FORMER = "rigid"
+"""What pressure release was called, which is no rigid wall."""
+
 Triple = tuple[float, float, float]
 
 
-def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
-    """The model that the table [fletcher] of a case describes; see `minga.models`."""
+def load(section: Mapping[str, object], grid: GridSettings, directory: Path, *, sample: bool = False) -> Model:
+    """The model that the table [fletcher] of a case describes; see `minga.models`.
+
+    With `sample` it is one to plan with: of a large medium a part is looked at, and the time step is a guess.
+    """
     settings = validate(FletcherSettings, section, "fletcher")
     if grid.boundary is not None:
         raise CaseError(
             "waves have their boundary in [fletcher]", key="grid.boundary", remedy='write boundary = "sponge" there'
         )
-    found = find_medium(settings, grid.shape, directory)
+    found = find_medium(settings, grid.shape, directory, sample=sample)
     boundary = _boundary(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
-    look = found.look(settings.order, sigma, settings.form, boundary)
+    look = found.look(settings.order, sigma, settings.form, boundary, sample=sample)
     dt = step_for(look.dt_limit) if settings.dt == "auto" else settings.dt
     sources = [_source(source, number, dt, found, directory) for number, source in enumerate(settings.sources)]
     receivers = None if settings.receivers is None else _receivers(settings.receivers)
@@ -68,17 +75,38 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
     inside = Box((boundary.cells,) * 3, tuple(n + boundary.cells for n in found.shape))
     return replace(
         model,
-        notes=tuple(notes_of(look, found.spacing, dt, sources)),
+        notes=(
+            *notes_of(look, found.spacing, dt, sources),
+            *(_sampled(found) if sample else ()),
+            *_renamed(settings.boundary),
+        ),
         steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
-        traces=None if receivers is None else _traces(receivers, sources, dt),
         window=inside,
     )
 
 
+def _sampled(found: FoundMedium) -> Iterator[tuple[str, str]]:
+    """That what stands above follows from some of the cells."""
+    seen, cells = sum(box.size for box in looked_at(found.shape, sample=True)), math.prod(found.shape)
+    if seen < cells and not found.medium.uniform:
+        yield "medium", f"{seen:,} of {cells:,} cells were looked at for this; a run looks at all of them first"
+
+
+def _renamed(boundary: object) -> Iterator[tuple[str, str]]:
+    """What to say of a boundary that has another name now."""
+    if boundary == FORMER:
+        yield (
+            "boundary",
+            '"rigid" is called "release" now: p is 0 beyond the ends, and waves come back with opposite sign',
+        )
+
+
 def _boundary(entry: object) -> Boundary:
     """What surrounds the model."""
-    words: dict[str, Boundary] = {"rigid": Rigid(), "sponge": Sponge(), "random": Random(), "cpml": Cpml()}
+    words: dict[str, Boundary] = {"release": Release(), "sponge": Sponge(), "random": Random(), "cpml": Cpml()}
     key = "fletcher.boundary"
+    if entry == FORMER:
+        return Release()
     if isinstance(entry, str) and entry in words:
         return words[entry]
     if not isinstance(entry, Mapping):
@@ -166,9 +194,3 @@ def _points(first: Triple, last: Triple, count: int | tuple[int, ...], key: str)
         raise CaseError(f"{math.prod(count)} receivers are too many", key=f"{key}.count")
     rows, columns = (np.linspace(first[a], last[a], count[a - 1]).tolist() for a in (1, 2))
     yield from ((first[0], y, x) for y in rows for x in columns)
-
-
-def _traces(receivers: Receivers, sources: Sequence[Source], dt: float) -> Traces:
-    """What files say of the receivers' samples."""
-    points = [source.position for source in sources if isinstance(source, PointSource) and source.position is not None]
-    return Traces("receivers", tuple(receivers.positions), receivers.every, dt, tuple(points))

@@ -35,13 +35,19 @@ class FoundMedium:
     shape: Shape
     spacing: Triple
 
-    def look(self, order: int, sigma: float, form: str, boundary: Boundary) -> Extremes:
-        """Look at every cell; CaseError, with the place, for values that no medium has."""
+    def look(self, order: int, sigma: float, form: str, boundary: Boundary, *, sample: bool = False) -> Extremes:
+        """Look at every cell, or at a sample; CaseError, with the place, for values that no medium has."""
         sampler = Sampler(self.medium, self.shape, (boundary.cells,) * 3)
         tilted = not (self.medium.isotropic or self.medium.vertical)
         divergence = form == "selfadjoint" and tilted
         return survey(
-            sampler, self.spacing, order, sigma, divergence=divergence, scrambled=isinstance(boundary, Random)
+            sampler,
+            self.spacing,
+            order,
+            sigma,
+            divergence=divergence,
+            scrambled=isinstance(boundary, Random),
+            sample=sample,
         )
 
     def check_inside(self, points: Sequence[Sequence[float]], key: str, what: str) -> None:
@@ -57,8 +63,13 @@ class FoundMedium:
                     )
 
 
-def find_medium(settings: FletcherSettings, shape: Sequence[int] | None, directory: Path) -> FoundMedium:
-    """The medium of a case. Raises CaseError for what cannot be found, or does not fit together."""
+def find_medium(
+    settings: FletcherSettings, shape: Sequence[int] | None, directory: Path, *, sample: bool = False
+) -> FoundMedium:
+    """The medium of a case. Raises CaseError for what cannot be found, or does not fit together.
+
+    With ``sample`` files are read in a part that does not grow with them.
+    """
     said = _parsed(settings.medium)
     volumes, keys = _volumes(said, directory)
     cells = _shape(shape, volumes, keys)
@@ -75,7 +86,7 @@ def find_medium(settings: FletcherSettings, shape: Sequence[int] | None, directo
             unit = given.unit if isinstance(given, QuantityFile) else None
             values = from_volume(name, volumes[name], unit, angles, keys[name])
             # What is 0 everywhere need not be stored, nor computed with.
-            entries[name] = 0.0 if name != "vp" and is_zero(values, cells) else values
+            entries[name] = 0.0 if name != "vp" and is_zero(values, cells, sample) else values
         elif given is not None:
             entries[name] = _number(name, float(given), angles)
     return FoundMedium(Medium(**entries), cells, spacing)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.models.fletcher.media_files import Volume
-from minga.models.fletcher.medium import Medium, Quantity, slabs
+from minga.models.fletcher.medium import Medium, Quantity, looked_at
 from minga.models.fletcher.synthetic import QUANTITIES, Synthetic
 from minga.space.box import Box
 
@@ -62,10 +62,10 @@ def from_volume(name: str, volume: Volume, unit: str | None, angles: str | None,
     return lambda box: volume.values(box) * scale
 
 
-def is_zero(quantity: Quantity, shape: tuple[int, ...]) -> bool:
-    """Whether a quantity is 0 in all cells; looks only until one is not."""
+def is_zero(quantity: Quantity, shape: tuple[int, ...], sample: bool = False) -> bool:
+    """Whether a quantity is 0 in all cells, or in a sample of them; looks only until one is not."""
     if callable(quantity):
-        return not any(np.any(quantity(box)) for box in slabs(shape))
+        return not any(np.any(quantity(box)) for box in looked_at(shape, sample))
     return not np.any(quantity)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,16 @@ _AXIS_WORDS: Final = {
     "z": "z", "depth": "z", "y": "y", "inline": "y", "in-line": "y", "crossline": "x", "cross-line": "x", "x": "x",
     "distance": "x", "lateral": "x",
 }  # fmt: skip
-_METRES: Final = {"m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0, "km": 1000.0}
+PLANES: Final = (
+    "waves are computed in three dimensions: repeat the plane along y, "
+    'np.save("vp3.npy", np.repeat(vp[:, np.newaxis, :], 40, axis=1))'
+)
+"""What to do with a medium on two axes."""
+_METRES: Final = {
+    "m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0, "": 1.0, "1": 1.0, "km": 1000.0, "ft": 0.3048,
+    "feet": 0.3048,
+}  # fmt: skip
+_NUMBERS: Final = "fiu"
 
 Read = Callable[[tuple[slice, ...]], NDArray[Any]]
 
@@ -98,7 +107,10 @@ def open_volume(path: Path, variable: str | None = None, axes: str | None = None
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise CaseError(f"cannot read {path}: {error}", key=key) from error
     if len(volume.shape) != 3 or min(volume.shape) < 1:
-        raise CaseError(f"{path} has values along {len(volume.shape)} axes, expected three: {volume.shape}", key=key)
+        raise CaseError(
+            f"{path} has values along {len(volume.shape)} axes, expected three: {volume.shape}", key=key,
+            remedy=PLANES if len(volume.shape) == 2 else "write what is to be used as an array of three axes: z, y, x",
+        )  # fmt: skip
     if axes is None and not volume.named and path.suffix.lower() == ".rsf":
         raise CaseError(
             f"{path.name} does not say which of its axes is depth (label1, label2, label3)", key=key,
@@ -124,7 +136,7 @@ def quantities(path: Path) -> list[str]:
     """Names of the three-dimensional variables of a Zarr store or NetCDF file; none of other files."""
     if path.suffix == ".zarr":
         group = _zarr(path)
-        return sorted(n for n, a in group.arrays() if a.ndim == 3) if hasattr(group, "arrays") else []
+        return [n for n, a in _arrays(group, path)[0].items() if a.ndim == 3] if hasattr(group, "arrays") else []
     if path.suffix in (".nc", ".nc4", ".cdf") and is_classic(path):
         return sorted(name for name, variable in read_classic(path).items() if variable.values.ndim == 3)
     if path.suffix in (".nc", ".nc4", ".cdf"):
@@ -142,14 +154,40 @@ def _open_npy(path: Path, variable: str | None) -> Volume:
 # Zarr and NetCDF -----------------------------------------------------------------------------------------------------
 def _open_zarr(path: Path, variable: str | None) -> Volume:
     node = _zarr(path)
-    array = node
+    array, beside, unreadable = node, dict[str, Any](), dict[str, str]()
     if hasattr(node, "arrays"):
-        array = _chosen(path, variable, {n: a for n, a in node.arrays() if a.ndim == 3})
+        beside, unreadable = _arrays(node, path)
+        if variable in unreadable:
+            raise CaseError(f"cannot read {variable} in {path}: {unreadable[variable]}")
+        array = _chosen(path, variable, beside, unreadable)
     _check_numbers(path, array.dtype)
     dims = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
-    beside = node.arrays() if node is not array else ()
-    positions = {n: (np.asarray(a[:]), dict(a.attrs)) for n, a in beside if a.ndim == 1}
-    return _described(path, array.shape, lambda part: np.asarray(array[part]), dims, positions, dict(array.attrs))
+    _check_codecs(path, array)
+
+    def read(part: tuple[slice, ...]) -> NDArray[Any]:
+        try:
+            return np.asarray(array[part])
+        except Exception as error:  # each codec has errors of its own
+            raise CaseError(
+                f"cannot read the values in {path}: {_of_library(error)}",
+                remedy="the store is damaged, or made with a codec that this Zarr does not have: write it anew",
+            ) from error
+
+    numbers = {n: a for n, a in beside.items() if a.ndim == 1 and getattr(a.dtype, "kind", "") in _NUMBERS}
+    for each in numbers.values():
+        _check_codecs(path, each)
+    positions = {n: (np.asarray(a[:]), dict(a.attrs)) for n, a in numbers.items()}
+    return _described(path, array.shape, read, dims, positions, dict(array.attrs))
+
+
+def _check_codecs(path: Path, array: Any) -> None:
+    """CaseError where reading an array would unpickle what is in the file, which may be any program."""
+    codecs = [getattr(array.metadata, "compressor", None), *(getattr(array.metadata, "filters", None) or ())]
+    if any("pickle" in str(getattr(codec, "codec_id", "")) for codec in codecs):
+        raise CaseError(
+            f"{path} holds pickled Python objects, which are programs: they are not read",
+            remedy="write the numbers with another codec, such as zstd",
+        )
 
 
 def _zarr(path: Path) -> Any:
@@ -158,14 +196,38 @@ def _zarr(path: Path) -> Any:
     try:
         return zarr.open(str(path), mode="r")
     except Exception as error:  # Zarr raises a different kind for each way a directory can be none
-        raise CaseError(f"{path} is no Zarr store: {error}") from error
+        raise CaseError(
+            f"{path} is no Zarr store: {_of_library(error)}",
+            remedy="name the directory that holds zarr.json or .zgroup",
+        ) from error
+
+
+def _arrays(group: Any, path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arrays of a store by name, and of those that cannot be opened why: types and codecs are those of others."""
+    found, unreadable = {}, {}
+    for name in sorted(folder.name for folder in path.iterdir() if folder.is_dir()):
+        try:
+            member = group[name]
+        except KeyError:
+            continue  # a folder that is none of the store's
+        except Exception as error:  # Zarr raises a different kind for each thing it does not know
+            unreadable[name] = _of_library(error)
+            continue
+        if hasattr(member, "ndim"):
+            found[name] = member
+    return found, unreadable
+
+
+def _of_library(error: Exception) -> str:
+    """What a library says, as one line."""
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def _open_netcdf(path: Path, variable: str | None) -> Volume:
     if is_classic(path):
         return _open_classic(path, variable)
     dataset = _netcdf(path)
-    array = _chosen(path, variable, {str(n): a for n, a in dataset.data_vars.items() if a.ndim == 3})
+    array = _chosen(path, variable, {str(n): a for n, a in dataset.data_vars.items()})
     _check_numbers(path, array.dtype)
     positions = {str(n): (np.asarray(c.values), dict(c.attrs)) for n, c in dataset.coords.items() if c.ndim == 1}
     return _described(
@@ -175,7 +237,8 @@ def _open_netcdf(path: Path, variable: str | None) -> Volume:
 
 def _open_classic(path: Path, variable: str | None) -> Volume:
     known = read_classic(path)
-    found = _chosen(path, variable, {name: each for name, each in known.items() if each.values.ndim == 3})
+    values = _chosen(path, variable, {name: each.values for name, each in known.items()})
+    found = next(each for each in known.values() if each.values is values)
     _check_numbers(path, found.values.dtype)
     positions = {n: (np.asarray(v.values), v.attributes) for n, v in known.items() if v.dims == (n,)}
     scale, offset = (
@@ -205,19 +268,27 @@ def _netcdf(path: Path) -> Any:
         ) from error
 
 
-def _chosen(path: Path, variable: str | None, known: dict[str, Any]) -> Any:
+def _chosen(path: Path, variable: str | None, arrays: Mapping[str, Any], unreadable: Mapping[str, str] = {}) -> Any:
+    """The array that is meant, one of three axes; CaseError where it is not there, or not clear."""
+    known = {name: array for name, array in arrays.items() if array.ndim == 3}
     if variable is None and len(known) == 1:
         return next(iter(known.values()))
-    if variable not in known:
-        names = ", ".join(known) or "none"
-        raise CaseError(
-            f"{path.name} has no quantity {variable!r} on three axes; it has {names}"
-            if variable
-            else f"{path.name} has several quantities on three axes, or none: {names}",
-            suggestion=suggest(variable, known) if variable else None,
-            remedy="name one of them: variable = ...",
-        )
-    return known[variable]
+    if variable in known:
+        return known[variable]
+    names = ", ".join(known) or "none"
+    others = [f"{name} has {array.ndim}" for name, array in arrays.items() if array.ndim != 3]
+    others += [f"{name} cannot be read: {why}" for name, why in unreadable.items()]
+    beside = f" ({'; '.join(others)})" if others and not known else ""
+    flat = not known and any(array.ndim == 2 for array in arrays.values())
+    raise CaseError(
+        f"{path.name} has no quantity {variable!r} on three axes; it has {names}{beside}"
+        if variable
+        else f"{path.name} has several quantities on three axes: {names}"
+        if known
+        else f"{path.name} has no quantity on three axes{beside}",
+        suggestion=suggest(variable, known) if variable else None,
+        remedy="name one of them: variable = ..." if known else PLANES if flat else "name another file",
+    )
 
 
 def _described(
@@ -236,10 +307,20 @@ def _described(
     for name, letter in zip(dims or (), axes):
         if name in positions and len(positions[name][0]) == shape[axes.index(letter)] > 1:
             values, about = positions[name]
-            steps[letter] = _step(path, name, values.astype("f8")) * _METRES.get(str(about.get("units", "m")), 1.0)
+            steps[letter] = _step(path, name, values.astype("f8")) * _metres(path, name, str(about.get("units", "m")))
     spacing = (steps["z"], steps["y"], steps["x"]) if len(steps) == 3 else None
     unit = attributes.get("units")
     return Volume(path, tuple(map(int, shape)), read, axes, named, spacing, None if unit is None else str(unit))
+
+
+def _metres(path: Path, name: str, unit: str) -> float:
+    """Metres of a unit of length; CaseError where it is not known."""
+    if unit.lower() not in _METRES:
+        raise CaseError(
+            f"{path.name}: positions along {name} are in {unit!r}",
+            remedy="give them in m, km or ft",
+        )
+    return _METRES[unit.lower()]
 
 
 def _step(path: Path, name: str, positions: NDArray[np.float64]) -> float:
@@ -267,7 +348,7 @@ def _open_rsf(path: Path, variable: str | None) -> Volume:
     except ValueError as error:
         raise CaseError(f"{path.name}: n and d should be numbers: {error}") from error
     labels = [header.get(f"label{axis}", "").lower() for axis in range(count, 0, -1)]
-    units = [_METRES.get(header.get(f"unit{axis}", "m").lower(), 1.0) for axis in range(count, 0, -1)]
+    units = [_metres(path, f"axis {axis}", header.get(f"unit{axis}", "m")) for axis in range(count, 0, -1)]
     file, offset = data
     size = file.stat().st_size if file.is_file() else -1
     if size < offset + 4 * math.prod(lengths):
@@ -333,7 +414,7 @@ def _open_segy(path: Path, variable: str | None) -> Volume:
 
 
 def _check_numbers(path: Path, dtype: np.dtype[Any]) -> None:
-    if dtype.kind not in "fiu":
+    if dtype.kind not in _NUMBERS:
         raise CaseError(f"{path.name} holds {dtype}, expected numbers")
 
 

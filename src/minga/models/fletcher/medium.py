@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.space.box import Box
 
-__all__ = ["Medium", "Quantity", "Sampler", "axis_vector", "slabs"]
+__all__ = ["Medium", "Quantity", "Sampler", "axis_vector", "looked_at", "slabs"]
 
 Quantity = float | NDArray[Any] | Callable[[Box], NDArray[Any]]
 """A number, an array of the shape of the model, or a function of a Box of it that returns that box's values."""
@@ -22,6 +23,8 @@ Floats = NDArray[np.float64]
 
 _SLAB: Final = 1 << 21
 """Cells that are looked at together."""
+_BLOCK, _BLOCKS = 16, 8
+"""Of a sample: cells of a block along each axis, and blocks along each axis."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +55,12 @@ class Medium:
     def vertical(self) -> bool:
         """Whether the axis is vertical everywhere, by what was given."""
         return _is_number(self.theta, 0.0)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether each entry is one number."""
+        entries = (getattr(self, entry.name) for entry in fields(self))
+        return all(not callable(given) and np.ndim(given) == 0 for given in entries)
 
     def check(self, shape: tuple[int, ...]) -> None:
         """CaseError for an entry that is no number, function, or array of this shape."""
@@ -111,6 +120,18 @@ def slabs(shape: tuple[int, ...]) -> Iterator[Box]:
     planes = max(1, _SLAB // math.prod(shape[1:]))
     for first in range(0, shape[0], planes):
         yield Box((first, *(0 for _ in shape[1:])), (min(first + planes, shape[0]), *shape[1:]))
+
+
+def looked_at(shape: tuple[int, ...], sample: bool) -> list[Box] | Iterator[Box]:
+    """The boxes of a grid that a medium is looked at in: all of it, or a ``sample`` that does not grow with the grid.
+
+    A sample of a large grid is blocks in rows and columns, those at its corners among them.
+    """
+    if not sample or math.prod(shape) <= _BLOCKS ** len(shape) * _BLOCK ** len(shape):
+        return slabs(shape)
+    ends = [sorted({(n - min(n, _BLOCK)) * k // (_BLOCKS - 1) for k in range(_BLOCKS)}) for n in shape]
+    lows = itertools.product(*ends)
+    return [Box(low, tuple(min(a + _BLOCK, n) for a, n in zip(low, shape, strict=True))) for low in lows]
 
 
 def axis_vector(theta: Any, phi: Any) -> tuple[Any, Any, Any]:

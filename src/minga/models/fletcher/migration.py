@@ -20,7 +20,7 @@ from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang.kernel import Kernel
 from minga.models.fletcher.adjoint import adjoint_fields, record_adjoint_step
-from minga.models.fletcher.boundary import Random, Rigid
+from minga.models.fletcher.boundary import Random, Release
 from minga.models.fletcher.model import Waves
 from minga.models.fletcher.receivers import Receivers, Taps
 from minga.models.fletcher.source import Source, add_sources
@@ -44,18 +44,18 @@ def migrate(
     """The image of one shot: an array of the model's shape on rank 0, None on others; collective.
 
     waves      of the medium the waves are thought to travel through, smooth: `minga.models.fletcher.prepare`, with
-               rigid or random boundaries
+               boundaries of random velocities or pressure release
     sources    what was shot
     receivers  where `data` were recorded, at every step: data[n] after n steps, an entry a receiver. Waves that went
                straight from the source to the receivers are to be taken out of them
 
     Raises CaseError where the boundary keeps no energy, and where the data do not fit the receivers.
     """
-    if not isinstance(waves.boundary, Random | Rigid):
+    if not isinstance(waves.boundary, Random | Release):
         raise CaseError(
             f"migration turns back in time, which the boundary {waves.boundary!r} does not allow",
             key="fletcher.boundary",
-            remedy="prepare the waves with Random() or Rigid()",
+            remedy="prepare the waves with Random() or Release()",
         )
     found = np.asarray(data, np.float64)
     if found.ndim != 2 or found.shape[1] != len(receivers.positions) or len(found) < 2:

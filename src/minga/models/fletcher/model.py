@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.engine.model import Model
+from minga.engine.clock import Clock
+from minga.engine.model import Model, Traces
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang import functions as mg
@@ -21,7 +22,7 @@ from minga.models.fletcher.boundary import Boundary, Cpml, Random, Sponge, scram
 from minga.models.fletcher.kernels import NAMES, Equations, Form, Kind, forward_kernel
 from minga.models.fletcher.medium import Medium, Sampler, axis_vector
 from minga.models.fletcher.receivers import Receivers, record_samples
-from minga.models.fletcher.source import PointSource, Source, add_sources
+from minga.models.fletcher.source import PointSource, Source, add_sources, middle_of
 from minga.models.fletcher.stability import Extremes, check_sigma, check_step, survey
 from minga.models.fletcher.stencils import Differences, first_weights
 from minga.space.boundary import fixed
@@ -35,6 +36,10 @@ INFINITE_SIGMA: Final = 10.0
 """Above it there are no SV waves, as in Fletcher's codes."""
 FORMS: Final = ("fletcher", "selfadjoint")
 UNITS: Final = {"vp2": "m2 s-2"}
+OBSERVED: Final = {
+    "largest": ("1", "largest amplitude of p, in units of the source's"),
+    "receivers": ("1", "samples of p at the receivers, in units of the source's"),
+}
 ABOUT: Final = {
     "p": "pressure-like wave field",
     "q": "auxiliary wave field",
@@ -163,6 +168,7 @@ def prepare(
         spacing=widths,
         origin=tuple(-(ends.cells + 0.5) * h for h in widths),
         units="m",
+        down="z",
     )
     inside = Box((ends.cells,) * 3, tuple(n + ends.cells for n in lengths))
     wall = fixed(0.0)  # of the medium as well: what lies beyond is multiplied by waves that are 0
@@ -205,7 +211,7 @@ def fletcher(
     sigma      sets the SV velocity: vsz2 = vp2 |epsilon - delta| / sigma; above 10 there are no SV waves
     order      of the differences in space: 4, 8, 12, 16
     form       "fletcher", or "selfadjoint", for axes that turn quickly (`minga.models.fletcher.kernels`)
-    boundary   Random(), Sponge(), Cpml(), Rigid() (`minga.models.fletcher.boundary`); their layers lie around the
+    boundary   Random(), Sponge(), Cpml(), Release() (`minga.models.fletcher.boundary`); their layers lie around the
                model, so the grid and its frames are larger than `shape`: `model.parameters["inside"]` is the box of the
                model in them, and coordinates start at its first cell. None: Random()
     sources    by default one in the middle
@@ -246,11 +252,23 @@ def fletcher(
         output=("p",),
         observe=observe,
         observables=observables,
+        units={name: OBSERVED[name] for name in observables},
+        traces=None if receivers is None else _traces(receivers, waves, chosen),
+        clock=Clock(dt=dt),
         parameters={
             "dt": dt, "sigma": sigma, "order": order, "form": form, "boundary": repr(waves.boundary),
             "inside": [list(waves.inside.lo), list(waves.inside.hi)], "dt_limit": waves.extremes.dt_limit,
         },
     )  # fmt: skip
+
+
+def _traces(receivers: Receivers, waves: Waves, sources: Sequence[Source]) -> Traces | None:
+    """What files and datasets say of the receivers' samples."""
+    if not len(receivers.positions):
+        return None
+    middle = middle_of(waves.shape, waves.spacing)
+    points = tuple(source.position or middle for source in sources if isinstance(source, PointSource))
+    return Traces("receivers", tuple(receivers.positions), receivers.every, waves.dt, points)
 
 
 def _largest(p: Any) -> Reduced:

@@ -94,7 +94,7 @@ class Taps:
     def inject(self, engine: Engine, fields: Sequence[Field], amounts: Floats) -> None:
         """Add amounts at points to owned cells of fields: the transpose of `sample`."""
         for field in fields:
-            for box, values in engine.blocks(field):
+            for box, values in engine.blocks(field, write=True):
                 lo, hi = (np.array(x).reshape(3, 1, 1) for x in (box.lo, box.hi))
                 inside = ((self.cells >= lo) & (self.cells < hi)).all(axis=0) & (self.weights != 0)
                 tap, point = np.nonzero(inside)

@@ -28,7 +28,7 @@ FORM: Final = (
     'write medium = "iso", "vti", "tti", the name of a file, {synthetic = "salt"}, or a table [fletcher.medium] with vp'
 )
 
-BOUNDARY_FORM: Final = 'write "sponge", "random", "cpml" or "rigid", or one with its width in cells: {sponge = 40}'
+BOUNDARY_FORM: Final = 'write "sponge", "random", "cpml" or "release", or one with its width in cells: {sponge = 40}'
 
 
 class QuantityFile(BaseModel):

@@ -27,7 +27,7 @@ from minga.space.box import Box
 from minga.space.field import STEP, Field, Register, Slot
 from minga.space.region import Region
 
-__all__ = ["PlaneSource", "PointSource", "Ricker", "Source", "Wavelet", "add_sources"]
+__all__ = ["PlaneSource", "PointSource", "Ricker", "Source", "Wavelet", "add_sources", "middle_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,12 @@ class PlaneSource:
 Source = PointSource | PlaneSource
 
 
+def middle_of(shape: Sequence[int], spacing: Sequence[float]) -> tuple[float, float, float]:
+    """Where a source lies that has no position: the cell in the middle of the model."""
+    z, y, x = (n // 2 * h for n, h in zip(shape, spacing, strict=True))
+    return z, y, x
+
+
 def add_sources(
     step: Program,
     sources: Sequence[Source],
@@ -175,8 +181,8 @@ def add_sources(
         if isinstance(source, PlaneSource):
             step.apply(_ADD, list(waves), amount=amount, region=_plane(source, shape, spacing, layers))
             continue
-        position = tuple(n // 2 * h for n, h in zip(shape, spacing, strict=True))
-        placed = place(source.position or position, shape, spacing, layers, source.interpolation, "source")
+        position = source.position or middle_of(shape, spacing)
+        placed = place(position, shape, spacing, layers, source.interpolation, "source")
         if placed.single:
             step.apply(_ADD, list(waves), amount=amount, region=Region(points=[placed.first]))
         else:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.fletcher.medium import Floats, Sampler, slabs
+from minga.models.fletcher.medium import Floats, Sampler, looked_at
 from minga.models.fletcher.symbols import Corners, corners
 from minga.space.box import Box
 
@@ -175,8 +175,9 @@ def survey(
     *,
     divergence: bool = False,
     scrambled: bool = False,
+    sample: bool = False,
 ) -> Extremes:
-    """Look at every cell of a medium.
+    """Look at every cell of a medium; with `sample` at some of them, which takes as long for every grid.
 
     divergence  whether H1 is made of first derivatives alone, which do not see the shortest wave (tilted axes)
     scrambled   whether each velocity may stand beside any epsilon and delta, as in random layers
@@ -187,7 +188,7 @@ def survey(
     medium = sampler.medium
     ends = corners(order, tuple(spacing), medium.isotropic or medium.vertical, divergence)
     largest2, slow, fast, shear, top, above = 0.0, math.inf, 0.0, math.inf, 0.0, False
-    for box in slabs(sampler.shape) if not _uniform(sampler) else (Box((0,) * 3, (1,) * 3),):
+    for box in looked_at(sampler.shape, sample) if not sampler.medium.uniform else (Box((0,) * 3, (1,) * 3),):
         inside = box.shift(sampler.layers)
         vp, epsilon, delta, theta, phi = (
             sampler.values(name, inside) for name in ("vp", "epsilon", "delta", "theta", "phi")
@@ -224,10 +225,6 @@ def _below(limit: float) -> float:
     """About nine tenths of a limit, with two digits."""
     unit = 10.0 ** (math.floor(math.log10(0.9 * limit)) - 1)
     return math.floor(0.9 * limit / unit) * unit
-
-
-def _uniform(sampler: Sampler) -> bool:
-    return all(sampler.number(name) is not None for name in ("vp", "epsilon", "delta", "theta", "phi"))
 
 
 def _check(box: Box, vp: Floats, epsilon: Floats, delta: Floats, sigma: float) -> None:

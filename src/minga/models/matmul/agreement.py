@@ -10,9 +10,10 @@ import numpy as np
 
 from minga.engine.comm import Comm
 from minga.errors import CaseError, MingaError
-from minga.models.matmul.operands import Array, Range
+from minga.models.matmul.operands import Array, Range, mapped_part, shared
 from minga.models.matmul.problem import Problem
 from minga.models.matmul.result import ArrayResult, PartialFile, Result, coherent
+from minga.paths import check_free, same_file
 
 __all__ = ["agreed", "apart", "begun"]
 
@@ -41,13 +42,15 @@ def agreed(comm: Comm, read: Callable[[], Problem], given: bool) -> tuple[Proble
     return (problem if problem is not None and (seen or comm.rank == 0) else hidden), seen
 
 
-def begun(comm: Comm, problem: Problem, out: Array | Path | None, seen: bool) -> tuple[Result | None, bool]:
+def begun(
+    comm: Comm, problem: Problem, out: Array | Path | None, seen: bool, *, overwrite: bool = False
+) -> tuple[Result | None, bool]:
     """Where this rank stores blocks, None for others than rank 0 where that does all; and whether all can."""
     result: Result | None = None
     error: MingaError | None = None
     if comm.rank == 0:
         try:
-            result = _opened(problem, out)
+            result = _opened(problem, out, overwrite)
         except MingaError as found:
             error = found
     fault, token = comm.bcast((error, result.token if isinstance(result, PartialFile) else None))
@@ -63,11 +66,15 @@ def begun(comm: Comm, problem: Problem, out: Array | Path | None, seen: bool) ->
     return (joined if sees[0] else result), bool(sees[0])
 
 
-def _opened(problem: Problem, out: Array | Path | None) -> Result:
+def _opened(problem: Problem, out: Array | Path | None, overwrite: bool) -> Result:
     shape: Range = (problem.rows, problem.columns)
     if isinstance(out, Path):
         if out.suffix != ".npy":
             raise CaseError(f"{out} does not end in .npy, which is what is written", key="-o", remedy="name it C.npy")
+        for operand in (problem.a, problem.b):
+            if operand.stored is not None and (mapped := mapped_part(operand.stored)) and same_file(mapped.file, out):
+                raise CaseError(f"out is the file of {operand.name}", key="out", remedy="name another file")
+        check_free(out, overwrite, key="out", how="overwrite=True (--force on the command line)")
         return PartialFile.begin(out, problem.identity(), shape, problem.dtype)
     if out is None:
         return ArrayResult(np.empty(shape, problem.dtype))
@@ -79,7 +86,7 @@ def _opened(problem: Problem, out: Array | Path | None) -> Result:
             remedy="give a writable array of that shape and type, or none",
         )
     for operand in (problem.a, problem.b):
-        if operand.stored is not None and np.may_share_memory(out, operand.stored):
+        if operand.stored is not None and shared(out, operand.stored):
             raise CaseError(f"out lies in the memory of {operand.name}", key="out", remedy="give another array")
     return ArrayResult(out)
 
@@ -87,7 +94,7 @@ def _opened(problem: Problem, out: Array | Path | None) -> Result:
 def apart(problem: Problem, out: Array) -> Problem:
     """The same product where C0 does not lie in the memory of the result: the check still needs it afterwards."""
     c = problem.c
-    if c is None or c.stored is None or not np.may_share_memory(out, c.stored):
+    if c is None or c.stored is None or not shared(out, c.stored):
         return problem
     return replace(problem, c=replace(c, stored=c.stored.copy()))
 

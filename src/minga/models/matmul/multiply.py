@@ -180,7 +180,7 @@ class _Rank:
         block = np.empty((self.rows.shape[0], panel.shape[1]), self.problem.dtype)
         began = time.perf_counter()
         if len(block):
-            while_polling(lambda: np.matmul(self.rows, panel, out=block), all_there, self.interval)
+            while_polling(lambda: _multiplied(self.rows, panel, block), all_there, self.interval)
         self.ledger.multiply += time.perf_counter() - began
         self._deliver(first, end, block)
         for transfer, ranges, arrived in coming:
@@ -266,6 +266,12 @@ class _Rank:
 
 def _later(progress: Progress, before: int, total: int) -> Callable[[int], None]:
     return lambda done: progress(before + done, total)
+
+
+def _multiplied(rows: Array, panel: Array, product: Array) -> None:
+    """Multiply without warnings: some BLAS raise one for infinite operands, and the check of the result tells."""
+    with np.errstate(all="ignore"):
+        np.matmul(rows, panel, out=product)
 
 
 def _nothing_moves() -> bool:

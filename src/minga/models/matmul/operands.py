@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from minga.errors import CaseError
+from minga.paths import same_file
 
-__all__ = ["TYPES", "Array", "Operand", "Range", "length", "opened", "operand_of"]
+__all__ = ["TYPES", "Array", "Operand", "Range", "length", "mapped_part", "opened", "operand_of", "shared"]
 
 Array = NDArray[Any]
 Range = tuple[int, int]
@@ -121,6 +122,36 @@ def operand_of(name: str, value: ArrayLike | Path | str, transposed: bool = Fals
     ):  # column after column: the transpose of its transpose
         stored, transposed = stored.T, not transposed
     return Operand(name, (stored.shape[0], stored.shape[1]), stored.dtype, transposed, stored)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """The bytes of a file, from ``first`` to before ``end``, that an array is a map of."""
+
+    file: Path
+    first: int
+    end: int
+
+
+def mapped_part(array: Array) -> Mapped | None:
+    """Which part of which file an array is a map of; None where it lies in memory, or maps a file without a name."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    if not isinstance(array, np.memmap) or array.filename is None:
+        return None
+    first = array.offset + low - np.lib.array_utils.byte_bounds(array)[0]
+    return Mapped(Path(str(array.filename)), first, first + high - low)
+
+
+def shared(one: Array, other: Array) -> bool:
+    """Whether two arrays may have bytes in common, in memory or in a file that both are maps of."""
+    if np.may_share_memory(one, other):
+        return True
+    here, there = mapped_part(one), mapped_part(other)
+    if here is None or there is None or not same_file(here.file, there.file):
+        return False
+    return here.first < there.end and there.first < here.end
 
 
 def opened(name: str, path: Path | str) -> Array:

@@ -49,6 +49,7 @@ class Options:
     check    whether the result is checked
     cache    whether speeds measured in the last week will do
     route    how panels travel: "pairwise", "collective", "chain" or "group"; None: whichever is best for the links
+    overwrite  whether a file that is there may be replaced by the result
     """
 
     layout: Layout = "auto"
@@ -57,6 +58,7 @@ class Options:
     check: bool = True
     cache: bool = True
     route: str | None = None
+    overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
     out: Array | Path | str | None = None,
+    overwrite: bool = False,
     plan: Plan | None = None,
     comm: Comm | None = None,
     memory: int | None = None,
@@ -155,6 +158,9 @@ def matmul(
     out
         Where the result goes: an array of its shape and type, or a ``.npy`` file, which appears when it is complete.
         What is done of an interrupted product is kept beside that file, in ``NAME.partial``, and used the next time.
+        It shares neither memory nor a file with ``a`` or ``b``; with ``c`` it may, whose values it then replaces.
+    overwrite
+        Whether ``out`` may name a file that exists, which is then replaced.
     plan
         Who does what, from :func:`minga.models.matmul.plan.make_plan`; by default made from speeds that are measured.
     comm
@@ -176,7 +182,7 @@ def matmul(
         read,
         out,
         comm or SerialComm(),
-        Options(memory=memory, check=check),
+        Options(memory=memory, check=check, overwrite=overwrite),
         plan=plan,
         given=a is not None and b is not None,
     )  # fmt: skip
@@ -199,7 +205,8 @@ def product(
     problem, seen = agreed(comm, read, given)
     if isinstance(out, np.ndarray):
         problem = apart(problem, out)
-    result, stored = begun(comm, problem, Path(out) if isinstance(out, str) else out, seen)
+    place = Path(out) if isinstance(out, str) else out
+    result, stored = begun(comm, problem, place, seen, overwrite=options.overwrite)
     try:
         account = _made(comm, problem, result, (seen, stored), options, plan, progress, workers)
         _finished(comm, result)

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, MPIComm
+from minga.engine.quotas import quota
 from minga.errors import CaseError
 from minga.fit.crew import Crew
 from minga.fit.links import Link, Links
 from minga.fit.machine.hosts import crew_on
 from minga.fit.machine.machine import MEMORY_SHARE, Machine
-from minga.fit.machine.resources import available_memory, processor_name, quota
+from minga.fit.machine.resources import available_memory, processor_name
 from minga.fit.plan.broadcasting import best_route
 from minga.fit.probe.pingpong import links_of
 from minga.fit.probe.remembered import key_of, recall, remember

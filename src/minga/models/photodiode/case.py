@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,7 @@ from minga.models.photodiode.case_layers import device_of
 from minga.models.photodiode.drawings import drawings_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.settings import GridSettings
 from minga.schema import validate
@@ -55,16 +56,43 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
     model = with_bands(solved, device, problem.curves)
     return replace(
         model,
-        notes=(*notes_of(device, problem), *model.notes),
+        notes=(*_warnings(section), *notes_of(device, problem), *model.notes),
         steps=problem.steps,
         drawings=drawings_of(model, device, problem.curves),
     )
 
 
+RENAMED: Final = {"capacitance": "quasistatic_capacitance"}
+"""Present names of settings by their former ones."""
+
+
+def renamed_in(section: Mapping[str, object]) -> list[str]:
+    """The former names of settings that a table uses."""
+    return [key for key in RENAMED if key in section]
+
+
+def _warnings(section: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """What to say of former names."""
+    for former in renamed_in(section):
+        observables = ", ".join(f"{old} is {new} now" for old, new in RENAMED_OBSERVABLES.items())
+        yield "renamed", f"photodiode.{former} is {RENAMED[former]} now, {observables}: dQ/dV, not small-signal"
+
+
 def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
-    """The table, checked against its schema. CaseError, with the key, and the layer where it is of one."""
+    """The table, checked against its schema. CaseError, with the key, and the layer where it is of one.
+
+    Keys that were renamed are taken by their former names too; `renamed_in` says which.
+    """
+    for former in renamed_in(section):
+        if RENAMED[former] in section:
+            raise CaseError(
+                f"both {former!r} and {RENAMED[former]!r}, its present name, are given",
+                key=f"photodiode.{former}",
+                remedy=f"leave {former} out",
+            )
     try:
-        return validate(PhotodiodeSettings, section, "photodiode")
+        present = {RENAMED.get(key, key): value for key, value in section.items()}
+        return validate(PhotodiodeSettings, present, "photodiode")
     except CaseError as error:
         name = _layer_of(error.key or "", section)
         if name is None:
@@ -137,7 +165,7 @@ def problem_of(said: PhotodiodeSettings) -> Problem:
         curves=curves,
         ionisation=said.ionisation is not False,
         gain=said.gain,
-        capacitance=said.capacitance,
+        quasistatic_capacitance=said.quasistatic_capacitance,
         scheme=said.scheme,
         linear=said.linear,
         **options,

@@ -16,7 +16,7 @@ _LEVELS = ("Ec", "Ev", "Fn", "Fp")
 
 
 def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[Drawing, ...]:
-    """Current, gain and capacitance over the voltage; bands, field and carriers along the depth."""
+    """Current, gain and quasi-static capacitance over the voltage; bands, field and carriers along the depth."""
     spans = tuple(Span(layer.name, 1e4 * layer.start, 1e4 * layer.end) for layer in device.layers)
     seen, fields = set(model.observables), {item.name for item in model.fields}
     found = []
@@ -24,8 +24,8 @@ def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[
     found.append(Drawing("Current density", lines, over="V", unit="|J|, A/cm2", logarithmic=True))
     if "gain" in seen:
         found.append(Drawing("Gain", {"gain": "gain"}, over="V", unit="M"))
-    lines = {curve: f"C{suffix(curve)}" for curve in curves if f"C{suffix(curve)}" in seen}
-    found.append(Drawing("Capacitance", lines, over="V", unit="F/cm2"))
+    lines = {c: f"C_quasistatic{suffix(c)}" for c in curves if f"C_quasistatic{suffix(c)}" in seen}
+    found.append(Drawing("Quasi-static capacitance", lines, over="V", unit="F/cm2"))
     state: Curve = "lit" if "lit" in curves else "dark"
     end = suffix(state)
     field = "field" if device.grid.ndim == 1 else f"field_{device.grid.axes[0]}"

@@ -15,10 +15,11 @@ from minga.models.photodiode.solver.gummel import Gummel
 from minga.models.photodiode.solver.linear import check_linear, hierarchies_of
 from minga.models.photodiode.solver.look import middle_edge
 from minga.models.photodiode.solver.newton import Newton
-from minga.models.photodiode.solver.observe import Pictures, record_observables
+from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES, Pictures, record_observables
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.units import units_of
 from minga.space.field import Field
 
 __all__ = ["photodiode"]
@@ -36,9 +37,9 @@ RESCUES: Final = 50
 def photodiode(device: Device, problem: Problem) -> Model:
     """The Model of a device; one step of its run is one voltage of `problem.bias`.
 
-    Observables: V, J and J_lit (A/cm2), gain, C and C_lit (F/cm2), uniformity, E_max (V/cm), M (the current over what
-    ionisation leaves of it without its pairs), iterations, E_<layer> (V/cm, in the layer's middle), punch_through and
-    breakdown (V).
+    Observables: V, J and J_lit (A/cm2), gain, C_quasistatic and C_quasistatic_lit (dQ/dV, F/cm2), uniformity, E_max
+    (V/cm), M (the current over what ionisation leaves of it without its pairs), iterations, E_<layer> (V/cm, in the
+    layer's middle), punch_through and breakdown (V).
     Raises CaseError for what cannot be solved.
     """
     check_linear(problem.linear, device.grid, problem.scheme)
@@ -64,7 +65,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
         for curve in problem.curves
     )
     main = tuple(track for track in tracks if track.ionisation == problem.ionisation)
-    capacitance = Capacitance(main) if problem.capacitance else None
+    capacitance = Capacitance(main) if problem.quasistatic_capacitance else None
     biasing = Biasing(coefficients, problem, tracks, _middle(device), capacitance)
     step, observe = Program("step"), Program("observe")
     biasing.record(step)
@@ -92,12 +93,16 @@ def photodiode(device: Device, problem: Problem) -> Model:
         output=tuple(item.name for item in own),
         observe=observe,
         observables=observables,
+        units=units_of(observables),
         registers=biasing.registers,
         parameters=_parameters(device, problem),
         steps=problem.steps,
         explain=explainer(biasing),
         over=Over(tracks[0].broken, breakdown_words(biasing)) if problem.ionisation else None,
         tables={"iv": columns},
+        former={}
+        if capacitance is None
+        else {old: new for old, new in RENAMED_OBSERVABLES.items() if new in observables},
         hierarchies=tuple(item for newton in newtons.values() for item in hierarchies_of(newton.lines)),
     )
 
@@ -108,7 +113,7 @@ def _gummel(newton: Newton, problem: Problem) -> Gummel:
         return Gummel(newton, RESCUED, RESCUES, f"gummel of {newton.name}")
     # Densities are known to fewer digits than differences of quasi-Fermi potentials.
     tolerance = max(problem.tolerance, GUMMEL_TOLERANCE)
-    return Gummel(newton, tolerance, GUMMEL_ROUNDS * problem.limit, f"gummel of {newton.name}")
+    return Gummel(newton, tolerance, GUMMEL_ROUNDS * problem.limit, f"gummel of {newton.name}", steady=True)
 
 
 def _middle(device: Device) -> int | None:

@@ -48,11 +48,13 @@ class LayerSettings(BaseModel):
     begin: Annotated[Place | None, Field(description="um: where it begins; left out, where the last one ends")] = None
     p: Annotated[
         NotNegative | tuple[NotNegative, NotNegative] | None,
-        Field(description=f"acceptors, 1/cm3: p = 1e18, or [1e17, 1e18], {_GRADING}"),
+        Field(
+            json_schema_extra={"unit": "1/cm3"}, description=f"acceptors, 1/cm3: p = 1e18, or [1e17, 1e18], {_GRADING}"
+        ),
     ] = None
     n: Annotated[
         NotNegative | tuple[NotNegative, NotNegative] | None,
-        Field(description=f"donors, 1/cm3: n = 1e15, or [1e15, 1e17], {_GRADING}"),
+        Field(json_schema_extra={"unit": "1/cm3"}, description=f"donors, 1/cm3: n = 1e15, or [1e15, 1e17], {_GRADING}"),
     ] = None
     doping: Annotated[
         Number | tuple[Number, Number] | None,
@@ -62,11 +64,22 @@ class LayerSettings(BaseModel):
         float | tuple[float, float] | None,
         Field(description=f"share of arsenic in InGaAsP: y = 0.6, or [0.2, 0.8], {_GRADING}"),
     ] = None
-    tau_n: Annotated[Positive | None, Field(description="lifetime of electrons, s: tau_n = 1e-9")] = None
-    tau_p: Annotated[Positive | None, Field(description="lifetime of holes, s: tau_p = 1e-9")] = None
-    mobility_n: Annotated[Positive | None, Field(description="of electrons at low fields, cm2/Vs")] = None
-    mobility_p: Annotated[Positive | None, Field(description="of holes at low fields, cm2/Vs")] = None
-    absorption: Annotated[NotNegative | None, Field(description="of the light, 1/cm: absorption = 6100.0")] = None
+    tau_n: Annotated[
+        Positive | None, Field(json_schema_extra={"unit": "s"}, description="lifetime of electrons, s: tau_n = 1e-9")
+    ] = None
+    tau_p: Annotated[
+        Positive | None, Field(json_schema_extra={"unit": "s"}, description="lifetime of holes, s: tau_p = 1e-9")
+    ] = None
+    mobility_n: Annotated[
+        Positive | None, Field(json_schema_extra={"unit": "cm2/Vs"}, description="of electrons at low fields, cm2/Vs")
+    ] = None
+    mobility_p: Annotated[
+        Positive | None, Field(json_schema_extra={"unit": "cm2/Vs"}, description="of holes at low fields, cm2/Vs")
+    ] = None
+    absorption: Annotated[
+        NotNegative | None,
+        Field(json_schema_extra={"unit": "1/cm"}, description="of the light, 1/cm: absorption = 6100.0"),
+    ] = None
     ionisation: Annotated[str | None, Field(description='a set of coefficients: ionisation = "umebu", or "none"')] = (
         None
     )
@@ -89,7 +102,10 @@ class ContactSettings(BaseModel):
     model_config = _STRICT
 
     kind: Annotated[Literal["ohmic", "schottky"], Field(description='kind = "ohmic" or "schottky"')] = "ohmic"
-    barrier: Annotated[float | None, Field(gt=0, lt=5, description="of a Schottky contact for electrons, eV")] = None
+    barrier: Annotated[
+        float | None,
+        Field(gt=0, lt=5, json_schema_extra={"unit": "eV"}, description="of a Schottky contact for electrons, eV"),
+    ] = None
     at: Annotated[Literal["top", "bottom"] | None, Field(description="on the first row or the last one")] = None
     y: Annotated[tuple[Place, Place] | None, Field(description="across from where to where, um; left out, all")] = None
 
@@ -114,9 +130,15 @@ class LightSettings(BaseModel):
 
     model_config = _STRICT
 
-    power: Annotated[Power | None, Field(description='W/cm2, or with a unit: power = "1 mW/cm2"')] = None
-    flux: Annotated[Positive | None, Field(description="photons a cm2 and second, in place of the power")] = None
-    wavelength: Annotated[Wavelength, Field(description="nm: wavelength = 1550.0")]
+    power: Annotated[
+        Power | None,
+        Field(json_schema_extra={"unit": "W/cm2"}, description='W/cm2, or with a unit: power = "1 mW/cm2"'),
+    ] = None
+    flux: Annotated[
+        Positive | None,
+        Field(json_schema_extra={"unit": "1/cm2s"}, description="photons a cm2 and second, in place of the power"),
+    ] = None
+    wavelength: Annotated[Wavelength, Field(json_schema_extra={"unit": "nm"}, description="nm: wavelength = 1550.0")]
     side: Annotated[Literal["cathode", "anode"], Field(description="where it falls in")] = "cathode"
 
 
@@ -125,9 +147,13 @@ class GradedSettings(BaseModel):
 
     model_config = _STRICT
 
-    first: Annotated[Place, Field(gt=0, description='spacing at a boundary: first = "0.5 nm"')] = 5e-8
+    first: Annotated[
+        Place, Field(gt=0, json_schema_extra={"unit": "um"}, description='spacing at a boundary: first = "0.5 nm"')
+    ] = 5e-8
     growth: Annotated[float, Field(ge=1, le=2, description="ratio of neighbouring spacings: growth = 1.1")] = 1.1
-    cap: Annotated[Place, Field(gt=0, description='largest spacing: cap = "20 nm"')] = 2e-6
+    cap: Annotated[
+        Place, Field(gt=0, json_schema_extra={"unit": "um"}, description='largest spacing: cap = "20 nm"')
+    ] = 2e-6
 
 
 class MeshSettings(BaseModel):
@@ -136,7 +162,12 @@ class MeshSettings(BaseModel):
     model_config = _STRICT
 
     spacing: Annotated[
-        Place | None, Field(gt=0, description='height of a row: spacing = "2.5 nm"; layers then have rows')
+        Place | None,
+        Field(
+            gt=0,
+            json_schema_extra={"unit": "um"},
+            description='height of a row: spacing = "2.5 nm"; layers then have rows',
+        ),
     ] = None
     coarsen: Annotated[int, Field(ge=1, description="rows that are made one: coarsen = 5")] = 1
     nodes: Annotated[
@@ -159,7 +190,7 @@ class BiasSettings(BaseModel):
 
     start: Annotated[Number, Field(alias="from", description="V: from = 0.0")] = 0.0
     to: Annotated[Number, Field(description="V: to = -60.0")]
-    step: Annotated[Positive, Field(description="V: step = 1.0")]
+    step: Annotated[Positive, Field(json_schema_extra={"unit": "V"}, description="V: step = 1.0")]
 
 
 class StepSettings(BaseModel):
@@ -167,9 +198,11 @@ class StepSettings(BaseModel):
 
     model_config = _STRICT
 
-    first: Annotated[Positive | None, Field(description="V: first = 0.1")] = None
-    largest: Annotated[Positive | None, Field(description="V: largest = 4.0")] = None
-    smallest: Annotated[Positive | None, Field(description="V: smallest = 1e-4")] = None
+    first: Annotated[Positive | None, Field(json_schema_extra={"unit": "V"}, description="V: first = 0.1")] = None
+    largest: Annotated[Positive | None, Field(json_schema_extra={"unit": "V"}, description="V: largest = 4.0")] = None
+    smallest: Annotated[Positive | None, Field(json_schema_extra={"unit": "V"}, description="V: smallest = 1e-4")] = (
+        None
+    )
 
 
 class PointwiseSettings(BaseModel):
@@ -187,7 +220,9 @@ class PointwiseSettings(BaseModel):
     inner_sweeps: Annotated[int | None, Field(ge=1, description="of each equation in an iteration")] = None
     weight: Annotated[float | None, Field(gt=0, lt=2, description="of over-relaxation of the potential")] = None
     test: Annotated[Literal["max", "paper", "current", "residual"] | None, Field(description='test = "max"')] = None
-    tolerance: Annotated[Positive | None, Field(description="of the test, kT/q: tolerance = 1e-6")] = None
+    tolerance: Annotated[
+        Positive | None, Field(json_schema_extra={"unit": "kT/q"}, description="of the test, kT/q: tolerance = 1e-6")
+    ] = None
     limit: Annotated[int | None, Field(ge=1, description="iterations a voltage at most")] = None
     cost: Annotated[Literal["measured", "synthetic"] | None, Field(description='cost = "synthetic"')] = None
     heavy: Annotated[str | None, Field(description='the layer that takes more with cost = "synthetic"')] = None
@@ -206,7 +241,7 @@ class PhotodiodeSettings(BaseModel):
     current      or currents to hold, whose voltages are looked for
     curves       "dark", "lit" or both
     gain         solve also without ionisation: M = (J_lit - J_dark)/(the same without)
-    capacitance  at low frequency, F/cm2
+    quasistatic_capacitance   dQ/dV, F/cm2: how much more charge there is at a slightly larger voltage
     materials    a file of one's own, beside the case
     """
 
@@ -221,9 +256,19 @@ class PhotodiodeSettings(BaseModel):
         ContactsSettings, Field(description='write [photodiode.contacts] with anode = "ohmic" and cathode = "ohmic"')
     ]
     mesh: MeshSettings = MeshSettings()
-    width: Annotated[Place | None, Field(gt=0, description='across, along y: width = "10 um"')] = None
+    width: Annotated[
+        Place | None, Field(gt=0, json_schema_extra={"unit": "um"}, description='across, along y: width = "10 um"')
+    ] = None
     columns: Annotated[int | None, Field(ge=1, description="nodes along y: columns = 40")] = None
-    temperature: Annotated[float, Field(gt=0, le=1000, description="K: temperature = 300.0")] = 300.0
+    temperature: Annotated[
+        float,
+        Field(
+            ge=77,
+            le=1000,
+            json_schema_extra={"unit": "K"},
+            description="temperature = 300.0; below, dopants would freeze out, which is not modelled",
+        ),
+    ] = 300.0
     light: Annotated[
         LightSettings | None, Field(description="[photodiode.light] wavelength = 1550.0, power = 1e-3")
     ] = None
@@ -247,8 +292,8 @@ class PhotodiodeSettings(BaseModel):
         Field(description='ionisation = true, false, or a set for each material: {InP = "umebu"}'),
     ] = False
     gain: Annotated[bool, Field(description="whether to solve also without ionisation: gain = true")] = False
-    capacitance: Annotated[
-        bool, Field(description="whether to work out the capacitance at each voltage, too: capacitance = true")
+    quasistatic_capacitance: Annotated[
+        bool, Field(description="whether to work out dQ/dV at each voltage, too: quasistatic_capacitance = true")
     ] = False
     bias: Annotated[
         tuple[Number, ...] | Number | BiasSettings | None,
@@ -270,5 +315,7 @@ class PhotodiodeSettings(BaseModel):
         Field(description='of two axes: linear = "auto", or "rows", "sparse" or "krylov"'),
     ] = "auto"
     pointwise: Annotated[PointwiseSettings | None, Field(description='[photodiode.pointwise] across = "block"')] = None
-    tolerance: Annotated[float | None, Field(gt=0, lt=1, description="of the unknowns, in kT/q")] = None
+    tolerance: Annotated[
+        float | None, Field(gt=0, lt=1, json_schema_extra={"unit": "kT/q"}, description="of the unknowns, in kT/q")
+    ] = None
     limit: Annotated[int | None, Field(ge=1, description="iterations a voltage at most")] = None

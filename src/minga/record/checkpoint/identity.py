@@ -19,8 +19,10 @@ from minga.engine.stop import Stop
 from minga.space.boundary import SIDES, FaceArray, trace_fill
 from minga.space.field import Constant, Field, Register, Slot
 
-__all__ = ["case_of", "changed_entries", "identity_of"]
+__all__ = ["INITIAL", "case_of", "changed_entries", "identity_of"]
 
+INITIAL: Final = "initial values"
+"""The part of an identity that says with which values a run began."""
 _FREE: Final = {
     "run": None,
     "checkpoint": None,

@@ -19,8 +19,8 @@ from minga.errors import CaseError, RunError
 from minga.lang.types import itemsize
 from minga.record.checkpoint.blocks import Damaged
 from minga.record.checkpoint.head import SLOTS, Head, Session, heads_of
-from minga.record.checkpoint.identity import changed_entries, identity_of
-from minga.record.checkpoint.slots import begin, complete, digests, put_back, write_slots
+from minga.record.checkpoint.identity import INITIAL, changed_entries, identity_of
+from minga.record.checkpoint.slots import begin, beginning_of, complete, digests, put_back, write_slots
 
 __all__ = ["UNFINISHED", "Keeper", "Schedule"]
 
@@ -79,6 +79,8 @@ class Keeper:
     flush: Callable[[int], None] = _nothing
     rewind: Callable[[int], None] = _nothing
     note: Callable[[str], None] | None = None
+    remembers: bool = False
+    """Whether the values that the run began with are part of what it is, where no case says how they are made."""
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
     """What writing took on this rank, in this process."""
@@ -107,6 +109,9 @@ class Keeper:
         RunError on all ranks where there are some but none is whole, CaseError where they are of another model.
         """
         self._state, self._identity = state, identity_of(model, state, self.stop)
+        if self.remembers:
+            self._constants = digests(engine, state.constant)
+            self._identity = {**self._identity, INITIAL: beginning_of(engine, model, state)}
         mine = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in state.changing.values())
         self._cost = mine / _BYTES_A_SECOND
         self._last = time.monotonic()
@@ -135,6 +140,11 @@ class Keeper:
                 remedy=f"to do the run again from its first step, remove {self.path} and resume it",
             )
         return None
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What the run is, part by part, with the values that nothing changes."""
+        return {**self._identity, **{f"values of {name!r}": digest for name, digest in (self._constants or {}).items()}}
 
     def wishes(self, elapsed: float) -> tuple[bool, bool]:
         """Whether a checkpoint is due by the clock, and whether time is up if steps go on taking `elapsed` seconds."""
@@ -218,7 +228,7 @@ class Keeper:
         changed = [f"the {part} of the model" for part in changed_parts(head.identity, self._identity)]
         changed = self.comm.bcast(changed_entries(head.case, self.case) or changed)
         if not changed:
-            self._constants = digests(engine, self._state.constant)
+            self._constants = self._constants or digests(engine, self._state.constant)
             slots = changed_parts(head.constants, self._constants)
             changed = [f"the values of {name.split('/')[0]!r}" for name in slots]
         if changed:
@@ -242,5 +252,6 @@ def _version() -> str:
 
 
 def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Names of the parts that are not what they were."""
-    return [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
+    """Names of the parts that are not what they were; initial values count where both say them."""
+    names = [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
+    return [name for name in names if name != INITIAL or (name in before and name in now)]

@@ -8,6 +8,7 @@ writes and reads.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import os
 import secrets
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from minga.engine.comm import Comm
 from minga.engine.engine import Engine
+from minga.engine.model import Model
 from minga.engine.state import State, write_registers
 from minga.record.checkpoint.blocks import Block, Damaged, read_block, write_blocks
 from minga.record.checkpoint.head import NAME, Head, write_head
@@ -28,7 +30,7 @@ from minga.record.directory import disk_errors
 from minga.space.box import Box
 from minga.space.field import Slot
 
-__all__ = ["begin", "block_file", "complete", "digests", "put_back", "write_slots"]
+__all__ = ["begin", "beginning_of", "block_file", "complete", "digests", "put_back", "write_slots"]
 
 _TOKEN = ".token"
 """A file that tells ranks whether they see the folder that rank 0 sees."""
@@ -42,7 +44,8 @@ def block_file(folder: Path, rank: int) -> Path:
 def begin(folder: Path) -> None:
     """Take away what made the checkpoint in a folder count, before its blocks are written over; on rank 0."""
     with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        for part in (folder.parent, folder):  # not the run's directory: if that is gone, so is the run
+            part.mkdir(exist_ok=True)
         for path in (folder / NAME, folder / f".{NAME}.partial"):
             path.unlink(missing_ok=True)
         (folder / _TOKEN).write_text(secrets.token_hex())
@@ -91,8 +94,6 @@ def put_back(folder: Path, head: Head, engine: Engine, state: State) -> None:
     fault = engine.comm.bcast(None if faults is None else next(filter(None, faults), None))
     if fault is not None:
         raise Damaged(fault)
-    for slot in state.changing.values():
-        engine.touch(slot)
     write_registers(engine, head.registers)
 
 
@@ -106,6 +107,13 @@ def digests(engine: Engine, slots: Mapping[str, Slot]) -> dict[str, str]:
         engine.comm.allreduce(words, "sum")
         found[name] = f"{int(words.view(np.uint64)[0]):016x}"
     return found
+
+
+def beginning_of(engine: Engine, model: Model, state: State) -> str:
+    """A digest of all values that steps change, as they are now; collective, equal on all ranks."""
+    registers = sorted((register.key, engine.read(register)) for register in model.registers)
+    text = repr((sorted(digests(engine, state.changing).items()), registers))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def sync_folder(folder: Path) -> None:
@@ -154,7 +162,7 @@ def _read(folder: Path, head: Head, engine: Engine, state: State) -> None:
     comm, blind = engine.comm, _blind(engine.comm, folder / NAME)
     fault: Damaged | None = None
     for name, slot in state.changing.items():
-        mine = engine.blocks(slot)
+        mine = engine.blocks(slot, write=True)
         blocks = [block for block in head.blocks if block.slot == name]
         asked = comm.gather([box for box, _ in mine] if comm.rank in blind else []) if blind else None
         others = [[(box, np.zeros(box.shape, slot.field.dtype)) for box in boxes] for boxes in asked or ()]

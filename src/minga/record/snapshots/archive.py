@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from minga.engine.clock import Clock
 from minga.errors import RunError
 from minga.record.directory import disk_errors
 from minga.record.snapshots.chunks import Chunk
@@ -28,10 +30,10 @@ from minga.record.snapshots.metadata import (
     array_document,
     coordinate_document,
     group_document,
-    time_document,
+    time_documents,
 )
 from minga.record.snapshots.settings import SnapshotSettings
-from minga.record.variables import TIME, Coordinate
+from minga.record.variables import STEP, TIME, Coordinate
 
 __all__ = ["Archive", "describe", "manifest_of"]
 
@@ -53,9 +55,16 @@ class Archive:
     frames    the complete frames, in order
     """
 
-    def __init__(self, path: Path, chunks: Sequence[Sequence[Chunk]], settings: SnapshotSettings, disk: Disk) -> None:
-        """Use :meth:`create` or :meth:`open`."""
-        self.path, self.disk = path, disk
+    def __init__(
+        self,
+        path: Path,
+        chunks: Sequence[Sequence[Chunk]],
+        settings: SnapshotSettings,
+        disk: Disk,
+        clock: Clock | None = None,
+    ) -> None:
+        """Use :meth:`create` or :meth:`open`; `clock` is the model's."""
+        self.path, self.disk, self._clock = path, disk, clock
         self._metadata = Disk(disk.counters)
         self.frames: list[FrameRecord] = []
         self._attributes: dict[str, Any] = {}
@@ -69,7 +78,7 @@ class Archive:
                 [1, *chunk],
                 variable.dtype,
                 variable.dims,
-                variable.attributes,
+                variable.attributes | {"coordinates": STEP},
                 codecs_entry(settings, variable.dtype),
             )
         self._growing = list(self._documents)
@@ -85,17 +94,18 @@ class Archive:
         settings: SnapshotSettings,
         disk: Disk,
         attributes: Mapping[str, Any],
+        clock: Clock | None = None,
     ) -> Self:
         """Make a store with no frames; nothing may be at `path` but one that was not finished. RunError where the disk
         refuses."""
-        archive = cls(path, chunks, settings, disk)
+        archive = cls(path, chunks, settings, disk, clock)
         archive._attributes = dict(attributes)
         with disk_errors(path):
             if path.is_dir() and not (path / _METADATA).exists():
                 shutil.rmtree(path)
             path.mkdir()
             manifest_of(path).unlink(missing_ok=True)
-            for name in (TIME, *archive._documents):
+            for name in (TIME, STEP, *archive._documents):
                 (path / name).mkdir()
             for name, coordinate in archive._coordinates.items():
                 archive._metadata.write(path / name / "c.0", np.ascontiguousarray(coordinate.values, "<f8").tobytes())
@@ -111,12 +121,13 @@ class Archive:
         settings: SnapshotSettings,
         disk: Disk,
         attributes: Mapping[str, Any],
+        clock: Clock | None = None,
     ) -> Self:
         """Go on with a store. RunError where it does not hold such frames, or the disk refuses.
 
         Metadata that a power failure has destroyed is made anew from the manifest, with `attributes`.
         """
-        archive = cls(path, chunks, settings, disk)
+        archive = cls(path, chunks, settings, disk, clock)
         try:
             root = json.loads((path / _METADATA).read_text())
             found = root["consolidated_metadata"]["metadata"]
@@ -138,6 +149,8 @@ class Archive:
                 remedy=f"put it back; or remove {path} too, to go on without the frames so far",
             )
         archive.frames = read_manifest(lines)
+        with disk_errors(path):
+            (path / STEP).mkdir(exist_ok=True)  # stores of earlier versions have the steps as their time
         return archive
 
     def chunk_path(self, chunk: Chunk, frame: int) -> Path:
@@ -204,18 +217,31 @@ class Archive:
 
     def _lengthen(self, first: int = 0) -> None:
         """Let the time axis, the arrays and the metadata tell of all frames; steps before frame `first` are there."""
-        count = len(self.frames)
+        count, kind = len(self.frames), "<i8" if self._clock is None else "<f8"
         for number in range(first // TIMES_A_CHUNK, -(-count // TIMES_A_CHUNK)):
             held = self.frames[number * TIMES_A_CHUNK : (number + 1) * TIMES_A_CHUNK]
-            part = np.zeros(TIMES_A_CHUNK, "<i8")
-            part[: len(held)] = [frame.step for frame in held]
-            self._metadata.write(self.path / TIME / f"c.{number}", part.tobytes())
-        self._documents[TIME] = time_document(count)
-        self._metadata.write(self.path / TIME / _METADATA, _json(self._documents[TIME]))
+            self._write_times(TIME, number, np.array([self._time(frame) for frame in held], kind))
+            self._write_times(STEP, number, np.array([frame.step for frame in held], "<i8"))
+        along = time_documents(count, None if self._clock is None else self._clock.unit)
+        self._documents |= along
+        for name, document in along.items():
+            self._metadata.write(self.path / name / _METADATA, _json(document))
         for name in self._growing:
             self._documents[name]["shape"][0] = count
             self._metadata.write(self.path / name / _METADATA, _json(self._documents[name]))
         self._write_root()
+
+    def _time(self, frame: FrameRecord) -> float:
+        """The time of a frame; the manifests of earlier versions hold its step alone."""
+        if self._clock is None:
+            return frame.step
+        return self._clock.at(frame.step) if frame.time is None else frame.time
+
+    def _write_times(self, name: str, number: int, values: NDArray[Any]) -> None:
+        """Write one chunk of a coordinate along the time axis."""
+        whole = np.zeros(TIMES_A_CHUNK, values.dtype)
+        whole[: len(values)] = values
+        self._metadata.write(self.path / name / f"c.{number}", whole.tobytes())
 
     def _write_root(self) -> None:
         self._metadata.write(self.path / _METADATA, _json(group_document(self._attributes, self._documents)))

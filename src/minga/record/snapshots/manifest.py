@@ -40,12 +40,16 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class FrameRecord:
-    """One line: the frame's place on the time axis, the steps done, when it was written (UTC), and its chunks."""
+    """One line: the frame's place on the time axis, the steps done, when it was written (UTC), and its chunks.
+
+    `time` is that of the model after these steps, where it has a clock.
+    """
 
     index: int
     step: int
     written: str
     chunks: tuple[Receipt, ...]
+    time: float | None = None
 
     @property
     def bytes(self) -> int:
@@ -62,7 +66,9 @@ class FrameRecord:
                 "max": _over(max, [chunk.max for chunk in mine]),
                 "chunks": [_plain(chunk) for chunk in mine],
             }
-        entry = {"index": self.index, "step": self.step, "written": self.written, "bytes": self.bytes}
+        entry: dict[str, Any] = {"index": self.index, "step": self.step}
+        entry |= {"time": self.time} if self.time is not None and math.isfinite(self.time) else {}
+        entry |= {"written": self.written, "bytes": self.bytes}
         return json.dumps(entry | {"fields": fields}, allow_nan=False) + "\n"
 
     @classmethod
@@ -70,7 +76,8 @@ class FrameRecord:
         """A line as it was; ValueError or KeyError where it is none."""
         entry = json.loads(line)
         chunks = tuple(Receipt(name, **chunk) for name, field in entry["fields"].items() for chunk in field["chunks"])
-        return cls(int(entry["index"]), int(entry["step"]), str(entry["written"]), chunks)
+        time = None if entry.get("time") is None else float(entry["time"])
+        return cls(int(entry["index"]), int(entry["step"]), str(entry["written"]), chunks, time)
 
 
 def read_manifest(path: Path) -> list[FrameRecord]:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from minga.record.variables import CONVENTIONS, TIME, Coordinate
+from minga.record.variables import CONVENTIONS, STEP, TIME, Coordinate, step_attributes, time_attributes
 
-__all__ = ["TIMES_A_CHUNK", "array_document", "coordinate_document", "group_document", "time_document"]
+__all__ = ["TIMES_A_CHUNK", "array_document", "coordinate_document", "group_document", "time_documents"]
 
 TIMES_A_CHUNK: Final = 1024
 _PLAIN: Final = [{"name": "bytes", "configuration": {"endian": "little"}}]
@@ -50,10 +50,14 @@ def coordinate_document(coordinate: Coordinate) -> dict[str, Any]:
     return array_document(values.shape, chunk, values.dtype, [coordinate.name], coordinate.attributes, _PLAIN)
 
 
-def time_document(frames: int) -> dict[str, Any]:
-    """The time axis: the steps of so many frames."""
-    attributes = {"units": "1", "long_name": "steps done", "axis": "T"}
-    return array_document([frames], [TIMES_A_CHUNK], np.dtype("i8"), [TIME], attributes, _PLAIN)
+def time_documents(frames: int, unit: str | None) -> dict[str, dict[str, Any]]:
+    """The time axis of so many frames and the steps along it; without a unit the time is the steps."""
+
+    def along(dtype: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        return array_document([frames], [TIMES_A_CHUNK], np.dtype(dtype), [TIME], attributes, _PLAIN)
+
+    time = along("i8" if unit is None else "f8", time_attributes(unit))
+    return {TIME: time, STEP: along("i8", step_attributes())}
 
 
 def group_document(attributes: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Kept:
         whole = variable_of(self.field)
         first = self.field.bounds.lo
         coordinates = tuple(
-            dataclasses.replace(c, values=c.values[low - start : high - start : n])
+            c.kept(low - start, high - start, n)
             for c, low, high, start, n in zip(
                 whole.coordinates, self.box.lo, self.box.hi, first, self.every, strict=True
             )

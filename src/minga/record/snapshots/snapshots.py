@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import threading
 import time
+import traceback
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -113,10 +114,11 @@ class Snapshots:
         )
         self._lock = threading.Lock()
         self._receipts: dict[int, tuple[int, list[Receipt]]] = {}
+        self._clock, self._times = model.clock, dict[int, float]()
         self._published_at = self._publishing = 0.0
         self._last: int | None = None
         self.path, self._count = path, 0
-        self._archive = Archive(path, self._chunks, settings, self._disk)
+        self._archive = Archive(path, self._chunks, settings, self._disk, self._clock)
         self.gone = False
         self._begin(attributes or {}, resume)
         self._later = resume
@@ -162,6 +164,8 @@ class Snapshots:
         with self.counters.time("stage"):
             arrays = [] if buffer is None else arrays_of(self._mine, buffer)
             pending = self._staging.fill(engine, arrays)
+        if self._clock is not None and self._comm.rank == self.publisher:
+            self._times[self._count] = self._clock.read(step, engine)
         if buffer is not None:
             thread.submit(Job(self._count, step, buffer, _awaiting(pending)))
         self._count, self._last = self._count + 1, step
@@ -315,7 +319,7 @@ class Snapshots:
                 order = {name: place for place, name in enumerate(self._encoders)}
                 receipts.sort(key=lambda receipt: (order[receipt.variable], receipt.number))
                 now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-                frames.append(FrameRecord(index, step, now, tuple(receipts)))
+                frames.append(FrameRecord(index, step, now, tuple(receipts), self._times.pop(index, None)))
                 index += 1
         return frames
 
@@ -324,13 +328,14 @@ class Snapshots:
         """The store, made or opened by the rank that will make frames visible; errors on all ranks."""
         failure: MingaError | None = None
         quick = Disk(self.counters, durable=self._disk.durable)
+        about = (self.path, self._chunks, self.settings, quick, attributes, self._clock)
         if self._comm.rank == self.publisher:
             try:
                 self.gone = resume and not (self.path / "zarr.json").exists()
                 if resume and not self.gone:
-                    self._archive = Archive.open(self.path, self._chunks, self.settings, quick, attributes)
+                    self._archive = Archive.open(*about)
                 else:
-                    self._archive = Archive.create(self.path, self._chunks, self.settings, quick, attributes)
+                    self._archive = Archive.create(*about)
             except MingaError as error:
                 failure = error
         failure, self.gone = self._from_publisher((failure, self.gone))
@@ -437,4 +442,9 @@ def _as_run_error(error: BaseException | None) -> MingaError | None:
     """An error that ranks can send one another."""
     if error is None or isinstance(error, MingaError):
         return error
-    return RunError(f"a frame could not be written: {type(error).__name__}: {error}")
+    *_, last = traceback.extract_tb(error.__traceback__)
+    return RunError(
+        f"a frame could not be written, as minga met an error it does not know: {type(error).__name__}: {error}",
+        where=f"{Path(last.filename).name}:{last.lineno} in {last.name}",
+        remedy="the frames before it are kept; please report this with the case and the line above",
+    )

@@ -20,13 +20,13 @@ __all__ = ["WholeFrames"]
 
 
 class WholeFrames:
-    """Brings frames to rank 0 and hands each to a function, as new arrays of whole fields by name."""
+    """Brings frames to rank 0 and hands each to a function: step, time, and new arrays of whole fields by name."""
 
     def __init__(
-        self, model: Model, fields: Sequence[Field], on_frame: Callable[[int, Mapping[str, NDArray[Any]]], None]
+        self, model: Model, fields: Sequence[Field], on_frame: Callable[[int, float, Mapping[str, NDArray[Any]]], None]
     ) -> None:
         """Made alike on all ranks."""
-        self._on_frame = on_frame
+        self._on_frame, self._clock = on_frame, model.clock
         kept = kept_of(fields, SnapshotSettings())
         self._names = [one.field.name for one in kept]
         self._chunks = [chunks_of(one.variable, one.box.size * np.dtype(one.field.dtype).itemsize or 1) for one in kept]
@@ -40,7 +40,8 @@ class WholeFrames:
             copy.wait()
         if engine.comm.rank == 0:
             shaped = [array[chunk.box.slices((0,) * array.ndim)] for array, chunk in zip(arrays, mine, strict=True)]
-            self._on_frame(step, dict(zip(self._names, shaped, strict=True)))
+            time = step if self._clock is None else self._clock.read(step, engine)
+            self._on_frame(step, time, dict(zip(self._names, shaped, strict=True)))
 
     def close(self) -> None:
         """Release what frames needed, after the last one."""

@@ -25,7 +25,7 @@ let failures = 0;
 let timer = 0;
 let shownKey = "";
 let frozen = null; // the stored frame that was chosen with the slider, null for the newest picture
-let speeds = []; // [wall seconds of the run, steps done], to say how fast it is now
+let speeds = []; // [wall seconds of the run, steps done, updates of all cells], to say how fast it is now
 let rates = { step: [], values: [] };
 
 // Numbers -------------------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ function roughly(seconds) {
 
 // Progress ------------------------------------------------------------------------------------------------------------
 function remaining(progress) {
-  const now = [progress.seconds, progress.step];
+  const now = [progress.seconds, progress.step, progress.updates ?? progress.step];
   const last = speeds.at(-1);
   if (last && now[1] < last[1]) { // another run in the same directory
     speeds = [];
@@ -107,7 +107,7 @@ function showProgress() {
   if (speeds.length > 1 && speeds.at(-1)[1] > (rates.step.at(-1) ?? -1)) {
     const [before, now] = speeds.slice(-2);
     rates.step.push(now[1]);
-    rates.values.push(((now[1] - before[1]) * progress.cells) / (now[0] - before[0]));
+    rates.values.push(((now[2] - before[2]) * progress.cells) / (now[0] - before[0]));
     if (rates.step.length > 600) rates = { step: rates.step.filter((_, i) => i % 2), values: rates.values.filter((_, i) => i % 2) };
   }
 }

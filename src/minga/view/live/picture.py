@@ -118,7 +118,7 @@ class Pictures:
             scale = field_view(reader, field, several).scale
             self._limits[field] = (scale.low, scale.high)
         low, high = self._limits[field]
-        least, most = limits_of([values])
+        least, most = limits_of([values])[:2]
         self._limits[field] = ends = (min(low, least), max(high, most))
         return colour_scale(ends, values.dtype, attributes)
 

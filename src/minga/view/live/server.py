@@ -3,13 +3,18 @@
 ``GET /TOKEN/`` is the page, ``/TOKEN/state`` the run as JSON, ``/TOKEN/picture`` and ``/TOKEN/frame`` PNG files,
 ``/TOKEN/report.html`` the report. Anything else is refused: other methods, a wrong token, and a ``Host`` that is not
 this machine's loopback, so that no page of another site can reach it by a name of its own (DNS rebinding).
+
+A connection is a guest until its first line shows the token. Guests have a few seconds for that line, and of too many
+the oldest is closed: whoever does not know the token can keep nobody out who does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import secrets
+import socket
 import threading
 import time
 from http import HTTPStatus
@@ -32,8 +37,12 @@ _PARTS = {
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
 }
-_MOST_REQUESTS = 64
+_MOST_GUESTS = 32
+_MOST_MEMBERS = 64
+_PATIENCE = 3.0
+"""Seconds that a guest has to show the token, however it comes in pieces."""
 _TIMEOUT = 20.0
+"""Seconds that a browser which knows the token may be silent, or not take an answer."""
 
 
 class LiveServer(ThreadingHTTPServer):
@@ -41,7 +50,7 @@ class LiveServer(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = True
-    request_queue_size = 32
+    request_queue_size = 256
 
     def __init__(self, directory: RunDirectory, port: int = 0) -> None:
         try:
@@ -53,7 +62,10 @@ class LiveServer(ThreadingHTTPServer):
             ) from error
         self.reader = RunReader(directory)
         self.token = secrets.token_urlsafe(16)
-        self.slots = threading.BoundedSemaphore(_MOST_REQUESTS)
+        self._guests: dict[socket.socket, float] = {}
+        """Connections that have not shown the token, the oldest first, and since when they are there."""
+        self._members: set[socket.socket] = set()
+        self._door = threading.Lock()
         self.asked = time.monotonic()
         """When a page asked last."""
 
@@ -63,18 +75,43 @@ class LiveServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/{self.token}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, but never in more than a few: a slow browser waits, the server does not."""
-        if self.slots.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        """Answer in a thread of its own, in which a slow browser waits and the server does not."""
+        with self._door:
+            if len(self._guests) >= _MOST_GUESTS:
+                self._dismiss(next(iter(self._guests)))
+            self._guests[request] = time.monotonic()
+        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer one connection."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.slots.release()
+            with self._door:
+                self._guests.pop(request, None)
+                self._members.discard(request)
+
+    def service_actions(self) -> None:
+        """Now and then: close the connections of guests that were silent for too long."""
+        with self._door:
+            late = time.monotonic() - _PATIENCE
+            for guest in [guest for guest, since in self._guests.items() if since < late]:
+                self._dismiss(guest)
+
+    def admit(self, connection: socket.socket) -> bool:
+        """Take a connection that has shown the token for a member; False where there are too many."""
+        with self._door:
+            if connection not in self._members and len(self._members) >= _MOST_MEMBERS:
+                return False
+            self._guests.pop(connection, None)
+            self._members.add(connection)
+            return True
+
+    def _dismiss(self, guest: socket.socket) -> None:
+        """End what a guest's thread waits for; that thread closes the connection."""
+        del self._guests[guest]
+        with contextlib.suppress(OSError):
+            guest.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that goes away in the middle of an answer is no news."""
@@ -90,20 +127,37 @@ class LiveServer(ThreadingHTTPServer):
         self.shutdown()
 
 
+_STRANGE = b"This address is not the one that minga printed.\n"
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: LiveServer
+    raw_requestline: bytes
     protocol_version = "HTTP/1.1"
     server_version = "minga"
     sys_version = ""
     timeout = _TIMEOUT
 
+    def parse_request(self) -> bool:
+        """Look at the first line, and at the rest only where that shows the token."""
+        words = self.raw_requestline.split(None, 2)
+        token = words[1].removeprefix(b"/").partition(b"?")[0].partition(b"/")[0] if len(words) > 1 else b""
+        known = hmac.compare_digest(token, self.server.token.encode())
+        if known and self.server.admit(self.connection):
+            return super().parse_request()
+        self.requestline, self.request_version, self.command = "", self.protocol_version, ""
+        if known:
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, b"Too many pages look at this run.\n", Connection="close")
+        else:
+            self._answer(HTTPStatus.FORBIDDEN, _STRANGE, Connection="close")
+        return False
+
     def do_GET(self) -> None:
-        """Answer one request."""
+        """Answer one request of somebody who knows the token."""
         address = urlsplit(self.path)
         token, slash, page = address.path.removeprefix("/").partition("/")
-        known = hmac.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode())
-        if not (self._is_meant() and known):
-            self._answer(HTTPStatus.FORBIDDEN, b"This address is not the one that minga printed.\n")
+        if not self._is_meant():
+            self._answer(HTTPStatus.FORBIDDEN, _STRANGE, Connection="close")
         elif not slash:
             self._answer(HTTPStatus.PERMANENT_REDIRECT, b"", Location=f"/{token}/")
         else:

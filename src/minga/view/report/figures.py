@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from minga.record.store import FrameReader
 from minga.record.variables import DRAWINGS, Coordinate
-from minga.record.velocity import faces_of
 from minga.view.colours import ColourScale
 from minga.view.pictures import chosen_frames
 from minga.view.raster import FieldView, field_view, fit, history_size, is_even, pixels_of, png, raster
@@ -146,7 +145,7 @@ def _figure(reader: FrameReader, name: str, room: int) -> Figure:
 
 def _shares(axis: Coordinate) -> NDArray[np.float64]:
     """Where cells end, from 0 to 1."""
-    faces = faces_of(axis.values)
+    faces = axis.edges
     found: NDArray[np.float64] = (faces - faces[0]) / (faces[-1] - faces[0])
     return found
 
@@ -183,7 +182,8 @@ def _legend(scale: ColourScale) -> Legend:
         states = tuple((int(scale.low) + number, colour) for number, colour in enumerate(colours))
         return Legend(states, "", "", "")
     stops = colours if scale.states else colours[:: max(1, len(colours) // 16)] + colours[-1:]
-    return Legend((), f"linear-gradient(to right, {', '.join(stops)})", quantity(scale.low), quantity(scale.high))
+    high = ", ".join(filter(None, (quantity(scale.high), scale.clipped)))
+    return Legend((), f"linear-gradient(to right, {', '.join(stops)})", quantity(scale.low), high)
 
 
 def _profiles(view: FieldView, chosen: Sequence[int]) -> Markup:

@@ -100,6 +100,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
     waiting = waiting_shares(ranks)
     steps = int(result.get("steps", 0))
     drawn = _RECEIVERS if directory.traces.is_dir() else None
+    units = {name: "" if unit == "1" else unit for name, unit in result.get("units", {}).items()}
     return {
         "name": str(table.get("name") or directory.path.resolve().name),
         "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -108,7 +109,11 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "ended": _ended(result, _json(directory.progress)),
         "facts": list(_facts(result, table, plan)),
         "machine": list(_machine(result, ranks)),
-        "observables": {n: _short(value) for n, value in result.get("observables", {}).items() if n != drawn},
+        "observables": {
+            n: f"{_short(value)} {units.get(n, '')}".strip()
+            for n, value in result.get("observables", {}).items()
+            if n != drawn
+        },
         "before": result.get("preflight") or _json(directory.preflight),
         "waves": [*_waves(directory)],
         "flow": [*_flow(directory)],

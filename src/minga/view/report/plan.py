@@ -124,6 +124,7 @@ def _facts(plan: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("halo depth", f"{depth} step{'s' if depth > 1 else ''}"),
         ("overlap", "yes" if plan.get("overlap") else "no"),
         ("speeds and links", str(plan.get("source", ""))),
+        *([("shares", str(unmeasured))] if (unmeasured := plan.get("unmeasured")) else []),
         ("planning took", f"{float(plan.get('seconds') or 0.0):.2g} s"),
     ]
 

@@ -28,6 +28,7 @@ from minga.models.electrodeposition.relaxation.ions import sweep
 from minga.models.electrodeposition.relaxation.push import push_kernel
 from minga.models.electrodeposition.relaxation.vorticity import VectorPotential
 from minga.models.electrodeposition.state import State, state_of
+from minga.models.electrodeposition.units import units_of
 from minga.solve.krylov import copy
 from minga.space.field import Field, Register
 
@@ -180,6 +181,7 @@ class Scheme:
             output=tuple(f.name for f in (*state.concentration, state.potential, *state.velocity)),
             observe=observe,
             observables=observables,
+            units=units_of(observables, self.problem.grid.ndim),
             explain=explainer(
                 self.problem,
                 state,
@@ -189,10 +191,11 @@ class Scheme:
                 self.settings.limit,
             ),
             velocity=tuple(f.name for f in state.velocity),
-            registers={self.stuck: 0, state.time: 0.0},
+            registers={self.stuck: 0, state.time: 0.0, **dict.fromkeys(self.given, 0.0)},
             conserved=tuple(f"total_{s.name}" for s in self.problem.species),
             steps=round(steps.end / steps.every),
             seed=self.problem.seed,
+            updates=self.total,
         )
 
     def observables(self, program: Program) -> dict[str, Register | tuple[Register, ...]]:

@@ -134,9 +134,8 @@ class Segment:
     def hear(self, side: Side, row: Sequence[float]) -> None:
         """Take a neighbour's row for the ghost row on a side."""
         place = 0 if side == "low" else -1
-        for item, view, value in zip(self._curve.state, self._views(), row, strict=True):
+        for view, value in zip(self._views(write=True), row, strict=True):
             view[place] = value
-            self._engine.touch(item.now)
 
     def state(self) -> dict[str, Floats]:
         """The rows of this segment: phi in kT/q, electrons and holes in 1/cm3, and Newton's steps at each so far."""
@@ -146,21 +145,19 @@ class Segment:
 
     def go_on(self, saved: Sequence[NDArray[Any]], iterations: int) -> None:
         """Take what another segment of the same order held, ghost rows included."""
-        for view, values in zip((*self._views(), self._steps()), saved, strict=True):
+        for view, values in zip((*self._views(write=True), self._steps(write=True)), saved, strict=True):
             view[...] = values
-        for slot in (*(item.now for item in self._curve.state), self._curve.steps.now):
-            self._engine.touch(slot)
         self._engine.write(self._curve.total, iterations)
 
     def close(self) -> None:
         """Release what the engine holds."""
         self._engine.close()
 
-    def _views(self) -> list[Floats]:
-        return [self._engine.blocks(item.now)[0][1] for item in self._curve.state]
+    def _views(self, *, write: bool = False) -> list[Floats]:
+        return [self._engine.blocks(item.now, write=write)[0][1] for item in self._curve.state]
 
-    def _steps(self) -> NDArray[Any]:
-        return self._engine.blocks(self._curve.steps)[0][1]
+    def _steps(self, *, write: bool = False) -> NDArray[Any]:
+        return self._engine.blocks(self._curve.steps, write=write)[0][1]
 
 
 def _elsewhere(order: Order, saved: Sequence[NDArray[Any]], iterations: int) -> Segment:

@@ -21,6 +21,7 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError, RunError
 from minga.lang import functions as mg
+from minga.lang.graph import RUN
 from minga.lang.math import exp
 from minga.lang.table import lookup
 from minga.models.photodiode.pointwise import kernels
@@ -30,6 +31,7 @@ from minga.models.photodiode.solver.physics import fields_of
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.units import units_of
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register
 
@@ -49,7 +51,7 @@ def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) ->
     refuse(device, how)
     for there, what, remedy in (
         (problem.gain, "gain", "write gain = false"),
-        (problem.capacitance, "capacitance", "write capacitance = false"),
+        (problem.quasistatic_capacitance, "quasi-static capacitance", "write quasistatic_capacitance = false"),
         (problem.current, "for a current that is held", "write bias in place of current"),
     ):
         if there:
@@ -84,12 +86,34 @@ def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) ->
         output=tuple(item.name for curve in curves for item in curve.shown),
         observe=Program("observe"),
         observables=observables,
+        units=units_of(observables),
         registers={bias: 0.0, number: 0, **{curve.total: 0 for curve in curves}},
         parameters={"scheme": "pointwise", "bias": list(problem.bias), "curves": list(problem.curves)},
         steps=len(problem.bias),
         explain=lambda engine: _unsettled(engine, device, curves, how),
+        cuts=_cuts(device, how),
+        notes=_notes(how),
         tables={"iv": ("V", *(name for name in observables if name in ("J", "J_lit")))},
     )
+
+
+def _cuts(device: Device, how: Pointwise) -> dict[str, tuple[int, ...]]:
+    """Where alone layouts may cut the rows: where segments end, if blocks do not wait for one another.
+
+    There the neighbours' values before the iteration are used in any case. The test "paper" sums floats, so that runs
+    of rows must stay whole as well.
+    """
+    if how.across == "exact" or how.segments is None:
+        return {}
+    run = RUN if how.test == "paper" else 1
+    return {device.grid.axes[0]: tuple(end for end in how.segments[1:-1] if end % run == 0)}
+
+
+def _notes(how: Pointwise) -> tuple[tuple[str, str], ...]:
+    """What to know before it starts."""
+    if how.across == "exact" or how.segments is not None:
+        return ()
+    return (("layout", 'across = "block" without segments: iterations, and the last digits, depend on the layout'),)
 
 
 def refuse(device: Device, how: Pointwise) -> None:

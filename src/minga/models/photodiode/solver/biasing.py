@@ -127,6 +127,7 @@ class Biasing:
     capacitance   of the curves that it is asked for; None: of none
     reached       V at which the field reached that layer (punch-through), 0 until then
     absorber      V/cm, the field there; `strength` that of an attempt
+    target        kT/q, the voltage that a step goes to, and the same in V as the case says it: `asked`
     """
 
     coefficients: Coefficients
@@ -138,6 +139,8 @@ class Biasing:
     strength: Register = field(default_factory=lambda: Register("field there"))
     reached: Register = field(default_factory=lambda: Register("punch-through"))
     absorber: Register = field(default_factory=lambda: Register("field in the absorber"))
+    target: Register = field(default_factory=lambda: Register("target"))
+    asked: Register = field(default_factory=lambda: Register("voltage asked for"))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terminal", Terminal(self.coefficients))
@@ -152,13 +155,19 @@ class Biasing:
         """First values for a Model, of those that depend on the problem."""
         return {track.state.proposal: self.problem.first_step / self.thermal for track in self.tracks}
 
+    def volts(self, bias: Any) -> Any:
+        """A voltage (kT/q) in V: as the case says it where it is that one, to the last digit."""
+        converted = bias * self.thermal
+        return converted if self.problem.current else where(bias == self.target, self.asked, converted)
+
     def record(self, program: Program) -> None:
         """Record one step of the run: all curves at the next voltage."""
-        target = Register("target")
+        target = self.target
         at = cast(as_node(STEP), "i8")
         search = Search("search", CURRENT_TOLERANCE) if self.problem.current else None
         if search is None:
             program.let(target, mg.lookup(np.array(self.problem.bias) / self.thermal, at))
+            program.let(self.asked, mg.lookup(np.array(self.problem.bias), at))
         else:
             search.begin(program, mg.lookup(np.array(self.problem.current), at))
         for track in self.tracks:

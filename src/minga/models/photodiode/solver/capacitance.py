@@ -1,8 +1,9 @@
-"""Small-signal capacitance at low frequency: what holes come in through the anode for a small change of the voltage.
+"""Quasi-static capacitance: what holes come in through the anode for a small, slow change of the voltage.
 
-C = q d(integral of p)/dV, from solutions a little below and above each voltage. Electrons come in through the cathode
-in equal number, so that nothing is charged. In reverse it is the capacitance of what is depleted; forward, that of
-stored carriers is in it, too.
+C = q d(integral of p)/dV, from steady states a little below and above each voltage. Electrons come in through the
+cathode in equal number, so that nothing is charged. In reverse, where what is depleted makes it up, this is the
+small-signal capacitance at low frequency as well. Forward it is not: of the carriers that a diode stores, some return
+through the contact that they came from, so that dQ/dV is larger, twice in a long diode and many times in a short one.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Solve = Callable[[Program, Any], Register]
 
 @dataclass(frozen=True, eq=False)
 class Capacitance:
-    """Records the capacitance of a curve.
+    """Records the quasi-static capacitance of a curve.
 
     p, n     densities at the lower voltage
     values   F/cm2 for each curve, 0 where a solution was not found

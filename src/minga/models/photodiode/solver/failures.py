@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from minga.engine.engine import Engine
 from minga.errors import RunError
-from minga.models.photodiode.solver.biasing import Biasing
+from minga.models.photodiode.solver.biasing import Biasing, Track
+from minga.models.photodiode.solver.gummel import Gummel
 from minga.models.photodiode.solver.linear import unsolved_words
 from minga.models.photodiode.structure.device import Device
 
@@ -37,13 +38,26 @@ def explainer(biasing: Biasing) -> Callable[[Engine], RunError | None]:
                 f"{1e3 * biasing.problem.smallest_step:g} mV the last correction is still {change:.3g} kT/q, the "
                 f"residual {residual:.3g}",
                 where=place_words(device, int(engine.read(track.place))),
-                remedy="look at the doping and the spacing of nodes there: a jump of the doping wants nodes close "
-                "together, a layer several of them; or allow more iterations (photodiode.limit)"
-                + unsolved_words(engine, track.equations.lines),
+                remedy=_remedy(engine, track) + unsolved_words(engine, track.equations.lines),
             )
         return None
 
     return explain
+
+
+def _remedy(engine: Engine, track: Track) -> str:
+    """What to do, as the method has it."""
+    if not isinstance(track.newton, Gummel):
+        return (
+            "look at the doping and the spacing of nodes there: a jump of the doping wants nodes close together, a "
+            "layer several of them; or allow more iterations (photodiode.limit)"
+        )
+    inverse = float(engine.read(track.inverse)) if track.ionisation else 1.0
+    multiplied = f" (here pairs multiply it by {1.0 / inverse:.3g})" if 0.0 < inverse < 0.95 else ""
+    return (
+        'write scheme = "newton": Gummel\'s iteration takes very many rounds, or does not settle, where carriers and '
+        f"potential depend on each other strongly, as in light, at high currents and near breakdown{multiplied}"
+    )
 
 
 def breakdown_words(biasing: Biasing) -> Callable[[Engine], str]:

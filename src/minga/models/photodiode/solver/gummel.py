@@ -5,6 +5,11 @@ and of holes in the new potential, with recombination and ionisation as they wer
 (`minga.solve.balances`), so densities stay positive from any start. It converges slowly where carriers and potential
 depend on each other strongly, as lit devices and high currents do (H. K. Gummel, IEEE Trans. Electron Devices 11,
 1964).
+
+Quasi-Fermi potentials that follow from densities are rounded at the size of the potential. Where a doped layer meets a
+strong field, drift and diffusion of its majority nearly cancel: what is left there is rounding, and so are the pairs
+that it would make. They change in each round, the density of the minority with them, and the iteration would not
+settle. Pairs of an edge therefore stay as they are while they change by rounding only.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ from minga.models.photodiode.solver.physics import (
     recombination_rate,
     saturated,
 )
+from minga.models.photodiode.solver.terminal import LOGARITHM, ULP
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.solve.balances import Balances
 from minga.solve.bernoulli import bernoulli_pair
@@ -43,6 +49,8 @@ Readers = Sequence[CellReader]
 
 HELD: Final = 1e60
 """Stands for a loss so fast that it holds a contact's value."""
+STEADY: Final = 1.0
+"""How many times their estimated rounding pairs must change by before they are taken over."""
 POISSON: Final = 5
 """Corrections of the potential in one round."""
 
@@ -54,15 +62,18 @@ class Gummel:
     newton      evaluates fluxes and the equations' residual
     tolerance   kT/q, of the changes in one round
     limit       rounds at most
+    steady      whether pairs stay as they are while they change by rounding only: to settle to a small tolerance
     """
 
     newton: Newton
     tolerance: float
     limit: int
     name: str = "gummel"
+    steady: bool = False
     balances: Balances = field(init=False)
     up: tuple[Field, ...] = field(init=False)
     down: tuple[Field, ...] = field(init=False)
+    made: tuple[Field, ...] = field(init=False)
     rest: Field = field(init=False)
     right: Field = field(init=False)
     iterations: Register = field(init=False)
@@ -75,6 +86,8 @@ class Gummel:
         put(self, "balances", Balances(grid, f"{self.name} balances"))
         for item in ("up", "down"):
             put(self, item, tuple(Field(f"{self.name} {item} {axis}", grid, centre=axis) for axis in grid.axes))
+        held = grid.axes if self.steady and self.newton.ionisation else ()
+        put(self, "made", tuple(Field(f"{self.name} pairs {axis}", grid, centre=axis) for axis in held))
         for item in ("rest", "right"):
             put(self, item, Field(f"{self.name} {item}", grid, boundary=fixed(0.0)))
         for item in ("iterations", "converged", "place"):
@@ -99,7 +112,7 @@ class Gummel:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
-        return *self.newton.fields, *self.balances.fields, *self.up, *self.down, self.rest, self.right
+        return *self.newton.fields, *self.balances.fields, *self.up, *self.down, *self.made, self.rest, self.right
 
     def solve(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
         """Record the iteration, from what `state` holds, contacts included."""
@@ -111,6 +124,7 @@ class Gummel:
             self._potential(program, state, bias, moved)
             program.let(self.change, moved)
             self.newton.fluxes(program, state, bias)
+            self._hold_pairs(program, state)
             for carrier in (1, 2):
                 self._carriers(program, carrier, state, bias, light)
             program.let(self.iterations, self.iterations + 1)
@@ -139,6 +153,15 @@ class Gummel:
             program.let(rounds, rounds + 1)
         newton.densities(program, state, bias)
 
+    def _hold_pairs(self, program: Program, state: Sequence[Slot]) -> None:
+        """Take over the pairs of edges that differ by more than rounding; in the first round all."""
+        ndim = self.coefficients.device.grid.ndim
+        for axis, made in enumerate(self.made):
+            program.apply(
+                held_pairs(ndim, axis), list(state), list(self.newton.edges[axis].pairs), made,
+                fresh=where(self.iterations == 0, 1, 0), region=self.newton.inner(axis),
+            )  # fmt: skip
+
     def _carriers(self, program: Program, carrier: int, state: Sequence[Slot], bias: Any, light: Any) -> None:
         """Electrons (1) or holes (2) in the potential there is."""
         c, newton = self.coefficients, self.newton
@@ -159,7 +182,7 @@ class Gummel:
                 self.down[axis],
                 region=newton.inner(axis),
             )
-        pairs = [item for edge in newton.edges for item in edge.pairs[:1]]
+        pairs = list(self.made) or [item for edge in newton.edges for item in edge.pairs[:1]]
         program.apply(
             balance(ndim, carrier), newton.n, newton.p, newton.activities[:2], row(c.nodes), pairs, self.rest,
             self.right,
@@ -245,6 +268,24 @@ def flows(ndim: int, axis: int, carrier: int, slow: Sequence[Emission | Saturati
         down[high] = mobile * (ahead if carrier == 1 else back)
 
     return Kernel(exchange, name=f"flows of carrier {carrier} across axis {axis}")
+
+
+@functools.cache
+def held_pairs(ndim: int, axis: int) -> Kernel:
+    """The pairs of an edge, taken over where they are `fresh` or differ from those held by more than rounding."""
+    high, low = (0,) * ndim, step(ndim, axis, -1)
+
+    def hold(state: Readers, pairs: Readers, made: CellReader, *, fresh: Node) -> None:
+        found, _, by_n_low, by_p_low, _, by_n_high, by_p_high = (item[high] for item in pairs)
+        potential, electron, hole = (mg.max(mg.abs(item[low]), mg.abs(item[high])) for item in state)
+        by_electrons = mg.abs(by_n_low) + mg.abs(by_n_high)
+        by_holes = mg.abs(by_p_low) + mg.abs(by_p_high)
+        known = potential + LOGARITHM
+        noise = ULP * (by_electrons * (electron + known) + by_holes * (hole + known))
+        differs = mg.abs(found - made[high]) > STEADY * noise
+        made[high] = where((fresh != 0) | differs, found, made[high])
+
+    return Kernel(hold, name=f"pairs held across axis {axis}")
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Final
 
 from minga.engine.program import Program
 from minga.lang.expr import where
@@ -13,7 +14,10 @@ from minga.models.photodiode.solver.problem import suffix
 from minga.models.photodiode.solver.terminal import inner_edges
 from minga.space.field import Field, Register
 
-__all__ = ["Pictures", "record_observables"]
+__all__ = ["RENAMED_OBSERVABLES", "Pictures", "record_observables"]
+
+RENAMED_OBSERVABLES: Final = {"C": "C_quasistatic", "C_lit": "C_quasistatic_lit"}
+"""Present names of observables by their former ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +89,7 @@ def record_observables(
         seen[name] = register
 
     main = [t for t in tracks if t.ionisation == problem.ionisation]
-    value("V", main[0].state.bias * biasing.thermal)
+    value("V", biasing.volts(main[0].state.bias))
     for track in main:
         seen[f"J{suffix(track.curve)}"] = track.current
     columns = list(seen)
@@ -100,8 +104,9 @@ def record_observables(
         columns.append("gain")
     if biasing.capacitance is not None:
         for track in main:
-            seen[f"C{suffix(track.curve)}"] = biasing.capacitance.values[track.name]
-            columns.append(f"C{suffix(track.curve)}")
+            name = f"C_quasistatic{suffix(track.curve)}"
+            seen[name] = biasing.capacitance.values[track.name]
+            columns.append(name)
     for track in main:
         end = suffix(track.curve)
         seen[f"uniformity{end}"] = track.uniformity

@@ -37,7 +37,7 @@ class Problem:
     curves         "dark", "lit" or both: each is solved at every voltage
     ionisation     whether carriers ionise
     gain           whether each curve is solved without ionisation, too: gain is (J_lit - J_dark) over the same without
-    capacitance    whether each curve's capacitance at low frequency is worked out
+    quasistatic_capacitance   whether dQ/dV of each curve is worked out
     scheme         "newton": all equations together; "gummel": one after the other; "pointwise": node after node
     linear         what solves the linear systems of two axes, see `minga.models.photodiode.solver.linear`
     tolerance      kT/q: a solution is found once Newton's correction of no potential is larger, nor is any residual,
@@ -61,7 +61,7 @@ class Problem:
     punch_through: float = 5e3
     breakdown: float = 2e-3
     current: tuple[float, ...] = ()
-    capacitance: bool = False
+    quasistatic_capacitance: bool = False
     linear: Linear = "auto"
 
     def __post_init__(self) -> None:

@@ -143,7 +143,9 @@ def carried_with_noise(values: EdgeValues, state: Readers, axis: int, by_density
 
     electrons, holes = values.electrons, values.holes
     around = round_off(electrons, electron, potential, by_density) + round_off(holes, hole, potential, by_density)
-    return electrons.value + holes.value, around, mg.abs(electrons.value) + mg.abs(holes.value)
+    carried = mg.abs(electrons.value) + mg.abs(holes.value)
+    # The largest of all planes is looked for, which is not to be round-off.
+    return electrons.value + holes.value, around, carried - around if by_density else carried
 
 
 def round_off(flux: Flux, level: Node, potential: Node, by_density: bool) -> Node:

@@ -187,6 +187,7 @@ def _grid(mesh: Mesh, across: Mesh | None) -> Grid:
         spacing=even,
         origin=[1e4 * float(m.faces[0]) for m in meshes],
         units="um",
+        nodes=[1e4 * m.nodes for m in meshes],
     )
 
 

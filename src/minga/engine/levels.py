@@ -1,0 +1,257 @@
+"""Time levels of which operations store a part only: which cells the next level has to take over from the present one.
+
+Slot `next` of a field that rotates holds an old level until something is stored there. Operations that advance part of
+a field (a box, a colour, every n-th cell, a branch that is not always taken) leave that old level in the other cells,
+and `rotate` would make it the present one. So these cells are copied from `now` before the first of the operations.
+What only adjusts `next`, such as a source, or a wall of given values, says nothing of the other cells.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minga.engine.operations import Apply, Call, Move, Operation, Repeat, Rotate, When, flat
+from minga.errors import ProgramError
+from minga.lang.graph import Store, topological
+from minga.lang.kernel import Kernel
+from minga.space.box import Box
+from minga.space.field import Field, Slot
+
+__all__ = ["Place", "check_levels", "keep", "kept_cells", "untouched"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a copy belongs: before operation `number` of a list; and of which cells."""
+
+    operations: list[Operation]
+    number: int
+    boxes: list[Box]
+
+
+@functools.cache
+def keep(ndim: int) -> Kernel:
+    """The kernel that copies cells from one level to another."""
+    here = (0,) * ndim
+
+    def keep(now: Any, new: Any) -> None:
+        new[here] = now[here]
+
+    return Kernel(keep)
+
+
+def kept_cells(item: Field, stack: Sequence[list[Operation]]) -> Place | None:
+    """What `rotate(item)` at the end of the operations recorded so far has to be preceded by; None for nothing.
+
+    `stack` holds the lists under way, the innermost last. ProgramError where the copy would overwrite values that an
+    operation uses.
+    """
+    span = list(_since_rotation(item, stack))
+    stores = [(inner, operation) for _, operation in span for inner in flat([operation]) if _stores(inner, item.next)]
+    branches = _in_branches([operation for _, operation in span])
+    doubtful = {o for o in branches if isinstance(o, Apply) and not _uses(o, item.next)}
+    if not any(_advances(inner, item, doubtful=inner in doubtful) for inner, _ in stores):
+        return None
+    left = _outside(_points(item), _covered(item.next, [operation for _, operation in span]))
+    if not left:
+        return None
+    for inner, _ in stores:
+        advances = _advances(inner, item, doubtful=inner in doubtful)
+        if isinstance(inner, Apply) and advances and _uses(inner, item.next):
+            if any(not (inner.region & box).empty for box in left):
+                raise ProgramError(
+                    f"rotate({item.name}): apply({inner.label}) stores some cells of {item.next!r} from the values "
+                    "that they held before, and the other cells would have no values",
+                    where=inner.graph.where or None,
+                    remedy="store all cells of a box, rotate in the branch that stores, or declare another slot for "
+                    "the level before",
+                )
+    first = next(n for n, (_, operation) in enumerate(span) if any(_stores(i, item.next) for i in flat([operation])))
+    _check_kept(item, [operation for _, operation in span[first:]], left)
+    (operations, number), _ = span[first]
+    return Place(operations, number, left)
+
+
+def _check_kept(item: Field, operations: Sequence[Operation], left: Sequence[Box]) -> None:
+    """ProgramError for operations after the copy that change the values which were copied."""
+    for operation in flat(operations):
+        if not _stores(operation, item.now):
+            continue
+        if isinstance(operation, Apply) and all((operation.region & box).empty for box in left):
+            continue
+        label = operation.label if isinstance(operation, Apply | Call) else "move"
+        raise ProgramError(
+            f"rotate({item.name}): {label!r} changes {item.now!r} in cells that {item.next!r} took over before, as "
+            "nothing advances them, so that the change would be lost",
+            where=(operation.graph.where or None) if isinstance(operation, Apply) else None,
+            remedy=f"record it before the operations that store {item.next!r}, or change {item.next!r} in its place",
+        )
+
+
+def check_levels(operations: Sequence[Operation]) -> None:
+    """ProgramError for operations done again and again that rotate a field first and then advance a part of it."""
+    everything = list(flat(operations))
+    for rotation in (operation for operation in operations if isinstance(operation, Rotate)):
+        for item in rotation.fields:
+            if any(_stores(operation, item.next) for operation in everything):
+                continue
+            late = next((o for o in everything if isinstance(o, Apply) and _advances(o, item, 0)), None)
+            if late is not None and _outside(_points(item), _covered(item.now, operations)):
+                raise ProgramError(
+                    f"{late.label!r} stores a part of {item.now!r} after {item.name!r} was rotated, so the other cells "
+                    "hold values of an earlier level",
+                    where=late.graph.where or None,
+                    remedy=f"store {item.name}.next from {item.name}.now, and rotate afterwards: then they keep their "
+                    "value",
+                )
+
+
+def untouched(item: Field, operations: Sequence[Operation]) -> list[Box]:
+    """Cells of a field that rotates which no operation stores in any slot, though others are stored."""
+    everything = list(flat(operations))
+    slots = [item.slot(index) for index in range(item.slots)]
+    storing = [operation for operation in everything if any(_stores(operation, slot) for slot in slots)]
+    if not any(isinstance(operation, Rotate) and item in operation.fields for operation in everything):
+        return []
+    if not storing or not all(isinstance(operation, Apply) for operation in storing):
+        return []  # what a call stores nobody knows
+    return _outside(_points(item), [box for slot in slots for box in _covered(slot, storing)])
+
+
+def _since_rotation(
+    item: Field, stack: Sequence[list[Operation]]
+) -> Iterator[tuple[tuple[list[Operation], int], Operation]]:
+    """Operations after the last rotation of a field with their places, in order; from around branches, too."""
+    parts: list[list[tuple[tuple[list[Operation], int], Operation]]] = []
+    skip = 0  # the branch that is being recorded is the last operation of the list around it
+    for depth in range(len(stack) - 1, -1, -1):
+        operations = stack[depth]
+        part = [((operations, number), operations[number]) for number in range(len(operations) - skip)]
+        rotated = [
+            number
+            for number, (_, operation) in enumerate(part)
+            if any(isinstance(o, Rotate) and item in o.fields for o in flat([operation]))
+        ]
+        parts.append(part[rotated[-1] + 1 :] if rotated else part)
+        if rotated or depth == 0 or not isinstance(stack[depth - 1][-1], When):
+            break
+        skip = 1
+    for part in reversed(parts):
+        yield from part
+
+
+def _stores(operation: Operation, slot: Slot) -> bool:
+    match operation:
+        case Apply():
+            return any(operation.operands[number] == slot for number in operation.graph.written)
+        case Call():
+            return slot in operation.writes
+        case Move():
+            return operation.target == slot
+        case _:
+            return False
+
+
+def _in_branches(operations: Sequence[Operation]) -> set[Operation]:
+    """The operations in branches, which need not be taken."""
+    branches = (operation for operation in flat(operations) if isinstance(operation, When))
+    return {inner for branch in branches for inner in flat(branch.body)}
+
+
+def _advances(operation: Operation, item: Field, index: int = 1, *, doubtful: bool = False) -> bool:
+    """Whether an operation stores some cells of a slot, and makes their values from another level of the field.
+
+    An operation that is ``doubtful``, as it need not be done, may also store all of them. One in a branch that makes
+    them from the old values is not: where it is not done, the two levels change places.
+    """
+    if not isinstance(operation, Apply) or operation.grid != item.grid:
+        return False
+    if operation.region == _points(item) and not operation.cells.sparse and not doubtful:
+        return False
+    stores = [s for s in operation.graph.stores if operation.operands[s.param] == item.slot(index)]
+    return any(_level(operation, store) for store in stores)
+
+
+def _level(operation: Apply, store: Store) -> bool:
+    """Whether what is stored depends on another slot of the same field."""
+    slot = operation.operands[store.param]
+    assert isinstance(slot, Slot)
+    found = (operation.operands[n.data[0]] for n in topological([store.value]) if n.op == "read")
+    locals_ = any(n.op == "local" for n in topological([store.value]))
+    others = set(operation.operands) if locals_ else set(found)
+    return any(isinstance(o, Slot) and o.field is slot.field and o != slot for o in others)
+
+
+def _uses(operation: Apply, slot: Slot) -> bool:
+    """Whether an operation looks at a slot."""
+    return any(operation.operands[n.data[0]] == slot for n in operation.graph.nodes() if n.op == "read")
+
+
+def _adjusts(operation: Apply, slot: Slot) -> bool:
+    """Whether an operation only changes what a slot holds, as a source does; cells are stored by others then."""
+    stores = (store for store in operation.graph.stores if operation.operands[store.param] == slot)
+    return _uses(operation, slot) and not any(_level(operation, store) for store in stores)
+
+
+def _points(item: Field) -> Box:
+    return item.project(item.points) if item.replicated else item.points
+
+
+def _covered(slot: Slot, operations: Sequence[Operation]) -> list[Box]:
+    """Boxes all of whose cells these operations store in any case."""
+    boxes: list[Box] = []
+    colours: dict[Box, set[int]] = {}
+    for operation in operations:
+        match operation:
+            case Repeat(body=body, limit=int() as limit, until=None) if limit > 0:
+                boxes += _covered(slot, body)
+            case Move() if operation.target == slot and not operation.boxes:
+                boxes.append(_points(slot.field))
+            case Apply() if _stores(operation, slot):
+                if not _dense(operation, slot) or _adjusts(operation, slot):
+                    continue
+                order = operation.graph.order
+                if order is not None and order.kind == "red-black":
+                    colours.setdefault(operation.region, set()).add(operation.colour)
+                else:
+                    boxes.append(operation.region if operation.grid == slot.field.grid else _points(slot.field))
+    return boxes + [box for box, found in colours.items() if len(found) == 2]
+
+
+def _dense(operation: Apply, slot: Slot) -> bool:
+    """Whether an operation stores each cell of its region (on a coarser grid: of the region's cells, all), of one
+    colour at least."""
+    if operation.cells.stride is not None or operation.cells.points is not None:
+        return False
+    stores = [s for s in operation.graph.stores if operation.operands[s.param] == slot]
+    if operation.grid == slot.field.grid:
+        return any(set(s.strides) == {1} and not any(s.offsets) for s in stores)
+    cells = 1
+    for stride in stores[0].strides:
+        cells *= stride
+    return operation.region.shape == operation.extent and len({s.offsets for s in stores}) == cells
+
+
+def _outside(space: Box, boxes: Sequence[Box]) -> list[Box]:
+    """The cells of a box that lie in none of some others, as boxes."""
+    left = [] if space.empty else [space]
+    for box in boxes:
+        left = [part for whole in left for part in _without(whole, box)]
+    return left
+
+
+def _without(whole: Box, box: Box) -> Iterator[Box]:
+    """The parts of a box outside another one: slabs below and above along each axis in turn."""
+    inner = whole & box
+    if inner.empty:
+        yield whole
+        return
+    lo, hi = list(whole.lo), list(whole.hi)
+    for axis in range(whole.ndim):
+        for low, high in ((lo[axis], inner.lo[axis]), (inner.hi[axis], hi[axis])):
+            if low < high:
+                yield Box((*lo[:axis], low, *lo[axis + 1 :]), (*hi[:axis], high, *hi[axis + 1 :]))
+        lo[axis], hi[axis] = inner.lo[axis], inner.hi[axis]

@@ -1,0 +1,257 @@
+"""Habits of which a model would give wrong numbers in silence, found when it is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minga.engine.levels import check_levels, untouched
+from minga.engine.operations import Apply, Call, Let, Move, Operation, Repeat, Rotate, When, flat
+from minga.errors import ProgramError, shown
+from minga.lang.analysis import reads
+from minga.space.field import SEED, STEP, Field, Register, Slot
+
+if TYPE_CHECKING:
+    from minga.engine.model import Model
+
+__all__ = ["check_model"]
+
+_RESULT = re.compile(r"\.\d+\.")
+"""In the names of registers that Programs make for results of kernels."""
+
+
+def check_model(model: Model) -> None:
+    """ProgramError for a model whose step or observables cannot mean what they say."""
+    check_levels(model.step.operations)
+    _check_random(model)
+    _check_observables(model)
+    _check_registers(model)
+    for item in model.fields:
+        if item.slots > 1:
+            _check_stored(model, item)
+            _check_untouched(model, item)
+            _check_start(model, item)
+
+
+# Random numbers ------------------------------------------------------------------------------------------------------
+def _check_random(model: Model) -> None:
+    """Numbers differ where seed, STEP, kernel, cell or draw do: STEP has to go on, and no kernel draws twice before."""
+    everything = list(flat(model.step.operations))
+    draws = next((o for o in everything if isinstance(o, Apply) and _draws(o)), None)
+    if draws is not None and not any(_advances_step(o) for o in everything):
+        raise ProgramError(
+            f"model {model.name!r}: {draws.label!r} draws random numbers, and no step changes mg.STEP, so that all "
+            "steps draw the same",
+            where=draws.graph.where or None,
+            remedy="end the step with step.let(mg.STEP, mg.STEP + 1)",
+        )
+    _check_draws(model, model.step.operations, [])
+
+
+def _check_draws(model: Model, operations: Sequence[Operation], drawn: list[Apply]) -> None:
+    for operation in operations:
+        match operation:
+            case Apply() if _draws(operation):
+                if any(_same_numbers(operation, before) for before in drawn):
+                    raise _drawn_twice(model, operation, "is applied twice")
+                drawn.append(operation)
+            case Repeat(body=body, limit=limit):
+                inside = [o for o in flat(body) if isinstance(o, Apply) and _draws(o)]
+                if inside and limit not in (0, 1) and not any(map(_advances_step, flat(body))):
+                    raise _drawn_twice(model, inside[0], "is repeated")
+                _check_draws(model, body, list(drawn))
+            case When(body=body):
+                _check_draws(model, body, list(drawn))
+            case _ if _advances_step(operation):
+                drawn.clear()
+            case _:
+                pass
+
+
+def _drawn_twice(model: Model, apply: Apply, how: str) -> ProgramError:
+    return ProgramError(
+        f"model {model.name!r}: {apply.label!r}, which draws random numbers, {how} while mg.STEP is the same, and "
+        "draws the same numbers again",
+        where=apply.graph.where or None,
+        remedy="change mg.STEP in between, step.let(mg.STEP, mg.STEP + 1); use a kernel of another name; or, if equal "
+        "numbers are meant, store them in a field once",
+    )
+
+
+def _draws(operation: Operation) -> bool:
+    return isinstance(operation, Apply) and any(scalar.name == SEED.key for scalar in operation.graph.scalars)
+
+
+def _advances_step(operation: Operation) -> bool:
+    return isinstance(operation, Call) or (isinstance(operation, Let) and operation.register.key == STEP.key)
+
+
+def _same_numbers(one: Apply, other: Apply) -> bool:
+    """Whether two operations draw for the same cells with the same key."""
+    if one.label != other.label or one.grid != other.grid or (one.region & other.region).empty:
+        return False
+    return one.colour == other.colour and (one.cells == other.cells or not (one.cells.sparse or other.cells.sparse))
+
+
+# Observables and registers -------------------------------------------------------------------------------------------
+def _check_observables(model: Model) -> None:
+    if model.observables and model.observe is None:
+        raise ProgramError(
+            f"model {model.name!r} has observables and no Program that finds them",
+            remedy='give the Program whose results they are: observe = mg.Program("observe"); '
+            "seen = observe.apply(...); mg.Model(..., observe=observe, observables={...})",
+        )
+    known = _set_registers(model)
+    for name, value in model.observables.items():
+        parts_of: tuple[object, ...] = value if isinstance(value, tuple) else (value,)
+        for register in parts_of:
+            if not isinstance(register, Register):
+                parts = ", ".join(getattr(register, "__dict__", {}))
+                raise ProgramError(
+                    f"model {model.name!r}: observable {name!r} is {type(register).__name__}, and no register",
+                    remedy=f"give one of its registers: {parts}"
+                    if parts
+                    else "give what an apply of a kernel returned",
+                )
+            if known is not None and register.key not in known and _RESULT.search(register.name):
+                raise ProgramError(
+                    f"model {model.name!r}: observable {name!r} is a result of another Program than step and observe",
+                    remedy="give a result of the Program observe=, or a register that the step sets",
+                )
+
+
+def _check_registers(model: Model) -> None:
+    for key in model.registers:
+        if not isinstance(key, Register):
+            raise ProgramError(
+                f"model {model.name!r}: registers= has the key {shown(key)}",
+                remedy="use the register itself as the key",
+            )
+    known = _set_registers(model)
+    if known is None:
+        return
+    for operation in (o for o in _operations(model) if isinstance(o, Apply)):
+        for register in (value for value in operation.scalars.values() if isinstance(value, Register)):
+            if register.key not in known and register.initial == 0:
+                raise ProgramError(
+                    f"model {model.name!r}: {operation.label!r} uses register {register.name!r}, which nothing sets: "
+                    "it is 0 in all steps",
+                    remedy=f"give its value, mg.Model(..., registers={{{register.name}: ...}}), or set it in the step: "
+                    "step.let(...)",
+                )
+
+
+def _set_registers(model: Model) -> set[str] | None:
+    """The registers that have values; None where a `call` may give them to any."""
+    known = {SEED.key, STEP.key, *(key.key for key in model.registers if isinstance(key, Register))}
+    for operation in _operations(model):
+        match operation:
+            case Apply():
+                known.update(register.key for register in operation.results)
+            case Let():
+                known.add(operation.register.key)
+            case Repeat(until=Let() as until):
+                known.add(until.register.key)
+            case When(condition=condition):
+                known.add(condition.register.key)
+            case Call():
+                return None
+            case _:
+                pass
+    return known
+
+
+def _operations(model: Model) -> Iterator[Operation]:
+    for program in (model.step, model.observe):
+        if program is not None:
+            yield from flat(program.operations)
+
+
+# Time levels ---------------------------------------------------------------------------------------------------------
+def _check_stored(model: Model, item: Field) -> None:
+    """What steps store of a field must become its present values some time, if these are looked at."""
+    if item.name not in model.output:
+        return
+    nested = [o for o in model.step.operations if isinstance(o, Repeat | When)]
+    if any(_rotates(o, item) or _stored(o, item) for o in flat(nested)):
+        return
+    places, stored = list(range(item.slots)), set[int]()
+    for _ in range(item.slots + 1):
+        for operation in model.step.operations:
+            stored.update(places[slot.index] for slot in _stored(operation, item))
+            if _rotates(operation, item):
+                places.append(places.pop(0))
+        if places[0] in stored:
+            return
+    if stored:
+        raise ProgramError(
+            f"model {model.name!r}: the step stores {item.name!r}, but {item.name}.now stays what it was at the start",
+            remedy=f"store {item.name}.next and rotate once a step: step.rotate({item.name})",
+        )
+
+
+def _check_untouched(model: Model, item: Field) -> None:
+    """Cells that steps never store go through their initial levels again and again, which have to be equal."""
+    cells = untouched(item, model.step.operations)
+    levels = [value for slot, value in model.start_values() if slot.field is item]
+    if cells and not all(_same(levels[0], level) for level in levels[1:]):
+        raise ProgramError(
+            f"model {model.name!r}: the step stores only a part of {item.name!r} and rotates it, so that cells of "
+            f"{cells[0]} change between different initial levels",
+            remedy=f"store all cells of {item.name}.next, or give all levels the same initial values: "
+            f"initial={{{item.name}: ..., {item.name}.next: ...}}",
+        )
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (not callable(one) and not callable(other) and np.array_equal(one, other))
+
+
+def _check_start(model: Model, item: Field) -> None:
+    """A step that reads an earlier level, such as that of waves, needs first values of it as well."""
+    given = model.given
+    if item.now not in given or (isinstance(given[item.now], int | float) and given[item.now] == 0):
+        return
+    known = set(given)
+    for operation in flat(model.step.operations):
+        if _rotates(operation, item):
+            return
+        for slot in _read(operation, item):
+            if slot.index and slot not in known:
+                name = f"{item.name}.previous" if slot == item.previous else f"{item.name}.slot({slot.index})"
+                raise ProgramError(
+                    f"model {model.name!r}: the step reads {name}, which has no initial values, while {item.name} has: "
+                    "it would start at 0",
+                    remedy=f"give both levels: initial={{{item.name}: ..., {name}: ...}}, 0 if that is meant",
+                )
+        known.update(_stored(operation, item))
+
+
+def _read(operation: Operation, item: Field) -> set[Slot]:
+    """The slots of a field that a kernel reads."""
+    if not isinstance(operation, Apply):
+        return set()
+    found = {operation.operands[number] for number in reads(operation.graph)}
+    return {slot for slot in found if isinstance(slot, Slot) and slot.field is item}
+
+
+def _stored(operation: Operation, item: Field) -> list[Slot]:
+    """The slots of a field that an operation stores."""
+    slots: Sequence[object] = ()
+    match operation:
+        case Apply():
+            slots = [operation.operands[number] for number in operation.graph.written]
+        case Move():
+            slots = [operation.target]
+        case Call():
+            slots = operation.writes
+        case _:
+            pass
+    return [slot for slot in slots if isinstance(slot, Slot) and slot.field is item]
+
+
+def _rotates(operation: Operation, item: Field) -> bool:
+    return isinstance(operation, Rotate) and item in operation.fields

@@ -1,0 +1,162 @@
+"""Fluxes of ions in solution that is neutral in every cell: between two cells, and to a metal beside one.
+
+In a neutral solution the field follows from the gradient of the salt, so that it is not constant between two centres.
+The flux is then that of the logarithmic mean of the concentrations,
+
+    N = -(D/h) [(c_R - c_L) + z (F/RT) (phi_R - phi_L) c_log],      c_log = (c_R - c_L) / ln(c_R / c_L),
+
+which is exact for the steady state of a binary salt, vanishes in equilibrium, and adds no diffusion in strong fields.
+Exponential fitting (`minga.models.electrodeposition.fluxes`) is of first order where a salt is depleted.
+
+At a metal that one ion passes, all others are in equilibrium between the cell's centre and the edge of the double
+layer, half a cell away. With rho = z_m^2 c_m / sum of z^2 c of the others, of a binary salt z_m/|z|,
+
+    N = (1 + rho) (D/(h/2)) (c - c_e),      z_m (F/RT) (phi_e - phi) = rho ln(c_e / c),
+
+and the condition at the electrode gives the edge's concentration c_e. This is exact in one dimension for a binary salt,
+up to the limiting current.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from minga.lang import functions as mg
+from minga.lang.expr import Node, as_node, where
+from minga.lang.math import exp, expm1, log
+
+__all__ = ["Edge", "fitted", "kinetic_edge", "limited_exponential", "mean_flux", "reversible_edge"]
+
+Number = Node | float
+
+LAYER: Final = 10.0
+"""Debye lengths: narrower cells resolve layers of charge; fluxes turn to logarithmic means above it."""
+STEEPEST: Final = 30.0
+"""Largest logarithm of a ratio of concentrations."""
+NEAR: Final = 0.05
+"""Of that logarithm: below it weights are series, whose next term is under 1e-16."""
+TINY: Final = 1e-100
+"""Takes the place of concentrations that are 0 in ratios, mol/m3."""
+LARGEST: Final = 60.0
+"""Exponents are kept within it: beyond, transport alone decides."""
+RICHEST: Final = 5.0
+"""Logarithm of the edge's concentration over the reference: beyond, a line takes the place of the exponential, from
+which corrections find back at once. Salts would not be dissolved there."""
+
+
+def fitted(widths: Node) -> Node:
+    """The part of a flux that is exponentially fitted; `widths` is the square of the distance in Debye lengths."""
+    wide = widths > LAYER * LAYER
+    return where(wide, LAYER * LAYER / where(wide, widths, 1.0), 1.0)
+
+
+def _weight(r: Node) -> Node:
+    """(exp(r) - 1 - r) / r^2: the derivative of the logarithmic mean by its lower argument, where ln(R/L) = r."""
+    series, factor = as_node(0.0), 1.0
+    factors = []
+    for n in range(2, 10):
+        factor /= n
+        factors.append(factor)
+    for value in reversed(factors):
+        series = series * r + value
+    near = mg.abs(r) < NEAR
+    safe = where(near, 1.0, r)
+    return where(near, series, (expm1(safe) - safe) / (safe * safe))
+
+
+def mean_flux(drop: Node, diffusion: tuple[Number, Number], low: Node, high: Node) -> tuple[Node, Node, Node]:
+    """Weights a, b of the flux a * low - b * high over D/h, neither ever negative, and the mean concentration.
+
+    drop        z (F/RT) (phi_R - phi_L)
+    diffusion   the weights without it: 1 and 1, or those of a moving fluid
+
+    The weights depend on the concentrations. They are those of the tangent (the mean is homogeneous, so that a tangent
+    has no constant); where one would be negative, both are raised such that the flux stays what it is.
+    """
+    below, above = mg.max(low, TINY), mg.max(high, TINY)
+    r = mg.max(mg.min(log(above / below), STEEPEST), -STEEPEST)
+    of_low, of_high = _weight(r), _weight(-r)
+    up, down = diffusion[0] - drop * of_low, diffusion[1] + drop * of_high
+    raised = mg.max(mg.max(-(up * below), -(down * above)), 0.0)
+    return mg.max(up + raised / below, 0.0), mg.max(down + raised / above, 0.0), of_low * below + of_high * above
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The flux into a metal over (1 + rho) times the conductance, leaving * c - arriving, and its derivative by the
+    potential of the cell over z F/RT."""
+
+    leaving: Number
+    arriving: Number
+    slope: Number
+
+
+def limited_exponential(exponent: Node) -> tuple[Node, Node]:
+    """exp, continued by a line beyond `RICHEST`, and its slope."""
+    slope = exp(mg.max(mg.min(exponent, RICHEST), -LARGEST))
+    return slope * (1.0 + mg.max(exponent - RICHEST, 0.0)), slope
+
+
+def reversible_edge(reference: float, rho: Number, driving: Node, cell: Node) -> Edge:
+    """In equilibrium with the metal: c_e = reference * exp(driving - rho ln(c_e/c)), `driving` = z F/RT (metal - cell).
+
+    A concentration that is held in the metal's layer of charge is the same, and 0 stays 0.
+    """
+    if reference == 0.0:
+        return Edge(1.0, 0.0, 0.0)
+    c = mg.max(cell, TINY)
+    found, slope = limited_exponential((driving + rho * log(c / reference)) / (1.0 + rho))
+    edge = reference * found
+    # The tangent, by which the edge follows the cell; less of it where the cell would give what it has not, but all of
+    # it where the edge has what the cell has: passes would not settle in narrow cells.
+    part = rho / (1.0 + rho)
+    follows = mg.min(part * edge, (max(part, 0.5) if isinstance(part, float) else mg.max(part, 0.5)) * c)
+    return Edge(1.0 - follows / c, edge - follows, reference * slope / (1.0 + rho))
+
+
+def kinetic_edge(
+    rate: Node, reference: float, symmetry: float, order: float, rho: Number, driving: Node, cell: Node
+) -> Edge:
+    """Butler-Volmer kinetics at the edge, whose concentration makes their flux that through the half cell.
+
+    rate      mol/m3: i0 over n F and over the conductance (1 + rho) D / (h/2), both a unit of area
+    order     electrons over the charge of the ion
+    driving   z F/RT (metal - cell - equilibrium)
+
+    With s = ln(c_e/c), m = order * rho and the symmetry b this is one equation, k1 exp((1 + b m) s) + exp(s) =
+    1 + k2 exp(-(1 - b) m s). The logarithms of both sides are nearly straight lines; Newton's method starts where their
+    largest terms agree.
+    """
+    b, m = symmetry, order * rho
+    c = mg.max(cell, TINY)
+    into = log(rate / reference) - (b * order) * driving
+    out = log(rate / c) + ((1.0 - b) * order) * driving
+    first, last = -into / (1.0 + b * m), -into / (1.0 + m) + out / (1.0 + m)
+    plain, outwards = as_node(0.0), out / (1.0 + (1.0 - b) * m)
+    s = mg.max(mg.min(first, plain), mg.min(last, outwards))
+    for _ in range(STEPS):
+        left, right, w, v = _sides(s, into, out, b, m)
+        s = s - (left - right) / (1.0 + b * m * w + (1.0 - b) * m * v)
+    _, _, w, v = _sides(s, into, out, b, m)
+    found, slope = limited_exponential(s + log(c / reference))
+    moved = order * (b * w + (1.0 - b) * v) / (1.0 + b * m * w + (1.0 - b) * m * v)
+    return Edge(w, reference * found * v, reference * slope * moved)
+
+
+STEPS: Final = 4
+"""Of Newton's method, from where the largest terms agree: they leave 1e-15."""
+
+
+def _sides(s: Node, into: Node, out: Node, b: float, m: Number) -> tuple[Node, Node, Node, Node]:
+    """Logarithms of both sides, and the part of kinetics in each."""
+    left, w = _sum(into + (1.0 + b * m) * s, s)
+    right, v = _sum(out - (1.0 - b) * m * s, as_node(0.0))
+    return left, right, w, v
+
+
+def _sum(a: Node, b: Node) -> tuple[Node, Node]:
+    """ln(exp(a) + exp(b)), and the part of the first."""
+    small = exp(-mg.abs(a - b))
+    share = where(a > b, 1.0, small) / (1.0 + small)
+    return mg.max(a, b) + log(1.0 + small), share

@@ -1,0 +1,64 @@
+"""A salt that would not be dissolved: looked for while a cell runs, and told once with the result."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from minga.compile.explain import Kernel, kernel
+from minga.engine.lookout import Finding, Lookout
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import as_node, cast, where
+from minga.models.electrodeposition.problem import Problem
+from minga.models.electrodeposition.state import State
+from minga.space.field import STEP, Register
+
+__all__ = ["look_out"]
+
+
+def look_out(step: Program, problem: Problem, state: State) -> Lookout | None:
+    """What compares concentrations with saturation after each step of the run; None where no solubility is known."""
+    limits = {
+        number: problem.saturation[ion.name]
+        for number, ion in enumerate(problem.species)
+        if ion.name in problem.saturation
+    }
+    if not limits:
+        return None
+    due, found, place = (Register(f"saturation.{name}", "i8") for name in ("due", "found", "place"))
+    ratio = Register("saturation.ratio")
+    program = Program("saturation")
+    program.include(step)
+    ions = [state.concentration[number].now for number in limits]
+    program.apply(_richest(tuple(limits.values())), ions, into={"ratio": ratio, "place": place})
+    program.let(found, where(as_node(ratio) > 1.0, cast(STEP.node, "i8"), -1))
+    names = [problem.species[number].name for number in limits]
+    known = ", ".join(f"{n} {v:g} mol/m3" for n, v in zip(names, limits.values(), strict=True))
+
+    def tell(engine: Any) -> Finding:
+        at, times = int(engine.read(found)), float(engine.read(ratio))
+        where_ = problem.grid.place(int(engine.read(place)))
+        return Finding(
+            f"after step {at} the solution is oversaturated: {times:.3g} times the solubility of {known}, at {where_}. "
+            "A salt would crystallise there, which the model does not compute: a lower current or voltage, or a more "
+            "dilute bath, avoids that",
+            {"saturation_step": at},
+        )
+
+    return Lookout(program, due, found, tell)
+
+
+@functools.cache
+def _richest(limits: tuple[float, ...]) -> Kernel:
+    """The largest concentration over its limit, and where it is."""
+
+    @kernel
+    def richest(ions: list[CellReader]) -> dict[str, Reduced]:
+        here = (0,) * len(ions[0].axes)
+        parts = [c[here] * (1.0 / limit) for c, limit in zip(ions, limits, strict=True)]
+        most = functools.reduce(mg.max, parts[1:], parts[0])
+        return {"ratio": mg.max(most), "place": mg.argmax(most)}
+
+    return richest

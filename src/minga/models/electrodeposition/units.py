@@ -1,0 +1,49 @@
+"""What the observables of a cell are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from minga.models.observed import quantities
+
+__all__ = ["units_of"]
+
+_ALL: Final = {
+    "time": ("s", "time of the model"),
+    "dt": ("s", "last time step"),
+    "voltage": ("V", "voltage of the anode over the cathode"),
+    "current": ("A/m2", "current density from the anode, over the cathode's plane"),
+    "current_cathode": ("A/m2", "current density into the cathode, over its plane"),
+    "current_middle": ("A/m2", "current density half way between the electrodes"),
+    "J_over_Jlim": ("1", "current over the limiting current"),
+    "total_*": ("mol", "amount of {} in the solution"),
+    "least_concentration": ("mol/m3", "lowest concentration of any ion"),
+    "charge_imbalance": ("1", "charge of the solution over that of its salt"),
+    "deposit_cells": ("1", "cells that have turned solid"),
+    "deposit_volume": ("m3", "volume of the deposit"),
+    "deposit_charge": ("C", "charge that ions brought to the deposit"),
+    "deposit_height": ("m", "height of the deposit over the cathode's plane"),
+    "front_speed": ("m/s", "mean speed of the deposit's front since the beginning"),
+    "depleted_to": ("m", "highest place where the ion is depleted"),
+    "enriched_to": ("m", "lowest place where the ion is enriched"),
+    "steps_taken": ("1", "time steps taken"),
+    "steps_rejected": ("1", "time steps tried and given up"),
+    "passes": ("1", "passes over potential and ions"),
+    "potential_iterations": ("1", "iterations of the potential's solver"),
+    "species_iterations": ("1", "iterations of the ions' solver"),
+    "sweeps": ("1", "sweeps of the last step"),
+    "all_sweeps": ("1", "sweeps so far"),
+    "residual": ("1", "largest residual of the last sweep, scaled"),
+}
+
+
+_PER: Final = {1: ("/m2", "m"), 2: ("/m", "m2"), 3: ("", "m3")}
+"""By the number of axes: what an amount is of, and the unit of a volume."""
+
+
+def units_of(names: Iterable[str], ndim: int) -> dict[str, tuple[str, str]]:
+    """Units and descriptions of observables by name, of a cell of so many axes."""
+    per, volume = _PER[ndim]
+    extensive = {"total_*": f"mol{per}", "deposit_charge": f"C{per}", "deposit_volume": volume}
+    return quantities(names, {**_ALL, **{name: (unit, _ALL[name][1]) for name, unit in extensive.items()}})

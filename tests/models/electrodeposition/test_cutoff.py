@@ -1,0 +1,110 @@
+"""Runs that cannot go on as the model has it: the voltage passes its cut-off, or a salt would not be dissolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minga.engine.drive import Result, drive
+from minga.engine.engine import Engine
+from minga.errors import CaseError
+from minga.models.electrodeposition.case import load
+from minga.models.settings import GridSettings
+from minga.schema import validate
+from thinned import thinned
+
+BATH = {"electrolyte": "ZnSO4", "concentration": "0.1 M", "length": "1 mm"}
+TIME = {"end": "2 s", "every": "0.25 s", "first": "0.05 s", "tolerance": 0.03}
+
+
+def run(**said: Any) -> Result:
+    grid = validate(GridSettings, {"shape": [8]}, "grid")
+    model = load({**BATH, "time": TIME, **said}, grid, Path())
+    with Engine(model.layouts("slabs", 1), threads=1) as engine:
+        return drive(model, engine, model.steps or 0)
+
+
+@pytest.mark.parametrize("condition", thinned(["reversible", "butler-volmer"], "reversible"))
+def test_a_run_past_sands_time_ends_at_its_cut_off(condition: str) -> None:
+    """In good order: with what was computed, and the reason."""
+    result = run(current="1000 A/m2", cathode=condition, anode=condition)
+    assert result.outcome.ok
+    assert 0 < result.steps < 8
+    said = str(result.ended)
+    assert "the voltage passed its cut-off of 5 V at t =" in said
+    assert "the current is 18.1 times the limiting one" in said
+    assert "run out of ions" not in said  # its cells are too wide for that: they are full
+    assert "too wide" in said
+    assert 5.0 < result.observables["voltage"] < 6.0
+    assert result.observables["total_SO4"] == pytest.approx(0.1, rel=1e-9)
+
+
+def test_a_cut_off_of_its_own() -> None:
+    said = str(run(current="1000 A/m2", cutoff="0.5 V").ended)
+    assert "its cut-off of 0.5 V" in said
+    assert run(current="10 A/m2").ended.reason == "steps"
+
+
+def test_a_depleted_electrode_is_named_and_the_last_step_ends_near_the_cut_off() -> None:
+    """The state before it, which is kept too, is within the cut-off."""
+    result = run(current="100 A/m2", time={"end": "80 s", "every": "4 s", "tolerance": 0.03}, cutoff="1 V")
+    assert 1.0 < result.observables["voltage"] <= 1.2
+    assert "times the limiting one, 55.19 A/m2, and the electrode has run out of ions" in str(result.ended)
+
+
+def test_a_bath_that_needs_more_than_the_cut_off_does_not_start() -> None:
+    """As said before the start: 30 A/m2 across 2 m."""
+    with pytest.raises(CaseError, match=r"the bath alone needs 22.4 V, more than the cut-off of 1 V") as raised:
+        run(length="2 m", current="30 A/m2", cutoff="1 V")
+    assert raised.value.key == "electrodeposition.cutoff"
+    solids = [{"kind": "cathode", "box": {"y": [0.0, 1.0]}}]  # half of it: that changes the voltage, and is told only
+    bath = {**BATH, "length": "2 m", "current": "30 A/m2", "cutoff": "20 V", "solids": solids, "time": TIME}
+    model = load(bath, validate(GridSettings, {"shape": [8]}, "grid"), Path())
+    assert "the bath alone would need 22.4 V" in dict(model.notes)["warning"]
+
+
+def test_a_cut_off_goes_with_a_given_current() -> None:
+    with pytest.raises(CaseError, match="the voltage is given"):
+        run(voltage=0.1, cutoff=2.0)
+
+
+@pytest.mark.parametrize(
+    ("bath", "told"),
+    [
+        ({"electrolyte": "CuSO4", "concentration": "1 M"}, True),
+        ({"electrolyte": "CuSO4", "concentration": "0.1 M"}, False),
+        # Of a bath ion by ion, without sulphate, no solubility is known.
+        (
+            {
+                "electrolyte": None, "concentration": None,
+                "species": [
+                    {"name": "Cu", "charge": 2, "diffusivity": 0.7e-9, "bulk": 1000.0},
+                    {"name": "NO3", "charge": -1, "diffusivity": 1.9e-9, "bulk": 2000.0},
+                ],
+            },
+            False,
+        ),
+    ],
+)  # fmt: skip
+def test_a_salt_that_would_not_be_dissolved_is_told(bath: Mapping[str, Any], told: bool) -> None:
+    """At the anode there is more and more of it."""
+    result = run(**{**BATH, **bath}, current="2000 A/m2", time={**TIME, "end": "10 s", "every": "5 s"}, cutoff="20 V")
+    texts = [finding.text for finding in result.findings]
+    assert any("oversaturated" in text and "Cu 1300 mol/m3" in text and "y = " in text for text in texts) == told
+
+
+def test_a_bath_that_is_saturated_from_the_beginning_is_told_before_it_starts() -> None:
+    grid = validate(GridSettings, {"shape": [8]}, "grid")
+    model = load({**BATH, "concentration": "4 M", "time": TIME, "voltage": 0.1}, grid, Path())
+    assert dict(model.notes)["warning"] == "4000 mol/m3 of Zn: its salt is saturated at about 3300 mol/m3"
+
+
+def test_cell_updates_are_those_of_time_steps() -> None:
+    """A step of the run takes as many as errors ask for."""
+    result = run(current="10 A/m2")
+    assert result.observables["steps_taken"] > result.steps
+    rate = 8 * result.observables["steps_taken"] / result.seconds
+    assert result.cells_per_second == pytest.approx(rate)
