@@ -19,7 +19,7 @@ from minga.compile.cache import LOOKED_AFTER, SUFFIX, Cache, default_cache, obje
 from minga.compile.call import run_kernel
 from minga.compile.llvm import Compiled, compile_kernel
 from minga.compile.numpy import BoundArray
-from minga.compile.target import baseline_target, host_target
+from minga.compile.target import baseline_target, host_target, v3_target
 from minga.lang import functions as mg
 
 from .helpers import traced
@@ -207,14 +207,14 @@ def test_kernels_that_differ_in_names_share_an_object(tmp_path: Path) -> None:
 
 def test_the_key_names_all_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {
-        object_key("a", host_target(), ""),
-        object_key("b", host_target(), ""),
+        object_key("a", v3_target(), ""),
+        object_key("b", v3_target(), ""),
         object_key("a", baseline_target(), ""),
-        object_key("a", host_target(), "other"),
+        object_key("a", v3_target(), "other"),
     }
     assert len(keys) == 4
     monkeypatch.setattr("llvmlite.__version__", "another")
-    assert object_key("a", host_target(), "") not in keys
+    assert object_key("a", v3_target(), "") not in keys
 
 
 def test_the_directory_is_the_users_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
