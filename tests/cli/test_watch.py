@@ -21,8 +21,8 @@ from command_line import SMALL, command, in_process, nothing_written
 LONG = """\
 import itertools, time
 import minga as mg
-run = {"steps": 1000000000, "ranks": 1}
-output = {"every": 100, "pictures": 0, "report": False}
+run = {"steps": 100000000, "ranks": 1}
+output = {"every": 1000, "pictures": 0, "report": False}
 
 @mg.kernel
 def grow(u, new):
@@ -107,7 +107,7 @@ def test_a_run_in_a_browser() -> None:
         first = int(text(page, "step").removeprefix("step ").replace("\u202f", ""))
         page.until(f"Number(document.getElementById('step').textContent.replace(/[^0-9]/g, '')) > {first}")
         assert text(page, "name") == "long"
-        assert "1\u202f000\u202f000\u202f000" in text(page, "steps")
+        assert "100\u202f000\u202f000" in text(page, "steps")
         assert page.evaluate("document.getElementById('left').textContent").startswith(("about", "a few", "too early"))
         page.evaluate(
             "(slider => { slider.value = 0; slider.dispatchEvent(new Event('input')); })"
