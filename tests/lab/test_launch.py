@@ -131,7 +131,7 @@ def test_ranks_at_a_hub_share_its_rate(rights: dict[str, Any], ring: Path) -> No
         ranks = json.loads(done.stdout)
         assert len(ranks) == 3
         assert all(rank["right"] for rank in ranks)
-        assert ranks[0]["seconds"] > 3 * 100_000 * 8 / 10e6  # a switch would take a third
+        assert ranks[0]["seconds"] > 0.7 * 3 * 100_000 * 8 / 10e6  # a switch would take a third; buffers hide a part
 
 
 @pytest.mark.mpi
