@@ -99,7 +99,7 @@ def test_ranks_are_where_they_should_be_and_talk_over_the_links(name: str, clust
     assert {rank["pin"] for rank in ranks} == {len(os.sched_getaffinity(0))}  # bound to no core of its own
     sent = [after.sent_bytes - before[node].sent_bytes for node, after in cluster.counters().items()]
     assert all(PAYLOAD < count < 1.5 * PAYLOAD + 200_000 for count in sent), sent
-    assert ranks[0]["seconds"] > 0.9 * PAYLOAD * 8 / 100e6
+    assert max(rank["seconds"] for rank in ranks) > 0.9 * PAYLOAD * 8 / 100e6
     wait_for(lambda: nobody(cluster))
 
 
@@ -131,7 +131,8 @@ def test_ranks_at_a_hub_share_its_rate(rights: dict[str, Any], ring: Path) -> No
         ranks = json.loads(done.stdout)
         assert len(ranks) == 3
         assert all(rank["right"] for rank in ranks)
-        assert ranks[0]["seconds"] > 0.7 * 3 * 100_000 * 8 / 10e6  # a switch would take a third; buffers hide a part
+        # A switch would take a third; the first rank to leave the barrier has seen all of it.
+        assert max(rank["seconds"] for rank in ranks) > 0.8 * 3 * 100_000 * 8 / 10e6
 
 
 @pytest.mark.mpi
