@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -211,3 +212,57 @@ def test_balances_are_never_negative(shape: tuple[int, ...]) -> None:
     assert (found > 0.0).all()
     assert (lost * found).sum() == pytest.approx(1.0, rel=1e-6), "what comes in gets lost"
     np.testing.assert_allclose(found.ravel(), np.linalg.solve(matrix, fed.ravel()), rtol=1e-5)
+
+
+def exactly(up: list[np.ndarray], down: list[np.ndarray], rest: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The solution of balances, by elimination with fractions."""
+    shape = b.shape
+    number = {cell: n for n, cell in enumerate(np.ndindex(shape))}
+    rows = [[Fraction(0)] * len(number) + [Fraction(float(b[cell]))] for cell in number]
+    for cell, n in number.items():
+        rows[n][n] += Fraction(float(rest[cell]))
+        for axis in range(2):
+            low = tuple(i - (a == axis) for a, i in enumerate(cell))
+            if low in number:
+                ahead, back = Fraction(float(up[axis][cell])), Fraction(float(down[axis][cell]))
+                m = number[low]
+                rows[m][m] += ahead
+                rows[n][m] -= ahead
+                rows[n][n] += back
+                rows[m][n] -= back
+    for k in range(len(rows)):
+        for n in range(len(rows)):
+            if n != k and rows[n][k]:
+                factor = rows[n][k] / rows[k][k]
+                rows[n] = [a - factor * c for a, c in zip(rows[n], rows[k], strict=True)]
+    return np.array([float(rows[n][-1] / rows[n][n]) for n in range(len(rows))]).reshape(shape)
+
+
+def test_a_region_that_loses_next_to_nothing_has_its_level() -> None:
+    """Its level is what it gains over what it loses, 1e-12 of what flows to and fro between its cells."""
+    rng = np.random.default_rng(5)
+    shape = (4, 5)
+    grid = mg.Grid(shape)
+    settled = 2.0 ** rng.integers(-3, 4, shape)  # with these nothing flows
+    flows = [[settled * rng.uniform(0.5, 2.0, shape) for _ in range(2)] for _ in range(2)]
+    for axis, (up, down) in enumerate(flows):
+        down[...] = up / settled * np.roll(settled, 1, axis)
+        for values in (up, down):
+            np.moveaxis(values, axis, 0)[0] = 0.0  # faces at the end
+    rest, b = np.full(shape, 1e-12) * rng.uniform(0.5, 2.0, shape), np.zeros(shape)
+    b[1, 2] = 3e-12
+    balances = Balances(grid)
+    ups, downs = ([mg.Field(f"{name} {a}", grid, centre=a) for a in grid.axes] for name in ("up", "down"))
+    lost, right, found = mg.Field("lost", grid), mg.Field("right", grid), mg.Field("found", grid)
+    program = mg.Program("balances")
+    balances.solve(program, ups, downs, lost, right, found)
+    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid) as engine:
+        for axis in range(2):
+            for item, values in zip((ups[axis], downs[axis]), flows[axis], strict=True):
+                engine.set(item, np.pad(values, [(0, int(a == axis)) for a in range(2)]))
+        engine.set(lost, rest)
+        engine.set(right, b)
+        engine.run(program)
+        solution = engine.gather(found)
+    expected = exactly([way[0] for way in flows], [way[1] for way in flows], rest, b)
+    np.testing.assert_allclose(solution, expected, rtol=1e-13)

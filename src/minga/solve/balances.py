@@ -8,30 +8,36 @@ up, down and rest are not negative, neither is the solution for a right side tha
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from minga.engine.program import Program
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
-from minga.solve.five_point import Direct
+from minga.solve.five_point import Direct, FivePoint
 from minga.solve.laplacian import step
 from minga.solve.lines import Lines
-from minga.solve.sparse import sparse
+from minga.solve.sparse import REFINEMENTS, Structure, factorised
 from minga.space.field import Field, Slot
 from minga.space.grid import Grid
 
 __all__ = ["Balances"]
 
 Readers = Sequence[CellReader]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Balances:
     """Solves balances on a grid of one or two axes that are not periodic.
 
-    Of one axis without a subtraction (:mod:`minga.solve.lines`), so that solutions are right in each of their numbers;
-    of two by sparse factors, whose solutions are those of a matrix that differs in no entry by more than round-off.
+    Of one axis without a subtraction (:mod:`minga.solve.lines`), so that solutions are right in each of their numbers.
+    Of two by sparse factors. A region that loses very little, such as one behind a junction, owes its level to sums of
+    columns that round-off of the diagonal would hide; so solutions are refined by what is missing in each cell's own
+    balance. There, what flows through a face is rounded once, leaves one cell and enters the other.
     """
 
     grid: Grid
@@ -40,7 +46,7 @@ class Balances:
 
     def __post_init__(self) -> None:
         one = self.grid.ndim == 1
-        made = Lines(self.grid, self.grid.axes[0], self.name) if one else sparse(self.grid, 1, ((True,),), self.name)
+        made = Lines(self.grid, self.grid.axes[0], self.name) if one else _direct(self.grid, self.name)
         object.__setattr__(self, "solver", made)
 
     @property
@@ -61,24 +67,83 @@ class Balances:
             self.solver.solve(program, up[0], b, x)
             return
         lower, diagonal, upper = self.solver.matrix
-        program.apply(entries(self.grid.ndim), list(up), list(down), rest, lower, diagonal, upper)
+        program.apply(faces(self.grid.ndim), list(up), list(down), rest, lower, diagonal, upper)
         self.solver.solve(program, (b,), (x,))
 
 
+# Two axes ------------------------------------------------------------------------------------------------------------
 @functools.cache
-def entries(ndim: int) -> Kernel:
-    """The matrix, from what flows."""
+def faces(ndim: int) -> Kernel:
+    """What flows, as entries of a matrix beside its diagonal; in place of the diagonal, what is lost."""
     here = (0,) * ndim
 
     def matrix(
         ups: Readers, downs: Readers, rest: CellReader, lower: Readers, diagonal: Readers, upper: Readers
     ) -> None:
-        total = rest[here]
         for axis, (up, down) in enumerate(zip(ups, downs, strict=True)):
-            above = step(ndim, axis, 1)
-            total = total + (up[above] + down[here])
             lower[axis][here] = -up[here]
-            upper[axis][here] = -down[above]
-        diagonal[0][here] = total
+            upper[axis][here] = -down[step(ndim, axis, 1)]
+        diagonal[0][here] = rest[here]
 
     return Kernel(matrix, name="matrix of balances")
+
+
+def _direct(grid: Grid, name: str) -> Direct:
+    """Return the solver for two axes; the diagonal of its matrix holds what cells lose, not yet what flows out."""
+    matrix = FivePoint(grid, 1, ((True,),), name)
+    structure = functools.cache(lambda: Structure.of(matrix))  # on rank 0 alone, once it is needed
+
+    def solved(values: Mapping[Field, Floats], right: Sequence[Floats]) -> Floats:
+        flows = tuple(
+            (-np.moveaxis(values[low], axis, 0)[1:], -np.moveaxis(values[high], axis, 0)[:-1])
+            for axis, ((low,), (high,)) in enumerate(zip(matrix.lower, matrix.upper, strict=True))
+        )
+        (diagonal,) = matrix.diagonal
+        return _balanced(structure(), values, diagonal, flows, right[0])
+
+    return Direct(matrix, solved, "solve_balances")
+
+
+def _balanced(
+    structure: Structure, values: Mapping[Field, Floats], diagonal: Field, flows: Sequence[tuple[Floats, Floats]],
+    b: Floats,
+) -> Floats:  # fmt: skip
+    """Return the solution, (1, rows, columns), NaN where there is none.
+
+    flows  of each axis, which comes first: up and down through its inner faces
+    """
+    rest = values[diagonal]
+    total = rest.copy()
+    for axis, (up, down) in enumerate(flows):
+        along = np.moveaxis(total, axis, 0)
+        along[:-1] += up
+        along[1:] += down
+    whole = {**values, diagonal: total}
+    system, right = structure.system(whole, (b,))
+    solve = factorised(system)
+    if solve is None or not np.isfinite(right).all():
+        return np.full((1, *b.shape), np.nan)
+    scale = structure.scales(whole, 1, b.shape)
+    found, error = structure.placed(solve(right)), np.inf
+    for _ in range(REFINEMENTS):
+        missing = structure.lined_up(scale, (_missing(found[0], rest, flows, b),))
+        change = structure.placed(solve(missing))
+        size = np.abs(found)
+        before, error = error, float((np.abs(change) / np.where(size > 0.0, size, 1.0)).max())
+        if not error <= 0.5 * before:
+            break
+        found = found + change
+        if error <= np.finfo(np.float64).eps:
+            break
+    return found
+
+
+def _missing(c: Floats, rest: Floats, flows: Sequence[tuple[Floats, Floats]], b: Floats) -> Floats:
+    """Return what is missing in the balance of each cell."""
+    left = b - rest * c
+    for axis, (up, down) in enumerate(flows):
+        along, cells = np.moveaxis(left, axis, 0), np.moveaxis(c, axis, 0)
+        through = up * cells[:-1] - down * cells[1:]
+        along[:-1] -= through
+        along[1:] += through
+    return left

@@ -15,7 +15,7 @@ It runs in Python on rank 0, between the operations of a Program, so that its bi
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from minga.solve.five_point import Direct, FivePoint
 from minga.space.field import Field
 from minga.space.grid import Grid
 
-__all__ = ["dissection", "sparse"]
+__all__ = ["REFINEMENTS", "Structure", "dissection", "factorised", "sparse"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -53,21 +53,28 @@ def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse") -
 
 def _solved(matrix: FivePoint, structure: Structure, values: Mapping[Field, Floats], right: Sequence[Floats]) -> Floats:
     """The solution, (k, rows, columns)."""
+    system, b = structure.system(values, right)
+    solve = factorised(system)
+    if solve is None or not np.isfinite(b).all():
+        return np.full((matrix.unknowns, *matrix.grid.shape), np.nan)
+    return structure.placed(refined(system, b, solve))
+
+
+def factorised(matrix: Any) -> Callable[[Floats], Floats] | None:
+    """Return what solves a system with this matrix for a right side; None where it is singular or not finite."""
     from scipy.sparse.linalg import splu
 
-    system, b = structure.system(values, right)
-    nothing = np.full((matrix.unknowns, *matrix.grid.shape), np.nan)
-    if not (np.isfinite(system.data).all() and np.isfinite(b).all()):
-        return nothing
+    if not np.isfinite(matrix.data).all():
+        return None
     try:
         factors = splu(
-            system, permc_spec="NATURAL", diag_pivot_thresh=SMALL_PIVOT,
+            matrix, permc_spec="NATURAL", diag_pivot_thresh=SMALL_PIVOT,
             options={"SymmetricMode": True, "Equil": False},
         )  # fmt: skip
     except RuntimeError:  # singular
-        return nothing
-    found: Floats = refined(system, b, factors.solve)
-    return found[structure.places].reshape(matrix.unknowns, *matrix.grid.shape)
+        return None
+    solve: Callable[[Floats], Floats] = factors.solve
+    return solve
 
 
 def refined(matrix: Any, b: Floats, solve: Any) -> Floats:
@@ -109,6 +116,7 @@ class Structure:
     sources  of the entries in columns: their number in that line
     starts   of the columns, and `rows` of their entries
     places   of all unknowns (equations): their number in the order of elimination, (k * cells,), k-major
+    shape    of the grid
     """
 
     parts: tuple[Part, ...]
@@ -116,6 +124,7 @@ class Structure:
     starts: NDArray[np.int32]
     rows: NDArray[np.int32]
     places: Integers
+    shape: tuple[int, ...]
 
     @classmethod
     def of(cls, matrix: FivePoint) -> Structure:
@@ -135,20 +144,29 @@ class Structure:
         row, column = np.concatenate(rows), np.concatenate(columns)
         sources = np.lexsort((row, column))
         starts = np.concatenate(([0], np.cumsum(np.bincount(column, minlength=places.size))))
-        return cls(parts, sources, starts.astype(np.int32), row[sources].astype(np.int32), places.ravel())
+        return cls(parts, sources, starts.astype(np.int32), row[sources].astype(np.int32), places.ravel(), shape)
 
     def system(self, values: Mapping[Field, Floats], right: Sequence[Floats]) -> tuple[Any, Floats]:
         """The matrix in compressed columns and the right side, scaled, in the order of elimination."""
         from scipy.sparse import csc_array
 
-        scale = self._scales(values, len(right), right[0].shape)
+        scale = self.scales(values, len(right), right[0].shape)
         line = [(scale[p.equation] * values[p.field])[p.inside].ravel() for p in self.parts]
         data = np.concatenate(line)[self.sources]
+        size = self.places.size
+        return csc_array((data, self.rows, self.starts), shape=(size, size)), self.lined_up(scale, right)
+
+    def lined_up(self, scale: Floats, right: Sequence[Floats]) -> Floats:
+        """Return a right side, scaled, in the order of elimination."""
         b = np.empty(self.places.size)
         b[self.places] = (scale * np.stack(right)).ravel()
-        return csc_array((data, self.rows, self.starts), shape=(b.size, b.size)), b
+        return b
 
-    def _scales(self, values: Mapping[Field, Floats], k: int, shape: tuple[int, ...]) -> Floats:
+    def placed(self, solution: Floats) -> Floats:
+        """Return a solution as arrays over the grid, one for each unknown."""
+        return solution[self.places].reshape(-1, *self.shape)
+
+    def scales(self, values: Mapping[Field, Floats], k: int, shape: tuple[int, ...]) -> Floats:
         """For each equation a power of two that brings its largest entry near 1, (k, rows, columns)."""
         largest = np.zeros((k, *shape))
         for part in self.parts:
