@@ -117,6 +117,7 @@ def test_cars_do_what_nagel_and_schreckenberg_say() -> None:
     assert dawdles[1:].mean() == pytest.approx(0.4, abs=0.03)
 
 
+@pytest.mark.slow
 def test_the_sandpile_comes_to_rest() -> None:
     model = load(examples()["sandpile"])
     steps = table("sandpile")["run"]["steps"]

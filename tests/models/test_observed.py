@@ -14,8 +14,11 @@ from minga.engine.model import Model
 from minga.errors import ProgramError
 from minga.models.case import examples
 from minga.models.observed import quantities
+from thinned import thinned
 
-MODELS = sorted(examples())
+MODELS = thinned(
+    sorted(examples()), *(name for name in examples() if not name.startswith(("fingers", "growth", "zn-cell-")))
+)
 CHANGES = {
     "apd": ["photodiode.quasistatic_capacitance=true"],
     "ising": ['automaton.observe=["entropy", "mean", "changed", "bounding_box", {avalanches = true}]'],

@@ -280,8 +280,8 @@ def test_a_run_that_would_take_for_ever_ends_with_a_reason() -> None:
     surface = ButlerVolmer(30.0, 100.0)
     problem = zinc(32, 1e-3, (surface, surface), current=2 * 55.19, steps=Steps(200.0, 200.0, 0.5))
     with pytest.raises(RunError) as caught:
-        solve(problem, attempts=2000)
-    assert "2,000 time steps did not cover 200 s" in str(caught.value)
+        solve(problem, attempts=600)
+    assert "600 time steps did not cover 200 s" in str(caught.value)
     assert "y =" in str(caught.value.where)
     assert "2 times the limiting one, 55.19 A/m2" in str(caught.value.remedy)
 

@@ -11,6 +11,7 @@ import pytest
 from minga.models.photodiode.solver.coefficients import neutral_potential
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM, thermal_voltage
+from thinned import thinned
 
 from .evidence import Evidence
 from .photodiodes import apd, assert_digits, device, silicon, solved
@@ -23,7 +24,7 @@ def test_gummel_finds_what_newton_finds() -> None:
     assert_digits([row["J"] for row in rows], ["4.030143e-06", "3.249278e-03", "-6.09538671e-08"])
 
 
-@pytest.mark.parametrize("biases", [(-5.0, -8.0), (-20.0, -36.0, -42.0)])
+@pytest.mark.parametrize("biases", thinned([((-5.0, -8.0),), ((-20.0, -36.0, -42.0),)], ((-5.0, -8.0),)))
 def test_gummel_settles_with_ionisation(biases: tuple[float, ...]) -> None:
     """Also where rounding of nearly balanced currents would make pairs: that of `pin-inp` stalled at -4.99 V.
 

@@ -107,7 +107,8 @@ def test_both_contacts_on_one_side() -> None:
     assert back["J"] == pytest.approx(-there["J"], rel=1e-9)
 
 
-@pytest.mark.parametrize("linear", ["rows", pytest.param("krylov", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("linear", ["rows", "krylov"])
 def test_linear_systems_are_solved_to_the_same_digits(linear: Linear) -> None:
     """By dense blocks, sparse factors, or iterations on two ranks: the same current to round-off."""
     problem = Problem((0.5,), ionisation=False, linear=linear)

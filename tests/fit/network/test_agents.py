@@ -93,6 +93,7 @@ def test_ssh_never_asks_and_quotes_what_it_runs() -> None:
     assert "BatchMode=yes" in command
 
 
+@pytest.mark.slow
 def test_measuring_over_hosts() -> None:
     told: list[tuple[float, str]] = []
     found = measure_hosts(PAIR, here, 1.5, lambda part, what: told.append((part, what)), transports=("udp", "tcp"))
