@@ -83,7 +83,14 @@ def test_a_kernel_draws_once_while_the_step_number_is_the_same() -> None:
             step.apply(noise, u)
         step.let(mg.STEP, mg.STEP + 1)
 
-    for record, how in ((two_fields, "is applied twice"), (loop, "is repeated")):
+    def loop_of_a_register(step: mg.Program, u: mg.Field, v: mg.Field) -> None:
+        turns = step.let(mg.Register("turns", "i8"), 3)
+        with step.repeat(turns):
+            step.apply(noise, u)
+        step.let(mg.STEP, mg.STEP + 1)
+
+    records = ((two_fields, "is applied twice"), (loop, "is repeated"), (loop_of_a_register, "is repeated"))
+    for record, how in records:
         with pytest.raises(ProgramError, match=f"(?s)'noise'.* {how} while mg.STEP is the same"):
             drawing(record)
 

@@ -16,7 +16,8 @@ from minga.models.case import examples
 from minga.models.observed import quantities
 from thinned import thinned
 
-MODELS = thinned(
+LONG = ("fingers", "growth", "zn-cell-")
+MODELS = thinned(sorted(examples()), *(name for name in examples() if not name.startswith(LONG)))
     sorted(examples()), *(name for name in examples() if not name.startswith(("fingers", "growth", "zn-cell-")))
 )
 CHANGES = {

@@ -60,7 +60,8 @@ def _check_draws(model: Model, operations: Sequence[Operation], drawn: list[Appl
                 drawn.append(operation)
             case Repeat(body=body, limit=limit):
                 inside = [o for o in flat(body) if isinstance(o, Apply) and _draws(o)]
-                if inside and limit not in (0, 1) and not any(map(_advances_step, flat(body))):
+                once = isinstance(limit, int) and limit <= 1
+                if inside and not once and not any(map(_advances_step, flat(body))):
                     raise _drawn_twice(model, inside[0], "is repeated")
                 _check_draws(model, body, list(drawn))
             case When(body=body):
