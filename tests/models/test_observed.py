@@ -18,8 +18,6 @@ from thinned import thinned
 
 LONG = ("fingers", "growth", "zn-cell-")
 MODELS = thinned(sorted(examples()), *(name for name in examples() if not name.startswith(LONG)))
-    sorted(examples()), *(name for name in examples() if not name.startswith(("fingers", "growth", "zn-cell-")))
-)
 CHANGES = {
     "apd": ["photodiode.quasistatic_capacitance=true"],
     "ising": ['automaton.observe=["entropy", "mean", "changed", "bounding_box", {avalanches = true}]'],
