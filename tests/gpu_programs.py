@@ -12,7 +12,7 @@ import minga as mg
 from minga.engine.comm import Comm, SerialComm, run_virtual
 from minga.engine.model import Model
 from minga.engine.program import Program
-from minga.record.session import state_digest
+from minga.running.session import state_digest
 from minga.solve.krylov import conjugate_gradients
 from minga.solve.multigrid import Multigrid
 from minga.space.field import Field, Register

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, run_virtual
-from minga.engine.drive import drive
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.record.cells import gather_cells
+from minga.running.loop import drive
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import hashlib
 import json
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from minga.fit.links import Links
 from minga.fit.speed import Speed
 from minga.fit.topology import Tree
 from minga.fit.work.work import Work
+from minga.running.observers.balance import Balance
 from minga.space.cuts import slabs
 from minga.space.layout import Layout
 
@@ -77,13 +79,15 @@ def run(
     look: int | str | None,
     layout: Layout | None = None,
     poll: Any = "auto",
-    **more: Any,
+    observers: Sequence[mg.Observer] = (),
+    until: mg.Stop | None = None,
 ) -> dict[str, Any]:
     """A run, balanced after every so many steps or not at all; what rank 0 finds, and the last step's length."""
     model = slow_model(pace if comm.rank == comm.size - 1 else 1.0)
     balancer = None if look is None else Balancer(work(), equal_crew(comm.size), look)  # type: ignore[arg-type]
     with mg.Engine(model.layouts_like(layout or slabs(GRID.box, comm.size)), comm=comm, poll=poll) as engine:
-        result = mg.drive(model, engine, steps, balance=balancer, **more)
+        watching = [*observers, *([] if balancer is None else [Balance(balancer)])]
+        result = mg.drive(model, engine, steps, watching, until=until)
         whole = engine.gather(model.fields[0])
         engine.comm.barrier()
         began = time.perf_counter()

@@ -21,6 +21,7 @@ LAYERS = (
     "engine",
     "fit",
     "record",
+    "running",
     "solve",
     "models",
     "lab",

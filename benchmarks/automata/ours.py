@@ -10,7 +10,7 @@ import numpy as np
 import minga as mg
 from benchmarks.automata.peers import Measured, Peer
 from benchmarks.automata.soup import States
-from minga.engine.drive import start
+from minga.engine.begin import start
 from minga.record.cells import gather_cells
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from mpi4py import MPI
 
 from benchmarks.bounanos import WINDOWS
+from minga.engine.begin import start
 from minga.engine.comm import MPIComm
-from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.models.photodiode.organisations.adaptive import solve_adaptive
 from minga.models.photodiode.organisations.centralised import solve_centralised

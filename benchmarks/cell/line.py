@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minga.engine.drive import start
+from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import Constants, Electrode, Held, Problem, Species, Steps

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minga.engine.drive import start
+from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.program import Program

@@ -20,8 +20,8 @@ import numpy as np
 from mpi4py import MPI
 
 import minga as mg
+from minga.engine.begin import start
 from minga.engine.comm import MPIComm
-from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.fit.balance import Balancer
 from minga.fit.crew import Crew
@@ -31,7 +31,7 @@ from minga.fit.plan.planner import make_plan
 from minga.fit.probe.probe import probe_crew
 from minga.models.case import examples
 from minga.papers.changing import lose_share
-from minga.record.session import state_digest
+from minga.running.session import state_digest
 from minga.space.layout import Layout
 
 HERE = Path(__file__).parent

@@ -18,8 +18,8 @@ from typing import Any
 from mpi4py import MPI
 
 from benchmarks.milano.chain import ChainComm
+from minga.engine.begin import start
 from minga.engine.comm import MPIComm
-from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.models.electrodeposition.relaxation.scheme import Settings, relaxation
 from minga.models.electrodeposition.soft import soft_cell

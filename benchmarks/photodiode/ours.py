@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import minga
-from minga.engine.drive import start
+from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.models.photodiode.case import device_of, read_settings

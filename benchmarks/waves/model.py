@@ -10,7 +10,7 @@ import numpy as np
 
 import minga as mg
 from benchmarks.timing import Way
-from minga.engine.drive import start
+from minga.engine.begin import start
 from minga.models.fletcher.boundary import Random
 from minga.models.fletcher.medium import Medium
 from minga.models.fletcher.model import fletcher

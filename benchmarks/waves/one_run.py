@@ -19,9 +19,10 @@ from typing import Any
 import minga as mg
 from benchmarks.waves.arms import ARMS, Order
 from benchmarks.waves.model import DT, PUBLIC
-from minga.engine.drive import drive
 from minga.models.fletcher.boundary import Random
 from minga.models.fletcher.model import fletcher
+from minga.running.loop import drive
+from minga.running.observers.finite import Finite
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -39,14 +40,15 @@ def carry_out(order: Order) -> dict[str, Any]:
         arm = ARMS[order.arm](order, model)
         base, began = _memory("VmRSS"), time.perf_counter()
 
-        def take(step: int, engine: mg.Engine) -> None:
+        def take(simulation: mg.Simulation) -> None:
             nonlocal base, began
-            if step == 0:  # the initial values, which take more memory than frames do, are there
+            if simulation.step == 0:  # the initial values, which take more memory than frames do, are there
                 _forget_peak()
                 base, began = _memory("VmRSS"), time.perf_counter()
-            arm.take(step, engine)
+            arm.take(simulation.step, simulation.engine)
 
-        result = drive(model, engine, order.steps * (order.frames - 1), every=order.steps, on_snapshot=take)
+        frames = mg.observer(take, order.steps, start=True, end=True)
+        result = drive(model, engine, order.steps * (order.frames - 1), [frames, Finite(order.steps)])
         computed = time.perf_counter() - began
         arm.close()
         returned = time.perf_counter() - began
@@ -60,7 +62,8 @@ def _warm_up(order: Order, model: mg.Model, engine: mg.Engine) -> None:
     """Three frames of the same kind on a fast disk, thrown away."""
     with tempfile.TemporaryDirectory() as folder:
         arm = ARMS[order.arm](replace(order, folder=folder, rate=1e12, depth=1e12, copy=0.0), model)
-        drive(model, engine, 4, every=2, on_snapshot=arm.take)
+        take = mg.observer(lambda simulation: arm.take(simulation.step, simulation.engine), 2, start=True, end=True)
+        drive(model, engine, 4, [take])
         arm.close()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from minga.compile.explain import Kernel, kernel
 from minga.engine.clock import Clock
 from minga.engine.comm import MPIComm, SerialComm, run_virtual
-from minga.engine.drive import Result, drive
 from minga.engine.engine import Engine, Outcome
 from minga.engine.model import Model
 from minga.engine.program import Program
@@ -48,7 +47,11 @@ from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
 from minga.models.automaton.model import automaton
 from minga.models.fletcher.model import fletcher
 from minga.models.matmul.product import matmul
-from minga.record.run import run
+from minga.running.loop import Result, drive
+from minga.running.observer import Observer, observer
+from minga.running.run import run
+from minga.running.schedule import Schedule
+from minga.running.simulation import Simulation
 from minga.space.boundary import custom, fixed, reflect, zero_gradient
 from minga.space.box import Box
 from minga.space.field import SEED, STEP, Field, Register, Slot
@@ -76,6 +79,7 @@ __all__ = [
     "MPIComm",
     "MingaError",
     "Model",
+    "Observer",
     "Outcome",
     "Program",
     "ProgramError",
@@ -84,8 +88,10 @@ __all__ = [
     "Result",
     "Rule",
     "RunError",
+    "Schedule",
     "SecondOrder",
     "SerialComm",
+    "Simulation",
     "Slot",
     "Stop",
     "Synchronous",
@@ -121,6 +127,7 @@ __all__ = [
     "max",
     "min",
     "moore",
+    "observer",
     "offsets",
     "popcount",
     "random",

@@ -8,6 +8,9 @@ import pytest
 import minga as mg
 from minga.engine.comm import Comm
 from minga.engine.infer import infer
+from minga.running.observers.ending import Asked
+from minga.running.observers.finite import Finite
+from minga.running.observers.progress import Preview
 from minga.space.cuts import slabs
 
 GRID = mg.Grid((12, 70), periodic=(True, False))
@@ -29,13 +32,18 @@ def average(u: object, new: object) -> None:
     new[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1])
 
 
-def drive(model: mg.Model, ranks: int, steps: int, **options: object) -> tuple[np.ndarray, list[int]]:
+def frames_of(seen: list[int], every: int | None) -> mg.Observer:
+    """Note on rank 0 after which steps frames would be taken."""
+    note = lambda simulation: seen.append(simulation.step) if simulation.rank == 0 else None  # noqa: E731
+    return mg.observer(note, every, start=True, end=True)
+
+
+def drive(model: mg.Model, ranks: int, steps: int, every: int | None = None) -> tuple[np.ndarray, list[int]]:
     seen: list[int] = []
 
     def run(comm: Comm) -> np.ndarray | None:
         with mg.Engine(slabs(model.grid.box, comm.size), grid=model.grid, comm=comm) as engine:
-            note = (lambda step, _: seen.append(step)) if comm.rank == 0 else None
-            mg.drive(model, engine, steps, on_snapshot=note, **options)
+            mg.drive(model, engine, steps, [frames_of(seen, every), Finite(every)])
             return engine.gather(model.fields[0])
 
     whole = mg.run_virtual(ranks, run)[0]
@@ -108,8 +116,8 @@ def test_every_rank_looks_when_rank_zero_is_asked_to() -> None:
         seen: list[int] = []
         answers = iter([True, False, True])
         with mg.Engine(slabs(GRID.box, comm.size), grid=GRID, comm=comm) as engine:
-            ask = (lambda: next(answers, False)) if comm.rank == 0 else (lambda: True)
-            mg.drive(model, engine, 6, every=1, look=ask, on_look=lambda step, _: seen.append(step))
+            preview = Preview(lambda: next(answers, False), lambda step, engine, entry: seen.append(step))
+            mg.drive(model, engine, 6, [preview, mg.observer(lambda simulation: None, 1)])
         return seen
 
     assert mg.run_virtual(3, run) == [[1, 3]] * 3
@@ -179,7 +187,7 @@ def _engine_with(condition: object) -> None:
 def test_a_step_that_takes_long_is_left_and_undone(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked to end in the middle of the third step, a run ends with what it had after the second one."""
     monkeypatch.setattr("minga.engine.look.PATIENCE", 0.0)
-    monkeypatch.setattr("minga.engine.drive.Beginning.costly", lambda beginning, seconds: False)  # by the clock
+    monkeypatch.setattr("minga.running.stepper.Beginning.costly", lambda beginning, seconds: False)  # by the clock
     u, halved = mg.Field("u", GRID, slots=2, boundary=mg.fixed(0.0)), mg.Register("halved", initial=8.0)
     done = mg.Register("done", "i8")
     step = mg.Program()
@@ -198,8 +206,7 @@ def test_a_step_that_takes_long_is_left_and_undone(ranks: int, monkeypatch: pyte
             def asked() -> bool:
                 return bool(engine.read(halved) == 1.0 and engine.read(done) > 100)
 
-            note = (lambda step, _: frames.append(step)) if comm.rank == 0 else None
-            result = mg.drive(model, engine, 5, stop=asked, every=2, on_snapshot=note)
+            result = mg.drive(model, engine, 5, [Asked(asked), frames_of(frames, 2)])
             assert result.ended.reason == "asked"
             return result.steps, engine.read(halved), engine.gather(u)
 

@@ -10,9 +10,10 @@ import pytest
 import minga as mg
 from minga.engine.comm import Comm
 from minga.engine.condition import condition
-from minga.engine.drive import Result, drive
 from minga.engine.model import Recurrence
 from minga.engine.stop import Ended, Stop
+from minga.running.loop import Result, drive
+from minga.running.observers.series import Series
 from thinned import thinned
 
 GRID = mg.Grid((6, 70), periodic=True)
@@ -42,10 +43,15 @@ def clock(modulus: int = 1000, most: int = 1000, *, start: int = 0) -> mg.Model:
     )
 
 
+def nothing(every: int | None) -> mg.Observer:
+    """Make a run stop every so many steps."""
+    return mg.observer(lambda simulation: None, every)
+
+
 def run(model: mg.Model, steps: int, stop: Stop, ranks: int = 1, **options: Any) -> Result:
     def on_rank(comm: Comm) -> Result:
         with mg.Engine(model.layouts("cartesian", comm.size), comm=comm, halo_depth=options.pop("depth", 1)) as engine:
-            return drive(model, engine, steps, until=stop, **options)
+            return drive(model, engine, steps, [nothing(options.get("every"))], until=stop)
 
     results = mg.run_virtual(ranks, on_rank)
     assert len({(r.steps, r.ended) for r in results}) == 1
@@ -138,7 +144,7 @@ def test_observation_between_frames() -> None:
     seen: list[int] = []
     model = clock()
     with mg.Engine(model.layouts("cartesian", 1)) as engine:
-        drive(model, engine, 10, every=5, observe_every=3, on_observe=lambda step, values: seen.append(step))
+        drive(model, engine, 10, [Series(lambda step, values: seen.append(step), (5, 3))])
     assert seen == [0, 3, 5, 6, 9, 10]
 
 

@@ -25,6 +25,7 @@ from minga.fit.topology import Tree
 from minga.fit.work.recorded import work_of
 from minga.fit.work.weights import Weights, weights_of
 from minga.fit.work.work import Work
+from minga.running.observers.series import Series
 from minga.space.box import Box
 from minga.space.cuts import bisection, blocks, cartesian, slabs
 from minga.space.layout import Layout
@@ -347,12 +348,12 @@ def test_cuts_lie_on_whole_coarse_cells() -> None:
 def test_a_run_is_balanced_as_it_goes() -> None:
     """Looks about five times a second; frames, observables and a condition to stop at see the same as ever."""
     layout = blocks(slow_ranks.GRID.box, 2, 2)
-    options: dict[str, Any] = {"every": 18, "until": mg.Stop(when="energy < 0"), "observe_every": 11}
+    until = mg.Stop(when="energy < 0")
 
     def run(comm: Comm, look: str | None) -> tuple[Any, list[Any]]:
         seen: list[Any] = []
-        more = options | {"on_observe": lambda step, values: seen.append((step, dict(values)))}
-        return slow_ranks.run(comm, 36, 4.0, look, layout, **more), seen
+        series = Series(lambda step, values: seen.append((step, dict(values))), (18, 11))
+        return slow_ranks.run(comm, 36, 4.0, look, layout, observers=[series], until=until), seen
 
     still, before = mg.run_virtual(2, lambda comm: run(comm, None))[0]
     balanced, after = mg.run_virtual(2, lambda comm: run(comm, "auto"))[0]

@@ -119,7 +119,7 @@ def test_conjugate_gradients_with_multigrid() -> None:
 
 def test_a_model_is_driven(cupy: Any) -> None:
     """Initial values, chunks of steps, observables."""
-    from minga.engine.drive import drive
+    from minga.running.loop import drive
 
     grid = Grid((90, 128))
     u = Field("u", grid, slots=2, boundary=mg.fixed(1.0))
@@ -133,12 +133,12 @@ def test_a_model_is_driven(cupy: Any) -> None:
         with mg.Engine(Layout.single(grid.box, 1, 0), grid=grid, device=device) as engine:
             frames: list[bytes] = []
 
-            def keep(step: int, engine: mg.Engine, frames: list[bytes] = frames) -> None:
-                whole = engine.gather(u)
+            def keep(simulation: mg.Simulation, frames: list[bytes] = frames) -> None:
+                whole = simulation.whole("u")
                 assert whole is not None
                 frames.append(whole.tobytes())
 
-            result = drive(model, engine, 60, every=20, on_snapshot=keep)
+            result = drive(model, engine, 60, [mg.observer(keep, 20, start=True)])
             seen.append((frames, dict(result.observables), result.steps))
     assert len(seen[0][0]) == 4
     assert seen[0] == seen[1]

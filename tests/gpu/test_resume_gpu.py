@@ -9,8 +9,9 @@ import pytest
 
 import minga as mg
 from minga.engine.comm import SerialComm
-from minga.engine.drive import drive
 from minga.record.checkpoint.keeper import Keeper, Schedule
+from minga.running.loop import drive
+from minga.running.observers.checkpoints import Checkpoints
 from minga.space.layout import Layout
 
 pytestmark = pytest.mark.gpu
@@ -59,7 +60,7 @@ def go(path: Path, steps: int, device: str, every: int | None) -> tuple[int, lis
     schedule = Schedule(steps=every) if every else Schedule(off=True)
     keeper = Keeper(path, SerialComm(), schedule, resumes=True)
     with mg.Engine(Layout.single(GRID.box, 1), grid=GRID, device=device) as engine:
-        result = drive(model, engine, steps, keeper=keeper)
+        result = drive(model, engine, steps, [Checkpoints(keeper)])
         u = model.fields[0]
         arrays = [engine.gather(u.slot(k)) for k in (0, 2)]
         return result.resumed.step, [array.tobytes() for array in arrays if array is not None]

@@ -14,7 +14,7 @@ from minga.lang.kernel import FieldType, ScalarType, Signature
 from minga.models.automaton.bits_rule import Count, Look, Table, Unsuitable, tabulate
 from minga.models.automaton.initial import initial_values
 from minga.models.automaton.rules import find_rule
-from minga.record.session import Settings, execute
+from minga.running.session import Settings, execute
 from minga.space.box import Box
 from model_runs import assert_same, run_model
 from rule_oracle import evolve

@@ -10,7 +10,7 @@ import pytest
 import minga as mg
 from minga.engine.comm import SerialComm
 from minga.record.checkpoint.keeper import Schedule
-from minga.record.session import Settings, execute
+from minga.running.session import Settings, execute
 
 GLIDER = np.array([[0, 1, 0], [0, 0, 1], [1, 1, 1]], np.uint8)
 SHAPE = (40, 70)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.engine.drive import drive
 from minga.engine.program import Apply
 from minga.errors import CaseError
+from minga.running.loop import drive
 from model_runs import assert_same, run_model
 
 ACORN = [[0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0], [1, 1, 0, 0, 1, 1, 1]]

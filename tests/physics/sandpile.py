@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import minga as mg
-from minga.engine.drive import observe, start
+from minga.engine.begin import start
+from minga.engine.observables import observe
 from minga.lang.expr import Node
 from minga.lang.near import Near
 

@@ -8,7 +8,6 @@ import itertools
 import numpy as np
 import pytest
 
-from minga.engine.drive import drive
 from minga.engine.engine import Engine
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import (
@@ -21,6 +20,7 @@ from minga.models.electrodeposition.problem import (
     Species,
     Steps,
 )
+from minga.running.loop import drive
 from minga.space.grid import Grid
 
 from .evidence import Evidence

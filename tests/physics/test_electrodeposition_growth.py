@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.engine.drive import Result, drive
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import CATHODE, Electrode, Growth, Problem, Reversible, Species, Steps
+from minga.running.loop import Result, drive
 from minga.space.grid import Grid
 
 from ..model_runs import assert_same, run_model

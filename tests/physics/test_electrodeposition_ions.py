@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, run_virtual
-from minga.engine.drive import drive
 from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.models.electrodeposition.model import electrodeposition
@@ -28,6 +27,7 @@ from minga.models.electrodeposition.problem import (
     Steps,
 )
 from minga.record.digest import digest_of_arrays
+from minga.running.loop import drive
 from minga.space.grid import Grid
 
 from .evidence import Evidence

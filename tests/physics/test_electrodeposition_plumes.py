@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from minga.engine.drive import drive, start
+from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import Constants, Electrode, Flux, Held, Problem, Species, Steps
+from minga.running.loop import drive
 from minga.space.grid import Grid
 
 from .evidence import Evidence

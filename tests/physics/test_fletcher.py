@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.engine.drive import drive, start
+from minga.engine.begin import start
 from minga.models.fletcher import Cpml, Medium, PointSource, Random, Receivers, Release, Ricker, Sponge
 from minga.models.fletcher.interpolation import place
 from minga.models.fletcher.stability import Extremes
+from minga.running.loop import drive
 
 H = 12.5
 DIP, AZIMUTH = math.pi / 4, 1.0
@@ -232,7 +233,8 @@ def samples(boundary: Any, extra: int, medium: Medium, steps: int, n: int) -> np
     )  # fmt: skip
     seen: list[list[float]] = []
     with mg.Engine(model.layouts("single", 1)) as engine:
-        drive(model, engine, steps, observe_every=5, on_observe=lambda _, found: seen.append(found["receivers"]))
+        note = lambda simulation: seen.append(simulation.observe()["receivers"])  # noqa: E731
+        drive(model, engine, steps, [mg.observer(note, 5, start=True, end=True)])
     return np.array(seen)
 
 

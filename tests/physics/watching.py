@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import minga as mg
+from minga.engine.begin import start
 from minga.engine.comm import Comm, run_virtual
-from minga.engine.drive import observe, start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
+from minga.engine.observables import observe
 
 
 def watch(

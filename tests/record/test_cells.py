@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.engine.begin import start
 from minga.engine.comm import Comm
-from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import ProgramError

@@ -18,7 +18,6 @@ import pytest
 
 import minga as mg
 from minga.engine.comm import Comm, run_virtual
-from minga.engine.drive import Result, drive
 from minga.engine.state import Position, state_of
 from minga.errors import CaseError, RunError
 from minga.record.checkpoint import slots
@@ -27,6 +26,9 @@ from minga.record.checkpoint.head import heads_of
 from minga.record.checkpoint.identity import case_of, changed_entries
 from minga.record.checkpoint.keeper import Keeper, Schedule
 from minga.record.checkpoint.slots import digests
+from minga.running.loop import Result, drive
+from minga.running.observers.checkpoints import Checkpoints
+from minga.running.observers.ending import Asked
 from minga.space.cuts import cartesian, slabs
 from minga.space.layout import Layout
 from thinned import thinned
@@ -98,11 +100,12 @@ def go(
                 made,
                 engine,
                 steps,
-                every=5,
+                [
+                    Checkpoints(keeper),
+                    mg.observer(lambda simulation: done.__setitem__(0, simulation.step), 5, start=True, end=True),
+                    Asked(lambda: stop_at is not None and done[0] >= stop_at),
+                ],
                 until=until,
-                keeper=keeper,
-                on_snapshot=lambda step, _: done.__setitem__(0, step),
-                stop=lambda: stop_at is not None and done[0] >= stop_at,
             )
             state = state_of(made)
             arrays = {name: engine.gather(slot) for name, slot in state.changing.items()}

@@ -10,7 +10,7 @@ import pytest
 import minga as mg
 from minga.engine.comm import Comm, SerialComm
 from minga.errors import LayoutError
-from minga.record.session import Outcome, Settings, execute
+from minga.running.session import Outcome, Settings, execute
 
 
 def run(comm: Comm, columns: int = 64, **settings: Any) -> Outcome:

@@ -18,7 +18,7 @@ from minga.record import planning
 from minga.record.account import account_entry, plan_entry
 from minga.record.cells import layout_of_cells
 from minga.record.planning import Settled, balancer_of, settle
-from minga.record.session import Outcome, Settings, execute
+from minga.running.session import Outcome, Settings, execute
 
 
 def model(shape: tuple[int, int] = (80, 64), storage: str = "bytes") -> mg.Model:

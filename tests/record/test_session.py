@@ -12,10 +12,12 @@ import minga as mg
 from minga.errors import CaseError, MingaError
 from minga.record.checkpoint.keeper import Schedule
 from minga.record.digest import digest_of_arrays
-from minga.record.run import run
-from minga.record.session import Settings, execute
+from minga.record.snapshots.whole import WholeFrames
 from minga.record.store import FrameReader
 from minga.record.variables import CONSERVED, VELOCITY
+from minga.running.observers.progress import Progress
+from minga.running.run import run
+from minga.running.session import Settings, execute
 
 
 def life(shape: tuple[int, ...] = (23, 70)) -> mg.Model:
@@ -96,7 +98,7 @@ def test_nothing_depends_on_the_ranks(make, ranks: int, settings: Settings) -> N
         def keep(step: int, time: float, arrays: dict[str, np.ndarray]) -> None:
             frames.append((step, {name: a.copy() for name, a in arrays.items()}))
 
-        result = execute(model, comm, settings, fields, keep)
+        result = execute(model, comm, settings, fields, recorder=WholeFrames(model, fields, keep))
         return result.digest, result.observables, frames
 
     alone = outcome(mg.SerialComm())
@@ -164,9 +166,8 @@ def test_all_ranks_stop_at_the_same_step() -> None:
         def stop() -> bool:
             return comm.rank == 1 and next(looks) >= 2
 
-        outcome = execute(
-            model, comm, Settings(100_000_000), model.fields, lambda s, t, a: frames.append(s), None, stop
-        )
+        recorder = WholeFrames(model, model.fields, lambda s, t, a: frames.append(s))
+        outcome = execute(model, comm, Settings(100_000_000), model.fields, recorder=recorder, asked=stop)
         return outcome.steps, outcome.ended.reason, frames[-1] if frames else outcome.steps
 
     found = mg.run_virtual(3, steps)
@@ -189,8 +190,9 @@ def test_the_ledger_has_every_rank() -> None:
 
 def test_progress_is_told_on_rank_0() -> None:
     told: list[tuple[int, int]] = []
+    progress = Progress(lambda s, t, n: told.append((s, n)))
     model = life()
-    execute(model, mg.SerialComm(), Settings(50, every=10), model.fields, None, lambda s, t, n: told.append((s, n)))
+    execute(model, mg.SerialComm(), Settings(50, every=10), model.fields, [progress])
     assert told[-1] == (50, 50)
     assert [s for s, _ in told] == sorted(s for s, _ in told)
 

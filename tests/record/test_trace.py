@@ -15,8 +15,9 @@ import minga as mg
 from minga.engine.comm import Comm, SerialComm
 from minga.engine.events import Entry, Timeline
 from minga.errors import RunError
-from minga.record.session import Outcome, Settings, execute
+from minga.record.snapshots.whole import WholeFrames
 from minga.record.trace import RankTrace, Span, events_a_thread, write_trace
+from minga.running.session import Outcome, Settings, execute
 
 Event = dict[str, Any]
 
@@ -24,7 +25,8 @@ Event = dict[str, Any]
 def outcome(comm: Comm, trace: bool = True) -> Outcome:
     model = mg.automaton("B3/S23", (64, 64), init={"soup": 0.4, "seed": 1})
     settings = Settings(steps=20, every=10, layout="slabs", trace=trace)
-    return execute(model, comm, settings, [model.field(name) for name in model.output], lambda step, time, arrays: None)
+    fields = [model.field(name) for name in model.output]
+    return execute(model, comm, settings, fields, recorder=WholeFrames(model, fields, lambda step, time, arrays: None))
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def test_a_run_on_three_ranks(tmp_path: Path) -> None:
         sends = [event["args"] for event in commands if event["cat"] == "send"]
         assert sum(args["messages"] for args in sends) == entry["messages"]
         assert sum(args["bytes"] for args in sends) == entry["bytes"]
-        assert [event["args"]["step"] for event in output] == [0, 10, 20]
+        assert [event["args"]["step"] for event in output] == [0, 10, 20, 20]  # the last one: until all are complete
         assert {event["name"] for event in output} == {"frame"}
 
 

@@ -12,11 +12,14 @@ from minga.engine.comm import Comm
 from minga.engine.pin import local_place, pin
 from minga.record.checkpoint.identity import case_of
 from minga.record.directory import RunDirectory, noticing_removal, write_whole
-from minga.record.keeping import Kept, has_checkpoints
 from minga.record.live import LiveRecord
 from minga.record.planning import Settled
-from minga.record.session import Settings, execute
-from minga.view.progress import Listener, Progress
+from minga.running.keeping import Kept, has_checkpoints
+from minga.running.observers.ending import LastStep
+from minga.running.observers.progress import Preview, Progress
+from minga.running.session import Settings, execute
+from minga.view import progress as views
+from minga.view.progress import Listener
 
 __all__ = ["perform"]
 
@@ -30,7 +33,8 @@ def perform(
     resume: bool = False,
     on_last: Callable[[], None] | None = None,
 ) -> dict[str, Any] | None:
-    """Run a case, or with ``resume`` go on with it; collective. ``stop`` and ``on_last`` are those of :func:`execute`.
+    """Run a case, or with ``resume`` go on with it; collective. ``stop`` says on every rank whether the run is to end,
+    and ``on_last`` is called on every rank when there are no more steps.
 
     On rank 0 the result, which is also in the directory; None on the others.
     """
@@ -70,7 +74,7 @@ def _perform(
 
     def progress(step: int, seconds: float, updates: int) -> None:
         live.progress(step, seconds, updates)
-        listener.progress(Progress(step, case.run.steps, seconds, cells, comm.size, updates))
+        listener.progress(views.Progress(step, case.run.steps, seconds, cells, comm.size, updates))
 
     settings = Settings(
         steps=case.run.steps,
@@ -96,23 +100,19 @@ def _perform(
         if settled.plan is not None:
             listener.note(f"minga: plan: {settled.summary}")
 
+    ending = [] if on_last is None else [LastStep(on_last)]
     try:
         outcome = execute(
             case.model,
             comm,
             settings,
             case.fields,
-            None,
-            progress,
-            stop,
-            pinning.workers,
-            look=live.look,
-            on_look=live.on_look,
-            on_observe=kept.series.add,
-            on_plan=planned,
-            snapshots=kept.snapshots,
+            [kept.observer, Preview(live.look, live.on_look), Progress(progress), *ending],
+            recorder=kept.snapshots,
             keeper=kept.keeper,
-            on_last=on_last,
+            asked=stop,
+            on_plan=planned,
+            cpus=pinning.workers,
         )
     except BaseException:
         kept.abandon(case.model)  # what is computed and taken is written, whatever happened

@@ -14,8 +14,8 @@ from minga.errors import CaseError
 from minga.record.checkpoint.head import heads_of
 from minga.record.checkpoint.identity import changed_entries, entries_of
 from minga.record.directory import RunDirectory
-from minga.record.keeping import check_unfinished, finished_result
 from minga.record.progress import goes_on, read_progress
+from minga.running.keeping import check_unfinished, finished_result
 
 __all__ = ["check_resumed", "open_resumed", "result_without_end", "resume_hint", "write_case"]
 

@@ -34,7 +34,7 @@ _SHARE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a run stands: `step` steps are done, which took `seconds` (as `minga.engine.drive.Result` counts them)."""
+    """Where a run stands: `step` steps are done, which took `seconds` (as `minga.running.loop.Result` counts them)."""
 
     step: int
     seconds: float

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from minga.engine.comm import MPIComm
-from minga.engine.drive import drive
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import MingaError
@@ -23,7 +22,9 @@ from minga.fit.plan.planner import make_plan
 from minga.fit.probe.probe import probe_crew
 from minga.lab.cluster import Cluster
 from minga.papers.mpi_ranks import meet
-from minga.record.session import state_digest
+from minga.running.loop import drive
+from minga.running.observers.balance import Balance
+from minga.running.session import state_digest
 
 __all__ = ["lose_share", "obeying"]
 
@@ -103,7 +104,7 @@ def lose_share(world: Any, model: Model, flags: Path, seconds: float) -> dict[st
         run = _Changing(world, Balancer(work_of(model), crew, "auto"), max(1, steps // 3), flags)
         meet(world)
         with _engine(model, comm, plan) as engine:
-            result = drive(model, engine, steps, balance=run)
+            result = drive(model, engine, steps, [Balance(run)])
             digest = state_digest(engine, model, output)
             cells = engine.storage.layout(model.planned_grid).cells().tolist()
         later = _planned(model, comm)[1]

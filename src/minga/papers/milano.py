@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.engine.begin import start
 from minga.engine.comm import Comm, run_virtual
-from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.models.electrodeposition.problem import Problem

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from minga.engine.begin import start
 from minga.engine.comm import MPIComm, SerialComm
-from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import RunError
-from minga.record.session import state_digest
+from minga.running.session import state_digest
 from minga.space.layout import Layout
 
 __all__ = ["CALLS", "WAYS", "call_times", "meet", "time_ways"]

@@ -11,8 +11,8 @@ import pytest
 import minga as mg
 from crews import crew_of, work_on
 from minga.cli.case import find_source, read_case
+from minga.engine.begin import start
 from minga.engine.comm import Comm, run_virtual
-from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.fit.links import Link, Segment

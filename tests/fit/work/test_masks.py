@@ -10,12 +10,13 @@ import pytest
 import minga as mg
 from crews import crew_of
 from minga.engine.comm import Comm, run_virtual
-from minga.engine.drive import drive
 from minga.fit import decisions
 from minga.fit.balance import Balancer
 from minga.fit.work.masks import MaskWatch
 from minga.fit.work.recorded import work_of
 from minga.fit.work.weights import masked_cost, weights_of
+from minga.running.loop import drive
+from minga.running.observers.balance import Balance
 from minga.space.cuts import cartesian, slabs
 
 GRID = mg.Grid((48, 192))
@@ -102,7 +103,7 @@ def test_a_deposit_that_grows_moves_work_and_changes_no_bit(monkeypatch: pytest.
     def run(comm: Comm, balanced: bool) -> Any:
         with mg.Engine(built.layouts("slabs", 2), comm=comm) as engine:
             balancer = Balancer(work_of(built), crew_of("2", [1 / SECONDS]), every=3) if balanced else None
-            drive(built, engine, steps, balance=balancer)
+            drive(built, engine, steps, [] if balancer is None else [Balance(balancer)])
             rows = [box.hi[0] for box, _ in engine.blocks(built.field("u"))]
             moves = [] if balancer is None else balancer.decisions
             return [engine.gather(built.field(name)) for name in ("solid", "u")], rows, moves

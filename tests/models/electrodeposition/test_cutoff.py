@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from minga.engine.drive import Result, drive
 from minga.engine.engine import Engine
 from minga.errors import CaseError
 from minga.models.electrodeposition.case import load
 from minga.models.settings import GridSettings
+from minga.running.loop import Result, drive
 from minga.schema import validate
 from thinned import thinned
 

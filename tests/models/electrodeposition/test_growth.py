@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.engine.begin import start as begin_with
 from minga.engine.comm import Comm, run_virtual
-from minga.engine.drive import Result, drive, observe
-from minga.engine.drive import start as begin_with
 from minga.engine.model import Model
+from minga.engine.observables import observe
 from minga.engine.program import Program
 from minga.engine.state import state_of
 from minga.models.electrodeposition.growth import first_deposit, look_at_cell, mark, race_for_growth, settle, spread
@@ -33,6 +33,7 @@ from minga.models.electrodeposition.problem import (
 from minga.record.cells import gather_cells
 from minga.record.checkpoint.head import Head, heads_of
 from minga.record.checkpoint.slots import begin, complete, put_back, write_slots
+from minga.running.loop import Result, drive
 from minga.space.boundary import fixed
 from minga.space.cuts import slabs
 from minga.space.field import STEP, Field, Register

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.engine.drive import drive
 from minga.errors import CaseError
 from minga.models.fletcher import Cpml, Medium, PointSource, Random, Release, Ricker, Sponge
 from minga.models.fletcher.medium import Sampler
 from minga.models.fletcher.stability import phase_velocities, sampling, survey
-from minga.record.session import state_digest
+from minga.running.loop import drive
+from minga.running.session import state_digest
 
 SHAPE = (12, 14, 16)
 

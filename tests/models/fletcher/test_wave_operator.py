@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.engine.drive import start
+from minga.engine.begin import start
 from minga.models.fletcher import Medium, PointSource, Release, Ricker
 from minga.models.fletcher.stencils import ORDERS
 

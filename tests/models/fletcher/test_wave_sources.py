@@ -9,12 +9,13 @@ import pytest
 
 import minga as mg
 from minga.cli.export import export
-from minga.engine.drive import drive, start
+from minga.engine.begin import start
 from minga.errors import CaseError
 from minga.models.fletcher import Medium, PlaneSource, PointSource, Receivers, Release, Ricker, Sponge, Wavelet
 from minga.models.fletcher.interpolation import place
 from minga.models.fletcher.receivers import Taps
 from minga.record.segy import SegyFile
+from minga.running.loop import drive
 
 SHAPE, H, DT = (20, 22, 24), 10.0, 1e-3
 ROCK = Medium(2000.0)
@@ -160,8 +161,8 @@ def test_samples_do_not_depend_on_who_owns_the_cells() -> None:
 
         def body(comm: mg.SerialComm) -> None:
             with mg.Engine(model.layouts("bisection", ranks), comm=comm) as engine:
-                drive(model, engine, 40, observe_every=10,
-                      on_observe=lambda _, found: seen[comm.rank].append(found["receivers"]))  # fmt: skip
+                note = lambda simulation: seen[comm.rank].append(simulation.observe()["receivers"])  # noqa: E731
+                drive(model, engine, 40, [mg.observer(note, 10, start=True)])
 
         mg.run_virtual(ranks, body)  # type: ignore[arg-type]
         assert all(s == seen[0] for s in seen)

@@ -9,7 +9,7 @@ import pytest
 
 import minga as mg
 from crews import crew_of
-from minga.engine.drive import start
+from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.errors import CaseError, LayoutError
 from minga.fit.balance import Balancer, Look

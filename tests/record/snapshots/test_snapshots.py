@@ -17,12 +17,12 @@ import xarray
 import minga as mg
 from minga.engine.comm import Comm
 from minga.errors import RunError
-from minga.record.session import Outcome, Settings, execute
 from minga.record.snapshots.archive import Archive, manifest_of
 from minga.record.snapshots.files import Disk
 from minga.record.snapshots.manifest import read_manifest, receipt_of, verified
 from minga.record.snapshots.settings import SnapshotSettings
 from minga.record.snapshots.snapshots import Snapshots
+from minga.running.session import Outcome, Settings, execute
 from minga.space.cuts import slabs
 
 
@@ -54,7 +54,7 @@ def taken(
     snapshots = Snapshots(path, model, fields, settings, comm, **options)
     words = Settings(7, every=3, writers=settings.writers, layout="cartesian")
     try:
-        return execute(model, comm, words, fields, snapshots=snapshots), snapshots
+        return execute(model, comm, words, fields, recorder=snapshots), snapshots
     except BaseException:
         snapshots.abandon()
         raise

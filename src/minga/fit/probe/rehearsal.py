@@ -19,8 +19,8 @@ from typing import Final, Self
 import numpy as np
 
 from minga.engine.active import on_all_cells
+from minga.engine.begin import start
 from minga.engine.comm import Channel, Envelope, SerialComm
-from minga.engine.drive import start
 from minga.engine.engine import Engine, FieldValue, Outcome
 from minga.engine.model import Model
 from minga.engine.program import Call, Operation, Program, Repeat, When

@@ -53,6 +53,7 @@ class Head:
     identity       what has to be equal in the run that goes on: :mod:`minga.record.checkpoint.identity`
     case           the case as it was run, but for what may change: :mod:`minga.record.checkpoint.identity`
     version        of minga
+    observers      what observers of the run keep, by name
     """
 
     step: int
@@ -65,6 +66,7 @@ class Head:
     identity: Mapping[str, str]
     case: Mapping[str, Any]
     version: str
+    observers: Mapping[str, Any] = field(default_factory=dict)
     slot: str = field(default="", compare=False)
     """The folder it was read from."""
 
@@ -83,6 +85,7 @@ def write_head(folder: Path, head: Head) -> None:
         "registers": {name: list(entry) for name, entry in head.registers.items()},
         "dtypes": dict(head.dtypes),
         "blocks": [block.as_list() for block in head.blocks],
+        "observers": dict(head.observers),
     }
     write_whole(folder / NAME, json.dumps({"checksum": _checksum(content), "checkpoint": content}) + "\n")
 
@@ -119,6 +122,7 @@ def read_head(folder: Path) -> Head | None:
         identity=content["identity"],
         case=content["case"],
         version=content["version"],
+        observers=content.get("observers", {}),
         slot=folder.name,
     )
 

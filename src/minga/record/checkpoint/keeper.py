@@ -1,4 +1,4 @@
-"""When a run writes checkpoints, and how it begins with one: what :func:`minga.engine.drive.drive` calls a keeper."""
+"""When a run writes checkpoints, and how it begins with one."""
 
 from __future__ import annotations
 
@@ -89,6 +89,8 @@ class Keeper:
     """Of one checkpoint, on this rank."""
     sessions: tuple[Session, ...] = ()
     """Earlier ones of the run."""
+    observers: Mapping[str, Any] = field(default_factory=dict)
+    """What observers had put into the checkpoint that was put back, by name."""
     _state: State | None = None
     _identity: Mapping[str, str] = field(default_factory=dict)
     _constants: dict[str, str] | None = None
@@ -129,7 +131,7 @@ class Keeper:
             self._say_faults(faults, f"the checkpoint of step {head.step} is used")
             self._start = Position(head.step, head.seconds)
             self._kept = head.step
-            self.sessions = head.sessions
+            self.sessions, self.observers = head.sessions, head.observers
             self._slot = 1 - SLOTS.index(head.slot)
             self.rewind(head.step)
             self._last = time.monotonic()
@@ -160,13 +162,15 @@ class Keeper:
         up = schedule.time_limit is not None and now - self.began + reserve >= schedule.time_limit
         return due, up
 
-    def keep(self, engine: Engine, position: Position, ended: Ended | None) -> None:
-        """Write a checkpoint, unless the run is complete and none of its end is wanted."""
+    def keep(
+        self, engine: Engine, position: Position, ended: Ended | None, observers: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write a checkpoint, unless the run is complete and none of its end is wanted; rank 0's `observers` count."""
         wanted = ended is None or ended.reason in UNFINISHED or self.schedule.at_end
         if self.schedule.off or not wanted or self._kept == position.step:
             return
         started = time.monotonic()
-        self._write(engine, position)
+        self._write(engine, position, observers or {})
         self._last = time.monotonic()
         self._cost = self._last - started
         self.seconds += self._cost
@@ -178,7 +182,7 @@ class Keeper:
         if not self.schedule.at_end:
             shutil.rmtree(self.path, ignore_errors=True)
 
-    def _write(self, engine: Engine, position: Position) -> None:
+    def _write(self, engine: Engine, position: Position, observers: Mapping[str, Any]) -> None:
         assert self._state is not None, "resume comes before keep"
         state, folder = self._state, self.path / SLOTS[self._slot]
         if self._constants is None:
@@ -189,10 +193,10 @@ class Keeper:
         self.comm.barrier()  # until here there may be no folder
         blocks = write_slots(folder, engine, state)
         if self.comm.rank == 0:
-            complete(folder, self._head(engine, position, blocks), self.comm.size)
+            complete(folder, self._head(engine, position, blocks, observers), self.comm.size)
         self._slot = 1 - self._slot
 
-    def _head(self, engine: Engine, position: Position, blocks: Any) -> Head:
+    def _head(self, engine: Engine, position: Position, blocks: Any, observers: Mapping[str, Any]) -> Head:
         assert self._state is not None
         return Head(
             step=position.step,
@@ -204,6 +208,7 @@ class Keeper:
             constants=self._constants or {},
             identity=self._identity,
             case=self.case,
+            observers=observers,
             version=_version(),
         )
 

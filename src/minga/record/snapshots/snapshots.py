@@ -136,6 +136,11 @@ class Snapshots:
         """Frames taken so far, those of the run that is gone on with among them."""
         return self._count
 
+    @property
+    def written(self) -> dict[str, Any]:
+        """What was written so far, for the ledger."""
+        return self.counters.as_dict()
+
     def take(self, step: int, engine: Engine) -> None:
         """Keep the present state, after ``step`` steps; collective. The solver may go on when it returns.
 

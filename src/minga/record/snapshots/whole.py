@@ -47,3 +47,8 @@ class WholeFrames:
         """Release what frames needed, after the last one."""
         self._staging.settle()
         self._staging.close()
+
+    @property
+    def written(self) -> None:
+        """Nothing is written."""
+        return None

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.engine.begin import start
 from minga.engine.comm import Comm
-from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import RunError

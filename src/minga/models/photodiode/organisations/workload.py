@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from minga.engine.drive import start
+from minga.engine.begin import start
 from minga.engine.engine import Engine, Outcome
 from minga.engine.model import Model
 from minga.errors import RunError

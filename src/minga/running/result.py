@@ -11,7 +11,7 @@ from minga.errors import RunError
 from minga.record.costs import step_costs
 from minga.record.directory import RunDirectory
 from minga.record.environment import environment
-from minga.record.session import Outcome
+from minga.running.session import Outcome
 
 __all__ = ["result_of"]
 

@@ -16,12 +16,15 @@ from minga.errors import CaseError, shown, suggest
 from minga.record.checkpoint.keeper import Schedule
 from minga.record.dataset import Frames, attributes_of, failed_attributes, hand_over, opened
 from minga.record.interrupt import Interrupt
-from minga.record.place import SECONDS, Place, finished_in, kept_in, run_in
 from minga.record.planning import AUTO
-from minga.record.session import Outcome, Settings, execute
+from minga.record.snapshots.whole import WholeFrames
 from minga.record.traces import check_observed
 from minga.record.variables import variables_of
 from minga.record.versions import check_versions
+from minga.running.observer import Observer
+from minga.running.observers.series import Series
+from minga.running.place import SECONDS, Place, finished_in, kept_in, run_in
+from minga.running.session import Outcome, Settings, execute
 from minga.space.field import Field
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ def run(
     out: str | Path | None = None,
     checkpoint: int | Schedule | None = None,
     resume: bool = False,
+    observers: Sequence[Observer] = (),
 ) -> xarray.Dataset:
     """Run a model and return its frames: dimensions time, y, x; the digest and the last observables are attributes.
 
@@ -82,6 +86,9 @@ def run(
     resume
         Go on with what an interrupted run of this model has left in ``out``, or begin where there is nothing. The same
         bits come back as if it had not been interrupted. What a run that is finished has left is returned.
+    observers
+        What happens between steps beside that: ``mg.observer(function, steps=10)``, or objects of classes derived from
+        :class:`minga.running.observer.Observer`; on several ranks all give the same ones.
 
     Raises CaseError for an argument that cannot be meant; RunError where a disk refuses or a value is not finite.
     Ctrl-C ends a run after the step it is at, with a frame and a checkpoint, and raises KeyboardInterrupt; pressed
@@ -101,6 +108,7 @@ def run(
         raise CaseError(f"overlap={overlap!r}: expected True or False", remedy='write overlap=True, False or "auto"')
     if balance not in (AUTO, "off"):
         _check_number("balance", balance, 1, 'say the steps from one look to the next, "auto" or "off"')
+    _check_observers(observers)
     chosen = _chosen(model, fields)
     variables_of(chosen, f"model {model.name!r}")  # says what of them cannot be kept
     check_observed(model, observe)
@@ -122,9 +130,9 @@ def run(
         return _finished(model, ranks, settings, chosen, place)
     with Interrupt(termination=place is not None).listening() as interrupt:
         if place is None:
-            dataset, ended = _in_memory(model, ranks, settings, chosen, interrupt)
+            dataset, ended = _in_memory(model, ranks, settings, chosen, interrupt, observers)
         else:
-            dataset, ended = _on_disk(model, ranks, settings, chosen, place, interrupt)
+            dataset, ended = _on_disk(model, ranks, settings, chosen, place, interrupt, observers)
     if interrupt.asked or ended.reason == "asked":
         text = f"the run ended after {ended.step} of {steps} steps"
         where = "" if place is None else f", and in {place.directory.path}, where resume=True goes on"
@@ -136,12 +144,20 @@ def run(
 
 
 def _in_memory(
-    model: Model, comm: Comm, settings: Settings, chosen: Sequence[Field], stop: Callable[[], bool]
+    model: Model,
+    comm: Comm,
+    settings: Settings,
+    chosen: Sequence[Field],
+    stop: Callable[[], bool],
+    observers: Sequence[Observer],
 ) -> tuple[xarray.Dataset, Ended]:
     """Run a model and keep whole frames on rank 0."""
     frames = Frames(model, chosen)
     try:
-        outcome = execute(model, comm, settings, chosen, frames.keep, stop=stop, on_observe=frames.series.add)
+        strides = [interval for interval in (settings.every, settings.observe) if interval]
+        watching = [Series(frames.series.add, strides), *observers]
+        recorder = WholeFrames(model, chosen, frames.keep)
+        outcome = execute(model, comm, settings, chosen, watching, recorder=recorder, asked=stop)
     except BaseException as error:
         if frames.steps:
             hand_over(error, frames.dataset(failed_attributes(model, frames.steps, error)))
@@ -152,10 +168,16 @@ def _in_memory(
 
 
 def _on_disk(
-    model: Model, comm: Comm, settings: Settings, chosen: Sequence[Field], place: Place, stop: Callable[[], bool]
+    model: Model,
+    comm: Comm,
+    settings: Settings,
+    chosen: Sequence[Field],
+    place: Place,
+    stop: Callable[[], bool],
+    observers: Sequence[Observer],
 ) -> tuple[xarray.Dataset, Ended]:
     """Run a model in a directory, and open on rank 0 what it left."""
-    outcome, series = run_in(place, model, comm, settings, chosen, stop)
+    outcome, series = run_in(place, model, comm, settings, chosen, stop, observers)
     _tell(comm, (finding.text for finding in outcome.findings))
     attributes = _attributes(model, outcome)
     dataset = opened(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
@@ -218,6 +240,16 @@ def _check_kinds(model: object, stop: object) -> None:
         )
     if stop is not None and not isinstance(stop, Stop):
         raise CaseError(f"stop={shown(stop)}: expected mg.Stop", remedy="write stop=mg.Stop(when='...'), for one")
+
+
+def _check_observers(observers: object) -> None:
+    """CaseError where Python was given something else for the observers."""
+    for item in observers if isinstance(observers, list | tuple) else [observers]:
+        if not isinstance(item, Observer):
+            raise CaseError(
+                f"observers={shown(observers)}: expected a list of observers, found {shown(item)}",
+                remedy="write observers=[mg.observer(function, steps=10)]",
+            )
 
 
 def _check_number(name: str, value: object, least: int, remedy: str) -> None:

@@ -6,21 +6,18 @@
 from __future__ import annotations
 
 import platform
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from minga.engine.comm import Comm
-from minga.engine.drive import Result, drive, updates_of
 from minga.engine.engine import Engine
 from minga.engine.lookout import Finding
 from minga.engine.model import Model
-from minga.engine.state import BEGINNING, Position
+from minga.engine.state import Position
 from minga.engine.stop import Ended, Stop
 from minga.record.account import account_entry, balance_entry, plan_entry
 from minga.record.cells import blocks_of_cells, layout_of_cells
@@ -28,17 +25,20 @@ from minga.record.checkpoint.keeper import Keeper
 from minga.record.digest import digest_of_blocks
 from minga.record.ledger import blocks_entry, ledger_entry, levels_entry, machine_entry
 from minga.record.planning import AUTO, Settled, balancer_of, settle
-from minga.record.snapshots.snapshots import Snapshots
-from minga.record.snapshots.whole import WholeFrames
 from minga.record.trace import RankTrace, Stopwatch, events_a_thread, gather_traces
+from minga.running.loop import Result, drive
+from minga.running.observer import Observer
+from minga.running.observers.balance import Balance
+from minga.running.observers.checkpoints import Checkpoints
+from minga.running.observers.ending import Asked
+from minga.running.observers.finite import Finite
+from minga.running.observers.frames import Frames, Recorder
 from minga.space.field import Field
 
 if TYPE_CHECKING:
     from minga.fit.balance import Balancer
 
 __all__ = ["Outcome", "Settings", "execute"]
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +107,13 @@ def execute(
     comm: Comm,
     settings: Settings,
     fields: Sequence[Field],
-    on_frame: Callable[[int, float, Arrays], None] | None = None,
-    on_progress: Callable[[int, float, int], None] | None = None,
-    stop: Callable[[], bool] | None = None,
-    cpus: Sequence[int] | None = None,
-    look: Callable[[], bool] | None = None,
-    on_look: Callable[[int, Engine, dict[str, Any]], None] | None = None,
-    on_observe: Callable[[int, Mapping[str, Any]], None] | None = None,
-    on_plan: Callable[[Settled, dict[str, Any]], None] | None = None,
-    snapshots: Snapshots | None = None,
+    observers: Sequence[Observer] = (),
+    *,
+    recorder: Recorder | None = None,
     keeper: Keeper | None = None,
-    on_last: Callable[[], None] | None = None,
+    asked: Callable[[], bool] | None = None,
+    on_plan: Callable[[Settled, dict[str, Any]], None] | None = None,
+    cpus: Sequence[int] | None = None,
 ) -> Outcome:
     """Run a model on the ranks of ``comm``; collective.
 
@@ -127,63 +123,28 @@ def execute(
         What, on which ranks, how.
     fields
         The output fields; they also make up the digest, in this order.
-    on_frame
-        Called on rank 0 with the step, the time of the model and whole arrays, at step 0, every ``settings.every``
-        steps, and at the end.
-    on_progress
-        Called on rank 0 now and then with the steps done, the seconds since the first, and how often all cells were
-        updated.
-    stop
-        Asked on every rank now and then; where it says yes on any, all stop at the same step, or raise
-        KeyboardInterrupt where ranks are timed before the first one.
-    cpus
-        A logical processor for each thread to stay on; by default they move freely.
-    look, on_look
-        Asked on rank 0 about five times a second; where it says yes, ``on_look(step, engine, entry)`` is called on
-        every rank with its line of the ledger so far. The time it takes counts as output.
-    on_observe
-        Called on rank 0 with the step and the observables, at every frame and every ``settings.observe`` steps.
-    on_plan
-        Called on rank 0 before the first step with how the run is done, also as data for ``plan.json``.
+    observers
+        What happens between steps beside frames, checkpoints and balance: see :class:`minga.running.observer.Observer`.
+    recorder
+        Takes frames at step 0, every ``settings.every`` steps, and at the end. They are all complete when this returns.
     keeper
         Writes checkpoints, and may begin with one: output up to there is not repeated, and its steps and seconds count.
-    on_last
-        Called on every rank when all have agreed that there are no more steps, before the last output.
-    snapshots
-        Takes frames at the same steps and writes them while the run goes on, in place of ``on_frame``. They are all
-        written when this returns, and what came before when it raises.
+    asked
+        Asked on every rank now and then; where it says yes on any, all stop at the same step, or raise
+        KeyboardInterrupt where ranks are timed before the first one.
+    on_plan
+        Called on rank 0 before the first step with how the run is done, also as data for ``plan.json``.
+    cpus
+        A logical processor for each thread to stay on; by default they move freely.
     """
-    started, earlier = time.perf_counter(), BEGINNING
     output = Stopwatch(keep=settings.trace)
-    frames = snapshots or (None if on_frame is None else WholeFrames(model, fields, on_frame))
-
-    def snapshot(step: int, engine: Engine) -> None:
-        nonlocal started
-        with output.span("frame", step):
-            if frames is not None:
-                frames.take(step, engine)
-        if step == 0:
-            started = time.perf_counter()  # until here kernels were compiled
-
-    def looked(step: int, engine: Engine) -> None:
-        with output.span("preview", step):
-            if on_look is not None:
-                on_look(step, engine, ledger_entry(engine, layout_of_cells(engine, model), output.seconds))
-
-    def progress(step: int, steps: int, engine: Engine) -> None:
-        if on_progress is not None and comm.rank == 0:
-            on_progress(step, earlier.seconds + time.perf_counter() - started, updates_of(model, engine, step))
-
-    def resumed(position: Position) -> None:
-        nonlocal started, earlier
-        started, earlier = time.perf_counter(), position
-
-    def observed(step: int, observables: Mapping[str, Any]) -> None:
-        if on_observe is not None and comm.rank == 0:
-            on_observe(step, observables)
-
-    settled = settle(model, comm, settings, cpus, stop)
+    settled = settle(model, comm, settings, cpus, asked)
     balancer = balancer_of(model, comm, settings, settled)
+    watching = [Finite(settings.every), *observers]
+    watching += [Asked(asked)] if asked is not None else []
+    watching += [Frames(recorder, settings.every)] if recorder is not None else []
+    watching += [Checkpoints(keeper)] if keeper is not None else []
+    watching += [Balance(balancer)] if balancer is not None else []
     with Engine(
         settled.layouts,
         comm=comm,
@@ -198,33 +159,10 @@ def execute(
         hosts = comm.gather(platform.node())
         if on_plan is not None and hosts is not None:
             on_plan(settled, plan_entry(settled, hosts, layout_of_cells(engine, model)))
-        result = drive(
-            model,
-            engine,
-            settings.steps,
-            every=settings.every,
-            on_snapshot=snapshot,
-            on_progress=progress,
-            stop=stop,
-            look=look,
-            on_look=looked if on_look is not None else None,
-            until=settings.until,
-            observe_every=settings.observe,
-            on_observe=observed,
-            balance=balancer,
-            keeper=keeper,
-            on_resume=resumed,
-            on_last=on_last,
-        )
-        if snapshots is not None:
-            with output.span("last frames", result.steps):
-                snapshots.close()
-        elif frames is not None:
-            frames.close()
+        result = drive(model, engine, settings.steps, watching, until=settings.until, output=output)
         traces = gather_traces(engine, output.spans) if settings.trace else None
         cells = layout_of_cells(engine, model)
-        written = None if snapshots is None else snapshots.counters.as_dict()
-        entry = ledger_entry(engine, cells, output.seconds, written)
+        entry = ledger_entry(engine, cells, output.seconds, None if recorder is None else recorder.written)
         if keeper is not None and keeper.written:
             entry["seconds"]["checkpoint"] = keeper.seconds
         entries = comm.gather(entry)

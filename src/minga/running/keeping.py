@@ -20,9 +20,7 @@ from minga.errors import CaseError, MingaError
 from minga.record.checkpoint.head import Head, heads_of
 from minga.record.checkpoint.keeper import UNFINISHED, Keeper, Schedule
 from minga.record.directory import RunDirectory, disk_errors, write_whole
-from minga.record.result import result_of
 from minga.record.series import SeriesFile
-from minga.record.session import Outcome
 from minga.record.snapshots.archive import describe, manifest_of
 from minga.record.snapshots.settings import SnapshotSettings
 from minga.record.snapshots.snapshots import Snapshots
@@ -30,6 +28,10 @@ from minga.record.tables import tables_of, write_tables
 from minga.record.trace import write_trace
 from minga.record.traces import write_traces
 from minga.record.variables import said_of
+from minga.running.observer import Observer
+from minga.running.observers.series import Series
+from minga.running.result import result_of
+from minga.running.session import Outcome
 from minga.space.field import Field
 
 __all__ = ["Kept", "check_unfinished", "finished_result", "has_checkpoints"]
@@ -46,6 +48,8 @@ class Kept:
     series: SeriesFile
     """Observables, on rank 0."""
     keeper: Keeper
+    observer: Observer
+    """Brings observables to the series."""
 
     @classmethod
     def of(
@@ -108,7 +112,8 @@ class Kept:
             note=note,
             remembers=remembers,
         )
-        return cls(directory, snapshots, series, keeper)
+        strides = [interval for interval in (settings.every, observe) if interval]
+        return cls(directory, snapshots, series, keeper, Series(series.add, strides))
 
     def abandon(self, model: Model) -> None:
         """Write what was computed so far; for one rank alone, after an error, which no other one may hide."""

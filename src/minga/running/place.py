@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from minga.engine.begin import start
 from minga.engine.comm import Comm
-from minga.engine.drive import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.state import state_of
@@ -20,13 +20,14 @@ from minga.record.checkpoint.identity import changed_entries
 from minga.record.checkpoint.keeper import Keeper, Schedule, changed_parts
 from minga.record.dataset import failed_attributes, hand_over, opened
 from minga.record.directory import RunDirectory, disk_errors, noticing_removal
-from minga.record.keeping import Kept, check_unfinished, finished_result, has_checkpoints
 from minga.record.room import check_room, need_of
 from minga.record.series import Series, SeriesFile
-from minga.record.session import Outcome, Settings, execute
 from minga.record.snapshots.archive import manifest_of
 from minga.record.snapshots.manifest import read_manifest
 from minga.record.snapshots.settings import SnapshotSettings
+from minga.running.keeping import Kept, check_unfinished, finished_result, has_checkpoints
+from minga.running.observer import Observer
+from minga.running.session import Outcome, Settings, execute
 from minga.space.field import Field
 
 __all__ = ["SECONDS", "Place", "finished_in", "kept_in", "run_in"]
@@ -77,7 +78,13 @@ def kept_in(comm: Comm, out: Path, schedule: Schedule, resume: bool, steps: int)
 
 
 def run_in(
-    place: Place, model: Model, comm: Comm, settings: Settings, fields: Sequence[Field], stop: Callable[[], bool]
+    place: Place,
+    model: Model,
+    comm: Comm,
+    settings: Settings,
+    fields: Sequence[Field],
+    stop: Callable[[], bool],
+    observers: Sequence[Observer] = (),
 ) -> tuple[Outcome, Series]:
     """Run a model, or go on with it; collective. What it came to, and on rank 0 all that was observed.
 
@@ -95,10 +102,10 @@ def run_in(
                     comm,
                     settings,
                     fields,
-                    stop=stop,
-                    on_observe=kept.series.add,
-                    snapshots=kept.snapshots,
+                    [kept.observer, *observers],
+                    recorder=kept.snapshots,
                     keeper=kept.keeper,
+                    asked=stop,
                 )
         except BaseException as error:
             kept.abandon(model)

@@ -1,0 +1,26 @@
+"""What a model says of its state in numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+
+__all__ = ["observe", "updates_of"]
+
+
+def observe(model: Model, engine: Engine) -> dict[str, Any]:
+    """Return the model's observables of the present state by name; collective."""
+    if model.observe is None:
+        return {}
+    engine.run(model.observe)
+    return {
+        name: [engine.read(register) for register in item] if isinstance(item, tuple) else engine.read(item)
+        for name, item in model.observables.items()
+    }
+
+
+def updates_of(model: Model, engine: Engine, done: int) -> int:
+    """Return how often all cells have been updated after ``done`` steps."""
+    return done if model.updates is None else int(engine.read(model.updates))

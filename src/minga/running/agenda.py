@@ -1,0 +1,95 @@
+"""Who of the observers of a run is due, agreed by all ranks in one small message."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from minga.engine.stop import Reason
+from minga.errors import CaseError
+from minga.running.observer import Observer
+from minga.running.schedule import Timetable
+from minga.running.simulation import Simulation
+
+__all__ = ["Agenda"]
+
+_REASONS: Final[tuple[Reason, ...]] = ("steps", "time limit", "wall time", "asked")
+"""Why observers may end a run, the most important last; the first stands for no reason."""
+
+
+class Agenda:
+    """The observers of one run in the order of their phases, made and used alike on all ranks."""
+
+    def __init__(self, simulation: Simulation, observers: Sequence[Observer]) -> None:
+        self._simulation = simulation
+        self._observers = simulation.observers = sorted(observers, key=lambda observer: observer.phase)
+        self._timetables = [Timetable(observer.schedule, simulation) for observer in self._observers]
+        self._wanted = [False] * len(self._observers)
+        names = [observer.name for observer in self._observers if observer.name is not None]
+        for name in names:
+            if names.count(name) > 1:
+                raise CaseError(f"two observers are called {name!r}", key="observers", remedy="name one differently")
+
+    def start(self) -> None:
+        """Start all observers, and resume them where one has put back a state."""
+        simulation = self._simulation
+        for observer in self._observers:
+            observer.start(simulation)
+        if simulation.resumed is not None:
+            for observer in self._observers:
+                observer.resume(simulation, None if observer.name is None else simulation.kept.get(observer.name))
+
+    def begin(self) -> None:
+        """Show the state before the first step to those that want to see it."""
+        for observer, timetable in zip(self._observers, self._timetables, strict=True):
+            if timetable.begin(self._simulation):
+                observer.observe(self._simulation)
+
+    def next_step(self) -> int:
+        """Return the next step after which an observer may be due, the last one at the latest."""
+        step = self._simulation.step
+        goals = (timetable.next_step(step) for timetable in self._timetables)
+        return min(self._simulation.steps, *(goal for goal in goals if goal is not None), self._simulation.steps)
+
+    def ask(self, *numbers: int) -> tuple[tuple[int, ...], Reason | None]:
+        """Ask all observers of all ranks; return the largest of each of `numbers` on any rank, and why the run ends."""
+        simulation = self._simulation
+        wanted = [
+            observer.wants(simulation) or (simulation.rank == 0 and timetable.wall_time_over())
+            for observer, timetable in zip(self._observers, self._timetables, strict=True)
+        ]
+        reasons = (observer.ends(simulation) or _REASONS[0] for observer in self._observers)
+        words = np.array([*numbers, max(map(_REASONS.index, reasons), default=0), *wanted], np.int64)
+        simulation.engine.comm.allreduce(words, "max")
+        found = words.tolist()
+        self._wanted = [bool(word) for word in found[len(numbers) + 1 :]]
+        reason = _REASONS[found[len(numbers)]]
+        return tuple(found[: len(numbers)]), None if reason == _REASONS[0] else reason
+
+    def observe(self) -> None:
+        """Show the state after a step to those that are due."""
+        for observer, timetable, wanted in zip(self._observers, self._timetables, self._wanted, strict=True):
+            if timetable.due(self._simulation, wanted or observer.schedule.chunks):
+                self._show(observer)
+
+    def finish(self) -> None:
+        """Tell all observers that there are no more steps."""
+        for observer in self._observers:
+            observer.finish(self._simulation)
+
+    def fail(self) -> None:
+        """Tell all observers that an error ended the run, which none of them may hide by another one."""
+        self._simulation.failed = True
+        for observer in self._observers:
+            with contextlib.suppress(Exception):
+                observer.finish(self._simulation)
+
+    def _show(self, observer: Observer) -> None:
+        began = time.perf_counter()
+        observer.observe(self._simulation)
+        if observer.counted:
+            self._simulation.seconds += time.perf_counter() - began

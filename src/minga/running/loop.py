@@ -1,0 +1,182 @@
+"""The loop of a run: steps up to the next event, and observers for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from minga.engine.begin import check_start, start
+from minga.engine.engine import Engine, Outcome
+from minga.engine.lookout import Finding
+from minga.engine.model import Model
+from minga.engine.observables import updates_of
+from minga.engine.state import BEGINNING, Position
+from minga.engine.stop import Ended, Reason, Stop
+from minga.errors import RunError
+from minga.record.trace import Stopwatch
+from minga.running.agenda import Agenda
+from minga.running.observer import Observer
+from minga.running.observers.ending import WallTime
+from minga.running.observers.finite import Finite
+from minga.running.simulation import Simulation
+from minga.running.stepper import Stepper
+
+__all__ = ["Result", "drive"]
+
+CHUNK_SECONDS: Final = 0.2
+"""Time between two looks at the clock; all ranks agree on the number of steps it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run came to.
+
+    Attributes
+    ----------
+    steps, seconds
+        How many steps were done, and the time in steps and observation, without output.
+    outcome
+        How the last steps ended.
+    observables
+        Of the last state.
+    cells_per_second
+        Updates of cells a second.
+    ended
+        Why there are no more steps.
+    resumed
+        With how many steps and seconds the run began, which are counted in.
+    findings
+        What people should know of the run.
+    """
+
+    steps: int
+    seconds: float
+    outcome: Outcome
+    observables: Mapping[str, Any]
+    cells_per_second: float
+    ended: Ended
+    resumed: Position = BEGINNING
+    findings: tuple[Finding, ...] = ()
+
+
+def drive(
+    model: Model,
+    engine: Engine,
+    steps: int,
+    observers: Sequence[Observer] = (),
+    *,
+    until: Stop | None = None,
+    output: Stopwatch | None = None,
+) -> Result:
+    """Run a model on an engine from its initial values, or from a checkpoint that an observer puts back; collective.
+
+    Parameters
+    ----------
+    model, engine
+        What is run, and on what.
+    steps
+        How many steps there are at most.
+    observers
+        Everything that happens between steps, alike on all ranks: see `Observer`.
+    until
+        When to end before the last step.
+    output
+        Counts the time of output, and keeps when it was.
+
+    Raises
+    ------
+    RunError
+        If a reduction is not finite, or a value of an output field where a `Finite` observer looks or at the end.
+    CaseError
+        If the model cannot be watched as `until` asks.
+    """
+    stepper = Stepper(model, engine, until)
+    simulation = Simulation(model, engine, steps, stepper, output=output or Stopwatch(keep=False))
+    agenda = Agenda(simulation, _completed(observers, until))
+    start(model, engine)
+    stepper.start()
+    if model.observe is not None:
+        engine.prepare(model.observe, looped=False)
+    try:
+        agenda.start()
+        if simulation.resumed is None:
+            check_start(model, engine)
+        agenda.begin()
+        outcome = _advance(simulation, agenda)
+    except BaseException:
+        agenda.fail()
+        raise
+    agenda.finish()
+    return Result(
+        steps=simulation.step,
+        seconds=simulation.seconds,
+        outcome=outcome,
+        observables=simulation.observe(),
+        cells_per_second=_rate(simulation),
+        ended=simulation.ended or Ended("steps", simulation.step),
+        resumed=simulation.resumed or BEGINNING,
+        findings=stepper.findings(),
+    )
+
+
+def _advance(simulation: Simulation, agenda: Agenda) -> Outcome:
+    """Do all steps; return how the last ones ended."""
+    chunk, outcome, stepper = 1, Outcome(True, "finished"), simulation.stepper
+    while simulation.step < simulation.steps and simulation.ended is None:
+        count = min(chunk, agenda.next_step() - simulation.step)
+        count, outcome, simulation.latest = stepper.run(simulation.step, count)
+        simulation.step += count
+        simulation.seconds += simulation.latest
+        if not outcome.ok:
+            raise _failure(simulation, outcome)
+        over = stepper.ended(simulation.step)
+        numbers = (-_next_chunk(count, simulation.latest), stepper.costly(simulation.latest))
+        (fewest, costly), reason = agenda.ask(*numbers)
+        chunk = -fewest
+        stepper.agreed(bool(costly))
+        simulation.ended = over or _ended(simulation, "asked" if stepper.left else reason)
+        agenda.observe()
+    early = simulation.ended is not None and simulation.ended.reason != "steps"
+    return Outcome(True, "stop") if early else outcome
+
+
+def _completed(observers: Sequence[Observer], until: Stop | None) -> list[Observer]:
+    """Return the observers of a run with those that every run has."""
+    found = list(observers)
+    if until is not None and until.seconds is not None:
+        found.append(WallTime(until.seconds))
+    if not any(isinstance(observer, Finite) for observer in found):
+        found.append(Finite())
+    return found
+
+
+def _ended(simulation: Simulation, reason: Reason | None) -> Ended | None:
+    """Return why there are no more steps, where the model's state does not say so; None while there are."""
+    complete = simulation.step == simulation.steps
+    if reason is None or (complete and reason == "time limit"):
+        reason = "steps" if complete else None
+    return None if reason is None else Ended(reason, simulation.step)
+
+
+def _failure(simulation: Simulation, outcome: Outcome) -> Exception:
+    """Return the error that says how steps failed; the fields still hold what was computed."""
+    if outcome.reason != "not finite":
+        simulation.observe()  # explanations may read observables
+    explain = simulation.model.explain
+    known = None if explain is None else explain(simulation.engine)
+    return known or RunError(
+        f"the run ended after {simulation.step} of {simulation.steps} steps: {outcome.reason}",
+        where=outcome.place or None,
+        remedy="use a smaller time step, or look at the last snapshot for where it began",
+    )
+
+
+def _next_chunk(count: int, elapsed: float) -> int:
+    """Return the number of steps that take about CHUNK_SECONDS, growing at most eightfold."""
+    return max(1, min(8 * count, int(count * CHUNK_SECONDS / max(elapsed, 1e-9))))
+
+
+def _rate(simulation: Simulation) -> float:
+    updates = updates_of(simulation.model, simulation.engine, simulation.step)
+    return simulation.model.grid.size * updates / simulation.seconds if simulation.seconds > 0 else 0.0

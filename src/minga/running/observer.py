@@ -1,0 +1,106 @@
+"""Observers: everything in a run that is not a step of its model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from minga.engine.stop import Reason
+from minga.running.schedule import Schedule
+
+if TYPE_CHECKING:
+    from minga.running.simulation import Simulation
+
+__all__ = ["Observer", "Phase", "observer"]
+
+
+class Phase(IntEnum):
+    """The order in which observers see a step, however they were listed."""
+
+    END = 0
+    """Those that may end the run, such as signals and limits of time, and those that are told of its end."""
+    FRAMES = 1
+    CHECK = 2
+    """Errors in what frames have just recorded."""
+    SERIES = 3
+    KEEP = 4
+    """Checkpoints, which rely on the output of their step."""
+    SHOW = 5
+    """What people look at, and observers of users."""
+    MOVE = 6
+    """Work moves to other ranks, after all others have seen it where it was."""
+
+
+class Observer:
+    """Base class of observers; each method does nothing until it is replaced.
+
+    All methods are called on every rank, in the same order; each may communicate, except `wants` and `ends`. Observers
+    read the state and never change it: results do not depend on who observes.
+
+    Attributes
+    ----------
+    schedule
+        When `observe` is called; it may be an attribute of the class or be set before the run begins.
+    phase
+        Where the observer stands among those that are due after the same step.
+    name
+        Under which `state` is put into checkpoints, unique in a run; None for an observer without state.
+    counted
+        Whether the time in `observe` counts as time of the steps, and not as output.
+    """
+
+    schedule: Schedule = Schedule()
+    phase: Phase = Phase.SHOW
+    name: str | None = None
+    counted: bool = False
+
+    def start(self, simulation: Simulation) -> None:
+        """Prepare, when initial values are in the engine and before the first step."""
+
+    def resume(self, simulation: Simulation, state: Any) -> None:
+        """Continue a run from a checkpoint, with what `state` returned then (None where there was nothing)."""
+
+    def wants(self, simulation: Simulation) -> bool:
+        """Return whether this rank wants `observe` to be called now, beside its schedule; one rank is enough."""
+        return False
+
+    def ends(self, simulation: Simulation) -> Reason | None:
+        """Return why this rank wants the run to end now, None if it does not; one rank is enough."""
+        return None
+
+    def observe(self, simulation: Simulation) -> None:
+        """Look at the state after a step for which the observer is due; `simulation.ended` tells the last one."""
+
+    def state(self) -> Any:
+        """Return what a checkpoint is to hold, as JSON knows it; rank 0's counts."""
+        return None
+
+    def finish(self, simulation: Simulation) -> None:
+        """Clean up after the last step, also where the run failed."""
+
+
+class _Call(Observer):
+    def __init__(self, function: Callable[[Simulation], None], schedule: Schedule) -> None:
+        self._function, self.schedule = function, schedule
+
+    def observe(self, simulation: Simulation) -> None:
+        self._function(simulation)
+
+
+def observer(function: Callable[[Simulation], None], steps: int | None = None, **schedule: Any) -> Observer:
+    """Make an observer of a function.
+
+    Parameters
+    ----------
+    function
+        Called on every rank with the `Simulation` whenever it is due.
+    steps, **schedule
+        The entries of `Schedule`.
+
+    Returns
+    -------
+    Observer
+        For the argument ``observers`` of `mg.run` and `mg.drive`.
+    """
+    return _Call(function, Schedule(steps, **schedule))

@@ -1,0 +1,23 @@
+"""Errors where output fields hold values that are not finite."""
+
+from __future__ import annotations
+
+from minga.engine.finite import check_finite
+from minga.running.observer import Observer, Phase
+from minga.running.schedule import Schedule
+from minga.running.simulation import Simulation
+
+__all__ = ["Finite"]
+
+
+class Finite(Observer):
+    """Raises RunError where an output field is not finite: every so many steps, after the frame, and at the end."""
+
+    phase = Phase.CHECK
+
+    def __init__(self, steps: int | None = None) -> None:
+        self.schedule = Schedule(steps, end=True)
+
+    def observe(self, simulation: Simulation) -> None:
+        """Check all output fields."""
+        check_finite(simulation.model, simulation.engine, simulation.step)

@@ -1,0 +1,47 @@
+"""Frames: output fields as they are at some steps."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from minga.engine.engine import Engine
+from minga.running.observer import Observer, Phase
+from minga.running.schedule import Schedule
+from minga.running.simulation import Simulation
+
+__all__ = ["Frames", "Recorder"]
+
+
+class Recorder(Protocol):
+    """Takes frames, as `minga.record.snapshots.snapshots.Snapshots` and `WholeFrames` do."""
+
+    def take(self, step: int, engine: Engine) -> None:
+        """Take the present state; collective."""
+
+    def close(self) -> None:
+        """Complete all frames that were taken."""
+
+    @property
+    def written(self) -> dict[str, Any] | None:
+        """What was written so far, for the ledger; None where frames stay in memory."""
+
+
+class Frames(Observer):
+    """Has frames taken at the first step, every so many steps, and at the last one; completes them at the end."""
+
+    phase = Phase.FRAMES
+
+    def __init__(self, recorder: Recorder, steps: int | None) -> None:
+        self._recorder = recorder
+        self.schedule = Schedule(steps, start=True, end=True)
+
+    def observe(self, simulation: Simulation) -> None:
+        """Take a frame."""
+        with simulation.output.span("frame", simulation.step):
+            self._recorder.take(simulation.step, simulation.engine)
+
+    def finish(self, simulation: Simulation) -> None:
+        """Complete all frames of a run that did not fail."""
+        if not simulation.failed:
+            with simulation.output.span("last frames", simulation.step):
+                self._recorder.close()

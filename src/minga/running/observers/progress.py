@@ -1,0 +1,76 @@
+"""What people see of a run while it goes on: how far it is, and the field when somebody looks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from minga.engine.engine import Engine
+from minga.engine.observables import updates_of
+from minga.record.cells import layout_of_cells
+from minga.record.ledger import ledger_entry
+from minga.running.observer import Observer, Phase
+from minga.running.schedule import Schedule
+from minga.running.simulation import Simulation
+
+__all__ = ["Preview", "Progress"]
+
+
+class Progress(Observer):
+    """Tells a function on rank 0, about five times a second, how far the run is.
+
+    Parameters
+    ----------
+    tell
+        Called with the steps done, the seconds since the first one began (those before an interruption included), and
+        how often all cells were updated.
+    """
+
+    schedule = Schedule(chunks=True, start=True)
+
+    def __init__(self, tell: Callable[[int, float, int], None]) -> None:
+        self._tell = tell
+        self._began: float | None = None
+        self._earlier = 0.0
+
+    def resume(self, simulation: Simulation, state: Any) -> None:
+        """Count the seconds before the interruption as well."""
+        self._began, self._earlier = time.perf_counter(), simulation.seconds
+
+    def observe(self, simulation: Simulation) -> None:
+        """Tell how far the run is; at its beginning, start the clock: until then kernels were compiled."""
+        if self._began is None:
+            self._began = time.perf_counter()
+        elif simulation.rank == 0:
+            step = simulation.step
+            updates = updates_of(simulation.model, simulation.engine, step)
+            self._tell(step, self._earlier + time.perf_counter() - self._began, updates)
+
+
+class Preview(Observer):
+    """Shows the state to whoever wants to see it while the run goes on.
+
+    Parameters
+    ----------
+    wanted
+        Asked on rank 0 about five times a second whether somebody wants to see the state.
+    show
+        Called on every rank with the step, the engine, and the rank's entry of the ledger so far.
+    """
+
+    phase = Phase.SHOW
+
+    def __init__(self, wanted: Callable[[], bool], show: Callable[[int, Engine, dict[str, Any]], None]) -> None:
+        self._wanted, self._show = wanted, show
+
+    def wants(self, simulation: Simulation) -> bool:
+        """Return whether somebody wants to see the state."""
+        return simulation.rank == 0 and self._wanted()
+
+    def observe(self, simulation: Simulation) -> None:
+        """Show the state."""
+        engine = simulation.engine
+        with simulation.output.span("preview", simulation.step):
+            entry = ledger_entry(engine, layout_of_cells(engine, simulation.model), simulation.output.seconds)
+            self._show(simulation.step, engine, entry)

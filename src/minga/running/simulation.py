@@ -1,0 +1,111 @@
+"""A model that is being run: what observers see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.engine.observables import observe
+from minga.engine.state import Position
+from minga.engine.stop import Ended
+from minga.record.cells import blocks_of_cells, gather_cells
+from minga.record.trace import Stopwatch
+from minga.space.box import Box
+from minga.space.field import Register
+
+if TYPE_CHECKING:
+    from minga.running.observer import Observer
+    from minga.running.stepper import Stepper
+
+__all__ = ["Simulation"]
+
+
+@dataclass(slots=True, eq=False)
+class Simulation:
+    """A model that is being run on an engine, between two steps; equal on all ranks.
+
+    Attributes
+    ----------
+    model, engine
+        What is run, and on what.
+    steps
+        How many steps there will be at most.
+    step
+        How many are done.
+    seconds
+        The wall time they took.
+    latest
+        Seconds of the steps since observers were asked last, on this rank.
+    observers
+        All observers of the run, in the order in which they see a step.
+    resumed
+        The position at which the run was resumed; None if it began at the beginning.
+    ended
+        Why there are no more steps; None while there are.
+    output
+        Counts the time that this rank spends in output.
+    failed
+        Whether an error ended the run.
+    kept
+        What observers had put into the checkpoint at which the run was resumed, by name.
+    """
+
+    model: Model
+    engine: Engine
+    steps: int
+    stepper: Stepper
+    observers: Sequence[Observer] = ()
+    step: int = 0
+    seconds: float = 0.0
+    latest: float = 0.0
+    resumed: Position | None = None
+    ended: Ended | None = None
+    output: Stopwatch = field(default_factory=lambda: Stopwatch(keep=False))
+    failed: bool = False
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    steps_done: Register = field(default_factory=lambda: Register("run.step", "i8"))
+    _observed: tuple[int, Mapping[str, Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"Simulation({self.model.name!r}, step {self.step} of {self.steps})"
+
+    @property
+    def rank(self) -> int:
+        """This rank; files are written on rank 0."""
+        return self.engine.comm.rank
+
+    @property
+    def time(self) -> float:
+        """The time of the model, in the unit of its clock; without a clock, the number of steps."""
+        clock = self.model.clock
+        return float(self.step) if clock is None else clock.read(self.step, self.engine)
+
+    def observe(self) -> Mapping[str, Any]:
+        """Return the observables by name; collective, computed once a step."""
+        if self._observed is None or self._observed[0] != self.step:
+            self._observed = self.step, observe(self.model, self.engine)
+        return self._observed[1]
+
+    def states(self) -> dict[str, Any]:
+        """Return what observers put into a checkpoint now, by name."""
+        return {one.name: one.state() for one in self.observers if one.name is not None}
+
+    def local(self, name: str) -> list[tuple[Box, NDArray[Any]]]:
+        """Return this rank's boxes of a field and their values, which are only valid now and only to be read."""
+        return [(box, _locked(values)) for box, values in blocks_of_cells(self.engine, self.model, name)]
+
+    def whole(self, name: str) -> NDArray[Any] | None:
+        """Return a copy of a whole field on rank 0 and None on the others; collective."""
+        return gather_cells(self.engine, self.model, name)
+
+
+def _locked(values: NDArray[Any]) -> NDArray[Any]:
+    view = np.asarray(values).view()
+    view.flags.writeable = False
+    return view
