@@ -15,7 +15,7 @@ from minga.cli import perform
 from minga.engine.comm import Comm
 from minga.engine.pin import Pinning, available_cores
 from minga.fit.topology import seats_of
-from minga.record import session
+from minga.running import session
 from mpi_launch import run_ranks
 
 CORES = available_cores()

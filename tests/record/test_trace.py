@@ -79,7 +79,7 @@ def test_a_run_on_three_ranks(tmp_path: Path) -> None:
         assert sum(args["messages"] for args in sends) == entry["messages"]
         assert sum(args["bytes"] for args in sends) == entry["bytes"]
         assert [event["args"]["step"] for event in output] == [0, 10, 20, 20]  # the last one: until all are complete
-        assert {event["name"] for event in output} == {"frame"}
+        assert {event["name"] for event in output} == {"frame", "last frames"}
 
 
 def test_a_run_of_one_rank(tmp_path: Path) -> None:

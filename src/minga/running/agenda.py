@@ -11,7 +11,7 @@ import numpy as np
 
 from minga.engine.stop import Reason
 from minga.errors import CaseError
-from minga.running.observer import Observer
+from minga.running.observer import Observer, Phase
 from minga.running.schedule import Timetable
 from minga.running.simulation import Simulation
 
@@ -29,10 +29,7 @@ class Agenda:
         self._observers = simulation.observers = sorted(observers, key=lambda observer: observer.phase)
         self._timetables = [Timetable(observer.schedule, simulation) for observer in self._observers]
         self._wanted = [False] * len(self._observers)
-        names = [observer.name for observer in self._observers if observer.name is not None]
-        for name in names:
-            if names.count(name) > 1:
-                raise CaseError(f"two observers are called {name!r}", key="observers", remedy="name one differently")
+        _check_names(self._observers)
 
     def start(self) -> None:
         """Start all observers, and resume them where one has put back a state."""
@@ -93,3 +90,22 @@ class Agenda:
         observer.observe(self._simulation)
         if observer.counted:
             self._simulation.seconds += time.perf_counter() - began
+
+
+def _check_names(observers: Sequence[Observer]) -> None:
+    """Raise CaseError where the state of observers cannot be put into checkpoints."""
+    named: dict[str, Observer] = {}
+    for observer in observers:
+        if observer.name is None:
+            continue
+        if observer.name in named:
+            raise CaseError(
+                f"two observers are called {observer.name!r}", key="observers", remedy="give one another name"
+            )
+        if observer.phase >= Phase.KEEP:
+            raise CaseError(
+                f"the observer {observer.name!r} has state, and sees a step after its checkpoint was written",
+                key="observers",
+                remedy="give it an earlier phase, such as Phase.OBSERVE",
+            )
+        named[observer.name] = observer

@@ -23,11 +23,12 @@ class Phase(IntEnum):
     FRAMES = 1
     CHECK = 2
     """Errors in what frames have just recorded."""
-    SERIES = 3
+    OBSERVE = 3
+    """Series, and observers of users."""
     KEEP = 4
-    """Checkpoints, which rely on the output of their step."""
+    """Checkpoints, which rely on all that was observed up to their step."""
     SHOW = 5
-    """What people look at, and observers of users."""
+    """What people look at while the run goes on."""
     MOVE = 6
     """Work moves to other ranks, after all others have seen it where it was."""
 
@@ -45,13 +46,14 @@ class Observer:
     phase
         Where the observer stands among those that are due after the same step.
     name
-        Under which `state` is put into checkpoints, unique in a run; None for an observer without state.
+        Under which `state` is put into checkpoints, unique in a run; None for an observer without state. One with state
+        stands before the phase ``KEEP``.
     counted
         Whether the time in `observe` counts as time of the steps, and not as output.
     """
 
     schedule: Schedule = Schedule()
-    phase: Phase = Phase.SHOW
+    phase: Phase = Phase.OBSERVE
     name: str | None = None
     counted: bool = False
 

@@ -27,6 +27,7 @@ class Progress(Observer):
         how often all cells were updated.
     """
 
+    phase = Phase.SHOW
     schedule = Schedule(chunks=True, start=True)
 
     def __init__(self, tell: Callable[[int, float, int], None]) -> None:

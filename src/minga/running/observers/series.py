@@ -15,7 +15,7 @@ __all__ = ["Series"]
 class Series(Observer):
     """Hands observables to a function on rank 0: at the first step, at multiples of `steps`, and at the last one."""
 
-    phase = Phase.SERIES
+    phase = Phase.OBSERVE
     counted = True
 
     def __init__(self, add: Callable[[int, Mapping[str, Any]], None], steps: Sequence[int]) -> None:

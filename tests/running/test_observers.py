@@ -1,0 +1,248 @@
+"""Observers: when they are due, in which order, what they see, and what of them survives an interruption."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.engine.comm import Comm
+from minga.record.checkpoint.keeper import Keeper
+from minga.record.checkpoint.keeper import Schedule as Checkpointing
+from minga.running.observer import Phase
+from minga.running.observers.checkpoints import Checkpoints
+
+GRID = mg.Grid((6, 128))
+
+
+@mg.kernel
+def raised(u: Any, new: Any) -> None:
+    new[0, 0] = u[0, 0] + 1.0
+
+
+@mg.kernel
+def look(u: Any) -> dict[str, Any]:
+    return {"total": mg.sum(u[0, 0])}
+
+
+def counting(clock: mg.Clock | None = None) -> mg.Model:
+    """All cells count steps."""
+    u = mg.Field("u", GRID, slots=2)
+    step, observe = mg.Program("step"), mg.Program("observe")
+    step.apply(raised, u, u.next)
+    step.rotate(u)
+    found: Any = observe.apply(look, u)
+    return mg.Model(
+        "counting", GRID, (u,), step, {u: 0.0}, observe=observe, observables={"total": found.total}, clock=clock
+    )
+
+
+def steps_of(count: int, ranks: int = 1, clock: mg.Clock | None = None, **schedule: Any) -> list[int]:
+    """The steps after which an observer was called, equal on all ranks."""
+    model = counting(clock)
+
+    def run(comm: Comm) -> list[int]:
+        seen: list[int] = []
+        with mg.Engine(model.layouts("slabs", comm.size), comm=comm) as engine:
+            mg.drive(model, engine, count, [mg.observer(lambda simulation: seen.append(simulation.step), **schedule)])
+        return seen
+
+    first, *others = mg.run_virtual(ranks, run)
+    assert all(other == first for other in others)
+    return first
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ({"steps": 4}, [4, 8]),
+        ({"steps": 5}, [5, 10]),
+        ({"steps": (4, 6), "start": True}, [0, 4, 6, 8]),
+        ({"start": True, "end": True}, [0, 10]),
+        ({"steps": 4, "start": True, "end": True}, [0, 4, 8, 10]),
+        ({"when": "total >= 4608 and total < 6000"}, [6, 7]),
+        ({"when": "step > 3", "steps": 3}, [6, 9]),
+        ({"when": "step > 3", "steps": 3, "end": True}, [6, 9, 10]),
+        ({"seconds": 1e-9, "steps": None}, None),
+        ({"seconds": 1e6}, []),
+    ],
+    ids=str,
+)
+def test_observers_are_due_at_their_steps(ranks: int, schedule: dict[str, Any], expected: list[int] | None) -> None:
+    found = steps_of(10, ranks, **schedule)
+    assert found if expected is None else found == expected
+
+
+@pytest.mark.parametrize(
+    ("dt", "interval", "expected"), [(0.1, 0.3, [3, 6, 9]), (0.1, 0.25, [3, 5, 8, 10]), (0.5, 0.1, [*range(1, 11)])]
+)
+def test_observers_are_due_by_the_time_of_the_model(dt: float, interval: float, expected: list[int]) -> None:
+    assert steps_of(10, clock=mg.Clock(dt=dt), time=interval) == expected
+
+
+def test_time_needs_a_clock() -> None:
+    with pytest.raises(mg.CaseError, match="model 'counting' has no clock"):
+        steps_of(10, time=0.3)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        ({"steps": 0}, "whole number of at least 1, found 0"),
+        ({"steps": 2.5}, "whole number of at least 1"),
+        ({"steps": (3, True)}, "whole number of at least 1"),
+        ({"seconds": -1.0}, "positive number, found -1.0"),
+        ({"time": float("inf")}, "positive number"),
+        ({"steps": 3, "time": 1.0}, "all of steps, time"),
+        ({"seconds": 3.0, "when": "step > 1"}, "all of seconds, when"),
+        ({"when": "step >"}, "not a condition"),
+    ],
+    ids=str,
+)
+def test_invalid_schedules(schedule: dict[str, Any], message: str) -> None:
+    with pytest.raises(mg.CaseError, match=message):
+        mg.Schedule(**schedule)
+
+
+def test_a_condition_names_what_is_observed() -> None:
+    with pytest.raises(mg.CaseError, match="names 'totel', which is not observed"):
+        steps_of(3, when="totel > 1")
+
+
+def test_the_order_is_that_of_the_phases() -> None:
+    seen: list[str] = []
+    observers = []
+    for phase in (Phase.MOVE, Phase.FRAMES, Phase.SHOW, Phase.KEEP):
+        one = mg.observer(lambda simulation, phase=phase: seen.append(phase.name), 1)  # type: ignore[misc]
+        one.phase = phase
+        observers.append(one)
+    model = counting()
+    with mg.Engine(model.layouts("single", 1)) as engine:
+        mg.drive(model, engine, 1, observers)
+    assert seen == ["FRAMES", "KEEP", "SHOW", "MOVE"]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_what_observers_see(ranks: int) -> None:
+    model = counting(mg.Clock(dt=0.25))
+
+    def run(comm: Comm) -> list[Any]:
+        seen: list[Any] = []
+
+        def note(simulation: mg.Simulation) -> None:
+            boxes = simulation.local("u")
+            assert all((values == simulation.step).all() and not values.flags.writeable for _, values in boxes)
+            whole = simulation.whole("u")
+            assert (whole is None) == (simulation.rank != 0)
+            assert whole is None or np.array_equal(whole, np.full(GRID.shape, float(simulation.step)))
+            cells = np.array([sum(box.size for box, _ in boxes)])
+            simulation.engine.comm.allreduce(cells, "sum")
+            seen.append((simulation.step, simulation.time, simulation.observe()["total"], int(cells[0])))
+
+        with mg.Engine(model.layouts("slabs", comm.size), comm=comm) as engine:
+            mg.drive(model, engine, 4, [mg.observer(note, 2, start=True)])
+        return seen
+
+    expected = [(step, 0.25 * step, step * GRID.size, GRID.size) for step in (0, 2, 4)]
+    assert mg.run_virtual(ranks, run) == [expected] * ranks
+
+
+class Adding(mg.Observer):
+    """Adds up steps, and keeps the sum in checkpoints."""
+
+    name = "adding"
+    schedule = mg.Schedule(steps=2)
+
+    def __init__(self) -> None:
+        self.sum = 0
+        self.calls: list[str] = []
+
+    def start(self, simulation: mg.Simulation) -> None:
+        self.calls.append("start")
+
+    def resume(self, simulation: mg.Simulation, state: Any) -> None:
+        self.calls.append(f"resume at {simulation.step}")
+        self.sum = state
+
+    def observe(self, simulation: mg.Simulation) -> None:
+        self.sum += simulation.step
+
+    def state(self) -> int:
+        return self.sum
+
+    def finish(self, simulation: mg.Simulation) -> None:
+        self.calls.append("failed" if simulation.failed else "finish")
+
+
+def test_the_state_of_observers_is_in_checkpoints(tmp_path: Path) -> None:
+    """A run that is interrupted and resumed on other ranks ends with the same state of its observer."""
+    model = counting()
+
+    def run(comm: Comm, steps: int) -> Adding:
+        adding = Adding()
+        keeper = Keeper(tmp_path, comm, Checkpointing(steps=6, at_end=True), resumes=True)
+        with mg.Engine(model.layouts("slabs", comm.size), comm=comm) as engine:
+            mg.drive(model, engine, steps, [adding, Checkpoints(keeper)])
+        return adding
+
+    first = mg.run_virtual(2, lambda comm: run(comm, 6))[0]
+    assert (first.sum, first.calls) == (2 + 4 + 6, ["start", "finish"])
+    for one in mg.run_virtual(3, lambda comm: run(comm, 11)):
+        assert (one.sum, one.calls) == (2 + 4 + 6 + 8 + 10, ["start", "resume at 6", "finish"])
+
+
+def test_observers_are_told_of_a_failure() -> None:
+    adding = Adding()
+
+    def fail(simulation: mg.Simulation) -> None:
+        raise mg.RunError("no more paper")
+
+    model = counting()
+    with mg.Engine(model.layouts("single", 1)) as engine, pytest.raises(mg.RunError, match="no more paper"):
+        mg.drive(model, engine, 9, [adding, mg.observer(fail, 3)])
+    assert adding.calls == ["start", "failed"]
+
+
+def test_an_observer_may_end_the_run() -> None:
+    class Enough(mg.Observer):
+        def ends(self, simulation: mg.Simulation) -> Any:
+            return "asked" if simulation.rank == 1 and simulation.step >= 3 else None
+
+    model = counting()
+
+    def run(comm: Comm) -> tuple[int, str]:
+        with mg.Engine(model.layouts("slabs", comm.size), comm=comm) as engine:
+            result = mg.drive(model, engine, 10**9, [Enough(), mg.observer(lambda simulation: None, 1)])
+            return result.steps, result.ended.reason
+
+    assert mg.run_virtual(2, run) == [(3, "asked")] * 2
+
+
+def test_names_of_observers() -> None:
+    model, late = counting(), Adding()
+    late.phase = Phase.SHOW
+    with mg.Engine(model.layouts("single", 1)) as engine, pytest.raises(mg.CaseError, match="after its checkpoint"):
+        mg.drive(model, engine, 1, [late])
+    with mg.Engine(model.layouts("single", 1)) as engine, pytest.raises(mg.CaseError, match="two observers are called"):
+        mg.drive(model, engine, 1, [Adding(), Adding()])
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_run_from_python_has_observers(tmp_path: Path, kept: bool) -> None:
+    adding, seen = Adding(), []
+    observers = [adding, mg.observer(lambda simulation: seen.append(simulation.time), 3, end=True)]
+    out = {"out": tmp_path / "run"} if kept else {}
+    history = mg.run(counting(mg.Clock(dt=0.5)), 7, observers=observers, **out)
+    assert history.u.shape == (2, *GRID.shape)
+    assert adding.sum == 2 + 4 + 6
+    assert seen == [1.5, 3.0, 3.5]
+
+
+@pytest.mark.parametrize("wrong", [print, [print], mg.Schedule(steps=1)])
+def test_what_is_no_observer_is_refused(wrong: Any) -> None:
+    with pytest.raises(mg.CaseError, match=r"observers=.*expected a list of observers"):
+        mg.run(counting(), 3, observers=wrong)
