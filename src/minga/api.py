@@ -47,6 +47,7 @@ from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
 from minga.models.automaton.model import automaton
 from minga.models.fletcher.model import fletcher
 from minga.models.matmul.product import matmul
+from minga.record.checkpoint.keeper import Checkpointing
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer, observer
 from minga.running.run import run
@@ -66,6 +67,7 @@ __all__ = [
     "BlockRule",
     "Box",
     "CaseError",
+    "Checkpointing",
     "Clock",
     "Coloured",
     "Engine",

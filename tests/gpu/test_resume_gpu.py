@@ -9,7 +9,7 @@ import pytest
 
 import minga as mg
 from minga.engine.comm import SerialComm
-from minga.record.checkpoint.keeper import Keeper, Schedule
+from minga.record.checkpoint.keeper import Checkpointing, Keeper
 from minga.running.loop import drive
 from minga.running.observers.checkpoints import Checkpoints
 from minga.space.layout import Layout
@@ -57,7 +57,7 @@ def waves() -> mg.Model:
 
 def go(path: Path, steps: int, device: str, every: int | None) -> tuple[int, list[bytes]]:
     model = waves()
-    schedule = Schedule(steps=every) if every else Schedule(off=True)
+    schedule = Checkpointing(steps=every) if every else Checkpointing(off=True)
     keeper = Keeper(path, SerialComm(), schedule, resumes=True)
     with mg.Engine(Layout.single(GRID.box, 1), grid=GRID, device=device) as engine:
         result = drive(model, engine, steps, [Checkpoints(keeper)])

@@ -9,7 +9,7 @@ import pytest
 
 import minga as mg
 from minga.engine.comm import SerialComm
-from minga.record.checkpoint.keeper import Schedule
+from minga.record.checkpoint.keeper import Checkpointing
 from minga.running.session import Settings, execute
 
 GLIDER = np.array([[0, 1, 0], [0, 0, 1], [1, 1, 1]], np.uint8)
@@ -136,7 +136,7 @@ def test_python_is_told_on_standard_error_and_in_attributes(capsys, tmp_path):
 
 def test_a_run_that_goes_on_tells_of_what_was_met_before(tmp_path):
     model = mg.automaton("B3/S23", SHAPE, init=GLIDER, boundary="fixed")
-    schedule = Schedule(steps=100, at_end=True)
+    schedule = Checkpointing(steps=100, at_end=True)
     wanted = mg.run(model, steps=150).attrs["edge_step"]
     for steps in (40, 70, 150):
         run = mg.run(model, steps=steps, out=tmp_path / "run", checkpoint=schedule, resume=True)

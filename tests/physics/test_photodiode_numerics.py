@@ -17,7 +17,7 @@ from minga.models.photodiode.solver.coefficients import neutral_potential
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.ionisation import IonisationSet, coefficient, shipped_sets
-from minga.record.checkpoint.keeper import Schedule
+from minga.record.checkpoint.keeper import Checkpointing
 from thinned import thinned
 
 from .evidence import Evidence
@@ -117,8 +117,8 @@ def test_the_same_bits_on_ranks_and_threads(ranks: int, threads: int) -> None:
 def test_the_same_bits_after_an_interruption(tmp_path: Path) -> None:
     model = photodiode(apd(10), replace(PROBLEM, bias=(-1.0, -20.0, -51.0, -52.0)))
     whole = mg.run(model, steps=4)
-    mg.run(model, steps=2, out=tmp_path / "run", checkpoint=Schedule(steps=2, at_end=True))
-    rest = mg.run(model, steps=4, out=tmp_path / "run", checkpoint=Schedule(steps=2, at_end=True), resume=True)
+    mg.run(model, steps=2, out=tmp_path / "run", checkpoint=Checkpointing(steps=2, at_end=True))
+    rest = mg.run(model, steps=4, out=tmp_path / "run", checkpoint=Checkpointing(steps=2, at_end=True), resume=True)
     assert rest.attrs["digest"] == whole.attrs["digest"]
     assert rest["J_lit"].values.tobytes() == whole["J_lit"].values.tobytes()
     table = (tmp_path / "run" / "iv.csv").read_text().splitlines()

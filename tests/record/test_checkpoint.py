@@ -24,7 +24,7 @@ from minga.record.checkpoint import slots
 from minga.record.checkpoint.blocks import Block, Damaged, read_block, write_blocks
 from minga.record.checkpoint.head import heads_of
 from minga.record.checkpoint.identity import case_of, changed_entries
-from minga.record.checkpoint.keeper import Keeper, Schedule
+from minga.record.checkpoint.keeper import Checkpointing, Keeper
 from minga.record.checkpoint.slots import digests
 from minga.running.loop import Result, drive
 from minga.running.observers.checkpoints import Checkpoints
@@ -34,7 +34,7 @@ from minga.space.layout import Layout
 from thinned import thinned
 
 GRID = mg.Grid((18, 70), periodic=(True, False))
-EVERY = Schedule(steps=10)
+EVERY = Checkpointing(steps=10)
 
 
 @mg.kernel
@@ -80,7 +80,7 @@ def go(
     steps: int,
     ranks: int = 1,
     model: Callable[[], mg.Model] = waves,
-    schedule: Schedule = EVERY,
+    schedule: Checkpointing = EVERY,
     cut: Callable[[Any, int], Layout] = slabs,
     until: mg.Stop | None = None,
     stop_at: int | None = None,
@@ -120,7 +120,7 @@ def go(
 # The same bits ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (4, 1), (2, 2)])
 def test_a_run_goes_on_with_the_same_bits(tmp_path: Path, before: int, after: int) -> None:
-    whole = go(tmp_path / "whole", 50, schedule=Schedule(off=True))
+    whole = go(tmp_path / "whole", 50, schedule=Checkpointing(off=True))
     go(tmp_path / "cut", 28, before)
     rest = go(tmp_path / "cut", 50, after, resumes=True, cut=lambda box, n: cartesian(box, (1, n)))
     assert rest.result.resumed.step == 20
@@ -130,7 +130,7 @@ def test_a_run_goes_on_with_the_same_bits(tmp_path: Path, before: int, after: in
 
 
 def test_ranks_whose_machine_does_not_share_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = go(tmp_path / "whole", 30, schedule=Schedule(off=True))
+    whole = go(tmp_path / "whole", 30, schedule=Checkpointing(off=True))
     content = slots._content
 
     def look(file: Path) -> bytes | None:
@@ -170,11 +170,11 @@ def test_a_watch_for_repetition_goes_on(tmp_path: Path) -> None:
             tmp_path / path, steps, 2, model=lambda: model, until=mg.Stop(period=30), cut=_layouts_of(model), **options
         )
 
-    whole = run("whole", 5000, schedule=Schedule(off=True))
+    whole = run("whole", 5000, schedule=Checkpointing(off=True))
     assert whole.result.ended.reason in ("period", "fixed point")
     cut = whole.result.steps - 20
-    run("cut", cut, schedule=Schedule(steps=cut - 7))
-    rest = run("cut", 5000, resumes=True, schedule=Schedule(off=True))
+    run("cut", cut, schedule=Checkpointing(steps=cut - 7))
+    rest = run("cut", 5000, resumes=True, schedule=Checkpointing(off=True))
     assert rest.result.resumed.step == cut - 7
     assert rest.result.ended == whole.result.ended
     assert rest.state == whole.state
@@ -203,7 +203,7 @@ def test_automata_go_on_with_the_same_bits(tmp_path: Path, kind: str) -> None:
         model = mg.automaton(options["rule"], shape, **{k: v for k, v in options.items() if k != "rule"})
         return go(tmp_path / path, steps, ranks, model=lambda: model, cut=_layouts_of(model, word), **more)
 
-    whole = run("whole", 47, 1, "slabs", schedule=Schedule(off=True))
+    whole = run("whole", 47, 1, "slabs", schedule=Checkpointing(off=True))
     run("cut", 38, 2, "slabs")
     rest = run("cut", 47, 3, "blocks:2", resumes=True)
     assert rest.result.resumed.step == 30
@@ -222,29 +222,29 @@ def test_two_are_kept_in_turn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schedule", "steps"),
     [
-        (Schedule(off=True), []),
-        (Schedule(steps=40), []),
-        (Schedule(seconds=1000.0), []),
-        (Schedule(steps=5, at_end=True), [12, 10]),
+        (Checkpointing(off=True), []),
+        (Checkpointing(steps=40), []),
+        (Checkpointing(seconds=1000.0), []),
+        (Checkpointing(steps=5, at_end=True), [12, 10]),
     ],
 )
-def test_when_checkpoints_are_written(tmp_path: Path, schedule: Schedule, steps: list[int]) -> None:
+def test_when_checkpoints_are_written(tmp_path: Path, schedule: Checkpointing, steps: list[int]) -> None:
     go(tmp_path, 12, schedule=schedule)
     assert [head.step for head in heads_of(tmp_path)[0]] == steps
 
 
 def test_the_clock_asks_for_one_but_not_too_often(tmp_path: Path) -> None:
-    done = go(tmp_path, 400, schedule=Schedule(seconds=1e-9))
+    done = go(tmp_path, 400, schedule=Checkpointing(seconds=1e-9))
     assert done.keeper.written >= 1  # after the first chunk of steps, then so seldom that they take 2 % of the time
     assert done.keeper.written <= 1 + done.result.seconds / done.keeper.seconds
 
 
 def test_a_person_or_the_clock_gets_a_last_one(tmp_path: Path) -> None:
-    asked = go(tmp_path / "asked", 10**6, 2, schedule=Schedule(), stop_at=15)
+    asked = go(tmp_path / "asked", 10**6, 2, schedule=Checkpointing(), stop_at=15)
     assert asked.result.ended.reason == "asked"
     ((head,), _) = heads_of(tmp_path / "asked")
     assert head.step == asked.result.steps < 10**6
-    late = go(tmp_path / "late", 10**6, 2, schedule=Schedule(time_limit=1.05))
+    late = go(tmp_path / "late", 10**6, 2, schedule=Checkpointing(time_limit=1.05))
     assert late.result.ended.reason == "time limit"
     ((head,), _) = heads_of(tmp_path / "late")
     assert head.step == late.result.steps < 10**6
@@ -274,7 +274,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], None]]] = {
 
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_the_other_one_is_used_where_one_is_damaged(tmp_path: Path, kind: str) -> None:
-    whole = go(tmp_path / "whole", 40, schedule=Schedule(off=True))
+    whole = go(tmp_path / "whole", 40, schedule=Checkpointing(off=True))
     go(tmp_path / "cut", 38, 2)
     said, damage = DAMAGES[kind]
     damage(tmp_path / "cut/a")  # of step 30; b is of step 20
@@ -369,7 +369,7 @@ def test_another_machine_file_is_no_other_case(tmp_path: Path) -> None:
 def test_a_disk_that_refuses_ends_the_run_and_spoils_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    whole = go(tmp_path / "whole", 40, schedule=Schedule(off=True))
+    whole = go(tmp_path / "whole", 40, schedule=Checkpointing(off=True))
     calls = [0]
     write = os.write
 
@@ -430,7 +430,7 @@ def test_digests_do_not_depend_on_the_layout() -> None:
 
 
 def test_checkpoints_may_be_moved(tmp_path: Path) -> None:
-    whole = go(tmp_path / "whole", 30, schedule=Schedule(off=True))
+    whole = go(tmp_path / "whole", 30, schedule=Checkpointing(off=True))
     go(tmp_path / "here", 18)
     shutil.move(tmp_path / "here", tmp_path / "there")
     assert go(tmp_path / "there", 30, resumes=True).state == whole.state

@@ -14,7 +14,7 @@ import pytest
 import xarray
 
 import minga as mg
-from minga.record.checkpoint.keeper import Schedule
+from minga.record.checkpoint.keeper import Checkpointing
 
 GRID = mg.Grid((3,), units="m")
 Deed = Callable[[mg.Engine, mg.Field], None]
@@ -213,7 +213,7 @@ def test_what_a_finished_run_did_not_do_is_refused(tmp_path: Path, changes: dict
 
 
 def test_a_run_that_goes_on_begins_with_the_same_values(tmp_path: Path) -> None:
-    again(tmp_path / "run", checkpoint=Schedule(steps=2, at_end=True))
+    again(tmp_path / "run", checkpoint=Checkpointing(steps=2, at_end=True))
     with pytest.raises(mg.CaseError, match="initial values"):
         again(tmp_path / "run", model=model(start=1.0), steps=6)
     assert levels(again(tmp_path / "run", steps=6)) == [0.0, 2.0, 4.0, 6.0]

@@ -9,7 +9,7 @@ import pytest
 import minga as mg
 from command_line import in_process
 from minga.record import room
-from minga.record.checkpoint.keeper import Schedule
+from minga.record.checkpoint.keeper import Checkpointing
 from minga.record.directory import RunDirectory
 from minga.record.snapshots.settings import SnapshotSettings
 
@@ -60,9 +60,9 @@ def test_what_cannot_fit_is_refused_with_numbers(tmp_path: Path, free: list[int 
 
 def test_frames_that_are_there_need_no_room(tmp_path: Path, free: list[int | None]) -> None:
     free[0] = None
-    mg.run(life(), 4, every=1, out=tmp_path / "run", checkpoint=Schedule(steps=2, at_end=True))
+    mg.run(life(), 4, every=1, out=tmp_path / "run", checkpoint=Checkpointing(steps=2, at_end=True))
     free[0] = 2 * FRAME
-    off = Schedule(off=True)
+    off = Checkpointing(off=True)
     assert mg.run(life(), 6, every=1, out=tmp_path / "run", checkpoint=off, resume=True).sizes["time"] == 7
     need = room.need_of(RunDirectory(tmp_path / "run"), life(), life().fields, SnapshotSettings(1), off, 9, None)
     assert (need.frames, need.checkpoints) == (3, 0)
@@ -74,7 +74,7 @@ def test_what_may_not_fit_is_told(tmp_path: Path, free: list[int | None], capfd:
     free[0] = 5 * FRAME
     mg.run(life(), 4, every=1, out=tmp_path / "b")
     assert "of checkpoints; " in capfd.readouterr().err
-    mg.run(life(), 4, every=1, out=tmp_path / "c", checkpoint=Schedule(off=True))
+    mg.run(life(), 4, every=1, out=tmp_path / "c", checkpoint=Checkpointing(off=True))
     assert "room" not in capfd.readouterr().err
 
 

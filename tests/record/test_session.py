@@ -10,7 +10,7 @@ import pytest
 
 import minga as mg
 from minga.errors import CaseError, MingaError
-from minga.record.checkpoint.keeper import Schedule
+from minga.record.checkpoint.keeper import Checkpointing
 from minga.record.digest import digest_of_arrays
 from minga.record.snapshots.whole import WholeFrames
 from minga.record.store import FrameReader
@@ -116,7 +116,7 @@ def test_nothing_depends_on_the_ranks(make, ranks: int, settings: Settings) -> N
 def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path, ranks: int) -> None:
     asked: dict[str, Any] = {"steps": 90, "every": 25, "observe": 10, "out": tmp_path / "heat", "resume": True}
     expected = run(heat(), **{**asked, "out": None, "resume": False})
-    cut = run(heat(), **asked, checkpoint=Schedule(steps=20, time_limit=1.0))
+    cut = run(heat(), **asked, checkpoint=Checkpointing(steps=20, time_limit=1.0))
     assert cut.attrs["ended"].startswith("time limit")
     assert 0 < cut.attrs["steps"] < 90
     assert cut.u.time.values.tolist()[0] == 0

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from minga.engine.stop import Stop, duration
 from minga.errors import CaseError
-from minga.record.checkpoint.keeper import Schedule
+from minga.record.checkpoint.keeper import Checkpointing
 from minga.record.snapshots.settings import SnapshotSettings
 
 __all__ = ["CheckpointSettings", "OutputSettings", "RunSettings", "StopSettings"]
@@ -118,7 +118,7 @@ class CheckpointSettings(BaseModel):
     ] = 300.0
     at_end: Annotated[bool, Field(description="keep one of the last step, so that the run can be made longer")] = False
 
-    def schedule(self, wall_time: float | str | None) -> Schedule:
+    def schedule(self, wall_time: float | str | None) -> Checkpointing:
         """When checkpoints are written in a run that may take so long; CaseError for what cannot be meant."""
         limit = None if wall_time is None else duration(wall_time, "run.wall_time")
         if self.every == "off":
@@ -128,9 +128,9 @@ class CheckpointSettings(BaseModel):
                     key="run.wall_time",
                     remedy="leave one of them out; stop.wall_time ends a run for good",
                 )
-            return Schedule(off=True)
+            return Checkpointing(off=True)
         seconds = self.seconds if self.every is None else None
-        return Schedule(steps=self.every, seconds=seconds, time_limit=limit, at_end=self.at_end)
+        return Checkpointing(steps=self.every, seconds=seconds, time_limit=limit, at_end=self.at_end)
 
 
 class OutputSettings(BaseModel):

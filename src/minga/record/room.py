@@ -13,7 +13,7 @@ from minga.engine.state import state_of
 from minga.engine.stop import Stop
 from minga.errors import CaseError
 from minga.lang.types import itemsize
-from minga.record.checkpoint.keeper import Schedule
+from minga.record.checkpoint.keeper import Checkpointing
 from minga.record.directory import RunDirectory
 from minga.record.snapshots.archive import manifest_of
 from minga.record.snapshots.manifest import read_manifest
@@ -60,7 +60,7 @@ def need_of(
     model: Model,
     fields: Sequence[Field],
     settings: SnapshotSettings,
-    schedule: Schedule,
+    schedule: Checkpointing,
     steps: int,
     stop: Stop | None,
 ) -> Need:

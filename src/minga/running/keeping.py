@@ -18,7 +18,7 @@ from minga.engine.model import Model
 from minga.engine.stop import Stop
 from minga.errors import CaseError, MingaError
 from minga.record.checkpoint.head import Head, heads_of
-from minga.record.checkpoint.keeper import UNFINISHED, Keeper, Schedule
+from minga.record.checkpoint.keeper import UNFINISHED, Checkpointing, Keeper
 from minga.record.directory import RunDirectory, disk_errors, write_whole
 from minga.record.series import SeriesFile
 from minga.record.snapshots.archive import describe, manifest_of
@@ -59,7 +59,7 @@ class Kept:
         fields: Sequence[Field],
         comm: Comm,
         settings: SnapshotSettings,
-        schedule: Schedule,
+        schedule: Checkpointing,
         *,
         observe: int | None = None,
         stop: Stop | None = None,

@@ -17,7 +17,7 @@ from minga.engine.stop import Stop, Watch
 from minga.errors import CaseError, MingaError
 from minga.record.checkpoint.head import heads_of
 from minga.record.checkpoint.identity import changed_entries
-from minga.record.checkpoint.keeper import Keeper, Schedule, changed_parts
+from minga.record.checkpoint.keeper import Checkpointing, Keeper, changed_parts
 from minga.record.dataset import failed_attributes, hand_over, opened
 from minga.record.directory import RunDirectory, disk_errors, noticing_removal
 from minga.record.room import check_room, need_of
@@ -45,13 +45,13 @@ class Place:
     """
 
     directory: RunDirectory
-    schedule: Schedule
+    schedule: Checkpointing
     goes_on: bool
     made: bool
     finished: bool = False
 
 
-def kept_in(comm: Comm, out: Path, schedule: Schedule, resume: bool, steps: int) -> Place:
+def kept_in(comm: Comm, out: Path, schedule: Checkpointing, resume: bool, steps: int) -> Place:
     """Make a directory for a run of so many steps, or with `resume` look at what an interrupted one left; collective.
 
     CaseError on every rank where it holds something else, or a run that cannot go on; RunError where the disk refuses.
@@ -196,7 +196,7 @@ def _identity(model: Model, comm: Comm, settings: Settings) -> dict[str, str]:
     until = settings.until
     watch = None if until is None and model.over is None else Watch(model, until or Stop())
     state = state_of(model, None if watch is None else watch.program)
-    keeper = Keeper(Path(), comm, Schedule(off=True), stop=until, remembers=True)
+    keeper = Keeper(Path(), comm, Checkpointing(off=True), stop=until, remembers=True)
     with Engine(model.layouts("bisection", comm.size), comm=comm, threads=settings.threads) as engine:
         start(model, engine)
         keeper.resume(model, engine, state)
@@ -234,7 +234,7 @@ def _check(directory: RunDirectory, resume: bool, steps: int) -> bool:
         steps,
         keys=("resume", "steps"),
         longer="give steps={}",
-        kept="checkpoint=Schedule(steps=..., at_end=True)",
+        kept="checkpoint=Checkpointing(steps=..., at_end=True)",
     )
     return False
 

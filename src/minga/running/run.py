@@ -13,7 +13,7 @@ from minga.engine.comm import Comm, SerialComm
 from minga.engine.model import Model
 from minga.engine.stop import Ended, Stop
 from minga.errors import CaseError, shown, suggest
-from minga.record.checkpoint.keeper import Schedule
+from minga.record.checkpoint.keeper import Checkpointing
 from minga.record.dataset import Frames, attributes_of, failed_attributes, hand_over, opened
 from minga.record.interrupt import Interrupt
 from minga.record.planning import AUTO
@@ -50,7 +50,7 @@ def run(
     observe: int | None = None,
     device: Literal["cpu", "gpu", "gpu-shared"] = "cpu",
     out: str | Path | None = None,
-    checkpoint: int | Schedule | None = None,
+    checkpoint: int | Checkpointing | None = None,
     resume: bool = False,
     observers: Sequence[Observer] = (),
 ) -> xarray.Dataset:
@@ -81,8 +81,7 @@ def run(
         A new directory for the frames, which are then read from there when they are looked at, and for what ``minga
         export`` and others want to know. By default all frames are in memory.
     checkpoint
-        Steps from one checkpoint in ``out`` to the next, or a :class:`minga.record.checkpoint.keeper.Schedule`; by
-        default one is written every five minutes.
+        Steps from one checkpoint in ``out`` to the next, or a ``mg.Checkpointing``; by default one is written every five minutes.
     resume
         Go on with what an interrupted run of this model has left in ``out``, or begin where there is nothing. The same
         bits come back as if it had not been interrupted. What a run that is finished has left is returned.
@@ -214,12 +213,12 @@ def _tell(comm: Comm, findings: Iterable[str]) -> None:
         sys.stderr.write(f"minga: {text}\n")
 
 
-def _schedule(checkpoint: object) -> Schedule:
+def _schedule(checkpoint: object) -> Checkpointing:
     """When checkpoints are written; CaseError for what cannot be meant."""
-    if checkpoint is None or isinstance(checkpoint, Schedule):
-        return checkpoint or Schedule(seconds=SECONDS)
+    if checkpoint is None or isinstance(checkpoint, Checkpointing):
+        return checkpoint or Checkpointing(seconds=SECONDS)
     _check_number("checkpoint", checkpoint, 1, "say the steps from one checkpoint to the next, or leave it out")
-    return Schedule(steps=int(checkpoint))  # type: ignore[call-overload]
+    return Checkpointing(steps=int(checkpoint))  # type: ignore[call-overload]
 
 
 def _check_without_directory(checkpoint: object, resume: bool) -> None:

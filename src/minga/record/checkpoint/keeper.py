@@ -22,7 +22,7 @@ from minga.record.checkpoint.head import SLOTS, Head, Session, heads_of
 from minga.record.checkpoint.identity import INITIAL, changed_entries, identity_of
 from minga.record.checkpoint.slots import begin, beginning_of, complete, digests, put_back, write_slots
 
-__all__ = ["UNFINISHED", "Keeper", "Schedule"]
+__all__ = ["UNFINISHED", "Checkpointing", "Keeper"]
 
 UNFINISHED = ("asked", "time limit")
 """Reasons of an end after which a run may go on: a last checkpoint is written."""
@@ -36,7 +36,7 @@ _RESERVE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class Checkpointing:
     """When checkpoints are written, by one of `steps` and `seconds`, or only the last one where neither is given.
 
     steps      from one to the next
@@ -72,7 +72,7 @@ class Keeper:
 
     path: Path
     comm: Comm
-    schedule: Schedule
+    schedule: Checkpointing
     resumes: bool = False
     stop: Stop | None = None
     case: Mapping[str, Any] = field(default_factory=dict)
