@@ -81,7 +81,8 @@ def run(
         A new directory for the frames, which are then read from there when they are looked at, and for what ``minga
         export`` and others want to know. By default all frames are in memory.
     checkpoint
-        Steps from one checkpoint in ``out`` to the next, or a ``mg.Checkpointing``; by default one is written every five minutes.
+        Steps from one checkpoint in ``out`` to the next, or a ``mg.Checkpointing``; by default one is written every
+        five minutes.
     resume
         Go on with what an interrupted run of this model has left in ``out``, or begin where there is nothing. The same
         bits come back as if it had not been interrupted. What a run that is finished has left is returned.
