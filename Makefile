@@ -37,7 +37,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test verify verification bench bench-automata bench-waves bench-cell bench-photodiode bench-gpu bench-lab bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test tests verify verification bench bench-automata bench-waves bench-cell bench-photodiode bench-gpu bench-lab bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -66,7 +66,11 @@ MPI_TESTS = $$(grep -rl --include='test_*.py' 'mark\.mpi' tests)
 LAB_TESTS = tests/benchmarks tests/broadcast tests/lab tests/papers
 PATIENT = --timeout 0 -o faulthandler_timeout=0
 
-test: lint
+# Style and types are checked beside the tests.
+test: .venv/.ready-dev
+	$(MAKE) --no-print-directory -j2 lint tests
+
+tests: .venv/.ready-dev
 	$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not slow and not gpu"
 
 verify: export HYPOTHESIS_PROFILE = explore

@@ -56,8 +56,8 @@ def shares_a_fixture(item: pytest.Item) -> bool:
     return any(definitions[-1].scope == "module" for definitions in known.values())
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups are read
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Put the tests in the order that was asked for; skip them where this processor lacks the instructions."""
     seed = config.getoption("--shuffle")
     if seed is not None:
@@ -73,6 +73,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if lacking:
         for item in items:
             item.add_marker(pytest.mark.skip(f"--target {level} needs {', '.join(lacking)}: use another processor"))
+    yield
+    grouped = [item for item in items if item.get_closest_marker("xdist_group")]
+    if getattr(config.option, "loadgroup", False) and not all("@" in item.nodeid for item in grouped):
+        raise pytest.UsageError("pytest-xdist does not group tests with this pytest; install the locked versions")
 
 
 @pytest.fixture(autouse=True, scope="session")

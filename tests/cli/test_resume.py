@@ -308,7 +308,7 @@ def test_settings_that_cannot_be_meant(in_tmp_path: Path, settings: list[str], e
 
 # Kills --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("seed", "kills"), [(1, 1), pytest.param(2, 60, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+    ("seed", "kills"), [(1, 2), pytest.param(2, 60, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
 )
 def test_kills_at_any_moment_change_nothing(in_tmp_path: Path, seed: int, kills: int) -> None:
     script = Path(__file__).parents[1] / "killing.py"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import minga as mg
 from minga.engine.comm import Comm, SerialComm, run_virtual
 from minga.engine.live import dead_slots
+from minga.engine.observables import observe as observe_now
 from minga.engine.relayout import in_pieces
 from minga.errors import LayoutError, ProgramError
 from minga.space.box import Box
@@ -145,7 +146,7 @@ def travelling(layouts: list[Layout], model: mg.Model, steps: int, comm: Comm, *
         for layout in layouts:
             moves.append(engine.relayout(model.layouts_like(layout), dead=dead_slots(model), piece_bytes=4000))
             engine.run(model.step, steps)
-        seen = mg.drive.__globals__["observe"](model, engine)
+        seen = observe_now(model, engine)
         whole = {item.name: engine.gather(item.now) for item in model.fields}
         return whole, seen, moves, engine.ledger, engine.skipped
 
