@@ -54,6 +54,24 @@ def model(u: mg.Field, step: mg.Program, **more: Any) -> mg.Model:
     return mg.Model("m", GRID, (u,), step, **more)
 
 
+# Fields --------------------------------------------------------------------------------------------------------------
+def test_fields_that_a_step_reads_belong_to_the_model() -> None:
+    u, before, step = field(), field(1, name="before"), mg.Program("step")
+    step.apply(leap, u, before, u.next)
+    step.rotate(u)
+    with pytest.raises(ProgramError, match=r"(?s)'leap' reads field 'before', which is none .*fields=\(..., before\)"):
+        model(u, step)
+    mg.Model("m", GRID, (u, before), step, initial={before: 1.0})
+
+
+def test_fields_that_a_step_stores_first_need_not_be_declared() -> None:
+    u, scratch, step = field(), field(1, name="scratch"), mg.Program("step")
+    step.apply(grow, u, scratch)
+    step.apply(grow, scratch, u.next)
+    step.rotate(u)
+    assert float(mg.run(model(u, step), 3)["u"][-1, 0, 0]) == 6.0
+
+
 # Random numbers ------------------------------------------------------------------------------------------------------
 def drawing(record: Callable[[mg.Program, mg.Field, mg.Field], None]) -> mg.Model:
     u, v, step = field(1), field(1, name="v"), mg.Program("step")

@@ -12,6 +12,7 @@ from typing import Final
 
 from minga.cli.descendants import descendants, kill, stopped
 from minga.cli.events import ANSWER, dispatch
+from minga.cli.last_words import collected
 from minga.cli.launcher import Launcher
 from minga.cli.stopping import INTERRUPTED
 from minga.engine.signals import GRACE, StopRequest, bytes_written
@@ -39,31 +40,33 @@ def launch(launcher: Launcher, ranks: int, order: Mapping[str, object], listener
     request = StopRequest(
         lambda: _ask_ranks(jobs), written=lambda: bytes_written(pid for job in jobs for pid in descendants(job.pid))
     )
-    try:
-        with request.listening():  # before there are ranks, which nobody would end
-            job = _start(command, launcher)
-            jobs.append(job)
-            if request.asked:
-                _ask_ranks(jobs)
-            _listen(job, listener, request)
-            status = job.wait()
-        if status == INTERRUPTED or (request.asked and status != 0):
-            raise KeyboardInterrupt
-        return status
-    finally:
-        for job in jobs:
-            _end(job, request.late)
-            if job.stdout is not None:
-                job.stdout.close()
+    environment = launcher.environment()
+    with collected(environment):
+        try:
+            with request.listening():  # before there are ranks, which nobody would end
+                job = _start(command, launcher, environment)
+                jobs.append(job)
+                if request.asked:
+                    _ask_ranks(jobs)
+                _listen(job, listener, request)
+                status = job.wait()
+            if status == INTERRUPTED or (request.asked and status != 0):
+                raise KeyboardInterrupt
+            return status
+        finally:
+            for job in jobs:
+                _end(job, request.late)
+                if job.stdout is not None:
+                    job.stdout.close()
 
 
-def _start(command: list[str], launcher: Launcher) -> subprocess.Popen[str]:
+def _start(command: list[str], launcher: Launcher, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     try:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            env=launcher.environment(),
+            env=environment,
             text=True,
             encoding="utf-8",
             errors="replace",

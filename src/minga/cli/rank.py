@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from minga.cli.case import find_source, read_case
 from minga.cli.descendants import descendants, kill, stopped
 from minga.cli.events import EventWriter, silence_stdout
+from minga.cli.last_words import say_last
 from minga.cli.launcher import surrounding_job, world
 from minga.cli.stopping import INTERRUPTED
 from minga.engine.signals import GRACE, StopRequest
@@ -71,10 +72,8 @@ def end_late(leave: Callable[[], object] | None = None) -> NoReturn:
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
         everyone = mpi.COMM_WORLD
         time.sleep(min(_STAGGER * everyone.rank, _LAST / 2))  # one of those that wait says it for all
-        sys.stderr.write(
-            f"minga: rank {everyone.rank} of {everyone.size} could not end its step within {GRACE:g} s; all are ended\n"
-        )
-        sys.stderr.flush()
+        who = f"rank {everyone.rank} of {everyone.size}"
+        say_last(f"minga: {who} could not end its step within {GRACE:g} s; all are ended\n", everyone.rank)
         if leave is not None:
             leave()
         kill(stopped(descendants(os.getppid())))  # or the launcher waits for them
@@ -109,8 +108,7 @@ def _report(error: BaseException, rank: int, size: int) -> None:
         text = f"minga: {error}\n  on rank {rank} of {size}\n"
     else:
         text = f"rank {rank} of {size} failed; the job ends.\n" + "".join(traceback.format_exception(error))
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    say_last(text, rank)
 
 
 def _run(order: dict[str, object], stop: StopRequest) -> None:

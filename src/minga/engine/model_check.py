@@ -26,6 +26,7 @@ _RESULT = re.compile(r"\.\d+\.")
 def check_model(model: Model) -> None:
     """ProgramError for a model whose step or observables cannot mean what they say."""
     check_levels(model.step.operations)
+    _check_declared(model)
     _check_random(model)
     _check_observables(model)
     _check_registers(model)
@@ -34,6 +35,23 @@ def check_model(model: Model) -> None:
             _check_stored(model, item)
             _check_untouched(model, item)
             _check_start(model, item)
+
+
+# Fields --------------------------------------------------------------------------------------------------------------
+def _check_declared(model: Model) -> None:
+    """What a kernel reads is a field of the model, which can have initial values, or is stored by its Programs."""
+    known = set(model.fields)
+    for operation in _operations(model):
+        known.update(slot.field for slot in _stores(operation))
+    for operation in (o for o in _operations(model) if isinstance(o, Apply)):
+        for item in (slot.field for slot in _reads(operation)):
+            if item not in known:
+                raise ProgramError(
+                    f"model {model.name!r}: {operation.label!r} reads field {item.name!r}, which is none of the fields "
+                    "of the model and which nothing stores: it would be 0 everywhere",
+                    where=operation.graph.where or None,
+                    remedy=f"add it to them: mg.Model(..., fields=(..., {item.name}))",
+                )
 
 
 # Random numbers ------------------------------------------------------------------------------------------------------
@@ -233,14 +251,24 @@ def _check_start(model: Model, item: Field) -> None:
 
 def _read(operation: Operation, item: Field) -> set[Slot]:
     """The slots of a field that a kernel reads."""
+    return {slot for slot in _reads(operation) if slot.field is item}
+
+
+def _reads(operation: Operation) -> set[Slot]:
+    """The slots that a kernel reads."""
     if not isinstance(operation, Apply):
         return set()
     found = {operation.operands[number] for number in reads(operation.graph)}
-    return {slot for slot in found if isinstance(slot, Slot) and slot.field is item}
+    return {slot for slot in found if isinstance(slot, Slot)}
 
 
 def _stored(operation: Operation, item: Field) -> list[Slot]:
     """The slots of a field that an operation stores."""
+    return [slot for slot in _stores(operation) if slot.field is item]
+
+
+def _stores(operation: Operation) -> list[Slot]:
+    """The slots that an operation stores."""
     slots: Sequence[object] = ()
     match operation:
         case Apply():
@@ -251,7 +279,7 @@ def _stored(operation: Operation, item: Field) -> list[Slot]:
             slots = operation.writes
         case _:
             pass
-    return [slot for slot in slots if isinstance(slot, Slot) and slot.field is item]
+    return [slot for slot in slots if isinstance(slot, Slot)]
 
 
 def _rotates(operation: Operation, item: Field) -> bool:
