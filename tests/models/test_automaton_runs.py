@@ -33,6 +33,7 @@ def test_a_thousand_generations(rule: str, boundary: str, known: tuple[int, str]
     assert (left.observables["population"], crc(left.cell)) == known
 
 
+@pytest.mark.slow
 def test_the_r_pentomino_comes_to_rest() -> None:
     def population(steps: int) -> int:
         model = mg.automaton("B3/S23", (640, 640), init={"pattern": "r-pentomino.rle"}, directory=PATTERNS)

@@ -75,7 +75,7 @@ def every_nth(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[Array]:
 
 
 # Asynchronous
-@pytest.mark.parametrize("rule", [life_like("B3/S23"), sums])
+@pytest.mark.parametrize("rule", [life_like("B3/S23"), pytest.param(sums, marks=pytest.mark.slow)])
 def test_asynchronous(rule: Rule) -> None:
     start = np.random.default_rng(1).integers(0, rule.states, (18, 70)).astype(np.uint8)
     cells = start

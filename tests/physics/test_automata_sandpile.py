@@ -101,6 +101,7 @@ def test_mean_topplings_of_a_grain(n: int, mean: float) -> None:
     assert left.topplings.sum() == pytest.approx(exactly, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_heights_on_a_large_table() -> None:
     """The densities of sites of 0 .. 3 grains, whose mean is 17/8, far from the edge of 128 x 128 sites."""
     n, edge = 128, 24

@@ -49,6 +49,7 @@ def centres(cells: int) -> Floats:
 EXTREMES = ((0, lowest, "u_min"), (1, highest, "v_max"), (1, lowest, "v_min"))
 
 
+@pytest.mark.slow
 def test_lid_driven_cavity(evidence: Evidence) -> None:
     """Re 100: extremes of Marchi, Suero and Araki (J. Braz. Soc. Mech. Sci. Eng. 31, 2009), by two grids."""
     coarse, fine = cavity(16, 100.0, 0.1, 150), cavity(32, 100.0, 0.05, 300)
@@ -183,6 +184,7 @@ def forced(potential: mg.Field) -> Any:
     return record
 
 
+@pytest.mark.slow
 def test_a_gradient_of_concentration_in_a_thin_cell(evidence: Evidence) -> None:
     """ZnSO4 in SI: u = (G/6) (z^3 - h^2 z/4), u_max = sqrt(3) G h^3 / 216 with G = g alpha C_y / nu: 17.6 um/s."""
     gap, slope, alpha, nu = 0.5e-3, 1e4, 1.6e-4, 0.893e-6

@@ -99,6 +99,7 @@ def interdigitated() -> list[dict[str, Any]]:
     return solved(diode(9, contacts=INTERDIGITATED), Problem((0.5, -0.5), ionisation=False))
 
 
+@pytest.mark.slow
 def test_both_contacts_on_one_side() -> None:
     """An interdigitated detector: the current goes down, across and up again, and what enters leaves."""
     there, back = interdigitated()

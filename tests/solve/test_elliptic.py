@@ -242,6 +242,7 @@ def test_engine_options() -> None:
     assert bits(found) == serial()
 
 
+@pytest.mark.slow
 def test_cut_anew_with_new_coefficients() -> None:
     """A finger grows, ranks change: the same step solves the new problem with the bits of one rank."""
     grown = coefficients(CUT, smooth(CUT), fingers(CUT, METAL) | np.roll(fingers(CUT, METAL), 1, 1), ("y",))

@@ -115,6 +115,7 @@ def test_in_turn_it_would_diverge() -> None:
         assert not in_turn(12, 4.0, 1.6, 60) < 1.0
 
 
+@pytest.mark.slow
 def test_orders_agree() -> None:
     """Three orders, one block and three: one discrete solution."""
     problem = scaled(line(16), 0.1, 0.01, voltage=4.0)
