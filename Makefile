@@ -63,7 +63,7 @@ lint: .venv/.ready-dev
 
 # Ranks and labs that are measured need the cores for themselves: the long ones among these tests run one by one.
 MPI_TESTS = $$(grep -rl --include='test_*.py' 'mark\.mpi' tests)
-LAB_TESTS = tests/benchmarks tests/broadcast tests/lab tests/papers
+LAB_TESTS = tests/benchmarks tests/network/broadcast tests/lab tests/studies
 PATIENT = --timeout 0 -o faulthandler_timeout=0
 
 # Style and types are checked beside the tests.

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 import minga as mg
 from minga.cli.case import find_source, read_case
-from minga.record.plane import plane_of
-from minga.record.variables import Coordinate
+from minga.output.plane import plane_of
+from minga.output.variables import Coordinate
 from minga.view.colours import colour_scale, limits_of
 from minga.view.section import section
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from minga.fit.crew import Crew
-from minga.fit.links import Link, Links, Segment
-from minga.fit.speed import Speed
-from minga.fit.topology import Tree
-from minga.fit.work.work import Exchange, Work
+from minga.plan.crew import Crew
+from minga.plan.links import Link, Links, Segment
+from minga.plan.speed import Speed
+from minga.plan.topology import Tree
+from minga.plan.work.work import Exchange, Work
 from minga.space.box import Box
 
 PLENTY = 1 << 40

@@ -48,7 +48,7 @@ def left(run: Path) -> dict[str, str]:
 
 def main(case: str, folder: Path, seed: int, kills: int) -> dict[str, object]:
     import minga.cli.perform
-    import minga.record.snapshots.snapshots  # noqa: F401 - so that children have them
+    import minga.output.snapshots.snapshots  # noqa: F401 - so that children have them
 
     chance, log = random.Random(seed), folder / "log"
     reference, run = folder / "reference", folder / "run"

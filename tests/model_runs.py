@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from minga.engine.comm import Comm, run_virtual
 from minga.engine.engine import Engine
 from minga.engine.model import Model
-from minga.record.cells import gather_cells
+from minga.output.cells import gather_cells
 from minga.running.loop import drive
 
 

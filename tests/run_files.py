@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from minga.record.directory import RunDirectory
-from minga.record.store import FrameStore
-from minga.record.variables import variables_of
+from minga.output.directory import RunDirectory
+from minga.output.store import FrameStore
+from minga.output.variables import variables_of
 from minga.space.field import Field
 
 CASE = """\

@@ -16,12 +16,12 @@ import numpy as np
 
 import minga as mg
 from minga.engine.comm import Comm, MPIComm
-from minga.fit.balance import Balancer
-from minga.fit.crew import Crew
-from minga.fit.links import Links
-from minga.fit.speed import Speed
-from minga.fit.topology import Tree
-from minga.fit.work.work import Work
+from minga.plan.balance import Balancer
+from minga.plan.crew import Crew
+from minga.plan.links import Links
+from minga.plan.speed import Speed
+from minga.plan.topology import Tree
+from minga.plan.work.work import Work
 from minga.running.observers.balance import Balance
 from minga.space.cuts import slabs
 from minga.space.layout import Layout

@@ -11,7 +11,7 @@ import minga as mg
 from benchmarks.automata.peers import Measured, Peer
 from benchmarks.automata.soup import States
 from minga.engine.begin import start
-from minga.record.cells import gather_cells
+from minga.output.cells import gather_cells
 
 
 def minga(rule: mg.Rule | str, **how: object) -> Peer:

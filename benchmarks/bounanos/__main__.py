@@ -27,14 +27,14 @@ from benchmarks.machine import SOURCES, in_a_line, measured_in_labs
 from benchmarks.page import shown
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
-from minga.models.photodiode.organisations.balancers import Balance
-from minga.models.photodiode.organisations.costs import RowCosts, growth_law
-from minga.models.photodiode.organisations.cuts import equal, even, fullest
-from minga.models.photodiode.organisations.emulator import emulate
-from minga.models.photodiode.organisations.systems import Link, System
-from minga.models.photodiode.organisations.weights import mean_cost, paper_area
-from minga.models.photodiode.organisations.workload import paper_device, profile
 from minga.models.photodiode.pointwise.scheme import Pointwise
+from minga.studies.bounanos.balancers import Balance
+from minga.studies.bounanos.costs import RowCosts, growth_law
+from minga.studies.bounanos.cuts import equal, even, fullest
+from minga.studies.bounanos.emulator import emulate
+from minga.studies.bounanos.systems import Link, System
+from minga.studies.bounanos.weights import mean_cost, paper_area
+from minga.studies.bounanos.workload import paper_device, profile
 
 ROOT: Final = Path(__file__).parent.parent.parent
 PAGE: Final = ROOT / "docs" / "bounanos.md"

@@ -21,12 +21,12 @@ from benchmarks.bounanos import WINDOWS
 from minga.engine.begin import start
 from minga.engine.comm import MPIComm
 from minga.engine.engine import Engine
-from minga.models.photodiode.organisations.adaptive import solve_adaptive
-from minga.models.photodiode.organisations.centralised import solve_centralised
-from minga.models.photodiode.organisations.workload import paper_device
 from minga.models.photodiode.pointwise.scheme import Pointwise, pointwise
 from minga.models.photodiode.solver.problem import Problem
 from minga.space.layout import Layout
+from minga.studies.bounanos.adaptive import solve_adaptive
+from minga.studies.bounanos.centralised import solve_centralised
+from minga.studies.bounanos.workload import paper_device
 
 VOLTAGE = -60.0
 

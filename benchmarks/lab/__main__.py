@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.command import asked
 from benchmarks.machine import SOURCES, measured_in_labs
 from minga.lab.cluster import Cluster, laboratory
-from minga.papers.changing import obeying
+from minga.studies.changing import obeying
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent

@@ -23,16 +23,16 @@ import minga as mg
 from minga.engine.begin import start
 from minga.engine.comm import MPIComm
 from minga.engine.engine import Engine
-from minga.fit.balance import Balancer
-from minga.fit.crew import Crew
-from minga.fit.plan.cost import predict, work_of
-from minga.fit.plan.plan import Plan
-from minga.fit.plan.planner import make_plan
-from minga.fit.probe.probe import probe_crew
 from minga.models.case import examples
-from minga.papers.changing import lose_share
+from minga.plan.balance import Balancer
+from minga.plan.cost import predict, work_of
+from minga.plan.crew import Crew
+from minga.plan.plan import Plan
+from minga.plan.planner import make_plan
+from minga.plan.probe.probe import probe_crew
 from minga.running.session import state_digest
 from minga.space.layout import Layout
+from minga.studies.changing import lose_share
 
 HERE = Path(__file__).parent
 

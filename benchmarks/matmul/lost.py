@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from minga.lab.cluster import Cluster
-from minga.lab.implementations import find_implementation
 from minga.lab.launch import mpi_environment
+from minga.launch.implementations import find_implementation
 
 _PATIENCE = 300.0
 _SHELL = """\

@@ -10,7 +10,7 @@ import sys
 
 from mpi4py import MPI
 
-from minga.papers.mpi_ranks import call_times
+from minga.studies.tinetti.mpi_ranks import call_times
 
 
 def main() -> int:

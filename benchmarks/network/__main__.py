@@ -25,10 +25,10 @@ from benchmarks.machine import measured_in_labs
 from benchmarks.network import peers
 from benchmarks.network.report import markdown
 from benchmarks.page import shown
-from minga.fit.network.encodings import ENCODINGS
-from minga.fit.network.exchanges import Ends, ladder_of
 from minga.lab.cluster import laboratory
-from minga.lab.implementations import installed
+from minga.launch.implementations import installed
+from minga.network.measuring.encodings import ENCODINGS
+from minga.network.measuring.exchanges import Ends, ladder_of
 
 NUMBERS = (1000, 60_000, 1_000_000)
 """Bytes of messages in several encodings."""
@@ -91,7 +91,7 @@ def pvm(quick: bool) -> dict[str, Any]:
     """PVM by route and encoding, beside our TCP with the numbers as they lie in memory."""
     if why := peers.missing("pvm"):
         return {"left_out": why}
-    from minga.papers.pvm import virtual_machine
+    from minga.studies.tinetti.pvm import virtual_machine
 
     sizes = NUMBERS[:2] if quick else NUMBERS
     with laboratory(peers.TWO, quota=False) as cluster:

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from minga.errors import LaunchError
-from minga.fit.network.exchanges import Ends, ladder_of
-from minga.fit.network.host_team import agents
-from minga.fit.network.hosts import Host
-from minga.fit.network.team import Team
 from minga.lab.cluster import Cluster
 from minga.lab.config import Lab, LabNode
-from minga.lab.implementations import find_implementation
+from minga.launch.hosts import Host
+from minga.launch.implementations import find_implementation
+from minga.network.measuring.exchanges import Ends, ladder_of
+from minga.network.measuring.host_team import agents
+from minga.network.measuring.team import Team
 
 RATE = 100e6
 TWO = Lab("peers", (LabNode("one", 1.0, None, RATE), LabNode("two", 1.0, None, RATE)), rate=RATE)
@@ -34,8 +34,8 @@ ROW, ROWS = 3, 25
 OURS = """
 import json, sys
 from mpi4py import MPI
-from minga.fit.network.exchanges import Ends, ladder_of
-from minga.fit.network.team import one_job
+from minga.network.measuring.exchanges import Ends, ladder_of
+from minga.network.measuring.team import one_job
 order = json.loads(sys.argv[1])
 with one_job(MPI.COMM_WORLD) as team:
     if team is not None:
@@ -53,7 +53,7 @@ def missing(name: str) -> str:
         return "" if shutil.which("NPtcp") else "NetPIPE is not here: apt-get install netpipe-tcp"
     try:
         if name == "pvm":
-            from minga.papers.pvm import check_pvm
+            from minga.studies.tinetti.pvm import check_pvm
 
             check_pvm()
             return ""

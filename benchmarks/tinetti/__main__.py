@@ -19,8 +19,8 @@ from typing import Any, Final
 from benchmarks.command import asked
 from benchmarks.machine import measured
 from benchmarks.timing import Effort
-from minga.papers import report
-from minga.papers.tinetti import NAMES, draw, measure
+from minga.studies import report
+from minga.studies.tinetti.study import NAMES, draw, measure
 
 IMAGES: Final = Path(__file__).parent.parent.parent / "docs" / "images"
 SHOWN: Final = ("E5", "E8", "E10")

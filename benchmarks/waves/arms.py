@@ -24,8 +24,8 @@ import minga as mg
 from benchmarks.waves.disks import Paced
 from benchmarks.waves.files import Files
 from minga.engine.comm import SerialComm
-from minga.record.snapshots.settings import SnapshotSettings
-from minga.record.snapshots.snapshots import Snapshots
+from minga.output.snapshots.settings import SnapshotSettings
+from minga.output.snapshots.snapshots import Snapshots
 
 ROOT = Path(__file__).parents[2]
 SHARED = Path("/dev/shm")

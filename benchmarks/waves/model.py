@@ -11,9 +11,9 @@ import numpy as np
 import minga as mg
 from benchmarks.timing import Way
 from minga.engine.begin import start
-from minga.models.fletcher.boundary import Random
-from minga.models.fletcher.medium import Medium
-from minga.models.fletcher.model import fletcher
+from minga.models.waves.boundary import Random
+from minga.models.waves.medium import Medium
+from minga.models.waves.model import fletcher
 
 PUBLIC: Final = Medium(vp=3000.0, epsilon=0.24, delta=0.10, theta=np.pi / 4, phi=1.0)
 """The homogeneous TTI medium of the public codes."""

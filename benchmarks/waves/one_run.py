@@ -19,8 +19,8 @@ from typing import Any
 import minga as mg
 from benchmarks.waves.arms import ARMS, Order
 from benchmarks.waves.model import DT, PUBLIC
-from minga.models.fletcher.boundary import Random
-from minga.models.fletcher.model import fletcher
+from minga.models.waves.boundary import Random
+from minga.models.waves.model import fletcher
 from minga.running.loop import drive
 from minga.running.observers.finite import Finite
 

@@ -201,7 +201,7 @@ def _read(run: Run, folder: Path) -> Iterator[np.ndarray]:
         return
     if run.order.codec == "zfp":
         sys.path.append(str(ZFP))
-    from minga.record.store import FrameReader
+    from minga.output.store import FrameReader
 
     reader = FrameReader.open(folder / "fields.zarr")
     for index in range(len(reader.steps)):

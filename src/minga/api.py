@@ -45,9 +45,9 @@ from minga.lang.random import random, random_bits
 from minga.lang.rule import Rule, rule
 from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
 from minga.models.automaton.model import automaton
-from minga.models.fletcher.model import fletcher
 from minga.models.matmul.product import matmul
-from minga.record.checkpoint.keeper import Checkpointing
+from minga.models.waves.model import fletcher
+from minga.output.checkpoint.keeper import Checkpointing
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer, observer
 from minga.running.run import run

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from minga.papers.figures import panel
-from minga.papers.tinetti import NAMES
+from minga.studies.figures import panel
+from minga.studies.tinetti.study import NAMES
 
 ROOT = Path(__file__).parents[2]
 

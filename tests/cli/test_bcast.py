@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import pytest
 
 from command_line import in_process, nothing_written
-from minga.broadcast.agent import Agent
-from minga.broadcast.files import Arriving, Source, destination
-from minga.broadcast.group import Group, Statistics
 from minga.errors import CaseError, RunError
+from minga.network.broadcast.agent import Agent
+from minga.network.broadcast.files import Arriving, Source, destination
+from minga.network.broadcast.group import Group, Statistics
 
 HERE = """#!/bin/sh
 exec sh -c "exec $2"

@@ -18,7 +18,7 @@ from matmul_hands import close, matrix
 from minga.cli.matmul import Request, _check, _check_place, _Progress
 from minga.cli.matmul_launch import _Places, _run, _taken_along
 from minga.errors import CaseError
-from minga.fit.network.hosts import Host
+from minga.launch.hosts import Host
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from command_line import in_process
-from minga.cli.remote import measure_nodes
-from minga.fit.machine import survey as surveying
-from minga.fit.machine.machine import read_machine
-from minga.fit.network.hosts import Host, shell_launcher
+from minga.launch.hosts import Host, shell_launcher
+from minga.launch.remote import measure_nodes
+from minga.plan.machine import survey as surveying
+from minga.plan.machine.machine import read_machine
 from mpi_launch import run_ranks
 
 NODE = """\

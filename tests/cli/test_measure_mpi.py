@@ -11,8 +11,8 @@ import pytest
 
 from minga.cli import measure_mpi
 from minga.cli.measure_mpi import add_libraries, host_command, measured_libraries
-from minga.fit.network.hosts import Host
-from minga.lab.implementations import Implementation, find_implementation
+from minga.launch.hosts import Host
+from minga.launch.implementations import Implementation, find_implementation
 
 HOSTS = [Host("ana", address="10.0.0.1"), Host("berta"), Host("carla")]
 

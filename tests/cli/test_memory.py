@@ -48,6 +48,6 @@ def test_a_system_that_does_not_tell_is_trusted(monkeypatch: pytest.MonkeyPatch)
 
 
 def memory_job(size: int):  # type: ignore[no-untyped-def]
-    from minga.cli.launcher import Job
+    from minga.launch.launcher import Job
 
     return Job(0, size, "srun")

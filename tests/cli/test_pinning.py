@@ -14,7 +14,7 @@ from command_line import SMALL, in_process
 from minga.cli import perform
 from minga.engine.comm import Comm
 from minga.engine.pin import Pinning, available_cores
-from minga.fit.topology import seats_of
+from minga.plan.topology import seats_of
 from minga.running import session
 from mpi_launch import run_ranks
 

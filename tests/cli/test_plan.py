@@ -13,8 +13,8 @@ import pytest
 
 from command_line import SMALL, in_process, nothing_written
 from minga.cli.case import find_source, read_case
-from minga.fit.plan.plan import Plan
-from minga.models.fletcher.synthetic import Synthetic
+from minga.models.waves.synthetic import Synthetic
+from minga.plan.plan import Plan
 from minga.space.box import Box
 from mpi_launch import run_ranks
 
@@ -193,7 +193,7 @@ def test_of_a_large_medium_only_a_part_is_looked_at(monkeypatch: pytest.MonkeyPa
         return values(self, box)
 
     monkeypatch.setattr(Synthetic, "values", counted)
-    monkeypatch.setattr("minga.models.fletcher.medium._BLOCKS", 3)
+    monkeypatch.setattr("minga.models.waves.medium._BLOCKS", 3)
     case = read_case(find_source("waves"), ["grid.shape=[2048, 2048, 2048]"], here=False, planning=True)
     assert sum(seen) == 27 * 16**3
     assert "110,592 of 8,589,934,592 cells were looked at" in dict(case.model.notes)["medium"]

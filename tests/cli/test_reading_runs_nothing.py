@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from command_line import in_process
-from minga.record.directory import RunDirectory
+from minga.output.directory import RunDirectory
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.live.state import RunReader

@@ -20,7 +20,7 @@ from command_line import SMALL, Said, as_person, command, in_process, nothing_wr
 from killing import left
 from minga.cli import rank
 from minga.errors import RunError
-from minga.record.progress import process_is_gone
+from minga.output.progress import process_is_gone
 
 CASE = """\
 model = "automaton"

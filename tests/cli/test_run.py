@@ -19,7 +19,7 @@ from matplotlib.image import imread
 
 from command_line import SMALL, as_person, command, in_process, nothing_written
 from minga.errors import RunError
-from minga.record.digest import digest_of_arrays
+from minga.output.digest import digest_of_arrays
 
 
 @pytest.fixture(autouse=True)
@@ -292,7 +292,7 @@ def test_a_directory_that_cannot_be_written(in_tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_one_error_and_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    from minga.record.snapshots.files import Disk
+    from minga.output.snapshots.files import Disk
 
     write = Disk.write
 

@@ -16,12 +16,12 @@ import pytest
 
 from command_line import SMALL, command, in_process
 from minga.cli import rank
-from minga.cli.descendants import descendants
 from minga.engine import signals
 from minga.engine.comm import SerialComm
 from minga.engine.signals import StopRequest
 from minga.errors import RunError
-from minga.record.directory import RunDirectory
+from minga.launch.descendants import descendants
+from minga.output.directory import RunDirectory
 from mpi_launch import mpiexec
 
 
@@ -298,7 +298,7 @@ def test_a_rank_that_finds_no_directory_says_so(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_run_that_writes_nothing_for_long_notices_that_its_directory_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("minga.record.progress._INTERVAL", 0.0)
+    monkeypatch.setattr("minga.output.progress._INTERVAL", 0.0)
     Path("gone.py").write_text(GONE.replace('"every": 5}', '"every": "off"}') % (1, 4))
     said = in_process("run", "gone.py")
     assert said.status == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from minga.cli.finish import summary
-from minga.record.directory import RunDirectory
+from minga.output.directory import RunDirectory
 
 
 def lines(run: Path, observables: dict[str, Any]) -> list[str]:

@@ -13,8 +13,8 @@ from command_line import in_process, nothing_written
 from minga.cli.case import find_source, read_case
 from minga.cli.export_receivers import _rounded
 from minga.cli.preflight import notes_before
-from minga.fit.speed import Speed
-from minga.record.segy import SegyFile
+from minga.output.segy import SegyFile
+from minga.plan.speed import Speed
 
 CASE = """\
 model = "fletcher"
@@ -123,7 +123,7 @@ def test_the_plan_says_it_too(run: Path) -> None:
 def test_what_was_measured_before_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And that run.steps counts where the case has a time as well."""
     case = read_case(find_source(str(run.parent / "shot.toml")), ["run.steps=7"])
-    monkeypatch.setattr("minga.fit.probe.probe.known_speed", lambda *_: Speed.constant(1e6))
+    monkeypatch.setattr("minga.plan.probe.probe.known_speed", lambda *_: Speed.constant(1e6))
     told = dict(notes_before(case, 1, None))
     assert told["steps"] == "7 as run.steps says, not the 21 that the model's time would take"
     assert told["computing"].startswith("7 steps, about 87 ms by speeds measured here before, at least ")

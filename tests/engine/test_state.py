@@ -16,8 +16,8 @@ from minga.engine.comm import Comm, run_virtual
 from minga.engine.program import Program
 from minga.engine.state import State, state_of
 from minga.errors import ProgramError
-from minga.record.checkpoint.head import Head, heads_of
-from minga.record.checkpoint.slots import begin, complete, put_back, write_slots
+from minga.output.checkpoint.head import Head, heads_of
+from minga.output.checkpoint.slots import begin, complete, put_back, write_slots
 
 from .worlds import Way, World, ways, worlds
 

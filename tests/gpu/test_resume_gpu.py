@@ -9,7 +9,7 @@ import pytest
 
 import minga as mg
 from minga.engine.comm import SerialComm
-from minga.record.checkpoint.keeper import Checkpointing, Keeper
+from minga.output.checkpoint.keeper import Checkpointing, Keeper
 from minga.running.loop import drive
 from minga.running.observers.checkpoints import Checkpoints
 from minga.space.layout import Layout

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from minga.fit.network.hosts import Host
-from minga.fit.network.measure import measure_hosts
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
+from minga.launch.hosts import Host
+from minga.network.measuring.measure import measure_hosts
 
 NAMES = ("purmamarca", "cf1", "prited", "sofia")
 FOUR = Lab("anomalies", tuple(LabNode(name, 1.0, None, 100e6) for name in NAMES), rate=100e6)
 # An agent whose connections have Nagle's algorithm and whose messages are written in two pieces.
 NAGLE = """
 import runpy
-from minga.fit.network.transports import tcp
+from minga.network.measuring.transports import tcp
 make = tcp.TcpWire.__init__
 tcp.TcpWire.__init__ = lambda self, connection, options, patience: make(
     self, connection, tcp.Options(False, options.buffer, True), patience)
-runpy.run_module("minga.fit.network.agent", run_name="__main__", alter_sys=True)
+runpy.run_module("minga.network.measuring.agent", run_name="__main__", alter_sys=True)
 """
 
 

@@ -19,8 +19,8 @@ from command_line import SMALL, in_process
 from minga.errors import CaseError, LaunchError, RunError
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode, read_lab
-from minga.lab.implementations import NAMES, Implementation, find_implementation
 from minga.lab.launch import end, mpi_environment, spread, start, started
+from minga.launch.implementations import NAMES, Implementation, find_implementation
 from thinned import thinned
 
 PAYLOAD = 300_000

@@ -14,8 +14,8 @@ import pytest
 
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
-from minga.lab.implementations import installed
 from minga.lab.launch import mpi_environment
+from minga.launch.implementations import installed
 
 THREE = Lab("measured", tuple(LabNode(name, 1.0, None, 100e6) for name in ("ana", "berta", "carla")), rate=100e6)
 SHELL = """\

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import pytest
 
-from minga.fit.network.exchanges import measure_matrix
-from minga.fit.network.host_team import HostTeam, agents
-from minga.fit.network.hosts import Host
-from minga.fit.network.measure import measure_hosts
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
+from minga.launch.hosts import Host
+from minga.network.measuring.exchanges import measure_matrix
+from minga.network.measuring.host_team import HostTeam, agents
+from minga.network.measuring.measure import measure_hosts
 
 PAYLOAD = 1448 / 1538
 """Of a full frame of Ethernet with all that is around it."""

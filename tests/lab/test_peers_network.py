@@ -82,7 +82,7 @@ def test_pvm_between_tasks_is_tcp(rights: dict[str, Any], peers: Any, monkeypatc
     """Large messages in place, from task to task: what PVM adds to TCP is small."""
     if why := peers.missing("pvm"):
         pytest.skip(why)
-    from minga.papers.pvm import virtual_machine
+    from minga.studies.tinetti.pvm import virtual_machine
 
     sizes = (262144, 1048576)
     with tempfile.TemporaryDirectory(prefix="pv-") as folder:  # PVM's daemon dies of long paths

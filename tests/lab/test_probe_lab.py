@@ -15,7 +15,7 @@ PROBE = """\
 import json
 import minga as mg
 from minga.cli.case import find_source, read_case
-from minga.fit.probe.probe import probe_crew
+from minga.plan.probe.probe import probe_crew
 
 comm = mg.MPIComm()
 case = read_case(find_source("heat"), ["run.steps=1", "grid.shape=[767, 767]"])

@@ -9,7 +9,7 @@ import pytest
 
 import minga as mg
 from minga.engine.comm import SerialComm
-from minga.record.checkpoint.keeper import Checkpointing
+from minga.output.checkpoint.keeper import Checkpointing
 from minga.running.session import Settings, execute
 
 GLIDER = np.array([[0, 1, 0], [0, 0, 1], [1, 1, 1]], np.uint8)

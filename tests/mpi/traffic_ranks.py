@@ -8,9 +8,9 @@ from typing import Any
 
 import minga as mg
 from minga.engine.comm import Comm, MPIComm
-from minga.fit.placement import cost_of, place
-from minga.fit.topology import seats_of, traffic_by_level
-from minga.fit.work.work import Exchange
+from minga.plan.placement import cost_of, place
+from minga.plan.topology import seats_of, traffic_by_level
+from minga.plan.work.work import Exchange
 from minga.space.cuts import cartesian
 
 

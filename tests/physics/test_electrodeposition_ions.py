@@ -26,7 +26,7 @@ from minga.models.electrodeposition.problem import (
     Species,
     Steps,
 )
-from minga.record.digest import digest_of_arrays
+from minga.output.digest import digest_of_arrays
 from minga.running.loop import drive
 from minga.space.grid import Grid
 

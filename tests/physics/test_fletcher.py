@@ -13,9 +13,9 @@ import pytest
 
 import minga as mg
 from minga.engine.begin import start
-from minga.models.fletcher import Cpml, Medium, PointSource, Random, Receivers, Release, Ricker, Sponge
-from minga.models.fletcher.interpolation import place
-from minga.models.fletcher.stability import Extremes
+from minga.models.waves import Cpml, Medium, PointSource, Random, Receivers, Release, Ricker, Sponge
+from minga.models.waves.interpolation import place
+from minga.models.waves.stability import Extremes
 from minga.running.loop import drive
 
 H = 12.5

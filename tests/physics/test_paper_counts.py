@@ -16,9 +16,9 @@ import pytest
 
 import minga as mg
 from minga.engine.traffic import Traffic
-from minga.fit.placement import cost_of, level_costs, place
-from minga.fit.topology import Tree, traffic_by_level
-from minga.fit.work.work import Exchange
+from minga.plan.placement import cost_of, level_costs, place
+from minga.plan.topology import Tree, traffic_by_level
+from minga.plan.work.work import Exchange
 from minga.space.cuts import cartesian
 
 EXCHANGES = 3

@@ -17,7 +17,7 @@ from minga.models.photodiode.solver.coefficients import neutral_potential
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.ionisation import IonisationSet, coefficient, shipped_sets
-from minga.record.checkpoint.keeper import Checkpointing
+from minga.output.checkpoint.keeper import Checkpointing
 from thinned import thinned
 
 from .evidence import Evidence

@@ -10,7 +10,7 @@ import pytest
 
 import minga as mg
 from minga.engine.comm import Comm
-from minga.record.checkpoint.keeper import Checkpointing, Keeper
+from minga.output.checkpoint.keeper import Checkpointing, Keeper
 from minga.running.observer import Phase
 from minga.running.observers.checkpoints import Checkpoints
 

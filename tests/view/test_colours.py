@@ -9,7 +9,7 @@ import pytest
 
 import minga as mg
 from minga.errors import KernelError, LayoutError
-from minga.record.variables import variable_of
+from minga.output.variables import variable_of
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.colours import colour_scale, limits_of

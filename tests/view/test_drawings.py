@@ -11,7 +11,7 @@ import pytest
 import minga as mg
 from minga.engine.drawing import Drawing, Span
 from minga.errors import ProgramError
-from minga.record.directory import RunDirectory
+from minga.output.directory import RunDirectory
 from minga.view.drawings import draw_all, drawn_of
 from minga.view.pictures import draw_run
 from minga.view.report.drawings import drawing_charts

@@ -10,10 +10,10 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from minga.record.directory import RunDirectory
-from minga.record.store import FrameReader, FrameStore
-from minga.record.variables import CONSERVED, LEFT_OUT, VELOCITY, variables_of
-from minga.record.velocity import velocity_of
+from minga.output.directory import RunDirectory
+from minga.output.store import FrameReader, FrameStore
+from minga.output.variables import CONSERVED, LEFT_OUT, VELOCITY, variables_of
+from minga.output.velocity import velocity_of
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.flow import flow_pictures, section_of

@@ -22,11 +22,11 @@ import PIL.Image
 import pytest
 
 from minga.errors import CaseError
-from minga.record.directory import RunDirectory
-from minga.record.preview import Preview, write_preview
-from minga.record.progress import ProgressFile, note_state
-from minga.record.store import FrameStore
-from minga.record.variables import Coordinate, Variable
+from minga.output.directory import RunDirectory
+from minga.output.preview import Preview, write_preview
+from minga.output.progress import ProgressFile, note_state
+from minga.output.store import FrameStore
+from minga.output.variables import Coordinate, Variable
 from minga.view.live.server import LiveServer
 
 CASE = 'name = "quiet"\nmodel = "automaton"\n[grid]\nshape = [4, 6]\n[automaton]\nrule = "B3/S23"\n[run]\nsteps = 10\n'

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from minga.record.store import FrameReader, FrameStore
-from minga.record.variables import LEFT_OUT, variables_of
+from minga.output.store import FrameReader, FrameStore
+from minga.output.variables import LEFT_OUT, variables_of
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.masked import shown_frame

@@ -13,7 +13,7 @@ import PIL.ImageSequence
 import pytest
 
 from minga.errors import CaseError, RunError
-from minga.record.store import FrameReader
+from minga.output.store import FrameReader
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.colours import colour_scale

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from minga.errors import MingaError
-from minga.fit.network.sampling import Sample, ladder
-from minga.fit.network.section import fits_of, measured_link
-from minga.view.network_plot import draw_network
+from minga.network.measuring.sampling import Sample, ladder
+from minga.network.measuring.section import fits_of, measured_link
+from minga.network.pages.network_plot import draw_network
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 from matplotlib.image import imread
 
 from minga.errors import RunError
-from minga.record.plane import plane_of
-from minga.record.store import FrameStore
-from minga.record.variables import variable_of, variables_of
+from minga.output.plane import plane_of
+from minga.output.store import FrameStore
+from minga.output.variables import variable_of, variables_of
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.pictures import chosen_frames, draw, draw_run

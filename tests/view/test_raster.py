@@ -9,8 +9,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from minga.record.store import FrameReader
-from minga.record.variables import Coordinate
+from minga.output.store import FrameReader
+from minga.output.variables import Coordinate
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.colours import colour_scale

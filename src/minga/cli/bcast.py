@@ -16,9 +16,9 @@ from typing import Any, TextIO
 
 from minga.cli.bcast_agents import Outcome, agents
 from minga.errors import CaseError, RunError, suggest
-from minga.fit.machine.units import quantity
-from minga.fit.network.hosts import Host, Launcher, read_hosts, shell_launcher
+from minga.launch.hosts import Host, Launcher, read_hosts, shell_launcher
 from minga.paths import plain_name
+from minga.plan.machine.units import quantity
 
 __all__ = ["Request", "bcast", "text"]
 

@@ -15,14 +15,14 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
-from minga.broadcast.agent import GREETING
 from minga.errors import LaunchError, RunError
-from minga.fit.network.hosts import Host, Launcher
-from minga.fit.network.processes import HostProcess, end_all, reach, start
+from minga.launch.agents import HostProcess, end_all, reach, start
+from minga.launch.hosts import Host, Launcher
+from minga.network.broadcast.agent import GREETING
 
 __all__ = ["Agents", "Outcome", "agents"]
 
-_AGENT: Final = "minga.broadcast.agent"
+_AGENT: Final = "minga.network.broadcast.agent"
 
 
 @dataclass(frozen=True, slots=True)

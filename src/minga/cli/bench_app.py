@@ -1,4 +1,4 @@
-"""The commands ``minga bench ...`` as typer shows them; what they do is in :mod:`minga.papers`."""
+"""The commands ``minga bench ...`` as typer shows them; what they do is in :mod:`minga.studies`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def milano_tables(
     as_json: AsJson = False,
 ) -> None:
     """Tables 1 to 4 of Milano, Mocskos and Marshall: what cutting the grid and changing the order of a sweep do."""
-    from minga.papers import milano
+    from minga.studies.milano import study as milano
 
     _check_outputs(out, force=force)
     if pictures is not None:
@@ -67,7 +67,7 @@ def bounanos(
 
     Status 1 if something that the paper says of its figures does not hold.
     """
-    from minga.papers import bounanos as command
+    from minga.studies.bounanos import study as command
 
     names = _chosen(only, command.NAMES)
     _check_outputs(out, html, force=force)
@@ -105,8 +105,8 @@ def mpi(
     Status 1 if they do not come to the same bits.
     """
     from minga.cli.bench_mpi import Request, compare
-    from minga.lab.implementations import NAMES
-    from minga.papers import mpi_compared
+    from minga.launch.implementations import NAMES
+    from minga.studies.tinetti import mpi_compared
 
     names = tuple(NAMES) if libraries is None else tuple(filter(None, libraries.split(",")))
     _check_outputs(out, picture=picture, force=force)
@@ -131,8 +131,8 @@ def tinetti(
 
     Status 1 if something does not hold that is to hold.
     """
-    from minga.papers import report
-    from minga.papers import tinetti as command
+    from minga.studies import report
+    from minga.studies.tinetti import study as command
 
     names = _chosen(only, command.NAMES)
     _check_outputs(out, html, force=force)
@@ -184,7 +184,7 @@ def _drawing(pictures: Path | None, html: Path | None) -> Iterator[Path | None]:
 
 def _make(directory: Path) -> None:
     """A directory for pictures, before what is drawn there is measured."""
-    from minga.record.directory import disk_errors
+    from minga.output.directory import disk_errors
 
     with disk_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ def _write_page(
     html: Path | None, page: Callable[[Mapping[str, Any]], str], found: Mapping[str, Any], pictures: Path | None
 ) -> None:
     """The page with its figures; those that were drawn for it alone are named nowhere else."""
-    from minga.record.directory import write_whole
+    from minga.output.directory import write_whole
 
     if html is not None:
         write_whole(html, page(found))
@@ -207,7 +207,7 @@ def _tell(
     found: Mapping[str, Any], out: Path | None, as_json: bool, tables: Callable[[Mapping[str, Any]], str]
 ) -> None:
     """Store what was found, and print it."""
-    from minga.record.directory import write_whole
+    from minga.output.directory import write_whole
 
     text = json.dumps(found, allow_nan=False)
     if out is not None:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from minga.cli.case import find_source, read_case
-from minga.cli.launcher import Launcher
 from minga.cli.layouts import check_ranks
 from minga.errors import CaseError, LaunchError, RunError, suggest
-from minga.lab.implementations import NAMES, Implementation, find_implementation
+from minga.launch.implementations import NAMES, Implementation, find_implementation
+from minga.launch.launcher import Launcher
 
 __all__ = ["Request", "compare"]
 
@@ -34,7 +34,7 @@ class Request:
     """What ``minga bench mpi`` was asked for.
 
     lab         name or file of a lab; None for this machine
-    libraries   keys of :data:`minga.lab.implementations.NAMES`
+    libraries   keys of :data:`minga.launch.implementations.NAMES`
     ranks       so many; None for one on each node, or two here
     seconds     that each way of running is timed with each library
     rounds      of each size of messages
@@ -51,11 +51,11 @@ class Request:
 
 
 def compare(request: Request, say: Say) -> dict[str, Any]:
-    """Run the jobs, one library after another; see :mod:`minga.papers.mpi_compared` for what is found.
+    """Run the jobs, one library after another; see :mod:`minga.studies.tinetti.mpi_compared` for what is found.
 
     CaseError for a case, lab or library that is not known, LaunchError where none of the libraries is here.
     """
-    from minga.papers import mpi_compared
+    from minga.studies.tinetti import mpi_compared
 
     _check(request)
     case = read_case(find_source(request.target), list(request.overrides))

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from minga.cli.case import Case, find_source, read_case
-from minga.cli.launcher import library, surrounding_job, world
 from minga.cli.rank import end_in_error
 from minga.errors import LaunchError
+from minga.launch.launcher import library, surrounding_job, world
 from minga.space.layout import Layout
 
 __all__ = ["main"]
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _measure(everyone: Any, order: dict[str, Any]) -> dict[str, Any]:
-    from minga.papers.mpi_ranks import call_times, time_ways
+    from minga.studies.tinetti.mpi_ranks import call_times, time_ways
 
     case = read_case(find_source(order["target"]), order["overrides"], here=False)
     layout = _layout(case, everyone, order.get("layout"))
@@ -61,9 +61,9 @@ def _measure(everyone: Any, order: dict[str, Any]) -> dict[str, Any]:
 def _layout(case: Case, everyone: Any, given: list[Any] | None) -> Layout:
     """Who does which cells of the planned grid: as given, as the case says, or planned for the ranks as they are."""
     from minga.engine.comm import MPIComm
-    from minga.fit.plan.cost import work_of
-    from minga.fit.plan.planner import make_plan
-    from minga.fit.probe.probe import probe_crew
+    from minga.plan.cost import work_of
+    from minga.plan.planner import make_plan
+    from minga.plan.probe.probe import probe_crew
 
     grid = case.model.planned_grid
     if given is not None:

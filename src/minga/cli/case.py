@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from minga.engine.model import Model
-    from minga.record.directory import RunDirectory
+    from minga.output.directory import RunDirectory
 
 __all__ = ["Case", "Source", "find_source", "read_case"]
 
@@ -99,7 +99,7 @@ class Case:
 
     def save(self, directory: RunDirectory, ranks: int) -> None:
         """Write the resolved case into the run's directory, with copies of the files that it names."""
-        from minga.record.directory import disk_errors, write_whole
+        from minga.output.directory import disk_errors, write_whole
 
         table = self.resolved(ranks)
         with disk_errors(directory.inputs):
@@ -207,9 +207,9 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     from minga.engine.stop import Watch
     from minga.models.case import LEAST_BYTES, MODELS, load_model, python_case
     from minga.models.settings import GridSettings
-    from minga.record.snapshots.codec import check_snapshots
-    from minga.record.traces import check_observed
-    from minga.record.variables import variables_of
+    from minga.output.snapshots.codec import check_snapshots
+    from minga.output.traces import check_observed
+    from minga.output.variables import variables_of
 
     name = table.get("model")
     if not isinstance(name, str):
@@ -251,7 +251,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
         check_layout(run.layout, model, computing or 1)
     check_mapping(run, model, computing)
     if run.machine is not None:
-        from minga.fit.machine.machine import read_machine
+        from minga.plan.machine.machine import read_machine
 
         read_machine(_machine_path(run.machine, source))
     return Case(str(table.get("name", source.name)), source, table, model, run, stop, checkpoint, output)

@@ -80,7 +80,7 @@ def kinds(incomplete: str) -> list[tuple[str, str]]:
 
 def mappings(incomplete: str) -> list[str]:
     """Which block goes where in the machine."""
-    from minga.fit.placement import MAPPINGS
+    from minga.plan.placement import MAPPINGS
 
     return _beginning(MAPPINGS, incomplete)
 
@@ -102,9 +102,9 @@ def _keys(words: Iterable[str]) -> Iterator[str]:
     from minga.cli.settings import OutputSettings, RunSettings, StopSettings
     from minga.models.automaton.case import AutomatonSettings
     from minga.models.electrodeposition.settings import ElectrodepositionSettings
-    from minga.models.fletcher.settings import FletcherSettings
     from minga.models.photodiode.settings import PhotodiodeSettings
     from minga.models.settings import GridSettings
+    from minga.models.waves.settings import FletcherSettings
 
     tables: dict[str, type[BaseModel]] = {"run": RunSettings, "output": OutputSettings, "stop": StopSettings}
     tables["grid"] = GridSettings

@@ -15,13 +15,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from minga.cli.launcher import Library, find_launcher, launcher_vendor, library, surrounding_job
 from minga.engine.cupy_device import device_count
 from minga.engine.device import mpi_takes_device_memory
 from minga.engine.pin import available_cores
 from minga.errors import LaunchError, MingaError
 from minga.lab.cluster import lab_rights
-from minga.lab.implementations import NAMES, installed
+from minga.launch.implementations import NAMES, installed
+from minga.launch.launcher import Library, find_launcher, launcher_vendor, library, surrounding_job
 
 __all__ = ["Finding", "examine"]
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from minga.cli.export_receivers import RECEIVERS, export_receivers
 from minga.cli.export_whole import WHOLE
 from minga.errors import CaseError, suggest
+from minga.output.directory import RunDirectory, write_whole
+from minga.output.store import FrameReader
 from minga.paths import check_free
-from minga.record.directory import RunDirectory, write_whole
-from minga.record.store import FrameReader
 
 __all__ = ["FORMATS", "export", "frame_number", "only_field"]
 
@@ -99,7 +99,7 @@ def export(
         return f"{out}: {name} at {reader.when(indices[0])}, {shape}{missing}"
     said = f"{files[0]} .. {files[-1].name}: {name} at {len(files)} steps, {shape}"
     if collection is not None:
-        from minga.record.vtk import pvd
+        from minga.output.vtk import pvd
 
         write_whole(collection, pvd([(reader.times[index], path) for index, path in zip(indices, files, strict=True)]))
         said += f"; {collection} lists them"
@@ -107,7 +107,7 @@ def export(
 
 
 def _left_out(reader: FrameReader) -> str:
-    from minga.record.vtr import left_out
+    from minga.output.vtr import left_out
 
     names = left_out(reader)
     return f"\n  left out: {', '.join(names)}, which lie at other points; write them with --field" if names else ""
@@ -214,7 +214,7 @@ def _check_scale(task: _Task, kind: str) -> None:
 
 def _write_cells(task: _Task, index: int, path: Path, scale: int) -> None:
     """Cells as squares of pixels; of states the numbers of the palette's colours are the states."""
-    from minga.record.plane import plane_of
+    from minga.output.plane import plane_of
     from minga.view.colours import colour_scale, limits_of
     from minga.view.raster import png, raster
 
@@ -228,20 +228,20 @@ def _write_cells(task: _Task, index: int, path: Path, scale: int) -> None:
 
 
 def _write_vti(task: _Task, index: int, path: Path) -> None:
-    from minga.record.vtk import vti
+    from minga.output.vtk import vti
 
     reader, field = task.reader, task.field
     write_whole(path, vti(field, task.values(index), reader.coordinates(field), reader.times[index]))
 
 
 def _write_vtr(task: _Task, index: int, path: Path) -> None:
-    from minga.record.vtr import rectilinear
+    from minga.output.vtr import rectilinear
 
     write_whole(path, rectilinear(task.reader, index, None if task.every else task.field))
 
 
 def _write_vtkhdf(task: _Task, index: int, path: Path) -> None:
-    from minga.record.vtkhdf import write_vtkhdf
+    from minga.output.vtkhdf import write_vtkhdf
 
     reader, field = task.reader, task.field
     write_vtkhdf(path, field, task.values(index), reader.coordinates(field), reader.times[index])
@@ -254,7 +254,7 @@ def _write_segy(task: _Task, index: int, path: Path) -> None:
 
 
 def _write_rsf(task: _Task, index: int, path: Path) -> None:
-    from minga.record.rsf import rsf
+    from minga.output.rsf import rsf
 
     reader = task.reader
     raw = reader.raw(task.field, index)

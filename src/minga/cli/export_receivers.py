@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from minga.errors import CaseError, suggest
+from minga.output.directory import RunDirectory, write_whole
+from minga.output.traces import read_traces, traces_to_segy
 from minga.paths import check_free
-from minga.record.directory import RunDirectory, write_whole
-from minga.record.traces import read_traces, traces_to_segy
 
 __all__ = ["RECEIVERS", "export_receivers"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from minga.errors import CaseError
-from minga.record.segy import write_segy
-from minga.record.spacing import even_spacing
-from minga.record.store import FrameReader
+from minga.output.segy import write_segy
+from minga.output.spacing import even_spacing
+from minga.output.store import FrameReader
 
 __all__ = ["write_frame"]
 

@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.record.directory import write_whole
-from minga.record.store import FrameReader
-from minga.record.variables import STEP, TIME, step_attributes, time_attributes
+from minga.output.directory import write_whole
+from minga.output.store import FrameReader
+from minga.output.variables import STEP, TIME, step_attributes, time_attributes
 
 if TYPE_CHECKING:
-    from minga.record.netcdf import NetcdfVariable
+    from minga.output.netcdf import NetcdfVariable
 
 __all__ = ["WHOLE"]
 
 
 def _netcdf(reader: FrameReader, fields: Sequence[str], indices: Sequence[int], out: Path) -> str:
     """Write frames as one NetCDF file; what was written, in words."""
-    from minga.record.netcdf import NetcdfVariable, write_netcdf
+    from minga.output.netcdf import NetcdfVariable, write_netcdf
 
     steps = np.array([reader.steps[index] for index in indices], "i8")
     steps = steps.astype("i4") if steps.max(initial=0) < 1 << 31 else steps
@@ -45,7 +45,7 @@ def _netcdf(reader: FrameReader, fields: Sequence[str], indices: Sequence[int], 
 
 def _variable(reader: FrameReader, field: str, indices: Sequence[int]) -> NetcdfVariable:
     """Frames of a field as a variable, read one by one while it is written."""
-    from minga.record.netcdf import NetcdfVariable
+    from minga.output.netcdf import NetcdfVariable
 
     def frames() -> Iterator[NDArray[Any]]:
         for index in indices:
@@ -59,7 +59,7 @@ def _variable(reader: FrameReader, field: str, indices: Sequence[int]) -> Netcdf
 
 def _xdmf(reader: FrameReader, fields: Sequence[str], indices: Sequence[int], out: Path) -> str:
     """Write the description of frames of one field; what was written, in words."""
-    from minga.record.xdmf import xdmf
+    from minga.output.xdmf import xdmf
 
     (field,) = fields
     frames = []

@@ -13,8 +13,8 @@ from typing import Any
 
 from minga.cli.case import Case
 from minga.errors import MingaError
-from minga.record.directory import RunDirectory
-from minga.record.progress import note_state
+from minga.output.directory import RunDirectory
+from minga.output.progress import note_state
 from minga.view.progress import ranks_text, rate_text, time_text
 
 __all__ = ["finish", "leave_unfinished", "summary"]

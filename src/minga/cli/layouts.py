@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, LayoutError, suggest
-from minga.record.planning import AUTO
+from minga.plan.settle import AUTO
 
 if TYPE_CHECKING:
     from minga.cli.settings import RunSettings
@@ -46,8 +46,8 @@ def computing_ranks(ranks: int, writers: int) -> int:
 
 def check_mapping(run: RunSettings, model: Model, ranks: int | None) -> None:
     """CaseError where a case's mapping or topology cannot be meant, or does not suit so many ranks (if known)."""
-    from minga.fit import placement
-    from minga.fit.topology import Tree
+    from minga.plan import placement
+    from minga.plan.topology import Tree
 
     key = "run.topology"
     try:
@@ -63,7 +63,7 @@ def check_mapping(run: RunSettings, model: Model, ranks: int | None) -> None:
 
 def check_ranks(ranks: int) -> None:
     """CaseError where more ranks are asked for than this machine can carry."""
-    from minga.fit.machine.machine import MOST_RANKS_A_CORE
+    from minga.plan.machine.machine import MOST_RANKS_A_CORE
 
     cores = len(available_cores())
     most = MOST_RANKS_A_CORE * cores

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from minga.cli import bcast_app, bench_app, completion, lab_app, matmul_app, medium_app
-from minga.cli.stopping import INTERRUPTED
 from minga.errors import MingaError
+from minga.launch.stopping import INTERRUPTED
 
 __all__ = ["app", "main"]
 
@@ -104,7 +104,7 @@ def run(
     from minga.cli import run as command
     from minga.cli.finish import summary
     from minga.cli.resume import resume_hint
-    from minga.record.directory import RunDirectory
+    from minga.output.directory import RunDirectory
 
     request = command.Request(
         case, ranks, threads, tuple(overrides or ()), out, force, mapping, topology, machine, trace, serve, resume,
@@ -255,7 +255,7 @@ def movie(
 @app.command()
 def report(run: Annotated[Path, Run]) -> None:
     """Write the report of a run again: one HTML file with all there is to see."""
-    from minga.record.directory import RunDirectory
+    from minga.output.directory import RunDirectory
     from minga.view.report import write_report
 
     _print(str(write_report(RunDirectory.open_early(run))))
@@ -357,7 +357,7 @@ def main() -> None:
 
 def _speaks() -> bool:
     """Whether this process is the one of its job that reports what all of them found wrong."""
-    from minga.cli.launcher import surrounding_job
+    from minga.launch.launcher import surrounding_job
 
     job = surrounding_job()
     return job is None or job.rank == 0

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from minga.cli.launcher import Job, surrounding_job, world
 from minga.cli.outputs import check_output
 from minga.errors import CaseError, MingaError
+from minga.launch.launcher import Job, surrounding_job, world
 from minga.paths import same_file
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _check_place(request: Request) -> None:
 def _memory(request: Request) -> int | None:
     if request.memory is None:
         return None
-    from minga.fit.machine.units import quantity
+    from minga.plan.machine.units import quantity
 
     try:
         return int(quantity(float(request.memory) if request.memory.isdigit() else request.memory, "memory"))
@@ -217,8 +217,8 @@ def _described(request: Request, comm: Comm, ranks: int | None = None) -> Worker
         return None
     import platform
 
-    from minga.fit.machine.machine import read_machine
     from minga.models.matmul.workers import described
+    from minga.plan.machine.machine import read_machine
 
     hosts = comm.gather(platform.node())
     found: Workers | MingaError | None = None

@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from minga.cli.launcher import Launcher, find_launcher
 from minga.cli.matmul import Request, started_words
-from minga.cli.reach import address_options, agent, not_started, own_address
 from minga.engine.pin import available_cores
 from minga.errors import LaunchError, RunError
-from minga.fit.network.hosts import Host, read_hosts, shell_words
+from minga.launch.hosts import Host, read_hosts, shell_words
+from minga.launch.launcher import Launcher, find_launcher
+from minga.launch.reach import address_options, agent, not_started, own_address
 
 __all__ = ["launch"]
 

@@ -14,19 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from minga.cli.launcher import Job, surrounding_job, world
 from minga.cli.measure_mpi import add_libraries
 from minga.cli.measuring import MeasureDisplay, Stage, measure_display
 from minga.cli.outputs import check_output
 from minga.errors import CaseError, MingaError
+from minga.launch.launcher import Job, surrounding_job, world
 
 if TYPE_CHECKING:
     from minga.engine.comm import Comm
     from minga.engine.model import Model
-    from minga.fit.links import Links
-    from minga.fit.machine.machine import Machine
-    from minga.fit.machine.survey import Kernel
-    from minga.fit.network.hosts import Host
+    from minga.launch.hosts import Host
+    from minga.plan.links import Links
+    from minga.plan.machine.machine import Machine
+    from minga.plan.machine.survey import Kernel
 
 __all__ = ["Request", "measure"]
 
@@ -129,15 +129,15 @@ def _without_links(key: str) -> CaseError:
 
 
 def _written(request: Request, content: Mapping[str, Any]) -> Machine:
-    from minga.fit.machine.machine_file import machine_of
+    from minga.plan.machine.machine_file import machine_of
 
     machine = machine_of(dict(content))
     if request.plot is not None:
-        from minga.view.machine_plot import draw_machine
+        from minga.network.pages.machine_plot import draw_machine
 
         draw_machine(machine, request.plot)
     if request.html is not None and machine.measured.get("network"):
-        from minga.view.network_page import write_network_page
+        from minga.network.pages.network_page import write_network_page
 
         write_network_page(machine, request.html)
     if request.out is not None:
@@ -147,8 +147,8 @@ def _written(request: Request, content: Mapping[str, Any]) -> Machine:
 
 # This machine --------------------------------------------------------------------------------------------------------
 def _here(request: Request, kernels: Sequence[Kernel], display: MeasureDisplay) -> dict[str, Any]:
-    from minga.fit.machine.survey import survey
-    from minga.fit.topology import read_tree
+    from minga.plan.machine.survey import survey
+    from minga.plan.topology import read_tree
 
     for_nodes, for_network = request.shares
     nodes = survey(kernels if for_nodes else (), None, None, for_nodes, display.stage("nodes"), bandwidth=for_nodes > 0)
@@ -172,7 +172,7 @@ def _inside(seconds: float, cores: int, display: MeasureDisplay) -> tuple[dict[s
     import tempfile
     import threading
 
-    from minga.cli.launcher import find_launcher
+    from minga.launch.launcher import find_launcher
 
     if cores < 2:
         return None, "it has one core"
@@ -220,8 +220,8 @@ def _listen(lines: Iterable[str], told: Stage) -> None:
 
 def rank_main(arguments: Sequence[str]) -> int:
     """One of the ranks that time messages inside this machine: ``python -m minga.cli.measure ORDER``."""
-    from minga.cli.events import silence_stdout
     from minga.cli.rank import end_in_error
+    from minga.launch.events import silence_stdout
 
     order = json.loads(arguments[0])
     stream = os.fdopen(os.dup(1), "w")
@@ -245,8 +245,8 @@ def rank_main(arguments: Sequence[str]) -> int:
 def _measured_job(seconds: float, told: Stage | None) -> tuple[Comm, dict[str, Any]]:
     from minga.engine.comm import MPIComm
     from minga.engine.pin import local_place, pin
-    from minga.fit.network.measure import measure_job
-    from minga.fit.topology import seats_of
+    from minga.network.measuring.measure import measure_job
+    from minga.plan.topology import seats_of
 
     comm = MPIComm()
     pin(*local_place(comm.rank, comm.size), 1)
@@ -272,7 +272,7 @@ def _in_job(request: Request, kernels: Sequence[Kernel], job: Job) -> dict[str, 
 def _job_content(request: Request, kernels: Sequence[Kernel], display: MeasureDisplay | None) -> dict[str, Any] | None:
     from minga.engine.comm import MPIComm
     from minga.engine.pin import local_place, pin
-    from minga.fit.machine.survey import cpus_of_node, survey
+    from minga.plan.machine.survey import cpus_of_node, survey
 
     for_nodes, for_network = request.shares
     told = display.stage("nodes") if display is not None else None
@@ -315,9 +315,9 @@ def core_count(groups: Any) -> int:
 
 # Hosts ---------------------------------------------------------------------------------------------------------------
 def _on_hosts(request: Request, display: MeasureDisplay) -> dict[str, Any]:
-    from minga.cli.remote import measure_nodes
-    from minga.fit.network.hosts import read_hosts, shell_launcher
-    from minga.fit.network.measure import measure_hosts
+    from minga.launch.hosts import read_hosts, shell_launcher
+    from minga.launch.remote import measure_nodes
+    from minga.network.measuring.measure import measure_hosts
 
     assert request.hosts is not None
     hosts = read_hosts(request.hosts)
@@ -350,8 +350,8 @@ def _bare_nodes(hosts: Sequence[Host]) -> list[dict[str, Any]]:
 # Together ------------------------------------------------------------------------------------------------------------
 def _links(section: Mapping[str, Any], levels: Sequence[str]) -> tuple[dict[str, Any], str, dict[int, dict[str, Any]]]:
     """Of what was measured: `links` and `medium` of a machine file, and the links that nodes have of their own."""
-    from minga.fit.machine.survey import link_settings, links_entry
-    from minga.fit.network.section import links_from
+    from minga.network.measuring.section import links_from
+    from minga.plan.machine.survey import link_settings, links_entry
 
     try:
         links: Links = links_from(section, len(levels))
@@ -366,7 +366,7 @@ def _content(
     request: Request, nodes: Sequence[dict[str, Any]], links: Mapping[str, Any], medium: str,
     measured: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    from minga.fit.machine.survey import document
+    from minga.plan.machine.survey import document
 
     alone = {node["name"]: node.pop("alone") for node in nodes if node.get("alone")}
     for node in nodes:
@@ -389,7 +389,7 @@ def _name_apart(nodes: Sequence[dict[str, Any]]) -> None:
 def _kernel(target: str) -> Kernel:
     """A case's kernels at any size, on a grid of its dimensions, about a cube. CaseError where there is none."""
     from minga.cli.case import find_source, read_case
-    from minga.fit.machine.survey import Kernel
+    from minga.plan.machine.survey import Kernel
 
     source = find_source(target)
     own = read_case(source, ["run.steps=1"]).model

@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from minga.cli.launcher import Launcher, surrounding_job, world
-from minga.cli.reach import address_options, agent, own_address
 from minga.errors import MingaError
-from minga.lab.implementations import Implementation, installed, outside_jobs
+from minga.launch.implementations import Implementation, installed, outside_jobs
+from minga.launch.launcher import Launcher, surrounding_job, world
+from minga.launch.reach import address_options, agent, own_address
 
 if TYPE_CHECKING:
-    from minga.fit.network.hosts import Host
+    from minga.launch.hosts import Host
 
 __all__ = ["add_libraries", "host_command", "measured_libraries"]
 
@@ -139,8 +139,8 @@ def _run(command: Sequence[str], library: Implementation, seconds: float) -> dic
 
 def rank_main(arguments: Sequence[str]) -> int:
     """One of the two ranks: ``python -m minga.cli.measure_mpi ORDER``."""
-    from minga.cli.events import silence_stdout
     from minga.cli.rank import end_in_error
+    from minga.launch.events import silence_stdout
 
     order = json.loads(arguments[0])
     answers = os.fdopen(os.dup(1), "w")
@@ -158,11 +158,11 @@ def rank_main(arguments: Sequence[str]) -> int:
 
 def _measured(everyone: Any, order: dict[str, Any]) -> dict[str, Any] | None:
     """On rank 0 the entry; None elsewhere."""
-    from minga.fit.network.environment import counters, environment, mpi_library
-    from minga.fit.network.exchanges import Ends, ladder_of, payload
-    from minga.fit.network.sampling import ladder
-    from minga.fit.network.section import break_names, fits_of, measured_link
-    from minga.fit.network.team import one_job
+    from minga.network.measuring.environment import counters, environment, mpi_library
+    from minga.network.measuring.exchanges import Ends, ladder_of, payload
+    from minga.network.measuring.sampling import ladder
+    from minga.network.measuring.section import break_names, fits_of, measured_link
+    from minga.network.measuring.team import one_job
 
     if everyone.size < 2:
         raise MingaError(f"{everyone.size} rank was started instead of 2")

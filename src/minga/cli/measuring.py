@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 if TYPE_CHECKING:
-    from minga.fit.links import Link
-    from minga.fit.machine.machine import Machine, NodeKind
+    from minga.plan.links import Link
+    from minga.plan.machine.machine import Machine, NodeKind
 
 __all__ = ["MeasureDisplay", "Stage", "machine_text", "measure_display"]
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from minga.cli.memory import check_shape
 from minga.errors import CaseError
-from minga.models.fletcher.media_files import Volume, open_volume, quantities
-from minga.models.fletcher.media_write import FORMS, write_medium
-from minga.models.fletcher.medium import slabs
-from minga.models.fletcher.synthetic import QUANTITIES, Layer, synthetic
+from minga.models.waves.media_files import Volume, open_volume, quantities
+from minga.models.waves.media_write import FORMS, write_medium
+from minga.models.waves.medium import slabs
+from minga.models.waves.synthetic import QUANTITIES, Layer, synthetic
 from minga.paths import check_free
 from minga.space.box import Box
 

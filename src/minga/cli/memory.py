@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from minga.cli.launcher import surrounding_job
 from minga.errors import CaseError
+from minga.launch.launcher import surrounding_job
 
 if TYPE_CHECKING:
     from minga.engine.model import Model

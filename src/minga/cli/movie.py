@@ -7,9 +7,9 @@ from pathlib import Path
 
 from minga.cli.export import only_field
 from minga.errors import CaseError, suggest
+from minga.output.directory import RunDirectory
+from minga.output.store import FrameReader
 from minga.paths import check_free
-from minga.record.directory import RunDirectory
-from minga.record.store import FrameReader
 from minga.view.movie import ENDINGS, write_movie
 
 __all__ = ["movie"]

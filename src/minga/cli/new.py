@@ -10,7 +10,7 @@ from pathlib import Path
 
 from minga.cli.toml import dump
 from minga.errors import CaseError, RunError, suggest
-from minga.record.directory import write_whole
+from minga.output.directory import write_whole
 
 __all__ = ["KINDS", "new"]
 

@@ -10,10 +10,10 @@ from typing import Any
 from minga.cli.case import Case
 from minga.engine.comm import Comm
 from minga.engine.pin import local_place, pin
-from minga.record.checkpoint.identity import case_of
-from minga.record.directory import RunDirectory, noticing_removal, write_whole
-from minga.record.live import LiveRecord
-from minga.record.planning import Settled
+from minga.output.checkpoint.identity import case_of
+from minga.output.directory import RunDirectory, noticing_removal, write_whole
+from minga.output.live import LiveRecord
+from minga.plan.settle import Settled
 from minga.running.keeping import Kept, has_checkpoints
 from minga.running.observers.ending import LastStep
 from minga.running.observers.progress import Preview, Progress

@@ -14,20 +14,20 @@ import numpy as np
 
 from minga.cli.case import Case, find_source, read_case
 from minga.cli.job import shared_cores
-from minga.cli.launcher import surrounding_job, world
 from minga.cli.layouts import check_ranks
 from minga.cli.outputs import check_output
 from minga.cli.preflight import notes_before, text_of
 from minga.engine.pin import available_cores, local_place, pin
 from minga.errors import CaseError, LayoutError
-from minga.fit.crew import Crew
-from minga.fit.machine.machine import read_machine
-from minga.fit.plan.cost import work_of
-from minga.fit.plan.plan import Plan, duration
-from minga.fit.plan.planner import make_plan
-from minga.fit.plan.scaling import Point, Scaling, scaling
-from minga.fit.work.work import Work
-from minga.record.directory import disk_errors
+from minga.launch.launcher import surrounding_job, world
+from minga.output.directory import disk_errors
+from minga.plan.cost import work_of
+from minga.plan.crew import Crew
+from minga.plan.machine.machine import read_machine
+from minga.plan.plan import Plan, duration
+from minga.plan.planner import make_plan
+from minga.plan.scaling import Point, Scaling, scaling
+from minga.plan.work.work import Work
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -153,7 +153,7 @@ def _crew(request: Request, case: Case, work: Work) -> tuple[Crew | None, str]:
         crew = machine.crew(case.run.ranks, kernels, threads, cell_bytes=work.moved or None)
         return crew, machine.name or file.name
     from minga.engine.comm import MPIComm, SerialComm, run_virtual
-    from minga.fit.probe.probe import probe_crew
+    from minga.plan.probe.probe import probe_crew
 
     if job is not None and job.size > 1:
         world(job, job.size)  # says where the launcher is that of another MPI

@@ -18,9 +18,9 @@ from typing import Final
 from minga.cli.case import Case
 from minga.errors import CaseError
 from minga.lang.types import itemsize
-from minga.record.costs import step_costs
-from minga.record.directory import RunDirectory, write_whole
-from minga.record.room import bytes_of_frame, check_room, frames_of, need_of
+from minga.output.directory import RunDirectory, write_whole
+from minga.output.room import bytes_of_frame, check_room, frames_of, need_of
+from minga.plan.step_costs import step_costs
 from minga.view.report.page import bytes_text, seconds_text
 
 __all__ = ["announce", "notes_before", "text_of", "write_rate"]
@@ -145,15 +145,15 @@ def _computing(case: Case, ranks: int) -> Iterator[tuple[str, str]]:
 
 def _known_step(case: Case, ranks: int) -> tuple[float, str] | None:
     """Seconds of a step without messages, and who says so: the machine file, or what was measured here before."""
-    from minga.fit.probe.probe import known_speed
+    from minga.plan.probe.probe import known_speed
 
     cells = case.model.planned_grid.size
     computing = max(1, ranks - case.output.writers)
     if case.run.device != "cpu":
         return None
     if case.machine is not None:
-        from minga.fit.machine.machine import read_machine
-        from minga.fit.plan.cost import work_of
+        from minga.plan.cost import work_of
+        from minga.plan.machine.machine import read_machine
 
         work = work_of(case.model)
         machine = read_machine(case.machine)

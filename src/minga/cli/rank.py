@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from minga.cli.case import find_source, read_case
-from minga.cli.descendants import descendants, kill, stopped
-from minga.cli.events import EventWriter, silence_stdout
-from minga.cli.last_words import say_last
-from minga.cli.launcher import surrounding_job, world
-from minga.cli.stopping import INTERRUPTED
 from minga.engine.signals import GRACE, StopRequest
 from minga.errors import CaseError, LaunchError, MingaError
-from minga.record.directory import RunDirectory, noticing_removal
+from minga.launch.descendants import descendants, kill, stopped
+from minga.launch.events import EventWriter, silence_stdout
+from minga.launch.last_words import say_last
+from minga.launch.launcher import surrounding_job, world
+from minga.launch.stopping import INTERRUPTED
+from minga.output.directory import RunDirectory, noticing_removal
 from minga.view.progress import Listener, LogLines
 
 __all__ = ["end_in_error", "end_late", "main"]

@@ -11,10 +11,10 @@ from typing import Any
 
 from minga.cli.case import Case
 from minga.errors import CaseError
-from minga.record.checkpoint.head import heads_of
-from minga.record.checkpoint.identity import changed_entries, entries_of
-from minga.record.directory import RunDirectory
-from minga.record.progress import goes_on, read_progress
+from minga.output.checkpoint.head import heads_of
+from minga.output.checkpoint.identity import changed_entries, entries_of
+from minga.output.directory import RunDirectory
+from minga.output.progress import goes_on, read_progress
 from minga.running.keeping import check_unfinished, finished_result
 
 __all__ = ["check_resumed", "open_resumed", "result_without_end", "resume_hint", "write_case"]

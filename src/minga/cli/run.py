@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from minga.cli.allocation import allocation, unused
 from minga.cli.case import Case, Source, find_source, read_case
 from minga.cli.devices import check_device, ranks_by_device
 from minga.cli.finish import finish, leave_unfinished
 from minga.cli.inputs import absolute
 from minga.cli.job import agreed_case, crowded, shared_cores
-from minga.cli.launcher import Job, find_launcher, library, surrounding_job, world
 from minga.cli.layouts import check_layout, check_mapping, check_ranks, computing_ranks
 from minga.cli.preflight import announce
 from minga.cli.resume import check_resumed, open_resumed, result_without_end, resume_hint, say, write_case
-from minga.cli.stopping import INTERRUPTED, status_of
 from minga.engine.pin import available_cores
 from minga.engine.signals import GRACE, StopRequest
 from minga.errors import CaseError, MingaError, RunError
-from minga.record.directory import RunDirectory
-from minga.record.progress import goes_on, note_state, read_progress
+from minga.launch.allocation import allocation, unused
+from minga.launch.launcher import Job, find_launcher, library, surrounding_job, world
+from minga.launch.stopping import INTERRUPTED, status_of
+from minga.output.directory import RunDirectory
+from minga.output.progress import goes_on, note_state, read_progress
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
 __all__ = ["Request", "run"]
@@ -210,7 +210,7 @@ def _launched(
 ) -> dict[str, Any]:
     import json
 
-    from minga.cli.launch import launch
+    from minga.launch.launch import launch
 
     try:
         status = launch(launcher, ranks, order, listener)
@@ -253,7 +253,7 @@ def _perform_in_job(
     from minga.cli.perform import perform
     from minga.cli.rank import end_in_error
     from minga.engine.comm import MPIComm
-    from minga.record.versions import check_versions
+    from minga.output.versions import check_versions
 
     everyone = world(job, job.size)
     comm = MPIComm()

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from minga.engine.stop import Stop, duration
 from minga.errors import CaseError
-from minga.record.checkpoint.keeper import Checkpointing
-from minga.record.snapshots.settings import SnapshotSettings
+from minga.output.checkpoint.keeper import Checkpointing
+from minga.output.snapshots.settings import SnapshotSettings
 
 __all__ = ["CheckpointSettings", "OutputSettings", "RunSettings", "StopSettings"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from minga.cli.export import frame_number, only_field
 from minga.errors import CaseError, suggest
-from minga.record.directory import RunDirectory, disk_errors
-from minga.record.store import FrameReader
+from minga.output.directory import RunDirectory, disk_errors
+from minga.output.store import FrameReader
 from minga.view.pictures import chosen_frames, draw_frame
 from minga.view.raster import field_view
 from minga.view.terminal import PROTOCOLS, Room, encode, find_protocol, room_of

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from minga.errors import CaseError
-from minga.record.directory import RunDirectory
+from minga.output.directory import RunDirectory
 
 __all__ = ["newest_run", "start_server", "watch"]
 

@@ -249,7 +249,7 @@ class Model:
         return item.slot(levels[level])
 
     def field(self, name: str) -> Field:
-        """A field by name; of a packed one its cells, which an engine does not store (see `minga.record.cells`)."""
+        """A field by name; of a packed one its cells, which an engine does not store (see `minga.output.cells`)."""
         for item in (*self.visible, *self.fields):
             if item.name == name:
                 return item

@@ -3,10 +3,10 @@
     pairwise    a message to each of them
     collective  MPI's broadcast, persistent where the library has it
     chain       from rank to rank, in segments, so that all links of a switch are busy at once
-    group       a broadcast of the network itself (`minga.broadcast`), one transmission for all
+    group       a broadcast of the network itself (`minga.network.broadcast`), one transmission for all
 
 The bits that arrive are the same. `auto` is pairwise for fewer than three receivers, where little can be won; beyond,
-MPI's broadcast where there is MPI. A model of the network (`minga.fit.plan.broadcasting`) chooses better.
+MPI's broadcast where there is MPI. A model of the network (`minga.plan.broadcasting`) chooses better.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ class Routes:
         if isinstance(self.choose, str) and self.choose != "auto":
             _parsed(self.choose)
         if self.choose == "group" and self.group is None:
-            raise LayoutError('route is "group", but there is none', remedy="pass group=minga.broadcast.Group.of(comm)")
+            raise LayoutError(
+                'route is "group", but there is none', remedy="pass group=minga.network.broadcast.Group.of(comm)"
+            )
 
     def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
         """Messages that bring every spread to all ranks. All ranks ask for the same ones in the same order."""

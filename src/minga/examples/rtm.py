@@ -10,10 +10,10 @@ import functools
 import numpy as np
 
 import minga as mg
-from minga.models.fletcher import Medium, PlaneSource, Random, Receivers, Ricker, Sponge, Wavelet, prepare
-from minga.models.fletcher.adjoint import adjoint_fields, record_adjoint_step
-from minga.models.fletcher.receivers import Taps
-from minga.models.fletcher.source import add_sources
+from minga.models.waves import Medium, PlaneSource, Random, Receivers, Ricker, Sponge, Wavelet, prepare
+from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
+from minga.models.waves.receivers import Taps
+from minga.models.waves.source import add_sources
 
 STEPS = 420
 """Of the survey; as many go back, and one turns."""

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from minga.errors import CaseError, suggest
-from minga.fit.machine.units import Kind, quantity
 from minga.models.files import SHIPPED
+from minga.plan.machine.units import Kind, quantity
 from minga.schema import validate
 
 __all__ = ["MOST_NODES", "Lab", "LabNode", "labs", "read_lab"]

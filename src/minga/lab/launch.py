@@ -30,9 +30,9 @@ from minga.engine.signals import GRACE, StopRequest, bytes_written
 from minga.errors import CaseError, LaunchError, RunError
 from minga.lab.commands import interruptible
 from minga.lab.config import Lab
-from minga.lab.implementations import Implementation, find_implementation, outside_jobs
 from minga.lab.processes import end as end_processes
 from minga.lab.state import filing
+from minga.launch.implementations import Implementation, find_implementation, outside_jobs
 
 __all__ = ["STOP_SIGNAL", "Started", "check_memory", "mpi_command", "mpi_environment", "run", "spread", "start"]
 

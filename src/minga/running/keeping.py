@@ -1,7 +1,7 @@
 """What a run keeps on the disk while it goes on - frames, observables, checkpoints - and how it goes on with them.
 
 The same for the command line and for :func:`minga.run`. What lies where says
-:class:`minga.record.directory.RunDirectory`.
+:class:`minga.output.directory.RunDirectory`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from minga.engine.comm import Comm
 from minga.engine.model import Model
 from minga.engine.stop import Stop
 from minga.errors import CaseError, MingaError
-from minga.record.checkpoint.head import Head, heads_of
-from minga.record.checkpoint.keeper import UNFINISHED, Checkpointing, Keeper
-from minga.record.directory import RunDirectory, disk_errors, write_whole
-from minga.record.series import SeriesFile
-from minga.record.snapshots.archive import describe, manifest_of
-from minga.record.snapshots.settings import SnapshotSettings
-from minga.record.snapshots.snapshots import Snapshots
-from minga.record.tables import tables_of, write_tables
-from minga.record.trace import write_trace
-from minga.record.traces import write_traces
-from minga.record.variables import said_of
+from minga.output.checkpoint.head import Head, heads_of
+from minga.output.checkpoint.keeper import UNFINISHED, Checkpointing, Keeper
+from minga.output.directory import RunDirectory, disk_errors, write_whole
+from minga.output.series import SeriesFile
+from minga.output.snapshots.archive import describe, manifest_of
+from minga.output.snapshots.settings import SnapshotSettings
+from minga.output.snapshots.snapshots import Snapshots
+from minga.output.tables import tables_of, write_tables
+from minga.output.trace import write_trace
+from minga.output.traces import write_traces
+from minga.output.variables import said_of
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
 from minga.running.result import result_of

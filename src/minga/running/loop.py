@@ -14,7 +14,7 @@ from minga.engine.observables import updates_of
 from minga.engine.state import BEGINNING, Position
 from minga.engine.stop import Ended, Reason, Stop
 from minga.errors import RunError
-from minga.record.trace import Stopwatch
+from minga.output.trace import Stopwatch
 from minga.running.agenda import Agenda
 from minga.running.observer import Observer
 from minga.running.observers.ending import WallTime

@@ -15,16 +15,16 @@ from minga.engine.model import Model
 from minga.engine.state import state_of
 from minga.engine.stop import Stop, Watch
 from minga.errors import CaseError, MingaError
-from minga.record.checkpoint.head import heads_of
-from minga.record.checkpoint.identity import changed_entries
-from minga.record.checkpoint.keeper import Checkpointing, Keeper, changed_parts
-from minga.record.dataset import failed_attributes, hand_over, opened
-from minga.record.directory import RunDirectory, disk_errors, noticing_removal
-from minga.record.room import check_room, need_of
-from minga.record.series import Series, SeriesFile
-from minga.record.snapshots.archive import manifest_of
-from minga.record.snapshots.manifest import read_manifest
-from minga.record.snapshots.settings import SnapshotSettings
+from minga.output.checkpoint.head import heads_of
+from minga.output.checkpoint.identity import changed_entries
+from minga.output.checkpoint.keeper import Checkpointing, Keeper, changed_parts
+from minga.output.dataset import failed_attributes, hand_over, opened
+from minga.output.directory import RunDirectory, disk_errors, noticing_removal
+from minga.output.room import check_room, need_of
+from minga.output.series import Series, SeriesFile
+from minga.output.snapshots.archive import manifest_of
+from minga.output.snapshots.manifest import read_manifest
+from minga.output.snapshots.settings import SnapshotSettings
 from minga.running.keeping import Kept, check_unfinished, finished_result, has_checkpoints
 from minga.running.observer import Observer
 from minga.running.session import Outcome, Settings, execute
@@ -88,7 +88,7 @@ def run_in(
 ) -> tuple[Outcome, Series]:
     """Run a model, or go on with it; collective. What it came to, and on rank 0 all that was observed.
 
-    An error carries what was kept until then: see `minga.record.dataset.hand_over`.
+    An error carries what was kept until then: see `minga.output.dataset.hand_over`.
     """
     directory = place.directory
     try:

@@ -8,9 +8,9 @@ from typing import Any
 
 from minga.engine.model import Model
 from minga.errors import RunError
-from minga.record.costs import step_costs
-from minga.record.directory import RunDirectory
-from minga.record.environment import environment
+from minga.output.directory import RunDirectory
+from minga.output.environment import environment
+from minga.plan.step_costs import step_costs
 from minga.running.session import Outcome
 
 __all__ = ["result_of"]

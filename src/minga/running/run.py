@@ -13,14 +13,14 @@ from minga.engine.comm import Comm, SerialComm
 from minga.engine.model import Model
 from minga.engine.stop import Ended, Stop
 from minga.errors import CaseError, shown, suggest
-from minga.record.checkpoint.keeper import Checkpointing
-from minga.record.dataset import Frames, attributes_of, failed_attributes, hand_over, opened
-from minga.record.interrupt import Interrupt
-from minga.record.planning import AUTO
-from minga.record.snapshots.whole import WholeFrames
-from minga.record.traces import check_observed
-from minga.record.variables import variables_of
-from minga.record.versions import check_versions
+from minga.output.checkpoint.keeper import Checkpointing
+from minga.output.dataset import Frames, attributes_of, failed_attributes, hand_over, opened
+from minga.output.interrupt import Interrupt
+from minga.output.snapshots.whole import WholeFrames
+from minga.output.traces import check_observed
+from minga.output.variables import variables_of
+from minga.output.versions import check_versions
+from minga.plan.settle import AUTO
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
 from minga.running.place import SECONDS, Place, finished_in, kept_in, run_in

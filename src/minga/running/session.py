@@ -1,6 +1,6 @@
 """One run from beginning to end on the ranks there are: frames, digest, observables and ledger of a model.
 
-:func:`minga.record.run.run` is the way in from Python; the command line writes the same to a directory.
+:func:`minga.output.run.run` is the way in from Python; the command line writes the same to a directory.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from minga.engine.lookout import Finding
 from minga.engine.model import Model
 from minga.engine.state import Position
 from minga.engine.stop import Ended, Stop
-from minga.record.account import account_entry, balance_entry, plan_entry
-from minga.record.cells import blocks_of_cells, layout_of_cells
-from minga.record.checkpoint.keeper import Keeper
-from minga.record.digest import digest_of_blocks
-from minga.record.ledger import blocks_entry, ledger_entry, levels_entry, machine_entry
-from minga.record.planning import AUTO, Settled, balancer_of, settle
-from minga.record.trace import RankTrace, Stopwatch, events_a_thread, gather_traces
+from minga.output.account import account_entry, balance_entry, plan_entry
+from minga.output.cells import blocks_of_cells, layout_of_cells
+from minga.output.checkpoint.keeper import Keeper
+from minga.output.digest import digest_of_blocks
+from minga.output.ledger import blocks_entry, ledger_entry, levels_entry, machine_entry
+from minga.output.trace import RankTrace, Stopwatch, events_a_thread, gather_traces
+from minga.plan.settle import AUTO, Settled, balancer_of, settle
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer
 from minga.running.observers.balance import Balance
@@ -36,7 +36,7 @@ from minga.running.observers.frames import Frames, Recorder
 from minga.space.field import Field
 
 if TYPE_CHECKING:
-    from minga.fit.balance import Balancer
+    from minga.plan.balance import Balancer
 
 __all__ = ["Outcome", "Settings", "execute"]
 
@@ -49,15 +49,15 @@ class Settings:
     every: int | None = None
     threads: int = 1
     layout: str = AUTO
-    """Who does which cells: a word such as ``"slabs"``, or ``"auto"``: planned (:mod:`minga.record.planning`)."""
+    """Who does which cells: a word such as ``"slabs"``, or ``"auto"``: planned (:mod:`minga.plan.settle`)."""
     halo_depth: int | Literal["auto"] = AUTO
     overlap: bool | Literal["auto"] = AUTO
     topology: str | None = None
-    """The machine in words (:meth:`minga.fit.topology.Tree.parse`); by default it is what the ranks find."""
+    """The machine in words (:meth:`minga.plan.topology.Tree.parse`); by default it is what the ranks find."""
     mapping: str = AUTO
-    """Which block goes where in it: see :mod:`minga.fit.placement`."""
+    """Which block goes where in it: see :mod:`minga.plan.placement`."""
     machine: Path | None = None
-    """A machine file (:mod:`minga.fit.machine.machine`) to plan by; by default the ranks are timed."""
+    """A machine file (:mod:`minga.plan.machine.machine`) to plan by; by default the ranks are timed."""
     balance: int | Literal["auto", "off"] = AUTO
     """Steps from one look at the balance of the ranks to the next; ``"auto"``: where a plan found unequal ranks."""
     poll: float | Literal["auto", "off"] = AUTO
@@ -84,12 +84,12 @@ class Outcome:
     """Wall time of these steps, without output."""
     cells_per_second: float
     digest: str
-    """Fingerprint of the last state, 16 hexadecimal digits: see :mod:`minga.record.digest`."""
+    """Fingerprint of the last state, 16 hexadecimal digits: see :mod:`minga.output.digest`."""
     observables: dict[str, Any]
     ended: Ended
     """Why there are no more steps."""
     ledger: dict[str, Any] = field(default_factory=dict)
-    """See :mod:`minga.record.ledger`."""
+    """See :mod:`minga.output.ledger`."""
     layout: list[dict[str, Any]] = field(default_factory=list)
     """The blocks of cells: ``rank``, ``lo``, ``hi``."""
     traces: list[RankTrace] | None = None

@@ -14,8 +14,8 @@ from minga.engine.model import Model
 from minga.engine.observables import observe
 from minga.engine.state import Position
 from minga.engine.stop import Ended
-from minga.record.cells import blocks_of_cells, gather_cells
-from minga.record.trace import Stopwatch
+from minga.output.cells import blocks_of_cells, gather_cells
+from minga.output.trace import Stopwatch
 from minga.space.box import Box
 from minga.space.field import Register
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.drawing import Span
-from minga.record.directory import disk_errors
+from minga.output.directory import disk_errors
 
 __all__ = ["curves_figure", "draw_curves"]
 

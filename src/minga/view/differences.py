@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.directory import disk_errors
+from minga.output.directory import disk_errors
 from minga.space.grid import Grid
 
 __all__ = ["draw_differences"]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.drawing import Drawing
-from minga.record.directory import RunDirectory, appearing
-from minga.record.store import FrameReader
-from minga.record.variables import DRAWINGS, QUANTITIES
+from minga.output.directory import RunDirectory, appearing
+from minga.output.store import FrameReader
+from minga.output.variables import DRAWINGS, QUANTITIES
 from minga.view.curves import curves_figure
 
 __all__ = ["Drawn", "draw_all", "drawn_of"]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.store import FrameReader
-from minga.record.variables import Coordinate, faces_of
-from minga.record.velocity import centred, centres_of, velocity_of
+from minga.output.store import FrameReader
+from minga.output.variables import Coordinate, faces_of
+from minga.output.velocity import centred, centres_of, velocity_of
 from minga.view.masked import left_out
 
 __all__ = ["Section", "flow_pictures", "picture", "section_of"]

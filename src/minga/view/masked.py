@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.store import FrameReader
-from minga.record.variables import LEFT_OUT
+from minga.output.store import FrameReader
+from minga.output.variables import LEFT_OUT
 
 __all__ = ["left_out", "shown_frame"]
 

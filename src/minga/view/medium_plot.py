@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.directory import disk_errors
+from minga.output.directory import disk_errors
 
 __all__ = ["draw_medium"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from minga.errors import CaseError, RunError
-from minga.record.directory import disk_errors
-from minga.record.store import FrameReader
+from minga.output.directory import disk_errors
+from minga.output.store import FrameReader
 from minga.view.pictures import chosen_frames
 from minga.view.raster import FieldView, field_view, with_palette
 

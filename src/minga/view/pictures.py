@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.directory import appearing, disk_errors
-from minga.record.plane import plane_of
-from minga.record.store import FrameReader
-from minga.record.variables import DRAWINGS, Coordinate
+from minga.output.directory import appearing, disk_errors
+from minga.output.plane import plane_of
+from minga.output.store import FrameReader
+from minga.output.variables import DRAWINGS, Coordinate
 from minga.view.colours import ColourScale, Limits, colour_scale, is_signed, limits_of
 from minga.view.masked import shown_frame
 from minga.view.raster import ends, is_even, pixels_of

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.plane import Plane, plane_of
-from minga.record.store import FrameReader
-from minga.record.variables import Coordinate
+from minga.output.plane import Plane, plane_of
+from minga.output.store import FrameReader
+from minga.output.variables import Coordinate
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
 from minga.view.masked import shown_frame
 
@@ -97,7 +97,7 @@ class FieldView:
 
 
 def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> FieldView:
-    """How to look at a field in some of its frames: see `minga.record.plane`."""
+    """How to look at a field in some of its frames: see `minga.output.plane`."""
     attributes = reader.attributes(field)
     plane = plane_of(reader.coordinates(field), attributes)
     dtype = reader.dtype(field)

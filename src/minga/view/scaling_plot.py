@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from minga.fit.plan.scaling import Scaling
-from minga.record.directory import disk_errors
+from minga.output.directory import disk_errors
+from minga.plan.scaling import Scaling
 
 __all__ = ["draw_scaling"]
 

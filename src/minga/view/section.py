@@ -7,7 +7,7 @@ import io
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.variables import Coordinate
+from minga.output.variables import Coordinate
 
 __all__ = ["section"]
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from minga.record.traces import Recorded
+from minga.output.traces import Recorded
 
 __all__ = ["seismogram"]
 

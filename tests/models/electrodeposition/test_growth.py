@@ -30,9 +30,9 @@ from minga.models.electrodeposition.problem import (
     Species,
     Steps,
 )
-from minga.record.cells import gather_cells
-from minga.record.checkpoint.head import Head, heads_of
-from minga.record.checkpoint.slots import begin, complete, put_back, write_slots
+from minga.output.cells import gather_cells
+from minga.output.checkpoint.head import Head, heads_of
+from minga.output.checkpoint.slots import begin, complete, put_back, write_slots
 from minga.running.loop import Result, drive
 from minga.space.boundary import fixed
 from minga.space.cuts import slabs

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from minga.engine import engine, masks
-from minga.fit.work.weights import weights_of
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import (
     CATHODE,
@@ -20,6 +19,7 @@ from minga.models.electrodeposition.problem import (
     Species,
     Steps,
 )
+from minga.plan.work.weights import weights_of
 from minga.space.grid import Grid
 
 from ...model_runs import assert_same, run_model

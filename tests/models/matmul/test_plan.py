@@ -11,11 +11,11 @@ import pytest
 
 import minga as mg
 from matmul_hands import plan_for, workers_of
-from minga.fit.machine.machine import read_machine
-from minga.fit.speed import Speed
 from minga.models.matmul.columns import half_perimeters, in_columns
 from minga.models.matmul.plan import Plan, Size, break_even, break_even_from_one, make_plan
 from minga.models.matmul.workers import Wire, described
+from minga.plan.machine.machine import read_machine
+from minga.plan.speed import Speed
 
 FOUR = (4e10, 2e10, 1e10, 1e10)
 

@@ -14,7 +14,7 @@ from minga.models.photodiode.structure.materials import shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced, uniform
 from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack
 from minga.models.photodiode.structure.temperature import gap_at
-from minga.record.variables import variable_of
+from minga.output.variables import variable_of
 from minga.space.field import Field
 
 MATERIALS = shipped_materials()

@@ -12,16 +12,16 @@ from crews import crew_of
 from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.errors import CaseError, LayoutError
-from minga.fit.balance import Balancer, Look
-from minga.fit.plan.planner import make_plan
-from minga.fit.work.recorded import work_of
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.model import photodiode
-from minga.models.photodiode.organisations.cuts import equal
-from minga.models.photodiode.organisations.workload import paper_device, profile, solve
 from minga.models.photodiode.pointwise.scheme import Pointwise, pointwise
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
+from minga.plan.balance import Balancer, Look
+from minga.plan.planner import make_plan
+from minga.plan.work.recorded import work_of
+from minga.studies.bounanos.cuts import equal
+from minga.studies.bounanos.workload import paper_device, profile, solve
 
 from .pointwise_runs import cut, found, run, same, started
 

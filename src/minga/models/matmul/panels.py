@@ -110,7 +110,7 @@ class Panels:
 
 def _group(comm: Comm) -> Broadcasting:
     """The network's own broadcast among ranks."""
-    from minga.broadcast import Group
+    from minga.network.broadcast import Group
 
     return cast(Broadcasting, Group.of(comm))
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.fit.plan.shares import assign
 from minga.models.matmul.columns import in_columns
 from minga.models.matmul.workers import Workers
+from minga.plan.shares import assign
 from minga.space.boxes import Ints
 
 __all__ = ["LAYOUTS", "Column", "Plan", "Size", "Timing", "break_even", "break_even_from_one", "make_plan"]

@@ -14,10 +14,6 @@ from numpy.typing import ArrayLike
 
 from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError, MingaError
-from minga.fit.crew import Crew
-from minga.fit.links import Links
-from minga.fit.speed import Speed
-from minga.fit.topology import seats_of
 from minga.models.matmul.agreement import agreed, apart, begun
 from minga.models.matmul.blocks import Block, Task, missing
 from minga.models.matmul.check import Check, freivalds
@@ -27,6 +23,10 @@ from minga.models.matmul.plan import WIDTH, Layout, Plan, Size, break_even, brea
 from minga.models.matmul.problem import Problem, problem_of
 from minga.models.matmul.result import ArrayResult, PartialFile, Result
 from minga.models.matmul.workers import Wire, Workers, measured
+from minga.plan.crew import Crew
+from minga.plan.links import Links
+from minga.plan.speed import Speed
+from minga.plan.topology import seats_of
 
 __all__ = ["Account", "Options", "matmul", "plan_of", "product"]
 

@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from minga.engine.comm import Comm, MPIComm
 from minga.engine.quotas import quota
 from minga.errors import CaseError
-from minga.fit.crew import Crew
-from minga.fit.links import Link, Links
-from minga.fit.machine.hosts import crew_on
-from minga.fit.machine.machine import MEMORY_SHARE, Machine
-from minga.fit.machine.resources import available_memory, processor_name
-from minga.fit.plan.broadcasting import best_route
-from minga.fit.probe.pingpong import links_of
-from minga.fit.probe.remembered import key_of, recall, remember
-from minga.fit.speed import Speed
-from minga.fit.topology import Tree, seats_of, usable
 from minga.models.matmul.panels import Panels
+from minga.plan.broadcasting import best_route
+from minga.plan.crew import Crew
+from minga.plan.links import Link, Links
+from minga.plan.machine.hosts import crew_on
+from minga.plan.machine.machine import MEMORY_SHARE, Machine
+from minga.plan.machine.resources import available_memory, processor_name
+from minga.plan.probe.pingpong import links_of
+from minga.plan.probe.remembered import key_of, recall, remember
+from minga.plan.speed import Speed
+from minga.plan.topology import Tree, seats_of, usable
 from minga.space.boxes import Ints
 
 __all__ = ["KERNELS", "Wire", "Workers", "described", "measured"]

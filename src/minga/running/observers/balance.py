@@ -14,7 +14,7 @@ __all__ = ["Balance", "Mover"]
 
 
 class Mover(Protocol):
-    """Moves work between ranks while a model runs, as :class:`minga.fit.balance.Balancer` does."""
+    """Moves work between ranks while a model runs, as :class:`minga.plan.balance.Balancer` does."""
 
     @property
     def interval(self) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minga.engine.state import Position
 from minga.engine.stop import Reason
-from minga.record.checkpoint.keeper import Keeper
+from minga.output.checkpoint.keeper import Keeper
 from minga.running.observer import Observer, Phase
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation

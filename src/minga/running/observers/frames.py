@@ -13,7 +13,7 @@ __all__ = ["Frames", "Recorder"]
 
 
 class Recorder(Protocol):
-    """Takes frames, as `minga.record.snapshots.snapshots.Snapshots` and `WholeFrames` do."""
+    """Takes frames, as `minga.output.snapshots.snapshots.Snapshots` and `WholeFrames` do."""
 
     def take(self, step: int, engine: Engine) -> None:
         """Take the present state; collective."""

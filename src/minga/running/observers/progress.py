@@ -8,8 +8,8 @@ from typing import Any
 
 from minga.engine.engine import Engine
 from minga.engine.observables import updates_of
-from minga.record.cells import layout_of_cells
-from minga.record.ledger import ledger_entry
+from minga.output.cells import layout_of_cells
+from minga.output.ledger import ledger_entry
 from minga.running.observer import Observer, Phase
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from minga.record.directory import RunDirectory
+from minga.output.directory import RunDirectory
 from minga.view.live.server import LiveServer
 
 

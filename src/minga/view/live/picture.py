@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.directory import RunDirectory
-from minga.record.plane import plane_of
-from minga.record.preview import Preview, read_preview
-from minga.record.store import FrameReader
-from minga.record.variables import Coordinate
+from minga.output.directory import RunDirectory
+from minga.output.plane import plane_of
+from minga.output.preview import Preview, read_preview
+from minga.output.store import FrameReader
+from minga.output.variables import Coordinate
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
 from minga.view.pictures import chosen_frames
 from minga.view.raster import ends, field_view, png, raster

@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from minga.errors import CaseError
-from minga.record.directory import RunDirectory
+from minga.output.directory import RunDirectory
 from minga.view.live.state import RunReader
 
 __all__ = ["LiveServer"]

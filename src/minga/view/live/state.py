@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from minga.record.directory import RunDirectory
-from minga.record.progress import OVER, process_is_gone, read_progress
+from minga.output.directory import RunDirectory
+from minga.output.progress import OVER, process_is_gone, read_progress
 from minga.view.live.picture import Frames, Picture, Pictures
 from minga.view.pictures import chosen_frames
 

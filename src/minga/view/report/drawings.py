@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from minga.record.directory import RunDirectory
+from minga.output.directory import RunDirectory
 from minga.view.drawings import Drawn, drawn_of
 from minga.view.report.charts import Curve, curves
 

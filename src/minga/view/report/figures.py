@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.record.store import FrameReader
-from minga.record.variables import DRAWINGS, Coordinate
+from minga.output.store import FrameReader
+from minga.output.variables import DRAWINGS, Coordinate
 from minga.view.colours import ColourScale
 from minga.view.pictures import chosen_frames
 from minga.view.raster import FieldView, field_view, fit, history_size, is_even, pixels_of, png, raster

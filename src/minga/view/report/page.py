@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minga.record.directory import RunDirectory, write_whole
-from minga.record.store import FrameReader
-from minga.record.variables import CONSERVED
+from minga.output.directory import RunDirectory, write_whole
+from minga.output.store import FrameReader
+from minga.output.variables import CONSERVED
 from minga.view.progress import ranks_text, rate_text, time_text
 from minga.view.report.bound import find_bound
 from minga.view.report.charts import Curve, curves, quantity
@@ -145,7 +145,7 @@ def _waves(directory: RunDirectory) -> Iterator[tuple[str, str]]:
     """Of waves with receivers: what these recorded, and the last frame across the source; words and pictures."""
     if not directory.traces.is_dir():
         return
-    from minga.record.traces import read_traces
+    from minga.output.traces import read_traces
     from minga.view.seismogram import seismogram
 
     recorded = read_traces(directory.traces)

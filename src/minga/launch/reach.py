@@ -1,0 +1,121 @@
+"""How launchers of MPI reach hosts, and how what they start there reaches this machine again.
+
+MPICH's launcher gives hosts the name of this machine to connect to. Where that name means something else there or
+nothing, no rank starts: Debian lists it as 127.0.1.1. So the launcher is told the address of the way to the hosts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import ipaddress
+import re
+import shlex
+import socket
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from minga.launch.hosts import Host, shell_words
+
+__all__ = ["address_options", "agent", "interface_of", "not_started", "own_address"]
+
+_ADDRESS: Final = 0x8915
+"""The request SIOCGIFADDR of Linux."""
+_MASK: Final = 0x891B
+_ANY: Final = 22
+"""A port; nothing is sent to it."""
+_PATIENCE: Final = 10.0
+
+_REASONS: Final = (
+    (re.compile(r'unable to connect from "([^"]*)" to "([^"]*)"'), "{0} cannot reach this machine as {1}"),
+    (re.compile(r"unable to get host address for (\S+)"), "this machine's name, {0}, is unknown on the hosts"),
+    (re.compile(r"((?:ssh: )?(?:connect to host|Could not resolve hostname).*)"), "{0}"),
+    (re.compile(r"(.*Permission denied \(.*\)\.?)"), "{0}"),
+    (re.compile(r"(.*(?:hydra_pmi_proxy|prted): No such file.*)"), "{0}: the hosts need the same MPI at the same path"),
+)
+"""What launchers and ssh say where no rank was started, and what that means."""
+
+
+def agent(folder: Path, shell: str) -> Path:
+    """A program that launchers call as they call ssh; ``shell`` may be several words."""
+    path = folder / "shell"
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(shell_words(shell))} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def own_address(hosts: Sequence[Host], shell: str) -> str | None:
+    """This machine's address on the way to hosts, to the first that lies elsewhere; None where none is known."""
+    here = None
+    for host in hosts:
+        found = _way_to(host.address or host.name) or _way_to(_alias(host.address or host.name, shell))
+        if found is not None and not ipaddress.ip_address(found).is_loopback:
+            return found
+        here = here or found
+    return here
+
+
+def address_options(vendor: str, address: str | None) -> list[str]:
+    """Options that tell a launcher which address of this machine it has to use; none for one that is not known."""
+    found = None if address is None else interface_of(address)
+    if address is None or found is None:
+        return []
+    name, network = found
+    if vendor == "Open MPI":
+        return ["--prtemca", "oob_tcp_if_include", network, "--mca", "btl_tcp_if_include", network]
+    return ["-localhost", address] if vendor == "MPICH" else ["-iface", name]
+
+
+def interface_of(address: str) -> tuple[str, str] | None:
+    """The name of the network interface with an address, and its network, such as 10.77.0.0/24."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):
+                if _asked(probe, name, _ADDRESS) == address:
+                    mask = _asked(probe, name, _MASK)
+                    return name, str(ipaddress.ip_network(f"{address}/{mask}", strict=False))
+    return None
+
+
+def not_started(said: Sequence[str]) -> str | None:
+    """Why no rank was started on hosts, by the last lines of a launcher; None where nothing says so."""
+    for pattern, meaning in _REASONS:
+        for line in said:
+            if match := pattern.search(line):
+                return meaning.format(*match.groups())
+    return None
+
+
+def _way_to(host: str | None) -> str | None:
+    """The address of this machine that packets to a host have."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError, UnicodeError):
+        if host:
+            probe.connect((host, _ANY))  # sends nothing
+            return str(probe.getsockname()[0])
+    return None
+
+
+def _alias(name: str, shell: str) -> str | None:
+    """The host that a name in the configuration of ssh stands for."""
+    words = shell_words(shell)
+    if Path(words[0]).name != "ssh":
+        return None
+    try:
+        said = subprocess.run(
+            [*words, "-G", name],
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return next((line.split()[1] for line in said.splitlines() if line.startswith("hostname ")), None)
+
+
+def _asked(probe: socket.socket, name: str, request: int) -> str:
+    return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), request, struct.pack("256s", name.encode()[:15]))[20:24])

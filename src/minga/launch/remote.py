@@ -1,0 +1,92 @@
+"""``minga measure`` on other hosts: each measures its own node at the same time, and prints it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from minga.errors import LaunchError, RunError
+from minga.launch.hosts import Host, Launcher
+
+__all__ = ["measure_nodes"]
+
+_PATIENCE = 120.0
+"""Seconds that a host may take longer than it should: it compiles kernels, too."""
+
+
+def measure_nodes(
+    hosts: Sequence[Host], launcher: Launcher, cases: Sequence[str], seconds: float
+) -> list[dict[str, Any]]:
+    """Entries of `nodes` of a machine file, one a host, in their order.
+
+    LaunchError or RunError naming the host where one cannot be reached, or its measurement fails; all others are ended.
+    """
+    started: list[subprocess.Popen[str]] = []
+    with tempfile.TemporaryDirectory(prefix="minga-measure-") as folder:
+        try:
+            for number, host in enumerate(hosts):
+                started.append(_start(host, launcher, cases, seconds, Path(folder), number))
+            deadline = time.monotonic() + 3 * seconds + _PATIENCE
+            return [
+                _node(host, process, deadline, Path(folder), number)
+                for number, (host, process) in enumerate(zip(hosts, started, strict=True))
+            ]
+        finally:
+            for process in started:
+                if process.poll() is None:
+                    process.terminate()
+            for process in started:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(5.0)
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+
+
+def _start(
+    host: Host, launcher: Launcher, cases: Sequence[str], seconds: float, folder: Path, number: int
+) -> subprocess.Popen[str]:
+    wanted = [word for case in cases for word in ("--case", case)]
+    command = [
+        host.python or sys.executable, "-m", "minga.cli.main", "measure", "--json", "--no-network",
+        "--seconds", f"{seconds:g}", *wanted,
+    ]  # fmt: skip
+    try:
+        with Path(folder, f"{number}.out").open("w") as out, Path(folder, f"{number}.err").open("w") as err:
+            return subprocess.Popen(
+                list(launcher(host, command)), stdin=subprocess.DEVNULL, stdout=out, stderr=err, text=True
+            )
+    except OSError as error:
+        raise LaunchError(
+            f"host {host.name} cannot be reached: {error.strerror}", remedy="is ssh installed? --shell names another"
+        ) from None
+
+
+def _node(host: Host, process: subprocess.Popen[str], deadline: float, folder: Path, number: int) -> dict[str, Any]:
+    try:
+        status = process.wait(max(0.1, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise RunError(f"host {host.name} did not finish measuring", remedy="measure again when it is well") from None
+    said = [line for line in Path(folder, f"{number}.err").read_text(errors="replace").splitlines() if line.strip()]
+    if status:
+        assert isinstance(process.args, list)
+        raise LaunchError(
+            f"measuring on host {host.name} ended with status {status}: {said[-1].strip() if said else 'no message'}",
+            remedy=f"see what this says: {shlex.join(process.args)}\npython=PATH in the hosts file names "
+            "another Python, --case takes cases that are there",
+        )
+    try:
+        # A login may print something before.
+        text = Path(folder, f"{number}.out").read_text()
+        (node,) = json.loads(text[text.index("{") :])["nodes"]
+    except (ValueError, KeyError) as error:
+        raise RunError(f"host {host.name} printed no machine: {error}") from None
+    return {**node, "name": host.name, "hosts": [host.name]}

@@ -1,0 +1,103 @@
+"""The adjoint of a time step: the transpose of the right side's operator, coefficients inside the derivatives.
+
+With u = (p, q), a step is next = 2 u - previous + A u. Fletcher's A is not its own transpose; with a = vp2 and
+s = vsz2 / vpz2
+
+    (A' v)_p = H2'(a (1 + 2 epsilon) v_p + a (1 + 2 delta - s) v_q) + H1'(a s v_p)
+    (A' v)_q = H1'(a (1 - s) v_p + a v_q) + H2'(a s v_q)
+
+where H1' g = the sum of D_i D_j (n_i n_j g), and H2' is the Laplacian less H1'. Waves are 0 beyond the ends of the
+grid, so these are transposes to the last cell. Boundaries are those of the forward step: pressure release and random
+ones (whose layers are part of the medium) have their exact adjoint here.
+
+A migration with another operator than this does not give the gradient of the data's misfit: M. Louboutin, P. Witte,
+F. J. Herrmann, "Effects of wrong adjoints for RTM in TTI media", SEG 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minga.engine.program import Program
+from minga.lang.cell import local
+from minga.lang.kernel import Kernel
+from minga.models.waves.kernels import MIXED, Coefficients, Equations, X, Y, Z, product, times, total_of
+from minga.models.waves.model import Waves
+from minga.models.waves.stencils import HERE, total
+from minga.space.boundary import fixed
+from minga.space.field import Field
+
+__all__ = ["adjoint_fields", "adjoint_kernel", "record_adjoint_step"]
+
+
+def adjoint_fields(waves: Waves) -> tuple[Field, ...]:
+    """Fields for the adjoint waves of a model: those of its waves with "_adjoint" after their names."""
+    return tuple(
+        Field(f"{f.name}_adjoint", f.grid, f.dtype, slots=2, boundary=fixed(0.0), description=f"adjoint of {f.name}")
+        for f in waves.fields
+    )
+
+
+def record_adjoint_step(step: Program, waves: Waves, fields: Sequence[Field]) -> None:
+    """Record a step of the adjoint waves: what was next becomes present, as in a step backwards in time."""
+    medium = [list(waves.medium)] if waves.medium else []
+    step.apply(adjoint_kernel(waves.equations), list(fields), [f.previous for f in fields], *medium)
+    step.rotate(*fields)
+
+
+def adjoint_kernel(equations: Equations) -> Kernel:
+    """A step with the transposed operator; parameters as of `minga.models.waves.kernels.forward_kernel`."""
+
+    def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any]) -> None:
+        c = equations.coefficients(lambda k: medium[k][HERE])
+        for now, old, right in zip(waves, before, _right_sides(equations, c, waves), strict=True):
+            old[HERE] = 2.0 * now[HERE] - old[HERE] + right
+
+    def fletcher_adjoint(waves: Any, before: Any, medium: Any) -> None:
+        advance(waves, before, medium)
+
+    def fletcher_adjoint_constant(waves: Any, before: Any) -> None:
+        advance(waves, before, ())
+
+    return Kernel(fletcher_adjoint if equations.stored else fletcher_adjoint_constant)
+
+
+def _right_sides(equations: Equations, c: Coefficients, waves: Sequence[Any]) -> list[Any]:
+    d = equations.differences
+    if equations.kind == "isotropic":
+        weighted = local(c.vp2 * waves[0][HERE])
+        return [total(d.d2(weighted, axis) for axis in (X, Y, Z))]
+    a, b = (u[HERE] for u in waves)
+    shear = equations.shear(c)
+    along_p, across_p = shear * a, (1.0 + 2.0 * c.epsilon) * a + (1.0 + 2.0 * c.delta - shear) * b
+    along_q, across_q = (1.0 - shear) * a + b, shear * b
+    return [
+        _transposed(equations, c, c.vp2 * along, c.vp2 * across)
+        for along, across in ((along_p, across_p), (along_q, across_q))
+    ]
+
+
+def _transposed(equations: Equations, c: Coefficients, along: Any, across: Any) -> Any:
+    """H1'(along) + H2'(across)."""
+    d = equations.differences
+    if equations.kind == "vertical":
+        outer = local(across)
+        return d.d2(outer, X) + d.d2(outer, Y) + d.d2(local(along), Z)
+    rest = along - across
+    if equations.form == "selfadjoint":
+        return _divergence(equations, c, local(rest), local(across))
+    terms = [d.d2(local(total_of([across, times(c.n[axis] * c.n[axis], rest)])), axis) for axis in (X, Y, Z)]
+    inner: dict[int, list[Any]] = {}
+    for first, second in MIXED:
+        weight = product(2.0, c.n[first], c.n[second])
+        if (weighted := times(weight, rest)) is not None:
+            inner.setdefault(second, []).append(d.d1(local(weighted), first))
+    terms += [d.d1(local(total(parts)), axis) for axis, parts in inner.items()]
+    return total(terms)
+
+
+def _divergence(equations: Equations, c: Coefficients, rest: Any, across: Any) -> Any:
+    d = equations.differences
+    laplacian = total(d.d2(across, axis) for axis in (X, Y, Z))
+    return laplacian + equations.divergence(rest, c)

@@ -1,0 +1,196 @@
+"""From the case's table [fletcher] to a Model: what it names is found, checked, and put together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from minga.engine.model import Model
+from minga.errors import CaseError, suggest
+from minga.models.settings import GridSettings
+from minga.models.waves.boundary import Boundary, Cpml, Random, Release, Sponge
+from minga.models.waves.case_medium import FoundMedium, find_medium
+from minga.models.waves.medium import looked_at
+from minga.models.waves.model import fletcher
+from minga.models.waves.preflight import notes_of, step_for
+from minga.models.waves.receivers import Receivers
+from minga.models.waves.settings import (
+    BOUNDARY_FORM,
+    BoundarySettings,
+    FletcherSettings,
+    ReceiverSettings,
+    SourceSettings,
+    WaveletSettings,
+)
+from minga.models.waves.source import PlaneSource, PointSource, Ricker, Source, Wavelet
+from minga.models.waves.wavelet_file import read_wavelet, resampled, spectrum_peak
+from minga.schema import validate
+from minga.space.box import Box
+
+__all__ = ["load"]
+
+FORMER = "rigid"
+"""What pressure release was called, which is no rigid wall."""
+
+Triple = tuple[float, float, float]
+
+
+def load(section: Mapping[str, object], grid: GridSettings, directory: Path, *, sample: bool = False) -> Model:
+    """The model that the table [fletcher] of a case describes; see `minga.models`.
+
+    With `sample` it is one to plan with: of a large medium a part is looked at, and the time step is a guess.
+    """
+    settings = validate(FletcherSettings, section, "fletcher")
+    if grid.boundary is not None:
+        raise CaseError(
+            "waves have their boundary in [fletcher]", key="grid.boundary", remedy='write boundary = "sponge" there'
+        )
+    found = find_medium(settings, grid.shape, directory, sample=sample)
+    boundary = _boundary(settings.boundary)
+    sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
+    look = found.look(settings.order, sigma, settings.form, boundary, sample=sample)
+    dt = step_for(look.dt_limit) if settings.dt == "auto" else settings.dt
+    sources = [_source(source, number, dt, found, directory) for number, source in enumerate(settings.sources)]
+    receivers = None if settings.receivers is None else _receivers(settings.receivers)
+    if receivers is not None:
+        found.check_inside(receivers.positions, "fletcher.receivers", "a receiver")
+    model = fletcher(
+        found.shape,
+        found.spacing,
+        dt=dt,
+        medium=found.medium,
+        sigma=sigma,
+        order=settings.order,
+        form=settings.form,
+        boundary=boundary,
+        sources=sources,
+        receivers=receivers,
+        dtype=settings.dtype,
+        extremes=look,
+    )
+    inside = Box((boundary.cells,) * 3, tuple(n + boundary.cells for n in found.shape))
+    return replace(
+        model,
+        notes=(
+            *notes_of(look, found.spacing, dt, sources),
+            *(_sampled(found) if sample else ()),
+            *_renamed(settings.boundary),
+        ),
+        steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
+        window=inside,
+    )
+
+
+def _sampled(found: FoundMedium) -> Iterator[tuple[str, str]]:
+    """That what stands above follows from some of the cells."""
+    seen, cells = sum(box.size for box in looked_at(found.shape, sample=True)), math.prod(found.shape)
+    if seen < cells and not found.medium.uniform:
+        yield "medium", f"{seen:,} of {cells:,} cells were looked at for this; a run looks at all of them first"
+
+
+def _renamed(boundary: object) -> Iterator[tuple[str, str]]:
+    """What to say of a boundary that has another name now."""
+    if boundary == FORMER:
+        yield (
+            "boundary",
+            '"rigid" is called "release" now: p is 0 beyond the ends, and waves come back with opposite sign',
+        )
+
+
+def _boundary(entry: object) -> Boundary:
+    """What surrounds the model."""
+    words: dict[str, Boundary] = {"release": Release(), "sponge": Sponge(), "random": Random(), "cpml": Cpml()}
+    key = "fletcher.boundary"
+    if entry == FORMER:
+        return Release()
+    if isinstance(entry, str) and entry in words:
+        return words[entry]
+    if not isinstance(entry, Mapping):
+        close = suggest(entry, words) if isinstance(entry, str) else None
+        raise CaseError(f"there is no boundary {entry!r}", key=key, suggestion=close, remedy=BOUNDARY_FORM)
+    said = validate(BoundarySettings, entry, key)
+    given = {name: width for name in ("sponge", "random", "cpml") if (width := getattr(said, name)) is not None}
+    if len(given) != 1:
+        raise CaseError(
+            f"a boundary is one of sponge, random, cpml; found {', '.join(given) or 'none of them'}",
+            key=key,
+            remedy=BOUNDARY_FORM,
+        )
+    ((name, width),) = given.items()
+    if said.seed and name != "random":
+        raise CaseError(f"a boundary {name} has no seed", key="fletcher.boundary.seed", remedy="leave it out")
+    return Sponge(width) if name == "sponge" else Cpml(width) if name == "cpml" else Random(width, said.seed)
+
+
+def _source(said: SourceSettings, number: int, dt: float, found: FoundMedium, directory: Path) -> Source:
+    key = f"fletcher.sources[{number}]"
+    if (said.position is None) == (said.plane is None):
+        raise CaseError(
+            "a source has a position or a plane" + ("" if said.position is None else ", not both"),
+            key=key,
+            remedy="write position = [z, y, x] in metres, or plane = {z = 20.0}",
+        )
+    wavelet = _wavelet(said.wavelet, dt, directory, f"{key}.wavelet")
+    if said.position is not None:
+        found.check_inside([said.position], f"{key}.position", "the source")
+        return PointSource(said.position, wavelet)
+    ((axis, place),) = (said.plane or {}).items()
+    point = tuple(place if name == axis else 0.0 for name in "zyx")
+    found.check_inside([point], f"{key}.plane.{axis}", "the source's plane")
+    return PlaneSource(axis, place, wavelet)
+
+
+def _wavelet(said: WaveletSettings, dt: float, directory: Path, key: str) -> Ricker | Wavelet:
+    if (said.ricker is None) == (said.file is None):
+        raise CaseError(
+            "a wavelet is a Ricker or a file" + ("" if said.ricker is None else ", not both"),
+            key=key,
+            remedy='write {ricker = 15.0}, or {file = "wavelet.txt", dt = 0.001}',
+        )
+    if said.ricker is not None:
+        if said.dt is not None:
+            raise CaseError("a Ricker wavelet has no dt", key=f"{key}.dt", remedy="leave it out")
+        return Ricker(said.ricker, said.delay, said.scale)
+    if said.delay is not None:
+        raise CaseError("a wavelet from a file has no delay", key=f"{key}.delay", remedy="put zeros before it")
+    samples, step = read_wavelet(said.file or "", said.dt, directory, f"{key}.file")
+    if not samples.any():
+        raise CaseError(f"{said.file}: all samples are 0", key=f"{key}.file")
+    return Wavelet(resampled(samples, step, dt) * said.scale, spectrum_peak(samples, step))
+
+
+def _receivers(said: ReceiverSettings) -> Receivers:
+    key = "fletcher.receivers"
+    line = (said.first, said.last, said.count)
+    if (said.positions is None) == all(entry is None for entry in line):
+        raise CaseError(
+            "receivers have positions, or first, last and count",
+            key=key,
+            remedy="write first = [20, 500, 0], last = [20, 500, 1000], count = 81, or positions = [[20, 500, 0]]",
+        )
+    if said.positions is not None:
+        return Receivers(said.positions, said.every)
+    if said.first is None or said.last is None or said.count is None:
+        missing = [name for name, entry in zip(("first", "last", "count"), line) if entry is None]
+        raise CaseError(f"{' and '.join(missing)} missing: a line has first, last and count", key=key)
+    return Receivers([*_points(said.first, said.last, said.count, key)], said.every)
+
+
+def _points(first: Triple, last: Triple, count: int | tuple[int, ...], key: str) -> Iterator[Triple]:
+    """A line of receivers; of two counts a grid, along y and along x, whose depth goes from that of first to last."""
+    if isinstance(count, int):
+        if count == 1 and first != last:
+            raise CaseError("one receiver cannot be at two places", key=f"{key}.count", remedy="make it 2 or more")
+        for number in range(count):
+            yield tuple(a + (b - a) * number / max(1, count - 1) for a, b in zip(first, last))  # type: ignore[misc]
+        return
+    if first[0] != last[0]:
+        raise CaseError("a grid of receivers is level: first and last have one depth", key=f"{key}.last")
+    if math.prod(count) > 1_000_000:
+        raise CaseError(f"{math.prod(count)} receivers are too many", key=f"{key}.count")
+    rows, columns = (np.linspace(first[a], last[a], count[a - 1]).tolist() for a in (1, 2))
+    yield from ((first[0], y, x) for y in rows for x in columns)

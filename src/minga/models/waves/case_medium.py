@@ -1,0 +1,239 @@
+"""The medium that a case describes, with the shape and the spacing it has or must have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from minga.errors import CaseError, suggest
+from minga.models.files import locate
+from minga.models.waves.boundary import Boundary, Random
+from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic
+from minga.models.waves.media_files import ENDINGS, Volume, open_volume, quantities
+from minga.models.waves.medium import Medium, Quantity, Sampler
+from minga.models.waves.settings import FORM, FletcherSettings, MediumSettings, QuantityFile, SyntheticSettings
+from minga.models.waves.stability import Extremes, survey
+from minga.models.waves.synthetic import QUANTITIES, Layer, synthetic
+from minga.schema import validate
+
+__all__ = ["FoundMedium", "find_medium"]
+
+KEY = "fletcher.medium"
+_MOST_ANISOTROPY = 2.0
+
+Shape = tuple[int, int, int]
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundMedium:
+    """A medium with its cells: shape and metres between them along z, y, x."""
+
+    medium: Medium
+    shape: Shape
+    spacing: Triple
+
+    def look(self, order: int, sigma: float, form: str, boundary: Boundary, *, sample: bool = False) -> Extremes:
+        """Look at every cell, or at a sample; CaseError, with the place, for values that no medium has."""
+        sampler = Sampler(self.medium, self.shape, (boundary.cells,) * 3)
+        tilted = not (self.medium.isotropic or self.medium.vertical)
+        divergence = form == "selfadjoint" and tilted
+        return survey(
+            sampler,
+            self.spacing,
+            order,
+            sigma,
+            divergence=divergence,
+            scrambled=isinstance(boundary, Random),
+            sample=sample,
+        )
+
+    def check_inside(self, points: Sequence[Sequence[float]], key: str, what: str) -> None:
+        """CaseError for a point, in metres from the first cell, beyond the last one."""
+        ends = [(n - 1) * h for n, h in zip(self.shape, self.spacing)]
+        for point in points:
+            for name, value, end, step in zip("zyx", point, ends, self.spacing):
+                if not -1e-6 * step <= value <= end + 1e-6 * step:
+                    raise CaseError(
+                        f"{what} lies at {name} = {value:g} m, outside the model, which goes from 0 to {end:g} m",
+                        key=key,
+                        remedy=f"choose {name} between 0 and {end:g}; positions are [z, y, x] in metres",
+                    )
+
+
+def find_medium(
+    settings: FletcherSettings, shape: Sequence[int] | None, directory: Path, *, sample: bool = False
+) -> FoundMedium:
+    """The medium of a case. Raises CaseError for what cannot be found, or does not fit together.
+
+    With ``sample`` files are read in a part that does not grow with them.
+    """
+    said = _parsed(settings.medium)
+    volumes, keys = _volumes(said, directory)
+    cells = _shape(shape, volumes, keys)
+    spacing = _spacing(settings, volumes, keys)
+    if isinstance(said, str) and not volumes:
+        return FoundMedium(named_medium(said), cells, spacing)
+    if isinstance(said, SyntheticSettings):
+        return FoundMedium(_synthetic(said, cells, spacing), cells, spacing)
+    entries: dict[str, Quantity] = {}
+    for name in QUANTITIES:
+        given = None if isinstance(said, str) else getattr(said, name)
+        angles = said.angles if isinstance(said, MediumSettings) else None
+        if name in volumes:
+            unit = given.unit if isinstance(given, QuantityFile) else None
+            values = from_volume(name, volumes[name], unit, angles, keys[name])
+            # What is 0 everywhere need not be stored, nor computed with.
+            entries[name] = 0.0 if name != "vp" and is_zero(values, cells, sample) else values
+        elif given is not None:
+            entries[name] = _number(name, float(given), angles)
+    return FoundMedium(Medium(**entries), cells, spacing)
+
+
+def _parsed(said: object) -> str | MediumSettings | SyntheticSettings:
+    """The entry `medium`: a name, the name of a file, or one of two tables."""
+    if isinstance(said, Mapping):
+        table = {str(key): value for key, value in said.items()}
+        if "synthetic" in table:
+            return validate(SyntheticSettings, table, KEY)
+        return validate(MediumSettings, table, KEY)
+    if not isinstance(said, str):
+        raise CaseError(f"expected a word or a table, found {said!r}", key=KEY, remedy=FORM)
+    if said not in NAMED and not Path(said).suffix:
+        raise CaseError(f"there is no medium {said!r}", key=KEY, suggestion=suggest(said, NAMED), remedy=FORM)
+    return said
+
+
+def _volumes(
+    said: str | MediumSettings | SyntheticSettings, directory: Path
+) -> tuple[dict[str, Volume], dict[str, str]]:
+    """The files that a medium is in, by quantity, with the keys of the case that name them."""
+    if isinstance(said, SyntheticSettings) or said in NAMED:
+        return {}, {}
+    if isinstance(said, str):
+        path = locate(said, directory)
+        if path.suffix.lower() not in ENDINGS:
+            raise CaseError(f"cannot tell what kind of file {said!r} is", key=KEY, remedy=f"use {', '.join(ENDINGS)}")
+        inside = quantities(path) if path.exists() else []
+        if path.exists() and "vp" not in inside:
+            raise CaseError(
+                f"{said} is no whole medium: it has {', '.join(inside) or 'one quantity'}, and none is called vp",
+                key=KEY,
+                remedy=f'name the files one by one: medium = {{vp = "{said}"}}, and variable = "..." where it has more',
+            )
+        names = [name for name in QUANTITIES if name in inside] or ["vp"]
+        return {name: open_volume(path, name, None, KEY) for name in names}, dict.fromkeys(names, KEY)
+    found, keys = {}, {}
+    for name in QUANTITIES:
+        given = getattr(said, name)
+        if isinstance(given, str):
+            given = QuantityFile(file=given)
+        if isinstance(given, QuantityFile):
+            keys[name] = f"{KEY}.{name}"
+            path = locate(given.file, directory)
+            variable = given.variable
+            if variable is None and path.exists() and name in quantities(path):
+                variable = name
+            found[name] = open_volume(path, variable, given.axes, keys[name])
+    return found, keys
+
+
+def _shape(shape: Sequence[int] | None, volumes: Mapping[str, Volume], keys: Mapping[str, str]) -> Shape:
+    """The cells along z, y, x: those of the files, which must agree with the case and with each other."""
+    if shape is not None and len(shape) != 3:
+        raise CaseError(
+            f"waves are on three axes; grid.shape has {len(shape)}",
+            key="grid.shape",
+            remedy="give [z, y, x]: [80, 80, 80]",
+        )
+    wanted: tuple[int, ...] | None = None if shape is None else tuple(shape)
+    owner = "grid.shape"
+    for name, volume in volumes.items():
+        if wanted is not None and volume.cells != wanted:
+            turned = sorted(volume.cells) == sorted(wanted)
+            raise CaseError(
+                f"{volume.path.name} has {' x '.join(map(str, volume.cells))} values along z, y, x; "
+                f"{owner} has {' x '.join(map(str, wanted))}",
+                key=keys[name],
+                remedy='say the order of the file\'s axes, slowest first: {file = "...", axes = "xyz"}'
+                if turned and not volume.named
+                else "leave grid.shape out to take that of the file"
+                if owner == "grid.shape"
+                else "all files of a medium have one shape",
+            )
+        wanted, owner = volume.cells, volume.path.name
+    if wanted is None:
+        raise CaseError("waves need the number of cells along z, y, x", key="grid.shape", remedy="shape = [80, 80, 80]")
+    if min(wanted) < 2:
+        raise CaseError(f"waves need two cells or more along each axis, found {list(wanted)}", key="grid.shape")
+    nz, ny, nx = wanted
+    return nz, ny, nx
+
+
+def _spacing(settings: FletcherSettings, volumes: Mapping[str, Volume], keys: Mapping[str, str]) -> Triple:
+    said = settings.spacing
+    wanted = None if said is None else (float(said),) * 3 if isinstance(said, int | float) else said
+    owner = "fletcher.spacing"
+    for name, volume in volumes.items():
+        if volume.spacing is None:
+            continue
+        if wanted is not None and any(abs(a - b) > 1e-4 * b for a, b in zip(volume.spacing, wanted)):
+            raise CaseError(
+                f"{volume.path.name} has cells of {_metres(volume.spacing)} m along z, y, x; {owner} says "
+                f"{_metres(wanted)}",
+                key="fletcher.spacing" if owner == "fletcher.spacing" else keys[name],
+                remedy="leave spacing out to take that of the file",
+            )
+        if wanted is None:
+            wanted, owner = volume.spacing, volume.path.name
+    if wanted is None:
+        raise CaseError(
+            "the metres between cells are missing" + (", and the medium's files do not say them" if volumes else ""),
+            key="fletcher.spacing",
+            remedy="write spacing = 12.5, or [dz, dy, dx]",
+        )
+    return wanted
+
+
+def _synthetic(said: SyntheticSettings, shape: Shape, spacing: Triple) -> Medium:
+    layered = said.synthetic == "layered"
+    for name in ("depths", "velocities", "dip", "azimuth"):
+        if not layered and getattr(said, name):
+            raise CaseError(f"{said.synthetic} has no {name}", key=f"{KEY}.{name}", remedy="only layered media have")
+    if len(said.depths) != len(said.velocities):
+        raise CaseError(
+            f"{len(said.depths)} depths and {len(said.velocities)} velocities", key=f"{KEY}.velocities",
+            remedy="give as many of both",
+        )  # fmt: skip
+    layers = [Layer(top, vp) for top, vp in zip(said.depths, said.velocities)]
+    try:
+        formulas = synthetic(
+            said.synthetic, shape, spacing, seed=said.seed, layers=layers, dip=said.dip, azimuth=said.azimuth,
+            anisotropy=said.anisotropy,
+        )  # fmt: skip
+    except CaseError as error:
+        error.key = f"{KEY}.{error.key or 'synthetic'}"
+        raise
+    return of_synthetic(formulas)
+
+
+def _number(name: str, value: float, angles: str | None) -> float:
+    """A number of the case in SI units and radians."""
+    key = f"{KEY}.{name}"
+    if name == "vp" and not 100 <= value <= 20000:
+        raise CaseError(f"{value:g} m/s is no velocity of a rock", key=key, remedy="give velocities in m/s: vp = 3000")
+    if name in ("theta", "phi"):
+        if value and angles is None:
+            raise CaseError(
+                f"what is {value:g} in?", key=key, remedy='add angles = "degree" or angles = "radian" to the medium'
+            )
+        return math.radians(value) if angles == "degree" else value
+    if name != "vp" and value > _MOST_ANISOTROPY:
+        raise CaseError(f"{value:g} is no {name} of a rock", key=key, remedy="give a part, not per cent: 0.2")
+    return value
+
+
+def _metres(spacing: Sequence[float]) -> str:
+    return ", ".join(f"{step:g}" for step in spacing)

@@ -1,0 +1,112 @@
+"""The quantities of a medium from names, formulas and files, in SI units and radians.
+
+A quantity is a number or a function of a box (z, y, x) of cells; files and formulas are asked for the boxes that are
+needed, so that no process ever holds more of a model than its part of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+from minga.models.waves.media_files import Volume
+from minga.models.waves.medium import Medium, Quantity, looked_at
+from minga.models.waves.synthetic import QUANTITIES, Synthetic
+from minga.space.box import Box
+
+__all__ = ["NAMED", "from_volume", "is_zero", "named_medium", "of_synthetic"]
+
+NAMED: Final = {
+    "iso": (3000.0, 0.0, 0.0, 0.0, 0.0),
+    "vti": (3000.0, 0.24, 0.10, 0.0, 0.0),
+    "tti": (3000.0, 0.24, 0.10, math.pi / 4, 1.0),
+}
+"""The test media of the public Fletcher codes: vp (m/s), epsilon, delta, theta, phi (radians)."""
+
+_SLOWEST, _FASTEST = 100.0, 20000.0
+"""Bounds of P velocities in m/s; rocks have 300 to 8500, so that these tell wrong units and nothing else."""
+
+
+def named_medium(name: str) -> Medium:
+    """One of the homogeneous test media in NAMED."""
+    return Medium(*NAMED[name])
+
+
+def of_synthetic(formulas: Synthetic) -> Medium:
+    """A medium by formulas. What two quantities need in common is computed for each of them, once a box."""
+    last: list[tuple[Box, Mapping[str, NDArray[np.float32]]]] = []
+
+    def take(name: str) -> Callable[[Box], NDArray[np.float64]]:
+        def of(box: Box) -> NDArray[np.float64]:
+            kept = last[0] if last else None  # one look: another thread may put its own box here meanwhile
+            if kept is None or kept[0] != box:
+                kept = (box, formulas.values(box))
+                last[:] = [kept]
+            return kept[1][name].astype("f8")
+
+        return of
+
+    return Medium(*(0.0 if name in formulas.zero else take(name) for name in QUANTITIES))
+
+
+def from_volume(name: str, volume: Volume, unit: str | None, angles: str | None, key: str) -> Quantity:
+    """A quantity in a file, in SI units and radians; a unit that is not known or contradicts is a CaseError."""
+    scale = _scale(name, volume.unit, unit, angles, key)
+    if name == "vp":
+        return lambda box: _checked(volume.values(box) * scale, box, volume.path.name, key)
+    return lambda box: volume.values(box) * scale
+
+
+def is_zero(quantity: Quantity, shape: tuple[int, ...], sample: bool = False) -> bool:
+    """Whether a quantity is 0 in all cells, or in a sample of them; looks only until one is not."""
+    if callable(quantity):
+        return not any(np.any(quantity(box)) for box in looked_at(shape, sample))
+    return not np.any(quantity)
+
+
+def _scale(name: str, said: str | None, unit: str | None, angles: str | None, key: str) -> float:
+    """What the values of a file are multiplied by: `said` is the file's unit, `unit` and `angles` are the case's."""
+    if name == "vp":
+        known = {"m/s": 1.0, "m s-1": 1.0, "m.s-1": 1.0, "m s**-1": 1.0, "km/s": 1e3, "km s-1": 1e3, "km.s-1": 1e3}
+        default: str | None = "m/s"
+    elif name in ("theta", "phi"):
+        known = {"degree": 1, "degrees": 1, "deg": 1, "radian": 2, "radians": 2, "rad": 2}
+        known = {word: math.pi / 180 if number == 1 else 1.0 for word, number in known.items()}
+        default, unit = None, unit or angles
+    else:
+        known, default = {"1": 1.0, "": 1.0}, "1"
+    for source, word in (("the file", said), ("the case", unit)):
+        if word is not None and word.strip().lower() not in known:
+            raise CaseError(f"the unit of {name} is {word!r} in {source}, expected {', '.join(known)}", key=key)
+    if said is not None and unit is not None and known[said.strip().lower()] != known[unit.strip().lower()]:
+        raise CaseError(f"the file says that {name} is in {said}, the case says {unit}", key=key, remedy="say the same")
+    word = said if said is not None else unit if unit is not None else default
+    if word is None:
+        raise CaseError(
+            f"neither the file nor the case says the unit of {name}",
+            key=key,
+            remedy='add angles = "degree" or "radian"',
+        )
+    return known[word.strip().lower()]
+
+
+def _checked(values: NDArray[np.float64], box: Box, file: str, key: str) -> NDArray[np.float64]:
+    """Velocities that can be those of rocks in m/s; CaseError for others, which are in another unit or damaged.
+
+    What is not finite, or not positive, is told where the whole medium is looked at.
+    """
+    most = values.max() if values.size else np.nan
+    if 0 < most < _SLOWEST:
+        remedy = 'if it is in km/s, add unit = "km/s"' if most < 20 else "give velocities in m/s"
+    elif most > _FASTEST:
+        remedy = "give velocities in m/s"
+    else:
+        return values
+    at = np.unravel_index(int(np.argmax(values)), values.shape)
+    cell = tuple(int(i) + low for i, low in zip(at, box.lo))
+    raise CaseError(f"{file}: {most:.6g} m/s in cell {cell} (z, y, x) is no velocity of a rock", key=key, remedy=remedy)

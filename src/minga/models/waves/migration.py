@@ -1,0 +1,120 @@
+"""Reverse time migration of one shot: where waves of the source and of the receivers meet, something reflected them.
+
+The wave of the source is computed first, then both go back in time together: random layers keep all energy, so a step
+with its two time levels exchanged undoes a step, and no frame is ever stored (R. G. Clapp, SEG 2009). The receivers'
+data are injected into the adjoint waves (`minga.models.waves.adjoint`), and the image is the sum over time of p
+times the adjoint p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.comm import Comm, SerialComm
+from minga.engine.engine import Engine
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.lang.kernel import Kernel
+from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
+from minga.models.waves.boundary import Random, Release
+from minga.models.waves.model import Waves
+from minga.models.waves.receivers import Receivers, Taps
+from minga.models.waves.source import Source, add_sources
+from minga.models.waves.stencils import HERE
+from minga.space.cuts import parse_layout
+from minga.space.field import STEP, Field
+
+__all__ = ["migrate"]
+
+
+def migrate(
+    waves: Waves,
+    sources: Sequence[Source],
+    receivers: Receivers,
+    data: NDArray[Any],
+    *,
+    threads: int = 1,
+    comm: Comm | None = None,
+    layout: str = "slabs",
+) -> NDArray[np.float64] | None:
+    """The image of one shot: an array of the model's shape on rank 0, None on others; collective.
+
+    waves      of the medium the waves are thought to travel through, smooth: `minga.models.waves.prepare`, with
+               boundaries of random velocities or pressure release
+    sources    what was shot
+    receivers  where `data` were recorded, at every step: data[n] after n steps, an entry a receiver. Waves that went
+               straight from the source to the receivers are to be taken out of them
+
+    Raises CaseError where the boundary keeps no energy, and where the data do not fit the receivers.
+    """
+    if not isinstance(waves.boundary, Random | Release):
+        raise CaseError(
+            f"migration turns back in time, which the boundary {waves.boundary!r} does not allow",
+            key="fletcher.boundary",
+            remedy="prepare the waves with Random() or Release()",
+        )
+    found = np.asarray(data, np.float64)
+    if found.ndim != 2 or found.shape[1] != len(receivers.positions) or len(found) < 2:
+        raise CaseError(
+            f"the data have shape {found.shape}, for {len(receivers.positions)} receivers",
+            remedy="give a row for each step and a column for each receiver",
+        )
+    taps = Taps.of(receivers.placed(waves.shape, waves.spacing, waves.layers))
+    image = Field("image", waves.grid, "f8")
+    adjoint = adjoint_fields(waves)
+    ranks = comm or SerialComm()
+    with Engine({waves.grid: parse_layout(layout, waves.grid.box, ranks.size)}, comm=ranks, threads=threads) as engine:
+        values = waves.start()
+        for field in (*waves.fields, *adjoint, image, *waves.medium):
+            for slot in range(field.slots):
+                engine.set(field.slot(slot), values.get(field.name, 0.0))
+        engine.write(STEP, 0)
+        engine.run(_forward(waves, sources), len(found) - 1)
+        turn = Program("turn")
+        turn.rotate(*waves.fields)
+        engine.run(turn)
+        engine.write(STEP, len(found) - 2)
+        engine.run(_backward(waves, sources, adjoint, image, taps, found), len(found) - 1)
+        whole = engine.gather(image)
+    return None if whole is None else np.asarray(whole[waves.inside.slices((0, 0, 0))])
+
+
+def _forward(waves: Waves, sources: Sequence[Source]) -> Program:
+    step = Program("forward")
+    add_sources(step, sources, waves.fields, waves.shape, waves.spacing, waves.layers, waves.dt)
+    waves.record_kernel(step)
+    step.rotate(*waves.fields)
+    step.let(STEP, STEP + 1)
+    return step
+
+
+def _backward(
+    waves: Waves, sources: Sequence[Source], adjoint: Sequence[Field], image: Field, taps: Taps, data: NDArray[Any]
+) -> Program:
+    """A step back from time n = STEP to n - 1, where the present waves are those of n with what the source added."""
+
+    def inject_data(engine: Engine) -> None:
+        taps.inject(engine, adjoint[:1], data[engine.read(STEP)])
+
+    step = Program("backward")
+    step.call(inject_data, reads=adjoint[:1], writes=adjoint[:1])
+    step.apply(_IMAGE, waves.fields[0], adjoint[0], image)
+    record_adjoint_step(step, waves, adjoint)
+    waves.record_kernel(step)
+    step.rotate(*waves.fields)
+    add_sources(
+        step, sources, [f.previous for f in waves.fields], waves.shape, waves.spacing, waves.layers, waves.dt, sign=-1.0
+    )
+    step.let(STEP, STEP - 1)
+    return step
+
+
+def _image(p: Any, adjoint: Any, image: Any) -> None:
+    image[HERE] = image[HERE] + p[HERE] * adjoint[HERE]
+
+
+_IMAGE = Kernel(_image)

@@ -1,0 +1,331 @@
+"""Fletcher's waves as a Model: fields, one step, and how a medium becomes coefficients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.clock import Clock
+from minga.engine.model import Model, Traces
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.lang import functions as mg
+from minga.lang.cell import Reduced
+from minga.lang.kernel import Kernel
+from minga.models.waves.absorption import record_damping, record_matching
+from minga.models.waves.boundary import Boundary, Cpml, Random, Sponge, scrambled
+from minga.models.waves.kernels import NAMES, Equations, Form, Kind, forward_kernel
+from minga.models.waves.medium import Medium, Sampler, axis_vector
+from minga.models.waves.receivers import Receivers, record_samples
+from minga.models.waves.source import PointSource, Source, add_sources, middle_of
+from minga.models.waves.stability import Extremes, check_sigma, check_step, survey
+from minga.models.waves.stencils import Differences, first_weights
+from minga.space.boundary import fixed
+from minga.space.box import Box
+from minga.space.field import STEP, Field
+from minga.space.grid import Grid
+
+__all__ = ["Waves", "fletcher", "prepare"]
+
+INFINITE_SIGMA: Final = 10.0
+"""Above it there are no SV waves, as in Fletcher's codes."""
+FORMS: Final = ("fletcher", "selfadjoint")
+UNITS: Final = {"vp2": "m2 s-2"}
+OBSERVED: Final = {
+    "largest": ("1", "largest amplitude of p, in units of the source's"),
+    "receivers": ("1", "samples of p at the receivers, in units of the source's"),
+}
+ABOUT: Final = {
+    "p": "pressure-like wave field",
+    "q": "auxiliary wave field",
+    "vp2": "P velocity along the axis of symmetry, squared",
+    "epsilon": "Thomsen's epsilon",
+    "delta": "Thomsen's delta",
+    "nz": "z component of the axis of symmetry",
+    "ny": "y component of the axis of symmetry",
+    "nx": "x component of the axis of symmetry",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waves:
+    """What a time step is made of: see `fletcher` for the arguments it follows from.
+
+    grid        with layers at the ends; cell (0, 0, 0) of the model lies at coordinate 0
+    inside      the box of the grid that is the model
+    fields      p, and q where the medium is not isotropic; two slots each
+    medium      fields of those coefficients that vary
+    """
+
+    grid: Grid
+    inside: Box
+    shape: tuple[int, ...]
+    spacing: tuple[float, ...]
+    dt: float
+    boundary: Boundary
+    equations: Equations
+    extremes: Extremes
+    sampler: Sampler
+    fields: tuple[Field, ...]
+    medium: tuple[Field, ...]
+
+    @property
+    def layers(self) -> int:
+        """Cells that the grid has more at both ends of each axis."""
+        return self.boundary.cells
+
+    def values(self, name: str, box: Box) -> NDArray[np.float64]:
+        """A coefficient over a box of the grid, f8."""
+        if name == "vp2":
+            vp = self.sampler.values("vp", box)
+            if isinstance(self.boundary, Random):
+                vp = scrambled(vp, self.extremes.largest_vp, box, self.grid.shape, self.boundary)
+            return np.square(vp)
+        if name in ("epsilon", "delta"):
+            return self.sampler.values(name, box)
+        axis = axis_vector(self.sampler.values("theta", box), self.sampler.values("phi", box))
+        return np.asarray(axis[NAMES.index(name) - 3], np.float64)
+
+    def start(self) -> dict[str, Callable[[Box], NDArray[np.float64]]]:
+        """First values of the medium's fields by name."""
+
+        def of(name: str) -> Callable[[Box], NDArray[np.float64]]:
+            return lambda box: self.values(name, box)
+
+        return {field.name: of(field.name) for field in self.medium}
+
+    def record_kernel(self, step: Program) -> None:
+        """Record that the next waves are written over the previous ones; a step then rotates `fields`."""
+        medium = [list(self.medium)] if self.medium else []
+        step.apply(forward_kernel(self.equations), list(self.fields), [f.previous for f in self.fields], *medium)
+
+
+def prepare(
+    shape: Sequence[int],
+    spacing: Sequence[float] | float = (12.5, 12.5, 12.5),
+    *,
+    dt: float,
+    medium: Medium,
+    sigma: float = 0.75,
+    order: int = 8,
+    form: Form = "fletcher",
+    boundary: Boundary | None = None,
+    dtype: str = "f4",
+    extremes: Extremes | None = None,
+    section: float | None = None,
+) -> Waves:
+    """The waves of a model, for Programs of one's own; arguments as those of `fletcher`, which checks and raises so.
+
+    extremes  what `survey` found in this medium, where that was looked at before
+    section   metres along y at which pictures of the waves cut the model; None: in the middle
+    """
+    lengths = _shape(shape)
+    widths = _spacing(spacing)
+    medium.check(lengths)
+    check_sigma(sigma)
+    sigma = math.inf if sigma > INFINITE_SIGMA else float(sigma)
+    if form not in FORMS:
+        raise CaseError(f"there is no form {form!r}", key="fletcher.form", remedy=f"choose one of {', '.join(FORMS)}")
+    ends: Boundary = Random() if boundary is None else boundary
+    kind: Kind = "isotropic" if medium.isotropic else "vertical" if medium.vertical else "tilted"
+    if isinstance(ends, Cpml) and kind == "tilted":
+        raise CaseError(
+            "matched layers (cpml) with a tilted axis, where they are not known to be stable",
+            key="fletcher.boundary",
+            remedy='choose "sponge", which is for all media, or "random"',
+        )
+    reach = len(first_weights(order))  # which says what is wrong with an order
+    if isinstance(ends, Cpml) and min(lengths) < reach:
+        raise CaseError(
+            f"matched layers around {min(lengths)} cells, across which differences of order {order} reach",
+            key="grid.shape",
+            remedy=f"give the model {reach} cells or more along each axis",
+        )
+    sampler = Sampler(medium, lengths, (ends.cells,) * 3)
+    divergence = form == "selfadjoint" and kind == "tilted"
+    scrambles = isinstance(ends, Random)
+    if extremes is None:
+        extremes = survey(sampler, widths, order, sigma, divergence=divergence, scrambled=scrambles)
+    if isinstance(ends, Cpml) and extremes.delta_above:
+        raise CaseError(
+            "matched layers (cpml) where delta is above epsilon: waves would grow in them, slowly",
+            key="fletcher.boundary",
+            remedy='choose "sponge", which is for all media, or "random"',
+        )
+    check_step(dt, extremes.dt_limit)
+    least = min(widths)
+    equations = Equations(
+        kind, form, Differences.of(order, [least / h for h in widths]), None if math.isinf(sigma) else sigma,
+        (dt / least) ** 2, _constants(medium, varying=scrambles),
+    )  # fmt: skip
+    grid = Grid(
+        tuple(n + 2 * ends.cells for n in lengths),
+        spacing=widths,
+        origin=tuple(-(ends.cells + 0.5) * h for h in widths),
+        units="m",
+        down="z",
+    )
+    inside = Box((ends.cells,) * 3, tuple(n + ends.cells for n in lengths))
+    wall = fixed(0.0)  # of the medium as well: what lies beyond is multiplied by waves that are 0
+    cut = ("y", 0.5 * (lengths[1] - 1) * widths[1] if section is None else section)
+    fields = tuple(
+        Field(name, grid, dtype, slots=2, boundary=wall, description=ABOUT[name], signed=True, section=cut)
+        for name in equations.waves
+    )
+    coefficients = tuple(
+        Field(name, grid, dtype, boundary=wall, unit=UNITS.get(name, "1"), description=ABOUT[name])
+        for name in equations.stored
+    )
+    return Waves(grid, inside, lengths, widths, dt, ends, equations, extremes, sampler, fields, coefficients)
+
+
+def fletcher(
+    shape: Sequence[int],
+    spacing: Sequence[float] | float = (12.5, 12.5, 12.5),
+    *,
+    dt: float,
+    medium: Medium,
+    sigma: float = 0.75,
+    order: int = 8,
+    form: Form = "fletcher",
+    boundary: Boundary | None = None,
+    sources: Sequence[Source] | None = None,
+    receivers: Receivers | None = None,
+    dtype: str = "f4",
+    extremes: Extremes | None = None,
+) -> Model:
+    """Waves in a tilted transversely isotropic medium.
+
+        model = mg.fletcher((100, 100, 100), dt=1e-3, medium=Medium(vp=3000, epsilon=0.24, delta=0.1, theta=0.8, phi=1))
+
+    shape      cells of the model along z, y, x
+    spacing    metres between cells, along each axis or for all
+    dt         seconds of a step
+    medium     velocity, anisotropy and axis (`minga.models.waves.medium`); isotropic ones have one wave field, and
+               neither these nor those with a vertical axis compute mixed derivatives
+    sigma      sets the SV velocity: vsz2 = vp2 |epsilon - delta| / sigma; above 10 there are no SV waves
+    order      of the differences in space: 4, 8, 12, 16
+    form       "fletcher", or "selfadjoint", for axes that turn quickly (`minga.models.waves.kernels`)
+    boundary   Random(), Sponge(), Cpml(), Release() (`minga.models.waves.boundary`); their layers lie around the
+               model, so the grid and its frames are larger than `shape`: `model.parameters["inside"]` is the box of the
+               model in them, and coordinates start at its first cell. None: Random()
+    sources    by default one in the middle
+    receivers  where p is recorded: the observable "receivers" (`minga.models.waves.receivers`)
+    dtype      "f4" or "f8"
+    extremes   what `survey` found in this medium, where that was looked at before
+
+    Observables: `largest`, the largest |p|, and `receivers`. Raises CaseError, with the key a case has for what is
+    wrong.
+    """
+    chosen: Sequence[Source] = (PointSource(),) if sources is None else sources
+    waves = prepare(
+        shape, spacing, dt=dt, medium=medium, sigma=sigma, order=order, form=form, boundary=boundary, dtype=dtype,
+        extremes=extremes, section=_section(chosen),
+    )  # fmt: skip
+    step = Program("step")
+    add_sources(step, chosen, waves.fields, waves.shape, waves.spacing, waves.layers, dt)
+    memories: tuple[Field, ...] = ()
+    profiles: Mapping[Field, NDArray[np.float64]] = {}
+    waves.record_kernel(step)
+    if isinstance(waves.boundary, Cpml):
+        memories, profiles = record_matching(step, waves, waves.boundary, _peak(chosen))
+    step.rotate(*waves.fields)
+    if isinstance(waves.boundary, Sponge):
+        profiles = record_damping(step, waves.fields, waves.boundary)
+    step.let(STEP, STEP + 1)
+    observe = Program("observe")
+    observables: dict[str, Any] = {"largest": observe.apply(_LARGEST, waves.fields[0])}
+    if receivers is not None and len(receivers.positions):
+        placed = receivers.placed(waves.shape, waves.spacing, waves.layers)
+        observables["receivers"] = record_samples(observe, waves.fields[0], placed)
+    return Model(
+        name="fletcher",
+        grid=waves.grid,
+        fields=(*waves.fields, *waves.medium, *memories, *profiles),
+        step=step,
+        initial={**waves.start(), **{field.name: values for field, values in profiles.items()}},
+        output=("p",),
+        observe=observe,
+        observables=observables,
+        units={name: OBSERVED[name] for name in observables},
+        traces=None if receivers is None else _traces(receivers, waves, chosen),
+        clock=Clock(dt=dt),
+        parameters={
+            "dt": dt, "sigma": sigma, "order": order, "form": form, "boundary": repr(waves.boundary),
+            "inside": [list(waves.inside.lo), list(waves.inside.hi)], "dt_limit": waves.extremes.dt_limit,
+        },
+    )  # fmt: skip
+
+
+def _traces(receivers: Receivers, waves: Waves, sources: Sequence[Source]) -> Traces | None:
+    """What files and datasets say of the receivers' samples."""
+    if not len(receivers.positions):
+        return None
+    middle = middle_of(waves.shape, waves.spacing)
+    points = tuple(source.position or middle for source in sources if isinstance(source, PointSource))
+    return Traces("receivers", tuple(receivers.positions), receivers.every, waves.dt, points)
+
+
+def _largest(p: Any) -> Reduced:
+    return mg.max(mg.abs(p[0, 0, 0]))
+
+
+_LARGEST = Kernel(_largest)
+
+
+def _section(sources: Sequence[Source]) -> float | None:
+    """Where along y the first source at a point lies, None without one, or where it is in the middle."""
+    points = (source.position for source in sources if isinstance(source, PointSource))
+    first = next(points, None)
+    return None if first is None else first[1]
+
+
+def _peak(sources: Sequence[Source]) -> float:
+    """The frequency of the sources, for layers that want to know; that of a Ricker by default if they do not."""
+    known = [source.wavelet.peak for source in sources if source.wavelet.peak is not None]
+    return min(known, default=PointSource().wavelet.peak)  # type: ignore[return-value]
+
+
+def _constants(medium: Medium, *, varying: bool) -> tuple[tuple[str, float], ...]:
+    """Coefficients that are the same everywhere. `varying`: the velocity is not, whatever was given."""
+    sampler = Sampler(medium, (1, 1, 1), (0, 0, 0))
+    vp, theta, phi = (sampler.number(name) for name in ("vp", "theta", "phi"))
+    found: dict[str, float] = {}
+    if vp is not None and not varying:
+        found["vp2"] = vp**2
+    for name in ("epsilon", "delta"):
+        if (number := sampler.number(name)) is not None:
+            found[name] = number
+    if theta is not None:
+        found["nz"] = float(axis_vector(theta, 0.0)[0])
+        if phi is not None or theta == 0.0:
+            found["ny"], found["nx"] = map(float, axis_vector(theta, phi or 0.0)[1:])
+    return tuple(found.items())
+
+
+def _shape(shape: Sequence[int]) -> tuple[int, ...]:
+    lengths = tuple(shape) if isinstance(shape, tuple | list) else ()
+    whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n > 0 for n in lengths)
+    if len(lengths) != 3 or not whole:
+        raise CaseError(
+            f"shape={shape!r}: expected three whole numbers of cells",
+            key="grid.shape",
+            remedy="give the cells along z, y, x: (100, 100, 100)",
+        )
+    return tuple(map(int, lengths))
+
+
+def _spacing(spacing: Sequence[float] | float) -> tuple[float, ...]:
+    widths = (spacing,) * 3 if isinstance(spacing, int | float) else tuple(spacing)
+    if len(widths) != 3 or not all(math.isfinite(h) and h > 0 for h in widths):
+        raise CaseError(
+            f"spacing={spacing!r}: expected a positive number of metres, or three",
+            key="fletcher.spacing",
+            remedy="give the distances of cells along z, y, x: (12.5, 12.5, 12.5)",
+        )
+    return tuple(map(float, widths))

@@ -1,0 +1,126 @@
+"""Receivers: samples of p at points, one observable for all of them (docs/decisions/receivers.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.engine import Engine
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.models.waves.interpolation import Interpolation, Placed, place
+from minga.models.waves.medium import Floats
+from minga.space.field import Field, Register
+
+__all__ = ["Receivers", "Taps", "record_samples"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receivers:
+    """Where p is recorded.
+
+    positions      one (z, y, x) each, in metres from the model's first cell
+    every          steps from one sample to the next: what to give as `observe=` of a run
+    interpolation  for points between cells: "sinc" or "linear"
+    """
+
+    positions: Sequence[tuple[float, float, float]]
+    every: int = 1
+    interpolation: Interpolation = "sinc"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
+            raise CaseError(
+                f"receivers record every {self.every!r} steps",
+                key="fletcher.receivers.every",
+                remedy="give a whole number, 1 or more",
+            )
+
+    def placed(self, shape: Sequence[int], spacing: Sequence[float], layers: int) -> list[Placed]:
+        """Their places on a grid; `shape` is the model's, without layers. CaseError for those outside."""
+        return [place(point, shape, spacing, layers, self.interpolation, "receiver") for point in self.positions]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taps:
+    """The cells that stand for points, as arrays: `cells` of (axis, tap, point), `weights` of (tap, point).
+
+    bases  the cells (axis, point) whose owner is in charge of a point
+    """
+
+    cells: NDArray[np.int64]
+    weights: Floats
+    bases: NDArray[np.int64]
+    reach: int
+
+    @classmethod
+    def of(cls, placed: Sequence[Placed]) -> Taps:
+        """All points with equally many taps: some have the weight 0, at the base cell."""
+        bases = np.array([p.base for p in placed], np.int64).reshape(-1, 3).T
+        most = max((p.box.size for p in placed), default=1)
+        cells = np.repeat(bases[:, None, :], most, axis=1)
+        weights = np.zeros((most, len(placed)))
+        for number, point in enumerate(placed):
+            z, y, x = point.weights
+            each = (z[:, None, None] * y[:, None] * x).ravel()
+            weights[: len(each), number] = each
+            places = np.indices(point.box.shape).reshape(3, -1)
+            cells[:, : len(each), number] = places + np.array(point.first)[:, None]
+        reach = int(np.abs(cells - bases[:, None]).max(initial=0))
+        return cls(cells, weights, bases, reach)
+
+    def sample(self, engine: Engine, field: Field) -> Floats:
+        """Values of a field at all points; collective, equal on all ranks. Its halo must be valid to `reach`.
+
+        Each is added up by one rank in the order of its taps: no layout changes a bit.
+        """
+        found = np.zeros(self.weights.shape[1])
+        for block in engine.storage.stored(field).blocks.values():
+            mine = self._in(block.owned.lo, block.owned.hi)
+            if not len(mine):
+                continue
+            values = block.array(field.now.index)
+            lo = np.array(block.box.lo).reshape(3, 1, 1)
+            z, y, x = self.cells[:, :, mine] - lo
+            # `add.accumulate` adds in order; a sum would pair terms by how many there are.
+            found[mine] = np.add.accumulate(self.weights[:, mine] * values[z, y, x], axis=0)[-1]
+        words = found.view(np.int64)
+        engine.comm.allreduce(words, "sum")  # all but one rank have the bits of 0
+        return found
+
+    def inject(self, engine: Engine, fields: Sequence[Field], amounts: Floats) -> None:
+        """Add amounts at points to owned cells of fields: the transpose of `sample`."""
+        for field in fields:
+            for box, values in engine.blocks(field, write=True):
+                lo, hi = (np.array(x).reshape(3, 1, 1) for x in (box.lo, box.hi))
+                inside = ((self.cells >= lo) & (self.cells < hi)).all(axis=0) & (self.weights != 0)
+                tap, point = np.nonzero(inside)
+                cells = np.ravel_multi_index(tuple(self.cells[:, tap, point] - lo[:, :, 0]), values.shape)
+                distinct, which = np.unique(cells, return_inverse=True)
+                added = np.bincount(which, self.weights[tap, point] * amounts[point], len(distinct))
+                values[np.unravel_index(distinct, values.shape)] += added.astype(values.dtype)
+
+    def _in(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[np.int64]:
+        """Numbers of the points whose base lies in a box."""
+        low, high = (np.array(x).reshape(3, 1) for x in (lo, hi))
+        return np.flatnonzero(((self.bases >= low) & (self.bases < high)).all(axis=0))
+
+
+def record_samples(
+    observe: Program, field: Field, placed: Sequence[Placed], name: str = "receivers"
+) -> tuple[Register, ...]:
+    """Record in a Program that a field is sampled at points; the registers of the samples."""
+    registers = tuple(Register(f"{name}.{number}") for number in range(len(placed)))
+    taps = Taps.of(placed)
+
+    def sample_receivers(engine: Engine) -> None:
+        for register, value in zip(registers, taps.sample(engine, field).tolist(), strict=True):
+            engine.write(register, value)
+
+    if taps.reach:
+        observe.refresh(field, taps.reach)
+    observe.call(sample_receivers, reads=(field,))
+    return registers

@@ -1,0 +1,223 @@
+"""Sources: wavelets, where they act, and how a step adds them to the waves.
+
+Before step number k (from 0) the wavelet's value at k dt is added to p and q of the source's cells, as it is: no factor
+of dt or of the volume. In terms of the equations that is a force (h^3 / dt^2) s(t + dt) at a point, so amplitudes are
+compared at equal dt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.compile.explain import Kernel
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.lang.expr import as_node, cast, where
+from minga.lang.functions import index, lookup
+from minga.lang.math import exp
+from minga.models.waves.interpolation import Interpolation, Placed, place
+from minga.space.box import Box
+from minga.space.field import STEP, Field, Register, Slot
+from minga.space.region import Region
+
+__all__ = ["PlaneSource", "PointSource", "Ricker", "Source", "Wavelet", "add_sources", "middle_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ricker:
+    """(1 - 2 e) exp(-e), e = (pi frequency (t - delay))^2.
+
+    frequency  at the peak of the spectrum, Hz; the highest that matters is three times as high
+    delay      time of the largest value, s; None: 2 sqrt(pi) / (3 frequency), before which it is below 1e-5
+    amplitude  the largest value
+    """
+
+    frequency: float = 40 / 3
+    delay: float | None = None
+    amplitude: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.frequency) and self.frequency > 0):
+            raise CaseError(
+                f"the frequency is {self.frequency}", key="fletcher.source.frequency", remedy="give a number of Hz"
+            )
+
+    @property
+    def starts(self) -> float:
+        """The delay in seconds."""
+        return 2 * math.sqrt(math.pi) / (3 * self.frequency) if self.delay is None else self.delay
+
+    @property
+    def peak(self) -> float:
+        """Frequency at the peak of the spectrum, Hz."""
+        return self.frequency
+
+    @property
+    def highest(self) -> float:
+        """A frequency above which there is nothing that matters, Hz."""
+        return 3 * self.frequency
+
+    def at(self, time: Any) -> Any:
+        """Values at times in seconds, as NumPy has them."""
+        e = np.square(math.pi * self.frequency * (np.asarray(time) - self.starts))
+        return self.amplitude * (1 - 2 * e) * np.exp(-e)
+
+    def value(self, dt: float) -> Any:
+        """The value at the present step, an expression of registers."""
+        late = cast(as_node(STEP), "f8") * dt - self.starts
+        e = late * late * (math.pi * self.frequency) ** 2
+        return (1.0 - 2.0 * e) * exp(-e) * self.amplitude
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wavelet:
+    """Samples, one for each step from the first; 0 after the last.
+
+    samples    values, or a file of them: .npy, or text with a number a line
+    frequency  at the peak of the spectrum, Hz, for what is said about wave lengths; None: not known
+    """
+
+    samples: Sequence[float] | NDArray[Any] | str | Path
+    frequency: float | None = None
+    values: NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        given = self.samples
+        values = _read(Path(given)) if isinstance(given, str | Path) else np.asarray(given, np.float64)
+        if values.ndim != 1 or not values.size or not np.isfinite(values).all():
+            raise CaseError(
+                f"the wavelet has shape {values.shape}"
+                if values.ndim != 1 or not values.size
+                else "the wavelet has a value that is not finite",
+                key="fletcher.source.wavelet",
+                remedy="give one finite number for each step",
+            )
+        object.__setattr__(self, "values", values)
+
+    @property
+    def peak(self) -> float | None:
+        return self.frequency
+
+    @property
+    def highest(self) -> float | None:
+        return None if self.frequency is None else 3 * self.frequency
+
+    def value(self, dt: float) -> Any:
+        """The value at the present step, an expression of registers."""
+        step = as_node(STEP)
+        return where(step < len(self.values), lookup(self.values, step), 0.0)
+
+
+def _read(path: Path) -> NDArray[np.float64]:
+    try:
+        values = np.load(path) if path.suffix == ".npy" else np.loadtxt(path, ndmin=1)
+        return np.asarray(values, np.float64)
+    except (OSError, ValueError) as error:
+        raise CaseError(
+            f"cannot read the wavelet {path.name}: {error}",
+            key="fletcher.source.wavelet",
+            where=str(path),
+            remedy="give a .npy file, or text with a number a line",
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class PointSource:
+    """A source at a point.
+
+    position       along z, y, x in metres from the model's first cell (cell i lies at i * spacing); None: the middle
+    wavelet        what is added, and when
+    interpolation  for a point between cells: "sinc" (see `minga.models.waves.interpolation`) or "linear"
+    """
+
+    position: tuple[float, float, float] | None = None
+    wavelet: Ricker | Wavelet = field(default_factory=Ricker)
+    interpolation: Interpolation = "sinc"
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneSource:
+    """A source on a plane of cells, from end to end of the grid.
+
+    axis      the axis at right angles to it
+    position  along that axis, in metres from the model's first cell; the nearest plane of cells is taken
+    """
+
+    axis: Literal["z", "y", "x"]
+    position: float
+    wavelet: Ricker | Wavelet = field(default_factory=Ricker)
+
+
+Source = PointSource | PlaneSource
+
+
+def middle_of(shape: Sequence[int], spacing: Sequence[float]) -> tuple[float, float, float]:
+    """Where a source lies that has no position: the cell in the middle of the model."""
+    z, y, x = (n // 2 * h for n, h in zip(shape, spacing, strict=True))
+    return z, y, x
+
+
+def add_sources(
+    step: Program,
+    sources: Sequence[Source],
+    waves: Sequence[Field | Slot],
+    shape: Sequence[int],
+    spacing: Sequence[float],
+    layers: int,
+    dt: float,
+    *,
+    sign: float = 1.0,
+) -> None:
+    """Record that sources are added to waves. `shape` is the model's, without layers. CaseError for those outside."""
+    for number, source in enumerate(sources):
+        amount = step.let(Register(f"{step.name}.source.{number}"), source.wavelet.value(dt) * sign)
+        if isinstance(source, PlaneSource):
+            step.apply(_ADD, list(waves), amount=amount, region=_plane(source, shape, spacing, layers))
+            continue
+        position = source.position or middle_of(shape, spacing)
+        placed = place(position, shape, spacing, layers, source.interpolation, "source")
+        if placed.single:
+            step.apply(_ADD, list(waves), amount=amount, region=Region(points=[placed.first]))
+        else:
+            step.apply(_spread(placed), list(waves), amount=amount, region=placed.box)
+
+
+def _add(waves: Any, *, amount: Any) -> None:
+    for u in waves:
+        u[0, 0, 0] = u[0, 0, 0] + cast(amount, u.dtype)
+
+
+_ADD = Kernel(_add)
+
+
+def _spread(placed: Placed) -> Kernel:
+    """Add to the cells around a point, each by its weight."""
+
+    def spread(waves: Any, *, amount: Any) -> None:
+        z, y, x = (lookup(w, index(axis) - placed.first[axis]) for axis, w in enumerate(placed.weights))
+        share = z * y * x * amount
+        for u in waves:
+            u[0, 0, 0] = u[0, 0, 0] + cast(share, u.dtype)
+
+    return Kernel(spread)
+
+
+def _plane(source: PlaneSource, shape: Sequence[int], spacing: Sequence[float], layers: int) -> Box:
+    axis = "zyx".index(source.axis)
+    plane = round(source.position / spacing[axis])
+    if not (math.isfinite(source.position) and 0 <= plane < shape[axis]):
+        raise CaseError(
+            f"a source's plane lies at {source.axis} = {source.position:g} m, outside the model",
+            key="fletcher.source.position",
+            remedy=f"give 0 .. {(shape[axis] - 1) * spacing[axis]:g}",
+        )
+    lo, hi = [0] * len(shape), [n + 2 * layers for n in shape]
+    lo[axis], hi[axis] = plane + layers, plane + layers + 1
+    return Box(tuple(lo), tuple(hi))

@@ -1,0 +1,270 @@
+"""Which time steps are stable, and how finely a grid samples the waves.
+
+With H1 -> -k1 and H2 -> -k2 the equations of a homogeneous medium have the frequencies omega^2 = eigenvalues of
+
+    [[vpx2 k2 + vsz2 k1, (vpz2 - vsz2) k1], [(vpn2 - vsz2) k2, vpz2 k1 + vsz2 k2]]
+
+and leapfrog is stable while dt * omega <= 2 for all waves on the grid (`minga.models.waves.symbols` says which k1
+and k2 these have). With the coefficients frozen cell by cell this is taken as the limit of media that vary.
+
+Where an eigenvalue is negative or complex waves grow at any time step: see `grows`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+from minga.models.waves.medium import Floats, Sampler, looked_at
+from minga.models.waves.symbols import Corners, corners
+from minga.space.box import Box
+
+__all__ = [
+    "Extremes",
+    "Sampling",
+    "check_sigma",
+    "check_step",
+    "frequencies2",
+    "grows",
+    "largest_frequency2",
+    "phase_velocities",
+    "sampling",
+    "survey",
+]
+
+
+_ROUNDING = 1e-9
+"""How far an inequality may be missed: epsilon and delta are rounded numbers."""
+_TOGETHER = 1 << 14
+"""Cells that are looked at closely at a time: what is computed of them fits a cache."""
+
+
+def frequencies2(k1: Any, k2: Any, vp: Any, epsilon: Any, delta: Any, sigma: float) -> tuple[Any, Any]:
+    """omega^2 of P and of SV, in the units of vp^2 k; negative ones grow. NumPy arrays or numbers."""
+    vpz2 = np.square(vp)
+    vpx2, vpn2 = vpz2 * (1 + 2 * np.asarray(epsilon)), vpz2 * (1 + 2 * np.asarray(delta))
+    vsz2 = vpz2 * np.abs(np.asarray(epsilon) - delta) / sigma
+    a, b, c, d = vpx2 * k2 + vsz2 * k1, (vpz2 - vsz2) * k1, (vpn2 - vsz2) * k2, vpz2 * k1 + vsz2 * k2
+    mean, root = (a + d) / 2, np.sqrt(np.maximum(((a - d) / 2) ** 2 + b * c, 0.0))
+    return mean + root, mean - root
+
+
+def grows(epsilon: Any, delta: Any, sigma: float) -> Any:
+    """Whether a homogeneous medium has waves that grow: an omega^2 that is negative, or complex.
+
+    By the determinant and the discriminant of the matrix above, for all k1 and k2 that are not negative. Media with
+    epsilon >= delta >= 0 are calm where vsz <= vpz; those with epsilon < delta need a sigma that is neither small nor
+    above 1 + delta + sqrt(1 + 2 epsilon), which is about 2.
+    """
+    x, n = 1 + 2 * np.asarray(epsilon, np.float64), 1 + 2 * np.asarray(delta, np.float64)
+    s = np.abs(x - n) / (2 * sigma)
+    rest, along, mixed = x - s, 1 - s, n - s
+    complex_ = along * (2 * mixed - rest) < -np.abs(along * rest) - _ROUNDING
+    negative = x - n + s * (1 + n) < -2 * s * np.sqrt(x) - _ROUNDING
+    return complex_ | negative
+
+
+def largest_frequency2(ends: Corners, epsilon: Any, delta: Any, sigma: float) -> Any:
+    """The largest omega^2 of waves on a grid, by vpz2, or a bound above it: arrays as epsilon and delta.
+
+    With s = vsz2 / vpz2 not above 1 nor 1 + 2 delta, and delta not above epsilon, all real k1 and k2 have real
+    frequencies, so the largest one is convex in them (L. Garding, 1959) and is found at a corner of the region of k1
+    and k2. With a larger delta it is bounded by the sums of rows of the matrix, whose entries are positive, after its
+    second column is multiplied by some t and its second row divided by it; elsewhere by the trace.
+    """
+    x, n = 1 + 2 * np.asarray(epsilon, np.float64), 1 + 2 * np.asarray(delta, np.float64)
+    s = np.abs(x - n) / (2 * sigma)
+    k1, k2 = (part.reshape(-1, *(1 for _ in x.shape)) for part in np.array(ends).T)
+    convex = frequencies2(k1, k2, 1.0, epsilon, delta, sigma)[0].max(axis=0)
+    trace = ((x + s) * k2 + (1 + s) * k1).max(axis=0)
+    balanced = np.where((n > x) & (x > s), (n - s) / np.where(x > s, x - s, 1.0), 1.0)
+    rows = trace
+    for t in (1.0, np.sqrt(balanced), balanced):
+        first, second = x * k2 + (s + t * (1 - s)) * k1, ((n - s) / t + s) * k2 + k1
+        rows = np.minimum(rows, np.maximum(first, second).max(axis=0))
+    return np.where((s <= 1) & (s <= n), np.where(n <= x, convex, rows), trace)
+
+
+def _largest(ends: Corners, epsilon: Floats, delta: Floats, sigma: float, factor: Any) -> float:
+    """The largest of `largest_frequency2` times a factor; looks closely where a quick bound says that it may be."""
+    k1, k2 = np.array(ends).T
+    across = 1 + 2 * np.maximum(epsilon, delta)
+    steps = np.linspace(0, float(across.max()), 33)
+    rows = np.interp(across, steps, (k1 + steps[:, None] * k2).max(axis=1))  # from above: these are convex in steps
+    s = np.abs(epsilon - delta) / sigma
+    bound = np.where(s <= np.minimum(1.0, 1 + 2 * delta), rows, math.inf) * factor
+    first = np.unravel_index(int(np.argmax(bound)), bound.shape)
+    factors = np.broadcast_to(factor, bound.shape)
+    found = float(largest_frequency2(ends, epsilon[first], delta[first], sigma) * factors[first])
+    near = np.flatnonzero(bound > found)
+    for some in np.split(near, range(_TOGETHER, len(near), _TOGETHER)):
+        if len(some):
+            closely = largest_frequency2(ends, epsilon.flat[some], delta.flat[some], sigma) * factors.flat[some]
+            found = max(found, float(closely.max()))
+    return found
+
+
+def phase_velocities(angle: Any, vp: float, epsilon: float, delta: float, sigma: float) -> tuple[Any, Any]:
+    """Phase velocities of P and SV at an angle between the wave vector and the axis of symmetry, m/s."""
+    p2, s2 = frequencies2(np.cos(angle) ** 2, np.sin(angle) ** 2, vp, epsilon, delta, sigma)
+    return np.sqrt(p2), np.sqrt(np.maximum(s2, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Extremes:
+    """What a look at the whole medium found.
+
+    dt_limit     the largest stable time step, s
+    slowest_p    least P velocity, m/s
+    fastest_p    largest P velocity, m/s
+    largest_vp   largest P velocity along the axis, m/s
+    slowest_sv   least SV velocity along the axis where there are SV waves, m/s; None where there are none
+    delta_above  whether delta is above epsilon somewhere
+    """
+
+    dt_limit: float
+    slowest_p: float
+    fastest_p: float
+    largest_vp: float
+    slowest_sv: float | None
+    delta_above: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Grid points in the shortest wave length: at the peak frequency of the sources, and at the highest."""
+
+    p_peak: float
+    p_highest: float
+    sv_peak: float | None
+    sv_highest: float | None
+
+
+def sampling(extremes: Extremes, spacing: Sequence[float], peak: float, highest: float) -> Sampling:
+    """Points per wave length of P and SV. Frequencies in Hz."""
+    widest = max(spacing)
+
+    def points(velocity: float | None, frequency: float) -> Any:
+        return None if velocity is None else velocity / (frequency * widest)
+
+    slow, shear = extremes.slowest_p, extremes.slowest_sv
+    return Sampling(points(slow, peak), points(slow, highest), points(shear, peak), points(shear, highest))
+
+
+def check_sigma(sigma: float) -> None:
+    """CaseError for a sigma that is no positive number (infinity is one)."""
+    if isinstance(sigma, bool) or not isinstance(sigma, int | float) or not sigma > 0:
+        raise CaseError(
+            f"sigma is {sigma!r}",
+            key="fletcher.sigma",
+            remedy="give a positive number: 0.75, or inf for a medium without SV waves",
+        )
+
+
+def survey(
+    sampler: Sampler,
+    spacing: Sequence[float],
+    order: int,
+    sigma: float,
+    *,
+    divergence: bool = False,
+    scrambled: bool = False,
+    sample: bool = False,
+) -> Extremes:
+    """Look at every cell of a medium; with `sample` at some of them, which takes as long for every grid.
+
+    divergence  whether H1 is made of first derivatives alone, which do not see the shortest wave (tilted axes)
+    scrambled   whether each velocity may stand beside any epsilon and delta, as in random layers
+
+    Raises CaseError where a velocity is not positive and finite, where 1 + 2 epsilon or 1 + 2 delta is not positive,
+    and where epsilon, delta and sigma make waves grow without limit (`grows`).
+    """
+    medium = sampler.medium
+    ends = corners(order, tuple(spacing), medium.isotropic or medium.vertical, divergence)
+    largest2, slow, fast, shear, top, above = 0.0, math.inf, 0.0, math.inf, 0.0, False
+    for box in looked_at(sampler.shape, sample) if not sampler.medium.uniform else (Box((0,) * 3, (1,) * 3),):
+        inside = box.shift(sampler.layers)
+        vp, epsilon, delta, theta, phi = (
+            sampler.values(name, inside) for name in ("vp", "epsilon", "delta", "theta", "phi")
+        )
+        _check(box, vp, epsilon, delta, sigma)
+        for name, value in (("theta", theta), ("phi", phi)):
+            _refuse(box, name, value, ~np.isfinite(value), "an angle", "give angles in radians")
+        found2 = _largest(ends, epsilon, delta, sigma, 1.0 if scrambled else vp**2)
+        largest2 = max(largest2, found2)
+        across = vp * np.sqrt(1 + 2 * epsilon)
+        top = max(top, float(vp.max()))
+        above |= bool((delta > epsilon).any())
+        slow, fast = min(slow, float(np.minimum(vp, across).min())), max(fast, float(np.maximum(vp, across).max()))
+        vsz = vp * np.sqrt(np.abs(epsilon - delta) / sigma)
+        if (vsz > 0).any():
+            shear = min(shear, float(vsz[vsz > 0].min()))
+    largest2 *= top**2 if scrambled else 1.0
+    return Extremes(2 / math.sqrt(largest2), slow, fast, top, None if math.isinf(shear) else shear, above)
+
+
+def check_step(dt: float, limit: float) -> None:
+    """CaseError for a time step that is not positive, or above the limit."""
+    if isinstance(dt, bool) or not isinstance(dt, int | float) or not (dt > 0 and math.isfinite(dt)):
+        raise CaseError(f"the time step is {dt!r}", key="fletcher.dt", remedy="give a positive number of seconds")
+    if dt > limit:
+        raise CaseError(
+            f"the time step of {dt:.4g} s is above the limit of stability, {limit:.4g} s",
+            key="fletcher.dt",
+            remedy=f"use dt = {_below(limit):.3g} or less, or cells that are larger",
+        )
+
+
+def _below(limit: float) -> float:
+    """About nine tenths of a limit, with two digits."""
+    unit = 10.0 ** (math.floor(math.log10(0.9 * limit)) - 1)
+    return math.floor(0.9 * limit / unit) * unit
+
+
+def _check(box: Box, vp: Floats, epsilon: Floats, delta: Floats, sigma: float) -> None:
+    _refuse(box, "vp", vp, ~(np.isfinite(vp) & (vp > 0)), "a velocity", "velocities are positive numbers, in m/s")
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        bad = ~(np.isfinite(value) & (value > -0.5))
+        _refuse(box, name, value, bad, "a parameter of Thomsen's", "it is finite and larger than -0.5")
+    bad = grows(epsilon, delta, sigma)
+    if bad.any():
+        at, cell = _first(box, bad)
+        e, d = float(epsilon[at]), float(delta[at])
+        said = "infinite" if math.isinf(sigma) else f"{sigma:g}"
+        raise CaseError(
+            f"epsilon is {e:g} and delta {d:g} at cell {cell}: with sigma {said} waves grow there without limit"
+            + (", as delta is larger than epsilon" if d > e else ""),
+            key="fletcher.sigma",
+            remedy=f"give a sigma {_calm(e, d)}, or other parameters",
+        )
+
+
+def _calm(epsilon: float, delta: float) -> str:
+    """Values of sigma with which a medium does not grow, in words; there may be smaller ones."""
+    least = abs(epsilon - delta) / min(1.0, 1 + 2 * epsilon, 1 + 2 * delta)
+    above = math.ceil(100 * least) / 100
+    if epsilon >= delta:
+        return f"of {above:g} or more"
+    return f"between {above:g} and {math.floor(100 * (1 + delta + math.sqrt(1 + 2 * epsilon))) / 100:g}"
+
+
+def _refuse(box: Box, name: str, values: Floats, bad: NDArray[np.bool_], what: str, remedy: str) -> None:
+    if bad.any():
+        at, cell = _first(box, bad)
+        raise CaseError(
+            f"{name} is {float(values[at]):g} at cell {cell}: not {what}",
+            key=f"fletcher.medium.{name}",
+            remedy=remedy,
+        )
+
+
+def _first(box: Box, bad: NDArray[np.bool_]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The first of these cells of a box: its indices in the box, and in the grid."""
+    at = tuple(map(int, np.unravel_index(int(np.argmax(bad)), bad.shape)))
+    return at, tuple(index + low for index, low in zip(at, box.lo, strict=True))

@@ -1,0 +1,81 @@
+"""What differences make of the waves on a grid: which k1 and k2 there are, with H1 -> -k1 and H2 -> -k2.
+
+A first derivative is i d_a for a wave, a second one -s_a, with s_a >= d_a^2. Along an axis n then
+
+    k1 = n' B n,  B = d d' + diag(s_a - d_a^2)   ("fletcher"),      k1 = (n . d)^2   ("selfadjoint")
+
+and k1 + k2 is the sum of s_a. The shortest wave on the grid, which alternates along all axes, has the largest sum, but
+another one may have more of it in k2, across the axis, where waves are faster: with order 16 and epsilon 0.5 it sets
+the time step.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from minga.models.waves.medium import Floats
+from minga.models.waves.stencils import first_weights, second_weights
+
+__all__ = ["Corners", "corners"]
+
+Corners = tuple[tuple[float, float], ...]
+"""Pairs of k1 and k2."""
+
+_WAVES: Final = 33
+"""Wave numbers that are looked at along each axis, from 0 to that of the shortest wave."""
+_DIRECTIONS: Final = 33
+_BETWEEN: Final = 1.001
+"""What waves between those that are looked at may have more."""
+
+
+@lru_cache(maxsize=16)
+def corners(order: int, spacing: tuple[float, ...], vertical: bool, divergence: bool) -> Corners:
+    """Corners of a convex region that all (k1, k2) lie in, save those at smaller k1 and k2; per square metre.
+
+    vertical    whether the axis is z everywhere; otherwise every direction of it is considered
+    divergence  whether the form is "selfadjoint", of a tilted axis
+    """
+    waves = np.linspace(0, np.pi, _WAVES)
+    turns = np.arange(1, order // 2 + 1)[:, None] * waves
+    middle, *sides = map(float, second_weights(order))
+    slopes: Floats = 2 * np.array(first_weights(order), np.float64) @ np.sin(turns)
+    bends: Floats = -middle - 2 * np.array(sides) @ np.cos(turns)
+    if vertical:
+        z, y, x = (float(bends[-1]) / h**2 for h in spacing)
+        return ((z, y + x),)
+    d = _grid([slopes / h for h in spacing])
+    s = _grid([bends / h**2 for h in spacing])
+    total = s.sum(axis=1)
+    if divergence:
+        low, high = np.zeros(len(d)), np.square(d).sum(axis=1)
+    else:
+        b = d[:, :, None] * d[:, None, :]
+        b[:, range(3), range(3)] = s
+        each = np.linalg.eigvalsh(b)
+        low, high = np.maximum(each[:, 0], 0.0), each[:, 2]
+    along = np.concatenate([low, high])
+    across = np.concatenate([total, total]) - along
+    slack = np.full(len(along), _BETWEEN)
+    slack[[len(low) - 1, -1]] = 1.0  # the shortest wave itself
+    return _outermost(along * slack, across * slack)
+
+
+def _grid(along: list[Floats]) -> Floats:
+    """All combinations of values along three axes: (wave, axis), the last ones last."""
+    return np.stack([part.ravel() for part in np.meshgrid(*along, indexing="ij")], axis=1)
+
+
+def _outermost(along: Floats, across: Floats) -> Corners:
+    """The points that are farthest in some direction between the axes."""
+    angles = np.linspace(0, np.pi / 2, _DIRECTIONS)
+    found = {int(np.argmax(np.cos(a) * along + np.sin(a) * across)) for a in angles}
+    unit = float((along + across).max())
+    # Eigenvalues differ between libraries in bits beyond, and time steps must not.
+    return tuple(sorted({(_rounded(along[k], unit), _rounded(across[k], unit)) for k in found}))
+
+
+def _rounded(value: float, unit: float) -> float:
+    return round(float(value) / unit, 12) * unit

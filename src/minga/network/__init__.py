@@ -1,0 +1,1 @@
+"""Networks of machines: measuring what they do, and broadcasts over them."""

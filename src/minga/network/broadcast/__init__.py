@@ -1,0 +1,55 @@
+"""Reliable, authenticated broadcast to a closed group of machines, over UDP on a local network.
+
+:class:`Group` is what programs use. Below it lie a protocol without input or output (`endpoint`, made of `root` and
+`member`) and a thin driver that binds it to sockets (`driver`). Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minga.network.broadcast.driver import Driver
+    from minga.network.broadcast.endpoint import Endpoint
+    from minga.network.broadcast.group import Group
+    from minga.network.broadcast.keys import Session
+    from minga.network.broadcast.lost import MembersLost
+    from minga.network.broadcast.member import Aborted, Message
+    from minga.network.broadcast.secret import make_key_file, read_key
+    from minga.network.broadcast.settings import Settings
+    from minga.network.broadcast.sockets import Sockets
+
+__all__ = [
+    "Aborted",
+    "Driver",
+    "Endpoint",
+    "Group",
+    "MembersLost",
+    "Message",
+    "Session",
+    "Settings",
+    "Sockets",
+    "make_key_file",
+    "read_key",
+]
+
+_HOME = {
+    "Aborted": "member",
+    "Driver": "driver",
+    "Endpoint": "endpoint",
+    "Group": "group",
+    "MembersLost": "lost",
+    "Message": "member",
+    "Session": "keys",
+    "Settings": "settings",
+    "Sockets": "sockets",
+    "make_key_file": "secret",
+    "read_key": "secret",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

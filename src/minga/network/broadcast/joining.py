@@ -1,0 +1,316 @@
+"""Members become a group: who is there, which network they share, and which way of broadcasting it carries.
+
+First all tell their addresses and a nonce; the session is a hash of all nonces, so that nothing said in another one is
+believed. Then multicast is tried, then the broadcast of the subnet: every member sends a datagram of full size to the
+group, sealed for this session, and all compare whom they heard. A way is taken where everybody heard everybody; if none
+is, members connect to a chain. Without a wire neither is tried, as access points send both at their lowest rate and
+without acknowledgement (RFC 9119).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeVar
+
+from minga.errors import CaseError, LaunchError, MingaError, RunError
+from minga.network.broadcast.chain import Chain, Costs
+from minga.network.broadcast.datagram import Kind, payload_for
+from minga.network.broadcast.driver import Driver
+from minga.network.broadcast.endpoint import Endpoint
+from minga.network.broadcast.interfaces import Shared, interfaces, machine, shared_network
+from minga.network.broadcast.keys import Keys, Session
+from minga.network.broadcast.link import listen
+from minga.network.broadcast.meeting import Meeting
+from minga.network.broadcast.ring import Ring
+from minga.network.broadcast.settings import Settings, batch_for, window_for
+from minga.network.broadcast.sockets import Sockets
+
+__all__ = ["ROUTES", "Joined", "RouteName", "Wishes", "join"]
+
+RouteName = Literal["multicast", "broadcast", "chain"]
+ROUTES: Final[tuple[RouteName, ...]] = ("multicast", "broadcast", "chain")
+"""From the one that costs the network least."""
+
+_VERSION: Final = 1
+_ROUNDS: Final = 4
+_HOPELESS: Final = 2
+"""Rounds after which a way is given up that nobody heard anything on."""
+_LONGEST_WINDOW: Final = 1024
+_LARGEST_BATCH: Final = 44
+_LONGEST_PACKET: Final = 9000
+"""Bytes of IP packets at most: larger ones, as a loopback takes, leave no window in usual receive buffers."""
+_FIRST_PORT, _PORTS = 20_480, 12_000
+"""Ports of groups: below those that systems give out by themselves."""
+_CONNECT: Final = 10.0
+Opened = TypeVar("Opened")
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a member asks for. ``route``, ``rate``, ``on_loss`` and ``dead_timeout`` must be the same for all.
+
+    ``address``: of this member, the name of its interface, or the network to use, ``10.0.0.0/24``. ``rate``: bits per
+    second on the wire; None finds it out.
+    """
+
+    address: str | None = None
+    route: str = "auto"
+    rate: float | None = None
+    on_loss: str = "raise"
+    dead_timeout: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.route not in ("auto", *ROUTES):
+            raise CaseError(
+                f"there is no route {self.route!r}", key="route", remedy=f"choose auto, {', '.join(ROUTES)}"
+            )
+        if self.rate is not None and not 1e3 <= self.rate <= 1e12:
+            raise CaseError(f"a rate of {self.rate} bit/s", key="rate", remedy="give bits per second: rate=100e6")
+        if self.on_loss not in ("raise", "exclude"):
+            raise CaseError(f"on_loss={self.on_loss!r}", key="on_loss", remedy='choose "raise" or "exclude"')
+        if not 0.1 <= self.dead_timeout <= 3600:
+            raise CaseError(f"dead_timeout={self.dead_timeout}", key="dead_timeout", remedy="give 0.1 to 3600 seconds")
+
+    def common(self) -> list[Any]:
+        """What must be the same for all."""
+        return [self.route, self.rate, self.on_loss, self.dead_timeout]
+
+
+@dataclass(slots=True)
+class Joined:
+    """A group that stands. ``passed_over``: for each way that was tried in vain, why."""
+
+    route: RouteName
+    transport: Driver | Chain
+    names: tuple[str, ...]
+    passed_over: dict[str, str]
+
+
+def join(meeting: Meeting, key: bytes, wishes: Wishes) -> Joined:
+    """Become a member of a group; collective over the meeting.
+
+    CaseError where members wish different things or lack what was asked for, RunError where a way that was asked for
+    does not work, with the members that heard nothing, LaunchError where not even a chain can be made.
+    """
+    places = _introduce(meeting, wishes)
+    names = _names(places)
+    ident = hashlib.sha256(b"minga session" + b"".join(bytes.fromhex(place["nonce"]) for place in places)).digest()
+    network = shared_network(places, [place["address"] for place in places])
+    passed_over: dict[str, str] = {}
+    for route in _candidates(wishes, network, passed_over):
+        if route == "chain":
+            return Joined(route, _chain(meeting, key, wishes, places, network, ident[:8], names), names, passed_over)
+        found = _datagrams(meeting, key, wishes, places, network, ident, names, route)
+        if not isinstance(found, str):
+            return Joined(route, found, names, passed_over)
+        passed_over[route] = found
+    way, why = next(reversed(passed_over.items()))
+    raise RunError(f"{way} does not work here: {why}", remedy='choose route="auto", which then takes a chain')
+
+
+def _introduce(meeting: Meeting, wishes: Wishes) -> list[dict[str, Any]]:
+    own = {
+        "version": _VERSION,
+        "host": socket.gethostname(),
+        "machine": machine(),
+        "interfaces": [one.as_dict() for one in interfaces()],
+        "nonce": secrets.token_hex(16),
+        "address": wishes.address,
+        "wishes": wishes.common(),
+    }
+    places: list[dict[str, Any]] = meeting.exchange(own)
+    for number, place in enumerate(places):
+        if place["version"] != _VERSION:
+            raise LaunchError(
+                f"member {number} on {place['host']} speaks version {place['version']} of the protocol, this one "
+                f"version {_VERSION}",
+                remedy="install the same minga on all machines",
+            )
+        if place["wishes"] != places[0]["wishes"]:
+            raise CaseError(
+                f"member {number} on {place['host']} asks for {place['wishes']}, member 0 for {places[0]['wishes']} "
+                "(route, rate, on_loss, dead_timeout)",
+                remedy="ask for the same everywhere",
+            )
+    return places
+
+
+def _names(places: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    hosts = [str(place["host"]) for place in places]
+    return tuple(host if hosts.count(host) == 1 else f"{number} on {host}" for number, host in enumerate(hosts))
+
+
+def _candidates(wishes: Wishes, network: Shared, passed_over: dict[str, str]) -> list[RouteName]:
+    if wishes.route != "auto":
+        return [route for route in ROUTES if route == wishes.route]
+    if len(network.interfaces) == 1:
+        return ["chain"]
+    if not network.direct or network.wireless:
+        why = "a member has no wire" if network.wireless else "the members share no subnet"
+        passed_over |= {"multicast": why, "broadcast": why}
+        return ["chain"]
+    return list(ROUTES)
+
+
+def _together(meeting: Meeting, action: Callable[[], Opened]) -> tuple[Opened | None, str]:
+    """Do something that all must be able to do. What came of it, and for all members the trouble any of them had."""
+    done, trouble = None, ""
+    try:
+        done = action()
+    except (OSError, MingaError) as error:
+        trouble = error.message if isinstance(error, MingaError) else str(error)
+    said = meeting.exchange(trouble)
+    return done, "; ".join(f"member {number}: {text}" for number, text in enumerate(said) if text)
+
+
+# Datagrams ------------------------------------------------------------------------------------------------------------
+def _datagrams(
+    meeting: Meeting,
+    key: bytes,
+    wishes: Wishes,
+    places: Sequence[Mapping[str, Any]],
+    network: Shared,
+    ident: bytes,
+    names: Sequence[str],
+    route: RouteName,
+) -> Driver | str:
+    """A driver for datagrams to a group address that everybody hears from everybody; or why there is none."""
+    address = f"239.255.{ident[8]}.{ident[9]}" if route == "multicast" else network.broadcast
+    if address is None:
+        return "the network has no broadcast address"
+    group = (address, _FIRST_PORT + int.from_bytes(ident[10:14]) % _PORTS)
+    machines = [place["machine"] for place in places]
+    kind: Literal["multicast", "broadcast"] = "multicast" if route == "multicast" else "broadcast"
+
+    def open_sockets() -> Sockets:
+        own = network.interfaces[meeting.rank].address
+        return Sockets.open((own, 0), group=group, route=kind, loop=len(set(machines)) < len(machines))
+
+    sockets, trouble = _together(meeting, open_sockets)
+    if trouble or sockets is None:
+        if sockets is not None:
+            sockets.close()
+        return trouble
+    try:
+        said = meeting.exchange([*sockets.address, sockets.granted])
+        session = Session(ident[:8], key, meeting.size, payload_for(min(network.mtu, _LONGEST_PACKET)))
+        deaf = _probe(meeting, sockets, session, group)
+    except BaseException:
+        sockets.close()
+        raise
+    if deaf:
+        sockets.close()
+        return _deafness(deaf, names)
+    window = min(_LONGEST_WINDOW, *(window_for(granted, session.payload) for _, _, granted in said))
+    on_loss: Literal["raise", "exclude"] = "exclude" if wishes.on_loss == "exclude" else "raise"
+    settings = Settings(
+        window=window,
+        rate=wishes.rate,
+        batch=min(_LARGEST_BATCH, batch_for(session.payload)),
+        on_loss=on_loss,
+        dead_timeout=wishes.dead_timeout,
+    )
+    endpoint = Endpoint(session, meeting.rank, settings)
+    return Driver(sockets, endpoint, [(host, port) for host, port, _ in said], group)
+
+
+def _probe(meeting: Meeting, sockets: Sockets, session: Session, group: tuple[str, int]) -> dict[int, list[int]]:
+    """Say hello to all and listen. For each member that does not hear everybody, whom it does not hear."""
+    keys = Keys(session)
+    everybody = set(range(meeting.size)) - {meeting.rank}
+    heard: set[int] = set()
+    # Of full size: a path that carries small datagrams only would be of no use.
+    hello = keys.seal(Kind.HELLO, meeting.rank, payload=bytes(session.payload))
+    unheard = set(range(meeting.size))
+    deaf: dict[int, list[int]] = {}
+    for attempt in range(_ROUNDS):
+        if meeting.rank in unheard:
+            _say(sockets, group, hello)
+        pause = (0.15 + 0.003 * meeting.size) * 2 ** min(attempt, 2)
+        _hear(sockets, keys, heard, everybody, time.monotonic() + pause)
+        lists = meeting.exchange(sorted(heard))
+        deaf = {}
+        for number, known in enumerate(lists):
+            missing = sorted(set(range(meeting.size)) - {number} - set(known))
+            if missing:
+                deaf[number] = missing
+        unheard = {number for missing in deaf.values() for number in missing}
+        if not deaf or (attempt + 1 >= _HOPELESS and not any(lists)):
+            break
+    return deaf
+
+
+def _say(sockets: Sockets, group: tuple[str, int], hello: bytes) -> None:
+    try:
+        sockets.send(group, [hello])
+    except (OSError, RunError):
+        return  # nobody will have heard it: that is what is found out
+
+
+def _hear(sockets: Sockets, keys: Keys, heard: set[int], everybody: set[int], deadline: float) -> None:
+    while heard < everybody and (left := deadline - time.monotonic()) > 0:
+        sockets.wait(left)
+        for arrival in sockets.receive():
+            found = keys.open(arrival.data) if arrival.by_group else None
+            if found is not None and found.kind == Kind.HELLO and found.sender in everybody:
+                heard.add(found.sender)
+
+
+def _deafness(deaf: Mapping[int, Sequence[int]], names: Sequence[str]) -> str:
+    if len(deaf) == len(names) and all(len(missing) == len(names) - 1 for missing in deaf.values()):
+        return "no member heard any other"
+    said = [
+        f"{names[number]} did not hear {', '.join(names[one] for one in missing)}" for number, missing in deaf.items()
+    ]
+    return "; ".join(said[:4]) + ("; ..." if len(said) > 4 else "")
+
+
+# The chain ------------------------------------------------------------------------------------------------------------
+def _chain(
+    meeting: Meeting,
+    key: bytes,
+    wishes: Wishes,
+    places: Sequence[Mapping[str, Any]],
+    network: Shared,
+    session: bytes,
+    names: Sequence[str],
+) -> Chain:
+    own = meeting.rank
+    address = network.interfaces[own].address
+    listener, trouble = _together(meeting, lambda: listen(address))
+    if trouble or listener is None:
+        if listener is not None:
+            listener.close()
+        raise LaunchError(f"no chain can be made: {trouble}", remedy="look at the addresses of these machines")
+    try:
+        said = [(str(host), int(port)) for host, port in meeting.exchange([address, listener.getsockname()[1]])]
+        costs = Costs(beta=8 / wishes.rate) if wishes.rate else Costs()
+        chain = Chain(own, meeting.size, costs)
+        order = _order([str(place["machine"]) for place in places])
+        patience, around = wishes.dead_timeout, wishes.on_loss == "exclude"
+        ring = Ring(chain, listener, own, order, said, key, session, patience=patience, around=around)
+    except BaseException:
+        listener.close()
+        raise
+    chain.start(ring)
+    there = chain.connect(min(_CONNECT, patience))
+    ready = meeting.exchange([there, ring.neighbour(1) if there else order[(order.index(own) + 1) % len(order)]])
+    if missing := [(number, entry[1]) for number, entry in enumerate(ready) if not entry[0]]:
+        ring.close()
+        pairs = ", ".join(f"{names[one]} and {names[other]} (at {said[other][0]})" for one, other in missing[:4])
+        raise LaunchError(
+            f"members cannot reach each other by TCP: {pairs}",
+            remedy="let these machines talk to each other on all ports (firewall), or name the right addresses",
+        )
+    return chain
+
+
+def _order(machines: Sequence[str]) -> list[int]:
+    """Members of one machine follow each other, so that a message crosses its line once."""
+    first = {name: number for number, name in reversed(list(enumerate(machines)))}
+    return sorted(range(len(machines)), key=lambda number: (first[machines[number]], number))

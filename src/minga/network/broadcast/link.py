@@ -1,0 +1,252 @@
+"""A connection between two members: frames over TCP, each with a MAC under a key that only this connection has.
+
+Both ends show that they know the group's key before anything else is heard. Nothing blocks: whoever owns the link calls
+:meth:`Link.read` and :meth:`Link.write` when its socket is ready.
+
+Hello of the end that connects: magic, its number, the number it wants to reach, a nonce. Answer: a nonce and a proof.
+Then the proof of the end that connected. A frame is its length and kind, the content, and 16 bytes of MAC over a count
+of frames, so that none can be repeated, left out or changed in order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hmac
+import secrets
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Final
+
+from minga.network.broadcast.keys import derive
+
+__all__ = ["LARGEST", "Link", "LinkError", "connect", "listen"]
+
+_MAGIC: Final = b"mingal1\0"
+_HELLO: Final = struct.Struct("!8sHH16s")
+_ANSWER: Final = struct.Struct("!16s16s")
+_FRAME: Final = struct.Struct("!IB")
+_COUNT: Final = struct.Struct("!Q")
+_TAG: Final = 16
+LARGEST: Final = 1 << 20
+"""Bytes of content that a frame has at most."""
+_READ: Final = 1 << 18
+_READS: Final = 8
+"""Calls of the system for one of :meth:`Link.read`, so that a busy connection does not keep others waiting."""
+_PIECES: Final = 64
+"""Parts that are given to the kernel at once; it takes 1024 at most."""
+
+
+class LinkError(Exception):
+    """The connection is of no use any more: closed, broken, silent, or the other end does not know the key."""
+
+
+class Link:
+    """One end of a connection. ``peer`` is the other end's number, known once ``ready``.
+
+    ``key`` and ``session`` are the group's. The end that accepts a connection has ``wanted`` None.
+    """
+
+    def __init__(self, connection: socket.socket, own: int, key: bytes, session: bytes, wanted: int | None) -> None:
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = connection
+        self.own = own
+        self.peer = -1 if wanted is None else wanted
+        self.ready = False
+        self.pending = 0
+        """Bytes that the kernel has not taken yet."""
+        self._key, self._session = key, session
+        self._connects = wanted is not None
+        self._hello = b""
+        self._stage = 0
+        self._out: deque[memoryview] = deque()
+        self._buffer = bytearray(2 * _READ)
+        self._filled = 0
+        self._sent = self._received = 0
+        self._send_key = self._receive_key = self._proof_key = b""
+        if wanted is not None:
+            self._hello = _HELLO.pack(_MAGIC, own, wanted, secrets.token_bytes(16))
+            self._push(self._hello)
+
+    def fileno(self) -> int:
+        """For selectors."""
+        return self.socket.fileno()
+
+    def send(self, kind: int, *parts: bytes | bytearray | memoryview) -> None:
+        """Queue a frame. ``parts`` must not change until they have been sent."""
+        views = [memoryview(part).cast("B") for part in parts if len(part)]
+        head = _FRAME.pack(sum(map(len, views)), kind)
+        mac = blake2b(_COUNT.pack(self._sent), key=self._send_key, digest_size=_TAG)
+        mac.update(head)
+        for view in views:
+            mac.update(view)
+        self._sent += 1
+        self._push(head, *views, mac.digest())
+
+    def write(self) -> None:
+        """Give the kernel what it takes. LinkError where the other end is gone."""
+        while self._out:
+            pieces = [self._out[index] for index in range(min(_PIECES, len(self._out)))]
+            try:
+                count = self.socket.sendmsg(pieces)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno == errno.ENOTCONN:
+                    return  # the connection is being made
+                raise LinkError(error.strerror or "broken") from error
+            self.pending -= count
+            while count:
+                first = self._out[0]
+                if count < len(first):
+                    self._out[0] = first[count:]
+                    break
+                count -= len(first)
+                self._out.popleft()
+
+    def read(self) -> Iterator[tuple[int, memoryview]]:
+        """The frames that have come, (kind, content); each content lasts until the next one is asked for.
+
+        LinkError where the other end is gone, or something was not written by it.
+        """
+        for _ in range(_READS):
+            if self._filled == len(self._buffer):
+                self._buffer = self._buffer + bytes(len(self._buffer))  # not in place: a reader may hold a view
+            try:
+                with memoryview(self._buffer) as whole:
+                    count = self.socket.recv_into(whole[self._filled :])
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                raise LinkError(error.strerror or "broken") from error
+            if count == 0:
+                raise LinkError("the connection was closed")
+            self._filled += count
+            short = self._filled < len(self._buffer)
+            yield from self._frames()
+            if short:
+                return
+
+    def hush(self, deadline: float) -> None:
+        """Say no more, and hear no more until the other end falls silent, or the deadline (of the steady clock)."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
+            while (left := deadline - time.monotonic()) > 0:
+                self.socket.settimeout(left)
+                if not self.socket.recv(_READ):
+                    return
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.socket.close()
+
+    def _frames(self) -> Iterator[tuple[int, memoryview]]:
+        at = 0
+        view = memoryview(self._buffer)
+        try:
+            while True:
+                if self._stage < 2:
+                    used = self._shake(view[at : self._filled])
+                    if not used:
+                        break
+                    at += used
+                    continue
+                if self._filled - at < _FRAME.size:
+                    break
+                length, kind = _FRAME.unpack_from(self._buffer, at)
+                if length > LARGEST:
+                    raise LinkError(f"a frame of {length} bytes")
+                end = at + _FRAME.size + length
+                if self._filled < end + _TAG:
+                    break
+                mac = blake2b(_COUNT.pack(self._received), key=self._receive_key, digest_size=_TAG)
+                mac.update(view[at:end])
+                if not hmac.compare_digest(mac.digest(), view[end : end + _TAG]):
+                    raise LinkError("a frame that the other end did not write")
+                self._received += 1
+                yield kind, view[at + _FRAME.size : end]
+                at = end + _TAG
+        finally:
+            view.release()
+            rest = self._filled - at
+            self._buffer[:rest] = self._buffer[at : self._filled]
+            self._filled = rest
+
+    def _shake(self, data: memoryview) -> int:
+        """Take the next part of the handshake from ``data``; how many bytes that was, 0 where it is not there yet."""
+        if self._connects:
+            if len(data) < _ANSWER.size:
+                return 0
+            nonce, proof = _ANSWER.unpack_from(data)
+            self._agree(nonce)
+            if not hmac.compare_digest(proof, self._proof(b"accepted")):
+                raise LinkError("the other end does not know the group's key")
+            self._push(self._proof(b"connected"))
+            self._stage, self.ready = 2, True
+            return _ANSWER.size
+        if self._stage == 0:
+            if len(data) < _HELLO.size:
+                return 0
+            magic, who, wanted, _ = _HELLO.unpack_from(data)
+            if magic != _MAGIC or wanted != self.own:
+                raise LinkError("no member of this group")
+            self._hello, self.peer = bytes(data[: _HELLO.size]), who
+            nonce = secrets.token_bytes(16)
+            self._agree(nonce)
+            self._push(nonce, self._proof(b"accepted"))
+            self._stage = 1
+            return _HELLO.size
+        if len(data) < _TAG:
+            return 0
+        if not hmac.compare_digest(data[:_TAG], self._proof(b"connected")):
+            raise LinkError("the other end does not know the group's key")
+        self._stage, self.ready = 2, True
+        return _TAG
+
+    def _agree(self, nonce: bytes) -> None:
+        """The keys of this connection: each direction has its own, so that nothing can be sent back."""
+        said = self._hello + nonce
+        there, back = (derive(self._key, self._session, b"link " + label + said) for label in (b"there ", b"back "))
+        self._send_key, self._receive_key = (there, back) if self._connects else (back, there)
+        self._proof_key = derive(self._key, self._session, b"link proof " + said)
+
+    def _proof(self, label: bytes) -> bytes:
+        return blake2b(label, key=self._proof_key, digest_size=_TAG).digest()
+
+    def _push(self, *parts: bytes | memoryview) -> None:
+        for part in parts:
+            if len(part):
+                self._out.append(memoryview(part))
+                self.pending += len(part)
+
+
+def listen(address: str, port: int = 0) -> socket.socket:
+    """A non-blocking socket that takes connections."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen(256)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def connect(place: tuple[str, int], own: int, peer: int, key: bytes, session: bytes) -> Link:
+    """Begin a connection to a member; LinkError where that is refused at once."""
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    try:
+        with contextlib.suppress(BlockingIOError):
+            connection.connect(place)
+    except OSError as error:
+        connection.close()
+        raise LinkError(error.strerror or "refused") from error
+    return Link(connection, own, key, session, peer)

@@ -1,0 +1,320 @@
+"""The connections of a chain: each member has one to the next member of a ring and one from the member before it.
+
+A member that goes away is noticed by its neighbours, at once where the connection breaks, after ``patience`` seconds of
+silence where it does not; they tell all others. With ``around`` the ring is then closed without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from minga.network.broadcast.link import Link, LinkError, connect
+
+__all__ = ["ACK", "DATA", "START", "STATE", "Ring", "User"]
+
+START, DATA, ACK, STATE, HEART, LOST, BYE = range(1, 8)
+_LOSS: Final = struct.Struct("!HB")
+_BEATS: Final = 4
+"""Signs of life that are sent in the time after which a silent member is lost."""
+_FAREWELL: Final = 0.5
+"""Seconds for each part of leaving."""
+_MOST_GUESTS: Final = 16
+"""Connections that have not proved the key yet; of more the oldest goes, so that strangers take no room from others."""
+
+
+class User(Protocol):
+    """Whoever sends over the ring."""
+
+    def heard(self, kind: int, content: memoryview, *, before: bool) -> None:
+        """A frame came, from the member before or the one behind. The content lasts for the call."""
+
+    def joined(self, *, before: bool) -> None:
+        """There is a connection with the member before, or behind: the first one, or a new one."""
+
+    def changed(self) -> None:
+        """Members were lost."""
+
+
+class Ring:
+    """The connections of one member.
+
+    Parameters
+    ----------
+    order
+        The members as they follow each other; the last is followed by the first.
+    places
+        Where each member's listener is.
+    patience
+        Seconds of silence after which a neighbour is lost.
+    around
+        Whether the ring is closed without lost members.
+    """
+
+    def __init__(
+        self,
+        user: User,
+        listener: socket.socket,
+        own: int,
+        order: Sequence[int],
+        places: Sequence[tuple[str, int]],
+        key: bytes,
+        session: bytes,
+        *,
+        patience: float,
+        around: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.user, self.own, self.order, self.places = user, own, list(order), list(places)
+        self.lost: dict[int, str] = {}
+        """The members that are gone, and why."""
+        self.listener = listener
+        self.before: Link | None = None
+        self.behind: Link | None = None
+        self.patience, self.around, self.clock = patience, around, clock
+        self.reading = True
+        """Whether frames from the member before are wanted; if not, they wait at their sender."""
+        self._key, self._session = key, session
+        self._guests: list[Link] = []
+        self._left: set[int] = set()
+        self._heard: dict[Link, float] = {}
+        self._spoken: dict[Link, float] = {}
+
+    def open(self) -> None:
+        """Begin to connect to the member behind."""
+        if len(self.order) > 1:
+            self._connect()
+
+    @property
+    def alive(self) -> list[int]:
+        """The members that are not lost, in their order."""
+        return [member for member in self.order if member not in self.lost]
+
+    def neighbour(self, step: int) -> int:
+        """The member that many places behind this one, of those that are not lost."""
+        alive = self.alive
+        return alive[(alive.index(self.own) + step) % len(alive)]
+
+    def ends(self, root: int) -> bool:
+        """Whether messages of a root go no further than here: all members from here to its place are lost."""
+        count = len(self.order)
+        own, last = self.order.index(self.own), self.order.index(root)
+        between = ((own + step) % count for step in range(1, (last - own) % count or count))
+        return all(self.order[place] in self.lost for place in between)
+
+    # Progress ---------------------------------------------------------------------------------------------------------
+    def files(self) -> tuple[list[Link | socket.socket], list[Link]]:
+        """What to wait for: to be read, and to be written."""
+        links = [link for link in (self.before, self.behind, *self._guests) if link is not None]
+        readable: list[Link | socket.socket] = [link for link in links if self.reading or link is not self.before]
+        return [*readable, self.listener], [link for link in links if link.pending]
+
+    def progress(self, seconds: float) -> None:
+        """Read and write what can be, waiting so long for the first of it."""
+        readable, writable = self.files()
+        poll = select.poll()  # not `select`, which knows no descriptors above 1023
+        known: dict[int, Link | socket.socket] = {one.fileno(): one for one in readable}
+        for number in known:
+            poll.register(number, select.POLLIN)
+        for link in writable:
+            known[link.fileno()] = link
+            poll.register(link.fileno(), select.POLLOUT | (select.POLLIN if link in readable else 0))
+        for number, events in poll.poll(max(0.0, seconds) * 1000):
+            one = known[number]
+            if not isinstance(one, Link):
+                self._accept()
+                continue
+            if events & select.POLLOUT:
+                self._guarded(one, one.write)
+            if events & ~select.POLLOUT and one.fileno() >= 0:
+                self._guarded(one, partial(self._read, one))
+        self._look_at_clock()
+
+    def flush(self) -> None:
+        """Give the kernel what waits."""
+        for link in (self.before, self.behind):
+            if link is not None and link.pending:
+                self._guarded(link, link.write)
+
+    def send(self, kind: int, *parts: bytes | memoryview, before: bool) -> bool:
+        """Send a frame to the member before or behind; False where there is no connection now."""
+        link = self.before if before else self.behind
+        if link is None or not link.ready:
+            return False
+        link.send(kind, *parts)
+        self._spoken[link] = self.clock()
+        return True
+
+    def room(self, most: int) -> bool:
+        """Whether less than so many bytes wait for the member behind."""
+        return self.behind is not None and self.behind.ready and self.behind.pending < most
+
+    def need(self, *, before: bool) -> None:
+        """A neighbour is needed; if it has left, it is lost from now on."""
+        if len(self.alive) > 1 and (member := self.neighbour(-1 if before else 1)) in self._left:
+            self.lose({member: "it had left the group"})
+
+    def lose(self, members: dict[int, str]) -> None:
+        """Members are lost: tell the others, and close the ring without them if that is wanted."""
+        news = {member: why for member, why in members.items() if member not in self.lost and member != self.own}
+        if not news or (self.lost and not self.around):
+            return  # where a group has broken, others leave because of that
+        self.lost |= news
+        for before in (True, False):
+            self.send(LOST, self._said(), before=before)
+        for link in [link for link in (self.before, self.behind) if link is not None and link.peer in news]:
+            self._drop(link)
+        if self.around and len(self.alive) > 1:
+            if self.behind is not None and self.behind.peer != self.neighbour(1):
+                self._drop(self.behind)
+            if self.behind is None:
+                self._connect()
+        self.user.changed()
+
+    def leave(self) -> None:
+        """Tell the neighbours that this member goes, and go."""
+        for before in (True, False):
+            self.send(BYE, before=before)
+        deadline = self.clock() + _FAREWELL
+        while any(link.pending for link in (self.before, self.behind) if link) and self.clock() < deadline:
+            self.progress(0.05)
+        # What has not been read yet when a connection is closed makes the other end forget the last words said to it.
+        for link in (self.before, self.behind):
+            if link is not None:
+                link.hush(self.clock() + _FAREWELL)
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for link in (self.before, self.behind, *self._guests):
+            if link is not None:
+                link.close()
+        self.before = self.behind = None
+        self._guests.clear()
+        self.listener.close()
+
+    # Connections ------------------------------------------------------------------------------------------------------
+    def _connect(self) -> None:
+        peer = self.neighbour(1)
+        try:
+            link = connect(self.places[peer], self.own, peer, self._key, self._session)
+        except LinkError as error:
+            self.lose({peer: str(error)})
+            return
+        self.behind = link
+        self._heard[link] = self._spoken[link] = self.clock()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # gone before it was taken, or no descriptors left
+            connection, _ = self.listener.accept()
+            guest = Link(connection, self.own, self._key, self._session, None)
+            self._guests.append(guest)
+            self._heard[guest] = self._spoken[guest] = self.clock()
+            if len(self._guests) > _MOST_GUESTS:
+                self._forget(self._guests.pop(0))
+
+    def _admit(self, guest: Link) -> None:
+        """Someone who knows the key has connected: the member before, or who takes its place."""
+        self._guests.remove(guest)
+        expected = self.neighbour(-1) if len(self.alive) > 1 else self.own
+        if guest.peer in self.lost or guest.peer not in self.order or (guest.peer != expected and not self.around):
+            self._forget(guest)
+            return
+        if self.before is not None:
+            self._drop(self.before)
+        self.before = guest
+        if guest.peer != expected:  # it knows of members that were lost before the news of them came
+            alive = self.alive
+            place, own = alive.index(guest.peer), alive.index(self.own)
+            between = [alive[(place + step) % len(alive)] for step in range(1, (own - place) % len(alive))]
+            self.lose(dict.fromkeys(between, "the member before it found it gone"))
+        self.user.joined(before=True)
+
+    def _read(self, link: Link) -> None:
+        was_ready = link.ready
+        self._heard[link] = self.clock()
+        for kind, content in link.read():
+            if not was_ready:
+                was_ready = True
+                self._welcome(link)
+            self._take(link, kind, content)
+            if link not in (self.before, self.behind):
+                return
+        if link.ready and not was_ready:
+            self._welcome(link)
+
+    def _welcome(self, link: Link) -> None:
+        if link in self._guests:
+            self._admit(link)
+        else:
+            self.user.joined(before=False)
+        if self.lost and link in (self.before, self.behind):
+            link.send(LOST, self._said())
+
+    def _take(self, link: Link, kind: int, content: memoryview) -> None:
+        before = link is self.before
+        if kind == LOST:
+            self.lose(self._losses(bytes(content)))
+        elif kind == BYE:
+            self._left.add(link.peer)
+        elif kind != HEART and (before or link is self.behind):
+            self.user.heard(kind, content, before=before)
+
+    def _said(self) -> bytes:
+        said = [(member, why.encode()[:200]) for member, why in self.lost.items()]
+        return b"".join(_LOSS.pack(member, len(why)) + why for member, why in said)
+
+    def _losses(self, content: bytes) -> dict[int, str]:
+        found, at = {}, 0
+        while at + _LOSS.size <= len(content):
+            member, length = _LOSS.unpack_from(content, at)
+            at += _LOSS.size + length
+            if member in self.order:
+                found[member] = content[at - length : at].decode(errors="replace")
+        return found
+
+    def _guarded(self, link: Link, action: Callable[[], None]) -> None:
+        """Do something with a link; where it turns out broken, its member is lost, unless it had said goodbye."""
+        try:
+            action()
+        except LinkError as error:
+            if link in self._guests:
+                self._guests.remove(link)
+                self._forget(link)
+            elif link in (self.before, self.behind):
+                self._drop(link)
+                if link.peer not in self._left:
+                    self.lose({link.peer: str(error)})
+
+    def _drop(self, link: Link) -> None:
+        if link is self.before:
+            self.before = None
+        elif link is self.behind:
+            self.behind = None
+        self._forget(link)
+
+    def _forget(self, link: Link) -> None:
+        link.close()
+        self._heard.pop(link, None)
+        self._spoken.pop(link, None)
+
+    def _look_at_clock(self) -> None:
+        now = self.clock()
+        for link in (self.before, self.behind):
+            if link is None or link not in (self.before, self.behind):
+                continue  # one member on both sides: its loss has ended both connections
+            if link.ready and now - self._spoken[link] > self.patience / _BEATS:
+                self.send(HEART, before=link is self.before)
+            unheard = self.reading or link is not self.before
+            if unheard and now - self._heard[link] > self.patience:
+                self._drop(link)
+                self.lose({link.peer: f"it was silent for {self.patience:g} s"})
+        for guest in [guest for guest in self._guests if now - self._heard[guest] > min(self.patience, 5.0)]:
+            self._guests.remove(guest)
+            self._forget(guest)

@@ -1,0 +1,265 @@
+"""UDP sockets of one member: one for what is sent to the group, one of its own for everything else.
+
+Where the system can cut one send into many datagrams (UDP_SEGMENT, Linux 4.18) and hand over many at once (UDP_GRO,
+Linux 5.0), it does; where it cannot, each datagram is sent and received by itself. No privileges are needed.
+"""
+
+from __future__ import annotations
+
+import errno
+import selectors
+import socket
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from minga.errors import RunError
+from minga.network.broadcast.keys import Buffer
+
+__all__ = ["Address", "Arrival", "Sockets"]
+
+Address: TypeAlias = tuple[str, int]
+
+LINUX = sys.platform == "linux"
+# Numbers of Linux that Python's socket module does not name.
+SOL_UDP, UDP_SEGMENT, UDP_GRO = 17, 103, 104
+IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
+
+SEND_BUFFER = 1 << 20
+LARGEST_READ = 1 << 16
+MOST_READS = 64
+"""Reads in a row before time is looked at again, so that a flood cannot stop the clock."""
+
+_BLOCKED = {errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS}
+_NO_SEGMENTING = {errno.EINVAL, errno.EIO, errno.ENOPROTOOPT, errno.EOPNOTSUPP}
+_SEGMENT = struct.Struct("=H")
+_GRO_SPACE = socket.CMSG_SPACE(struct.calcsize("=i")) if hasattr(socket, "CMSG_SPACE") else 0
+
+
+class Arrival(NamedTuple):
+    """A datagram from the network; ``data`` is valid until the next one is fetched.
+
+    ``by_group`` tells that it came on the address of the group, which proves that this address works.
+    """
+
+    data: memoryview
+    source: Address
+    by_group: bool
+
+
+class Sockets:
+    """The sockets of one member; made by :meth:`open`, a context manager.
+
+    ``address`` is where others reach this member alone. ``granted`` is the receive buffer in bytes as the system
+    counts them (the smaller of the two sockets'). ``segmenting`` and ``merging`` tell whether sends are cut and
+    arrivals merged by the system. ``dropped`` counts datagrams that the system refused to send, ``last_error`` says
+    why: a protocol that repairs losses treats them as lost.
+    """
+
+    def __init__(self, own: socket.socket, shared: socket.socket | None, *, segmenting: bool) -> None:
+        self._own = own
+        self._shared = shared
+        self.segmenting = segmenting and LINUX
+        self.merging = segmenting and LINUX and all(_merge(one) for one in self._all())
+        self.dropped = 0
+        self.last_error: OSError | None = None
+        self._buffer = bytearray(LARGEST_READ)
+        self._selector = selectors.DefaultSelector()
+        for one in self._all():
+            one.setblocking(False)
+            self._selector.register(one, selectors.EVENT_READ)
+
+    @classmethod
+    def open(
+        cls,
+        own: Address,
+        *,
+        group: Address | None,
+        route: Literal["multicast", "broadcast"] = "multicast",
+        loop: bool = False,
+        ttl: int = 1,
+        rcvbuf: int = 4 << 20,
+        segmenting: bool = True,
+    ) -> Sockets:
+        """Open and bind.
+
+        Parameters
+        ----------
+        own
+            Address of the interface to use, and a port or 0 for any.
+        group
+            Address and port of the group: a multicast address, or the interface's broadcast address; None for none.
+        loop
+            Whether what this member sends to the group also reaches other members on this machine.
+        ttl
+            Routers that a multicast may pass, plus one.
+        rcvbuf
+            Bytes of receive buffer to ask for; the system may grant less.
+        segmenting
+            Use UDP_SEGMENT and UDP_GRO where the system has them.
+
+        Raises :class:`minga.errors.RunError` where an address cannot be bound or joined.
+        """
+        opened: list[socket.socket] = []
+        try:
+            single = _udp(opened, rcvbuf)
+            single.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+            single.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(own[0]))
+            single.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, int(loop))
+            single.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, ttl)
+            if route == "broadcast":
+                single.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            if LINUX:
+                single.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
+            single.bind(own)
+            shared = None if group is None else _udp(opened, rcvbuf)
+            if shared is not None and group is not None:
+                shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                shared.bind(group)
+                if route == "multicast":
+                    request = socket.inet_aton(group[0]) + socket.inet_aton(own[0])
+                    shared.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
+        except OSError as error:
+            for one in opened:
+                one.close()
+            raise RunError(
+                f"a socket for {route} to {_shown(group)} cannot be opened at {_shown(own)}: {error.strerror or error}",
+                remedy="give the address of one of this machine's interfaces (`ip -4 address`) and a port that is free",
+            ) from error
+        return cls(single, shared, segmenting=segmenting)
+
+    def _all(self) -> tuple[socket.socket, ...]:
+        return (self._own,) if self._shared is None else (self._own, self._shared)
+
+    @property
+    def address(self) -> Address:
+        host, port = self._own.getsockname()
+        return host, port
+
+    @property
+    def granted(self) -> int:
+        return min([one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for one in self._all()])
+
+    @property
+    def files(self) -> tuple[int, ...]:
+        """Descriptors that become readable when something arrives."""
+        return tuple(one.fileno() for one in self._all())
+
+    # -- sending
+
+    def send(self, destination: Address, datagrams: Sequence[Buffer | Sequence[Buffer]]) -> int:
+        """Send datagrams, each a buffer or a sequence of them; returns how many the system took before it was full.
+
+        All but the last must be equally long. Raises :class:`minga.errors.RunError` where one is too long for the
+        network.
+        """
+        split = [(one,) if isinstance(one, (bytes, bytearray, memoryview)) else one for one in datagrams]
+        if self.segmenting and len(split) > 1:
+            taken = self._send_cut(destination, split)
+            if taken is not None:
+                return taken
+        for index, pieces in enumerate(split):
+            if not self._send_one(destination, pieces):
+                return index
+        return len(split)
+
+    def _send_cut(self, destination: Address, datagrams: Sequence[Sequence[Buffer]]) -> int | None:
+        """All in one call, cut by the system; None where it cannot."""
+        size = sum([len(piece) for piece in datagrams[0]])
+        pieces = [piece for datagram in datagrams for piece in datagram]
+        try:
+            self._own.sendmsg(pieces, [(SOL_UDP, UDP_SEGMENT, _SEGMENT.pack(size))], 0, destination)
+        except OSError as error:
+            if error.errno in _NO_SEGMENTING:
+                self.segmenting = False
+                return None
+            return self._failed(error, size, len(datagrams))
+        return len(datagrams)
+
+    def _send_one(self, destination: Address, pieces: Sequence[Buffer]) -> int:
+        try:
+            self._own.sendmsg(pieces, (), 0, destination)
+        except OSError as error:
+            return self._failed(error, sum([len(piece) for piece in pieces]), 1)
+        return 1
+
+    def _failed(self, error: OSError, size: int, many: int) -> int:
+        """0 where the system is full, so that the caller tries again; ``many`` where it refused, as if lost."""
+        if error.errno in _BLOCKED:
+            return 0
+        if error.errno == errno.EMSGSIZE:
+            raise RunError(
+                f"a datagram of {size} bytes is too long for the network, which does not cut them",
+                remedy="use the smallest MTU of all members' interfaces: payload_for(mtu)",
+            ) from error
+        self.dropped += many
+        self.last_error = error
+        return many
+
+    # -- receiving
+
+    def receive(self, most: int = MOST_READS) -> Iterator[Arrival]:
+        """What has arrived, without waiting; at most so many reads of each socket."""
+        for one in self._all():
+            by_group = one is self._shared
+            for _ in range(most):
+                try:
+                    length, ancillary, flags, source = one.recvmsg_into([self._buffer], _GRO_SPACE)
+                except OSError:  # nothing there, or an ICMP error of an earlier send
+                    break
+                if flags & socket.MSG_TRUNC:
+                    continue
+                view = memoryview(self._buffer)[:length]
+                size = _merged(ancillary) or length
+                for first in range(0, length, size) if length else (0,):
+                    yield Arrival(view[first : first + size], source, by_group)
+
+    def wait(self, seconds: float | None, *, write: bool = False) -> bool:
+        """Sleep until something arrives or, with ``write``, can be sent; False when the time is over (None: never)."""
+        if write:
+            self._selector.modify(self._own, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        try:
+            return bool(self._selector.select(seconds))
+        finally:
+            if write:
+                self._selector.modify(self._own, selectors.EVENT_READ)
+
+    def close(self) -> None:
+        self._selector.close()
+        for one in self._all():
+            one.close()
+
+    def __enter__(self) -> Sockets:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _udp(opened: list[socket.socket], rcvbuf: int) -> socket.socket:
+    one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    opened.append(one)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
+    return one
+
+
+def _merge(one: socket.socket) -> bool:
+    """Ask the system to hand over many datagrams at once."""
+    try:
+        one.setsockopt(SOL_UDP, UDP_GRO, 1)
+    except OSError:
+        return False
+    return True
+
+
+def _merged(ancillary: Iterable[tuple[int, int, bytes]]) -> int:
+    """Length of the datagrams that were handed over as one; 0 where it was one."""
+    for level, kind, data in ancillary:
+        if level == SOL_UDP and kind == UDP_GRO:
+            return int.from_bytes(data[:4], sys.byteorder)
+    return 0
+
+
+def _shown(address: Address | None) -> str:
+    return "nobody" if address is None else f"{address[0]}:{address[1]}"

@@ -1,0 +1,1 @@
+"""Measured networks and machines as pages and pictures."""

@@ -1,0 +1,155 @@
+"""Blocks of fields in a file: written and read in slabs of bounded size, each with a checksum of all its bytes.
+
+A file is a row of blocks, each at a multiple of 4096 bytes; what is where is said elsewhere
+(:class:`minga.output.checkpoint.head.Head`). Bytes are in the order of the machine, which is little on all that minga
+runs on, rows of the last axis first.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.output.directory import disk_errors
+from minga.space.box import Box
+
+__all__ = ["Block", "Damaged", "read_block", "write_blocks"]
+
+Array = NDArray[Any]
+Pieces = Sequence[tuple[Box, Array]]
+
+_PAGE = 4096
+_SLAB_BYTES = 8 << 20
+"""Bytes that are copied, written or read at once."""
+
+
+class Damaged(Exception):
+    """What is on the disk is not what was written; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A box of a slot in a file: ``file`` is the number of the rank that wrote it, ``at`` where in it, in bytes."""
+
+    slot: str
+    file: int
+    at: int
+    box: Box
+    crc: int
+
+    def as_list(self) -> list[Any]:
+        """For JSON."""
+        return [self.slot, self.file, self.at, list(self.box.lo), list(self.box.hi), self.crc]
+
+    @classmethod
+    def from_list(cls, entry: Sequence[Any]) -> Block:
+        """From JSON."""
+        slot, file, at, lo, hi, crc = entry
+        return cls(str(slot), int(file), int(at), Box(tuple(map(int, lo)), tuple(map(int, hi))), int(crc))
+
+
+def write_blocks(path: Path, number: int, pieces: Iterable[tuple[str, Box, Array]]) -> list[Block]:
+    """Write boxes of slots to the file of rank ``number``, which may exist, and wait until the disk has them.
+
+    ``pieces``: the name of a slot, a box, and its values. RunError where the disk refuses; the file is then removed, to
+    give back the room.
+    """
+    blocks = []
+    with disk_errors(path), _file(path) as descriptor:
+        at = 0
+        for slot, box, values in pieces:
+            os.lseek(descriptor, at, os.SEEK_SET)
+            crc = 0
+            for _, rows in _slabs(values):
+                content = _bytes(np.ascontiguousarray(rows))
+                crc = zlib.crc32(content, crc)
+                _write(descriptor, content)
+            blocks.append(Block(slot, number, at, box, crc))
+            at += -(-values.nbytes // _PAGE) * _PAGE
+        os.ftruncate(descriptor, at)
+        os.fsync(descriptor)
+    return blocks
+
+
+def read_block(path: Path, block: Block, dtype: str, into: Pieces) -> None:
+    """Copy what a block and some boxes have in common to these boxes' arrays.
+
+    Damaged where the block is not as it was written: what was copied then is of no use.
+    """
+    kind = np.dtype(dtype)
+    shape = block.box.shape
+    wanted = [(box, values) for box, values in into if not (box & block.box).empty]
+    crc = 0
+    try:
+        with path.open("rb", buffering=0) as stream:
+            stream.seek(block.at)
+            for first, count in _rows(shape, kind.itemsize):
+                rows = np.empty((count, *shape[1:]), kind)
+                _read(stream, _bytes(rows))
+                crc = zlib.crc32(_bytes(rows), crc)
+                low = block.box.lo[0] + first
+                slab = Box((low, *block.box.lo[1:]), (low + count, *block.box.hi[1:]))
+                for box, values in wanted:
+                    shared = slab & box
+                    if not shared.empty:
+                        values[shared.slices(box.lo)] = rows[shared.slices(slab.lo)]
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Damaged(f"{path.parent.name}/{path.name} cannot be read: {reason}") from error
+    if crc != block.crc:
+        raise Damaged(f"{path.parent.name}/{path.name} has changed at byte {block.at}: slot {block.slot!r}")
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        yield descriptor
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _bytes(values: Array) -> memoryview:
+    """The bytes of a contiguous array, to read or to write."""
+    return values.reshape(-1).view(np.uint8).data
+
+
+def _slabs(values: Array) -> Iterator[tuple[int, Array]]:
+    for first, count in _rows(values.shape, values.itemsize):
+        yield first, values[first : first + count]
+
+
+def _rows(shape: Sequence[int], itemsize: int) -> Iterator[tuple[int, int]]:
+    """First index along the first axis, and how many, of slabs of bounded size."""
+    row = max(1, int(np.prod(shape[1:], dtype=np.int64)) * itemsize)
+    most = max(1, _SLAB_BYTES // row)
+    for first in range(0, shape[0], most):
+        yield first, min(most, shape[0] - first)
+
+
+def _write(descriptor: int, content: memoryview) -> None:
+    while len(content):
+        count = os.write(descriptor, content)
+        if count == 0:
+            raise OSError(errno.EIO, "nothing was written")
+        content = content[count:]
+
+
+def _read(stream: Any, content: memoryview) -> None:
+    while len(content):
+        count = stream.readinto(content)
+        if not count:
+            raise EOFError("it is shorter than it was")
+        content = content[count:]

@@ -1,0 +1,146 @@
+"""``checkpoint.json``: what a checkpoint holds, where, and of which run.
+
+The file is ``{"checksum": CRC-32 of the rest, "checkpoint": {...}}`` with the entries of :class:`Head`.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from minga.output.checkpoint.blocks import Block, Damaged
+from minga.output.directory import write_whole
+
+__all__ = ["FORMAT", "NAME", "SLOTS", "Head", "Session", "heads_of", "read_head", "write_head"]
+
+FORMAT = 1
+NAME = "checkpoint.json"
+SLOTS = ("a", "b")
+"""Folders of the two checkpoints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Steps ``first`` to ``last`` of a run as they were done in one go: on how many ranks and threads, in how many
+    seconds (``seconds`` of steps, ``checkpoints`` of writing checkpoints)."""
+
+    first: int
+    last: int
+    ranks: int
+    threads: int
+    seconds: float
+    checkpoints: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a checkpoint says of itself.
+
+    step, seconds  how many steps were done, and the time they took
+    sessions       in which goes, the last one as far as it had come
+    registers      by name: type, and the 8 bytes as an unsigned number
+    dtypes         types of the slots by name
+    blocks         where each box of each slot is
+    constants      digests of slots that nothing changes: they are set anew, not read
+    identity       what has to be equal in the run that goes on: :mod:`minga.output.checkpoint.identity`
+    case           the case as it was run, but for what may change: :mod:`minga.output.checkpoint.identity`
+    version        of minga
+    observers      what observers of the run keep, by name
+    """
+
+    step: int
+    seconds: float
+    sessions: tuple[Session, ...]
+    registers: Mapping[str, tuple[str, int]]
+    dtypes: Mapping[str, str]
+    blocks: tuple[Block, ...]
+    constants: Mapping[str, str]
+    identity: Mapping[str, str]
+    case: Mapping[str, Any]
+    version: str
+    observers: Mapping[str, Any] = field(default_factory=dict)
+    slot: str = field(default="", compare=False)
+    """The folder it was read from."""
+
+
+def write_head(folder: Path, head: Head) -> None:
+    """Make a checkpoint count. RunError where the disk refuses."""
+    content = {
+        "format": FORMAT,
+        "version": head.version,
+        "step": head.step,
+        "seconds": head.seconds,
+        "sessions": [session.as_dict() for session in head.sessions],
+        "identity": dict(head.identity),
+        "case": dict(head.case),
+        "constants": dict(head.constants),
+        "registers": {name: list(entry) for name, entry in head.registers.items()},
+        "dtypes": dict(head.dtypes),
+        "blocks": [block.as_list() for block in head.blocks],
+        "observers": dict(head.observers),
+    }
+    write_whole(folder / NAME, json.dumps({"checksum": _checksum(content), "checkpoint": content}) + "\n")
+
+
+def read_head(folder: Path) -> Head | None:
+    """What the checkpoint in a folder says; None where there is no whole one, Damaged where it cannot be believed."""
+    try:
+        text = (folder / NAME).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Damaged(f"{folder.name}/{NAME} cannot be read: {error.strerror}") from error
+    try:
+        file = json.loads(text)
+        content = file["checkpoint"]
+        sound = file["checksum"] == _checksum(content)
+    except (ValueError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise Damaged(f"{folder.name}/{NAME} has changed since it was written")
+    if content["format"] != FORMAT:
+        raise Damaged(
+            f"{folder.name}/{NAME} has format {content['format']}, this minga ({content['version']} wrote it) reads "
+            f"format {FORMAT}"
+        )
+    return Head(
+        step=content["step"],
+        seconds=content["seconds"],
+        sessions=tuple(Session(**entry) for entry in content["sessions"]),
+        registers={name: (dtype, bits) for name, (dtype, bits) in content["registers"].items()},
+        dtypes=content["dtypes"],
+        blocks=tuple(map(Block.from_list, content["blocks"])),
+        constants=content["constants"],
+        identity=content["identity"],
+        case=content["case"],
+        version=content["version"],
+        observers=content.get("observers", {}),
+        slot=folder.name,
+    )
+
+
+def heads_of(path: Path) -> tuple[list[Head], list[str]]:
+    """The whole checkpoints in a run's ``checkpoints``, the newest first, and what is wrong with others."""
+    found: list[Head] = []
+    faults: list[str] = []
+    for slot in SLOTS:
+        try:
+            head = read_head(path / slot)
+        except Damaged as error:
+            faults.append(str(error))
+        else:
+            if head is not None:
+                found.append(head)
+    return sorted(found, key=lambda head: head.step, reverse=True), faults
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())

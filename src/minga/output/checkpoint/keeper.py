@@ -1,0 +1,262 @@
+"""When a run writes checkpoints, and how it begins with one."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from minga.engine.comm import Comm
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.engine.state import BEGINNING, Position, State
+from minga.engine.stop import Ended, Stop
+from minga.errors import CaseError, RunError
+from minga.lang.types import itemsize
+from minga.output.checkpoint.blocks import Damaged
+from minga.output.checkpoint.head import SLOTS, Head, Session, heads_of
+from minga.output.checkpoint.identity import INITIAL, changed_entries, identity_of
+from minga.output.checkpoint.slots import begin, beginning_of, complete, digests, put_back, write_slots
+
+__all__ = ["UNFINISHED", "Checkpointing", "Keeper"]
+
+UNFINISHED = ("asked", "time limit")
+"""Reasons of an end after which a run may go on: a last checkpoint is written."""
+
+_SHARE = 50
+"""By the clock, checkpoints take at most this part of the time: one in so many seconds."""
+_BYTES_A_SECOND = 200e6
+"""How fast a disk is taken to be until one was written."""
+_RESERVE = 1.0
+"""Seconds before a time limit in which nothing is left to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointing:
+    """When checkpoints are written, by one of `steps` and `seconds`, or only the last one where neither is given.
+
+    steps      from one to the next
+    seconds    from one to the next; more where writing one takes more than 2 % of that
+    time_limit seconds that the process may take: a last checkpoint is written in time, and the run ends
+    at_end     whether there is one of a run that is complete, so that it can be made longer
+    off        nothing at all
+    """
+
+    steps: int | None = None
+    seconds: float | None = None
+    time_limit: float | None = None
+    at_end: bool = False
+    off: bool = False
+
+
+def _nothing(step: int) -> None:
+    return None
+
+
+@dataclass(slots=True)
+class Keeper:
+    """Writes checkpoints to `path`, the `checkpoints` of a run, and begins with the newest one where `resume` is set.
+
+    Made on all ranks alike; rank 0 alone looks at the clock.
+
+    stop       of the run, which has to be that of the checkpoint
+    case       of the run (:func:`minga.output.checkpoint.identity.case_of`); rank 0's counts
+    flush      called on all ranks with the step before a checkpoint counts: output up to there has to be on the disk
+    rewind     called on all ranks with the step when a state was put back: later output has to go
+    note       told on rank 0 what people should know
+    """
+
+    path: Path
+    comm: Comm
+    schedule: Checkpointing
+    resumes: bool = False
+    stop: Stop | None = None
+    case: Mapping[str, Any] = field(default_factory=dict)
+    flush: Callable[[int], None] = _nothing
+    rewind: Callable[[int], None] = _nothing
+    note: Callable[[str], None] | None = None
+    remembers: bool = False
+    """Whether the values that the run began with are part of what it is, where no case says how they are made."""
+    began: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0
+    """What writing took on this rank, in this process."""
+    written: int = 0
+    bytes: int = 0
+    """Of one checkpoint, on this rank."""
+    sessions: tuple[Session, ...] = ()
+    """Earlier ones of the run."""
+    observers: Mapping[str, Any] = field(default_factory=dict)
+    """What observers had put into the checkpoint that was put back, by name."""
+    _state: State | None = None
+    _identity: Mapping[str, str] = field(default_factory=dict)
+    _constants: dict[str, str] | None = None
+    _start: Position = BEGINNING
+    _slot: int = 0
+    _last: float = 0.0
+    _cost: float = 0.0
+    _kept: int | None = None
+
+    @property
+    def interval(self) -> int | None:
+        """Steps from one checkpoint to the next; None where the clock says."""
+        return None if self.schedule.off else self.schedule.steps
+
+    def resume(self, model: Model, engine: Engine, state: State) -> Position | None:
+        """Put back the newest checkpoint that is whole; None where none was ever complete, or none is wanted.
+
+        RunError on all ranks where there are some but none is whole, CaseError where they are of another model.
+        """
+        self._state, self._identity = state, identity_of(model, state, self.stop)
+        if self.remembers:
+            self._constants = digests(engine, state.constant)
+            self._identity = {**self._identity, INITIAL: beginning_of(engine, model, state)}
+        mine = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in state.changing.values())
+        self._cost = mine / _BYTES_A_SECOND
+        self._last = time.monotonic()
+        if not self.resumes:
+            return None
+        heads, found = self.comm.bcast(heads_of(self.path) if self.comm.rank == 0 else None)
+        faults = list(found)
+        for head in heads:
+            self._check(head, engine)
+            try:
+                put_back(self.path / head.slot, head, engine, state)
+            except Damaged as error:
+                faults.append(str(error))
+                continue
+            self._say_faults(faults, f"the checkpoint of step {head.step} is used")
+            self._start = Position(head.step, head.seconds)
+            self._kept = head.step
+            self.sessions, self.observers = head.sessions, head.observers
+            self._slot = 1 - SLOTS.index(head.slot)
+            self.rewind(head.step)
+            self._last = time.monotonic()
+            return self._start
+        if faults:
+            raise RunError(
+                f"no checkpoint in {self.path} can be used:\n  " + "\n  ".join(faults),
+                remedy=f"to do the run again from its first step, remove {self.path} and resume it",
+            )
+        return None
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What the run is, part by part, with the values that nothing changes."""
+        return {**self._identity, **{f"values of {name!r}": digest for name, digest in (self._constants or {}).items()}}
+
+    def wishes(self, elapsed: float) -> tuple[bool, bool]:
+        """Whether a checkpoint is due by the clock, and whether time is up if steps go on taking `elapsed` seconds."""
+        if self.comm.rank != 0:
+            return False, False
+        now, schedule = time.monotonic(), self.schedule
+        due = (
+            not schedule.off
+            and schedule.seconds is not None
+            and now - self._last >= max(schedule.seconds, _SHARE * self._cost * (self.written > 0))
+        )
+        reserve = _RESERVE + 2 * elapsed + 2 * self._cost
+        up = schedule.time_limit is not None and now - self.began + reserve >= schedule.time_limit
+        return due, up
+
+    def keep(
+        self, engine: Engine, position: Position, ended: Ended | None, observers: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write a checkpoint, unless the run is complete and none of its end is wanted; rank 0's `observers` count."""
+        wanted = ended is None or ended.reason in UNFINISHED or self.schedule.at_end
+        if self.schedule.off or not wanted or self._kept == position.step:
+            return
+        started = time.monotonic()
+        self._write(engine, position, observers or {})
+        self._last = time.monotonic()
+        self._cost = self._last - started
+        self.seconds += self._cost
+        self.written += 1
+        self._kept = position.step
+
+    def discard(self) -> None:
+        """Remove the checkpoints of a run that is complete; on rank 0."""
+        if not self.schedule.at_end:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def _write(self, engine: Engine, position: Position, observers: Mapping[str, Any]) -> None:
+        assert self._state is not None, "resume comes before keep"
+        state, folder = self._state, self.path / SLOTS[self._slot]
+        if self._constants is None:
+            self._constants = digests(engine, state.constant)
+        if self.comm.rank == 0:
+            begin(folder)
+        self.flush(position.step)
+        self.comm.barrier()  # until here there may be no folder
+        blocks = write_slots(folder, engine, state)
+        if self.comm.rank == 0:
+            complete(folder, self._head(engine, position, blocks, observers), self.comm.size)
+        self._slot = 1 - self._slot
+
+    def _head(self, engine: Engine, position: Position, blocks: Any, observers: Mapping[str, Any]) -> Head:
+        assert self._state is not None
+        return Head(
+            step=position.step,
+            seconds=position.seconds,
+            sessions=(*self.sessions, self._session(engine, position)),
+            registers=self._state.registers(engine),
+            dtypes={name: slot.field.dtype for name, slot in self._state.changing.items()},
+            blocks=blocks,
+            constants=self._constants or {},
+            identity=self._identity,
+            case=self.case,
+            observers=observers,
+            version=_version(),
+        )
+
+    def sessions_of(self, engine: Engine, position: Position) -> list[dict[str, Any]]:
+        """In which goes the run was done up to a position, for JSON."""
+        return [session.as_dict() for session in (*self.sessions, self._session(engine, position))]
+
+    def _session(self, engine: Engine, position: Position) -> Session:
+        """This process's part of the run."""
+        return Session(
+            first=self._start.step,
+            last=position.step,
+            ranks=self.comm.size,
+            threads=engine.threads,
+            seconds=position.seconds - self._start.seconds,
+            checkpoints=self.seconds,
+        )
+
+    def _check(self, head: Head, engine: Engine) -> None:
+        """CaseError on all ranks where a checkpoint is of another run than this one."""
+        assert self._state is not None
+        changed = [f"the {part} of the model" for part in changed_parts(head.identity, self._identity)]
+        changed = self.comm.bcast(changed_entries(head.case, self.case) or changed)
+        if not changed:
+            self._constants = self._constants or digests(engine, self._state.constant)
+            slots = changed_parts(head.constants, self._constants)
+            changed = [f"the values of {name.split('/')[0]!r}" for name in slots]
+        if changed:
+            raise CaseError(
+                f"the checkpoint of step {head.step} in {self.path} is of another run; what differs:\n  "
+                + "\n  ".join(changed),
+                remedy="resume it as it was, or do what has changed as a run of its own",
+            )
+
+    def _say_faults(self, faults: list[str], comfort: str) -> None:
+        if self.note is not None and self.comm.rank == 0:
+            for fault in faults:
+                self.note(f"minga: checkpoint {fault}; {comfort}")
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("minga")
+    except importlib.metadata.PackageNotFoundError:  # a copy of the sources that was not installed
+        return "unknown"
+
+
+def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Names of the parts that are not what they were; initial values count where both say them."""
+    names = [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
+    return [name for name in names if name != INITIAL or (name in before and name in now)]

@@ -1,0 +1,283 @@
+"""The directory of a run: where everything a run leaves lies, and how files get there whole or not at all.
+
+========================  =========================================================================
+``case.toml``             the resolved case: ``minga run RUN/case.toml`` repeats the run
+``inputs/``               copies of the files that the case names
+``fields.zarr``           the output fields, Zarr version 3; ``xarray.open_zarr`` opens it
+``fields.manifest.jsonl`` a line for each complete frame, with checksums: :mod:`minga.output.snapshots.manifest`
+``plan.json``             who does what and why, as it was settled before the first step
+``preflight.json``        what was known before the first step, of models that have something to say then
+``result.json``           what ``--json`` prints
+``ledger.json``           where each rank's time went
+``trace.json.gz``         when each rank did what, where that was asked for: :mod:`minga.output.trace`
+``series.json``           the observables over time
+``NAME.csv``              tables of observables, a row a step, of models that have them: ``iv.csv`` of a photodiode
+``receivers.zarr``        samples at points over time, of models that have receivers; ``xarray.open_zarr`` opens it
+``progress.json``         how far the run is, or how it ended; renewed once a second
+``checkpoints/``          the state, so that the run can go on: :mod:`minga.output.checkpoint`
+``pictures/``             the output fields as PNG
+``report.html``           all of it for people, in one file
+``watching``              while a live page is open: the field it shows; touched by the page's server
+``preview.npz``           while a live page is open: that field, made smaller
+========================  =========================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from minga.errors import CaseError, DiskError, RunError
+
+__all__ = ["RunDirectory", "appearing", "disk_errors", "noticing_removal", "write_whole"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """A run's directory, and the names of what is in it."""
+
+    path: Path
+    parents: tuple[Path, ...] = ()
+    """Directories that were made on the way to it, innermost first."""
+
+    @property
+    def case(self) -> Path:
+        """The resolved case."""
+        return self.path / "case.toml"
+
+    @property
+    def inputs(self) -> Path:
+        """Folder of the copied input files."""
+        return self.path / "inputs"
+
+    @property
+    def fields(self) -> Path:
+        """The store of output fields."""
+        return self.path / "fields.zarr"
+
+    @property
+    def plan(self) -> Path:
+        """How the run is done: see :mod:`minga.output.account`."""
+        return self.path / "plan.json"
+
+    @property
+    def preflight(self) -> Path:
+        """What was known before the first step, in words: what, and how much."""
+        return self.path / "preflight.json"
+
+    @property
+    def ledger(self) -> Path:
+        """Seconds by category, messages and bytes of every rank."""
+        return self.path / "ledger.json"
+
+    @property
+    def result(self) -> Path:
+        """The result as ``--json`` prints it."""
+        return self.path / "result.json"
+
+    @property
+    def trace(self) -> Path:
+        """When each rank did what: see :mod:`minga.output.trace`."""
+        return self.path / "trace.json.gz"
+
+    @property
+    def series(self) -> Path:
+        """The observables over time."""
+        return self.path / "series.json"
+
+    def table(self, name: str) -> Path:
+        """A table of observables: see :mod:`minga.output.tables`."""
+        return self.path / f"{name}.csv"
+
+    @property
+    def traces(self) -> Path:
+        """Samples at points over time: see :mod:`minga.output.traces`."""
+        return self.path / "receivers.zarr"
+
+    @property
+    def progress(self) -> Path:
+        """How far the run is: see :mod:`minga.output.progress`."""
+        return self.path / "progress.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The state of the run, kept while it is not complete."""
+        return self.path / "checkpoints"
+
+    @property
+    def pictures(self) -> Path:
+        """Folder of the PNG files."""
+        return self.path / "pictures"
+
+    @property
+    def report(self) -> Path:
+        """The report for people."""
+        return self.path / "report.html"
+
+    @property
+    def watching(self) -> Path:
+        """Its age tells whether somebody watches the run, its text which field: see :mod:`minga.output.preview`."""
+        return self.path / "watching"
+
+    @property
+    def preview(self) -> Path:
+        """The field that is watched, made smaller."""
+        return self.path / "preview.npz"
+
+    @classmethod
+    def create(cls, out: Path | None, name: str, replace: bool = False, parent: Path = Path("runs")) -> RunDirectory:
+        """Make an empty run directory: ``out``, or the first of ``runs/NAME``, ``runs/NAME-2``, ... that is free.
+
+        Raises CaseError where ``out`` holds something already (unless ``replace`` is set and it is a run), or where
+        nothing can be written.
+        """
+        made = tuple(folder for folder in (out.parents if out else (parent, *parent.parents)) if not folder.exists())
+        try:
+            if out is not None:
+                _make_empty(out, replace)
+                return cls(out, made)
+            parent.mkdir(parents=True, exist_ok=True)
+            stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "run"
+            for number in itertools.count(1):
+                path = parent / (stem if number == 1 else f"{stem}-{number}")
+                with contextlib.suppress(FileExistsError):
+                    path.mkdir()
+                    return cls(path, made)
+        except OSError as error:
+            place = error.filename or out or parent
+            raise CaseError(
+                f"cannot write to {place}: {error.strerror}",
+                key="--out",
+                remedy="name a directory that can be written with --out DIR",
+            ) from error
+        raise AssertionError("unreachable: numbers do not end")
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """An existing run; CaseError where ``path`` is none."""
+        run = cls(path)
+        if not path.is_dir():
+            raise CaseError(f"{path} is no run directory: it {'is a file' if path.exists() else 'does not exist'}")
+        if not run.fields.exists():
+            raise CaseError(f"{path} is no run directory: it has no fields.zarr", remedy="name a directory under runs/")
+        return run
+
+    @classmethod
+    def open_early(cls, path: Path) -> RunDirectory:
+        """A run that may still be starting, so that it has no fields yet; CaseError where ``path`` is none."""
+        return cls(path) if (path / "case.toml").is_file() else cls.open(path)
+
+    def settle(self) -> None:
+        """Remove what is of use only while the run goes on, and what a process that was killed had not written out."""
+        for path in (self.preview, self.watching, *self.path.glob(".*.partial")):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    def began(self) -> bool:
+        """Whether a step was done, or a frame, a checkpoint or a result was written."""
+        written = (self.fields.with_suffix(".manifest.jsonl"), self.series, self.result, self.ledger, self.trace)
+        if any(path.exists() and path.stat().st_size for path in written):
+            return True
+        if any(path.is_file() for path in self.checkpoints.rglob("*")):
+            return True
+        try:
+            return bool(json.loads(self.progress.read_text())["step"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def discard(self) -> bool:
+        """Remove a run that never began, and the directories made for it; whether it was removed.
+
+        One that has begun stays, and so does whatever is no part of a run.
+        """
+        if self.began():
+            return False
+        self.settle()
+        for path in (self.case, self.progress, self.plan, self.preflight, self.fields.with_suffix(".manifest.jsonl")):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        for folder in (self.inputs, self.fields, self.checkpoints):
+            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            for folder in (self.path, *self.parents):
+                folder.rmdir()
+        return True
+
+
+def _make_empty(path: Path, replace: bool) -> None:
+    if path.is_dir() and any(path.iterdir()):
+        is_run = (path / "case.toml").exists()
+        if not (replace and is_run):
+            raise CaseError(
+                f"{path} holds {'a run' if is_run else 'files'} already; nothing is overwritten",
+                key="--out",
+                remedy="name another directory" + (", or replace the run with --force" if is_run else ""),
+            )
+        shutil.rmtree(path)
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def write_whole(path: Path, content: str | bytes | dict[str, Any], *, lasting: bool = True) -> None:
+    """Write a file (a dict as JSON) under a temporary name and rename it, so that no reader ever sees half of it.
+
+    Without ``lasting`` it is left to the system when the file reaches the disk: for what is renewed every second.
+    """
+    text = json.dumps(content, indent=2, allow_nan=False) + "\n" if isinstance(content, dict) else content
+    with appearing(path) as temporary, temporary.open("wb") as stream:
+        stream.write(text.encode() if isinstance(text, str) else text)
+        if lasting:
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def appearing(path: Path) -> Iterator[Path]:
+    """A temporary name for a file that gets its own, `path`, when it is complete; nothing is left where that fails.
+
+    RunError for what the file system refuses.
+    """
+    temporary = path.with_name(f".{path.name}.partial")
+    with disk_errors(path):
+        try:
+            yield temporary
+            temporary.replace(path)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what the file system refuses into one clear DiskError."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise DiskError(
+            f"cannot write {path}: {error.strerror or error}",
+            remedy="make room on the disk, or choose another, such as with --out; what was written before is intact"
+            if full
+            else "name a place that can be written, such as with --out; what was written before is intact",
+        ) from error
+
+
+@contextlib.contextmanager
+def noticing_removal(path: Path) -> Iterator[None]:
+    """Turn the errors of a missing file into a RunError that says so where the whole directory of a run is gone."""
+    try:
+        yield
+    except (OSError, CaseError, DiskError) as error:
+        if path.exists():
+            raise
+        raise RunError(
+            f"{path} was removed while the run went on", remedy="begin the run again; what it had written is gone"
+        ) from error

@@ -1,0 +1,31 @@
+"""On what a run was computed: versions and machine, so that a reader can tell what a number stands for."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from typing import Any
+
+from minga.plan.machine.resources import processor_name
+
+__all__ = ["environment"]
+
+_PACKAGES = ("minga", "numpy", "llvmlite", "mpi4py")
+
+
+def environment() -> dict[str, Any]:
+    """Versions of what matters for a result, and this machine, as plain data for files."""
+    versions = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "versions": versions,
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": processor_name(),
+        "logical_cores": os.cpu_count() or 1,
+    }

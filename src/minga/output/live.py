@@ -1,0 +1,54 @@
+"""What a run tells of itself while it goes on: its progress always, the field and the ledger while somebody looks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from minga.engine.comm import Comm
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.errors import RunError
+from minga.output.directory import RunDirectory, write_whole
+from minga.output.preview import Lookout, take_preview, write_preview
+from minga.output.progress import ProgressFile
+
+__all__ = ["LiveRecord"]
+
+
+class LiveRecord:
+    """The files of a run that others read while it goes on. Made on every rank; rank 0 writes."""
+
+    def __init__(self, model: Model, steps: int, comm: Comm, directory: RunDirectory) -> None:
+        self._model, self._comm, self._directory = model, comm, directory
+        self._progress = ProgressFile(directory, steps, model.grid.size, comm.size)
+        self._lookout = Lookout(directory)
+        if comm.rank == 0:
+            self._progress.starting()
+
+    def progress(self, step: int, seconds: float, updates: int) -> None:
+        """On rank 0: ``step`` steps are done, in ``seconds``."""
+        self._progress.running(step, seconds, updates)
+
+    def look(self) -> bool:
+        """On rank 0: whether somebody wants to see the field now."""
+        return self._lookout()
+
+    def on_look(self, step: int, engine: Engine, entry: dict[str, Any]) -> None:
+        """Leave the field as it is now, and the lines of the ledger so far; collective."""
+        began = time.perf_counter()
+        wanted = self._lookout.field if self._comm.rank == 0 else ""
+        preview = take_preview(self._model, engine, step, wanted)
+        entries = self._comm.gather(entry)
+        if preview is not None and entries is not None:
+            write_preview(self._directory, preview)
+            try:
+                write_whole(self._directory.ledger, {"ranks": entries}, lasting=False)
+            except RunError:
+                return  # a disk that refuses must not end a run over what is written again at its end
+        self._lookout.took(time.perf_counter() - began)
+
+    def close(self, step: int, seconds: float) -> None:
+        """On rank 0, when the run is over after ``step`` steps: the frames tell more than the last preview."""
+        self._progress.last(step, seconds)
+        self._directory.settle()

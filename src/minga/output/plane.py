@@ -1,0 +1,93 @@
+"""Which plane of a field on three or more axes is looked at.
+
+The last two axes at the middle of the others; or, where the field says so (attribute ``section``, such as
+``y = 240.0``), the plane across that axis at that position, with its first axis downwards, as depth is drawn. Where
+the field names the axis that is drawn to the right (attribute ``drawn_along``), the other one goes upwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.output.variables import ALONG, SECTION, Coordinate
+
+__all__ = ["Plane", "plane_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """A plane of a field, or all of a field on one or two axes.
+
+    at      what to take along each of the first axes: an index across the plane, or all of an axis in it
+    axes    the coordinates of the plane, one or two; of two, the second one is drawn to the right
+    where   the positions of the plane along the field's other axes, such as "z = 5"
+    down    whether the first of these axes goes downwards although values are floats
+    turned  whether these axes are the other way round than the field's; the first one then goes upwards
+    """
+
+    at: tuple[int | slice, ...]
+    axes: tuple[Coordinate, ...]
+    where: tuple[str, ...]
+    down: bool
+    turned: bool = False
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The axes of the field that lie in the plane, in the order of `axes`."""
+        cut = [axis for axis, index in enumerate(self.at) if not isinstance(index, slice)]
+        shown = tuple(axis for axis in range(len(cut) + len(self.axes)) if axis not in cut)
+        return shown[::-1] if self.turned else shown
+
+    def laid(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the plane, in the order of the field's axes, in that of `axes`."""
+        return values.T if self.turned else values
+
+    def upwards(self, dtype: np.dtype[Any]) -> bool:
+        """Whether the first axis is drawn upwards: whole numbers go downwards, as rules and patterns are written."""
+        return self.turned or (dtype.kind not in "bui" and not self.down)
+
+
+def plane_of(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -> Plane:
+    """The plane of a field with these coordinates and attributes."""
+    plane = _plane(coordinates, attributes)
+    if len(plane.axes) == 2 and plane.axes[0].name == attributes.get(ALONG):
+        return replace(plane, axes=plane.axes[::-1], turned=True)
+    return plane
+
+
+def _plane(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -> Plane:
+    """The plane, with its axes in the order of the field's."""
+    across = _section(coordinates, attributes)
+    if across is None:
+        beyond = coordinates[:-2]
+        at: tuple[int | slice, ...] = tuple(len(axis.values) // 2 for axis in beyond)
+        shown = tuple(coordinates[len(beyond) :])
+        return Plane(at, shown, _where(beyond, at), down=len(shown) == 2 and shown[0].down)
+    axis, index = across
+    at = (*(slice(None),) * axis, index)
+    axes = tuple(other for number, other in enumerate(coordinates) if number != axis)
+    return Plane(at, axes, _where([coordinates[axis]], [index]), down=True)
+
+
+def _section(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The axis that the field wants to be cut across, and the point nearest to where; None where it says nothing."""
+    name, _, number = str(attributes.get(SECTION, "")).partition(" = ")
+    names = [axis.name for axis in coordinates]
+    try:
+        position = float(number)
+    except ValueError:
+        return None
+    if len(names) != 3 or name not in names or not math.isfinite(position):
+        return None
+    axis = names.index(name)
+    return axis, int(np.abs(coordinates[axis].values - position).argmin())
+
+
+def _where(axes: Sequence[Coordinate], at: Sequence[int | slice]) -> tuple[str, ...]:
+    return tuple(f"{axis.name} = {axis.values[index]:g}" for axis, index in zip(axes, at, strict=True))

@@ -1,0 +1,154 @@
+"""``progress.json``: how far a run is, for whoever looks from outside; renewed once a second, and kept at the end.
+
+=========== ==================================================================================
+``state``   ``starting``, ``running``, ``finishing`` (pictures, report), ``finished``,
+            ``stopped`` (by a person), ``failed``
+``reason``  why it stopped or failed, in words; else empty
+``step``    steps done, of ``steps``
+``seconds`` wall time of these steps; ``rate``: cell updates per second in this time
+``cells``   cells of the grid; ``ranks``: ranks at work
+``updated`` when this was written, in seconds since 1970
+``host``    machine and process (``pid``, which began at ``born``) that wrote it: a run whose process is
+            gone has ended
+``system``  the kernel and the space of processes that ``pid`` counts in, where it tells: nodes of a lab have
+            names of their own, and processes of this machine
+=========== ==================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from minga.errors import RunError
+from minga.output.directory import RunDirectory, write_whole
+
+__all__ = ["OVER", "ProgressFile", "goes_on", "note_state", "process_is_gone", "read_progress"]
+
+OVER = ("finished", "stopped", "failed")
+"""States after which nothing more happens."""
+
+_INTERVAL = 1.0
+_SILENT = 600.0
+"""Seconds without news after which a run on another machine is taken to be gone."""
+_NOTHING: Mapping[str, Any] = {"step": 0, "steps": 0, "seconds": 0.0, "rate": 0.0, "cells": 0, "ranks": 0}
+
+
+class ProgressFile:
+    """The file as the run itself writes it, on rank 0. A disk that refuses must not end a run over this.
+
+    RunError where the whole directory is gone: nothing more that the run computes could be kept.
+    """
+
+    def __init__(self, directory: RunDirectory, steps: int, cells: int, ranks: int) -> None:
+        self._directory = directory
+        self._size = {"steps": steps, "cells": cells, "ranks": ranks}
+        self._updates = 0
+        self._next = 0.0
+
+    def starting(self) -> None:
+        """The ranks are there; kernels are compiled and fields are filled."""
+        self._write("starting", 0, 0.0)
+
+    def running(self, step: int, seconds: float, updates: int) -> None:
+        """``step`` steps were done in ``seconds``, with so many updates of all cells; written when the last time was a
+        second ago, and at the end."""
+        self._updates = updates
+        if time.monotonic() >= self._next or step == self._size["steps"]:
+            self._write("running", step, seconds)
+
+    def last(self, step: int, seconds: float) -> None:
+        """There are no more steps."""
+        self._write("running", step, seconds)
+
+    def _write(self, state: str, step: int, seconds: float) -> None:
+        self._next = time.monotonic() + _INTERVAL
+        rate = self._updates * self._size["cells"] / seconds if seconds > 0 else 0.0
+        content = {
+            "state": state,
+            "step": step,
+            "seconds": seconds,
+            "rate": rate,
+            "updates": self._updates,
+            **self._size,
+        }
+        if not _put(self._directory, content) and not self._directory.path.exists():
+            raise RunError(
+                f"{self._directory.path} was removed while the run went on, after step {step} of {self._size['steps']}",
+                remedy="begin the run again; what it had written is gone",
+            )
+
+
+def note_state(directory: RunDirectory, state: str, reason: str = "") -> None:
+    """Say what a run has come to, as the command that began it knows; the numbers stay."""
+    _put(directory, {**_NOTHING, **(read_progress(directory) or {}), "state": state, "reason": reason})
+
+
+def read_progress(directory: RunDirectory) -> dict[str, Any] | None:
+    """What the file says; None where there is none."""
+    try:
+        found = json.loads(directory.progress.read_text())
+    except (OSError, ValueError):
+        return None
+    return {**_NOTHING, **found} if isinstance(found, dict) and "state" in found else None
+
+
+def process_is_gone(progress: dict[str, Any]) -> bool:
+    """Whether the process that wrote last is no more, as far as this machine can tell."""
+    if not _is_here(progress):
+        return False
+    try:
+        pid = int(progress["pid"])
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (KeyError, ValueError, OSError):
+        return False
+    known, now = progress.get("born"), _birth(pid)
+    return known is not None and known != now  # another process has its number, such as 1 in a container
+
+
+def goes_on(progress: dict[str, Any]) -> bool:
+    """Whether a run is still at work, as far as this machine can tell: elsewhere, one that was heard of lately is."""
+    if progress["state"] in OVER or process_is_gone(progress):
+        return False
+    return _is_here(progress) or time.time() - float(progress.get("updated", 0.0)) < _SILENT
+
+
+def _is_here(progress: dict[str, Any]) -> bool:
+    """Whether the process that wrote last has a number that this one can ask for."""
+    return progress.get("host") == platform.node() or progress.get("system") == (_system() or "")
+
+
+def _system() -> str | None:
+    """The kernel that runs now and the process namespace of this process; None where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8] + " " + Path("/proc/self/ns/pid").readlink().name
+    except OSError:
+        return None
+
+
+def _birth(pid: int) -> str | None:
+    """When a process began, in words of the system; None where it does not say, or where the process is but a number
+    that nobody has asked for (a zombie)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        return None
+    return None if state[0] == "Z" else f"{boot}-{state[19]}"
+
+
+def _put(directory: RunDirectory, content: dict[str, Any]) -> bool:
+    stamp = {"updated": time.time(), "host": platform.node(), "pid": os.getpid(), "born": _birth(os.getpid())}
+    stamp["system"] = _system()
+    try:
+        write_whole(directory.progress, {"reason": "", **content, **stamp}, lasting=False)
+    except RunError:
+        return False
+    return True

@@ -1,0 +1,112 @@
+"""Whether the disk has room for what a run will write, before it starts."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from minga.engine.model import Model
+from minga.engine.state import state_of
+from minga.engine.stop import Stop
+from minga.errors import CaseError
+from minga.lang.types import itemsize
+from minga.output.checkpoint.keeper import Checkpointing
+from minga.output.directory import RunDirectory
+from minga.output.snapshots.archive import manifest_of
+from minga.output.snapshots.manifest import read_manifest
+from minga.output.snapshots.selection import kept_of
+from minga.output.snapshots.settings import SnapshotSettings
+from minga.space.field import Field
+
+__all__ = ["Need", "bytes_of_frame", "check_room", "frames_of", "free_bytes", "need_of"]
+
+_CHECKPOINTS = 2
+"""Checkpoints that are on the disk at once: one is whole while the other is replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a run will write.
+
+    frames       that are not there yet
+    frame        bytes of one, before compression
+    checkpoints  bytes of all that are on the disk at once, where any are written
+    certain      whether no frame is compressed, and nothing ends the run before its last step
+    """
+
+    frames: int
+    frame: int
+    checkpoints: int
+    certain: bool
+
+
+def frames_of(steps: int, every: int | None) -> int:
+    """How many frames a run of so many steps takes."""
+    if every is None:
+        return 1 + (steps > 0)
+    return 1 + steps // every + (steps % every > 0)
+
+
+def bytes_of_frame(fields: Sequence[Field], settings: SnapshotSettings) -> int:
+    """Bytes of one frame before compression."""
+    return sum(math.prod(each.shape) * itemsize(each.field.dtype) for each in kept_of(fields, settings))
+
+
+def need_of(
+    directory: RunDirectory,
+    model: Model,
+    fields: Sequence[Field],
+    settings: SnapshotSettings,
+    schedule: Checkpointing,
+    steps: int,
+    stop: Stop | None,
+) -> Need:
+    """What a run in a directory will write, beside the frames that it holds already."""
+    there = len(read_manifest(manifest_of(directory.fields)))
+    changing = state_of(model, None).changing.values()
+    state = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in changing)
+    return Need(
+        frames=max(0, frames_of(steps, settings.every) - there),
+        frame=bytes_of_frame(fields, settings),
+        checkpoints=0 if schedule.off else _CHECKPOINTS * state,
+        certain=settings.codec == "none" and stop is None and model.over is None,
+    )
+
+
+def free_bytes(place: Path) -> int | None:
+    """Bytes that may be written to the file system of a directory; None where it does not say. Quotas are not seen."""
+    try:
+        return shutil.disk_usage(place).free
+    except OSError:
+        return None
+
+
+def check_room(place: Path, need: Need, key: str) -> str | None:
+    """What to say where the room may not suffice; None where it does. CaseError where it certainly does not.
+
+    key  of the entry, or the parameter, that says how many frames are written
+    """
+    free = free_bytes(place)
+    wanted = need.frames * need.frame
+    if free is None or wanted + need.checkpoints <= free:
+        return None
+    frames = f"{need.frames:,} frames of {_text(need.frame)}, {_text(wanted)} in all"
+    room = f"{place} has room for {_text(free)}"
+    if need.certain and wanted > free:
+        raise CaseError(
+            f"the run would write {frames}; {room}",
+            key=key,
+            remedy='write fewer frames or a part of them, compress them (output.codec = "blosc"), or use another disk',
+        )
+    checkpoints = f" and {_text(need.checkpoints)} of checkpoints" if need.checkpoints else ""
+    return f"minga: the run may write {frames}{'' if need.certain else ' at most'}{checkpoints}; {room}"
+
+
+def _text(count: int) -> str:
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,181 @@
+"""SEG-Y, the seismic industry's trace files: what revision 1 says of them, as far as volumes and shot records need.
+
+A file is 3200 bytes of text in EBCDIC, 400 bytes about the whole file, and traces: 240 bytes about each and its
+samples, all big-endian; samples are IEEE or IBM floats of four bytes. Source: SEG Y rev 1 Data Exchange format,
+SEG Technical Standards Committee, 2002 (byte numbers in comments count from 1, as they do there).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+from minga.output.directory import appearing
+
+__all__ = ["TRACE_KEYS", "SegyFile", "ibm_to_ieee", "write_segy"]
+
+_TEXT, _BINARY, _TRACE = 3200, 400, 240
+_IBM, _IEEE = 1, 5
+_MOST_SAMPLES = 65535
+_TRACES_AT_ONCE = 4096
+
+_FILE_KEYS: Final = {
+    "line": (5, ">i4"), "traces_per_ensemble": (13, ">i2"), "interval": (17, ">u2"), "samples": (21, ">u2"),
+    "format": (25, ">i2"), "sorting": (29, ">i2"), "system": (55, ">i2"), "revision": (301, ">u2"),
+    "fixed": (303, ">i2"), "more_text": (305, ">i2"),
+}  # fmt: skip
+
+TRACE_KEYS: Final = {
+    "in_line": (1, ">i4"), "in_file": (5, ">i4"), "record": (9, ">i4"), "number": (13, ">i4"), "kind": (29, ">i2"),
+    "offset": (37, ">i4"), "elevation": (41, ">i4"), "source_depth": (49, ">i4"), "elevation_scale": (69, ">i2"),
+    "coordinate_scale": (71, ">i2"), "source_x": (73, ">i4"), "source_y": (77, ">i4"), "x": (81, ">i4"),
+    "y": (85, ">i4"), "coordinate_units": (89, ">i2"), "delay": (109, ">i2"), "samples": (115, ">u2"),
+    "interval": (117, ">u2"), "cdp_x": (181, ">i4"), "cdp_y": (185, ">i4"), "inline": (189, ">i4"),
+    "crossline": (193, ">i4"),
+}  # fmt: skip
+"""Entries of a trace's header by the names used here: first byte, type."""
+
+
+def _record(keys: Mapping[str, tuple[int, str]], size: int) -> np.dtype[Any]:
+    return np.dtype({
+        "names": list(keys),
+        "formats": [form for _, form in keys.values()],
+        "offsets": [byte - 1 for byte, _ in keys.values()],
+        "itemsize": size,
+    })  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SegyFile:
+    """A SEG-Y file of traces of equal length, mapped into memory: only what is looked at is read.
+
+    interval  microseconds between samples as the file says, which for depths is by custom millimetres
+    headers   the traces' headers, one record each with the names of TRACE_KEYS
+    """
+
+    path: Path
+    samples: int
+    interval: int
+    headers: NDArray[Any]
+    _raw: NDArray[Any]
+    _form: int
+
+    @classmethod
+    def open(cls, path: Path) -> SegyFile:
+        """Open a file. Raises CaseError where it is no SEG-Y file that can be read, which says why."""
+        try:
+            size = path.stat().st_size
+            with path.open("rb") as stream:
+                stream.seek(_TEXT)
+                head = stream.read(_BINARY)
+        except OSError as error:
+            raise CaseError(f"cannot read {path}: {error.strerror}") from error
+        if len(head) < _BINARY:
+            raise _broken(path, f"it has {size} bytes, and headers alone are {_TEXT + _BINARY}")
+        about = np.frombuffer(head, _record(_FILE_KEYS, _BINARY))[0]
+        form, samples, extra = int(about["format"]), int(about["samples"]), int(about["more_text"])
+        if form not in (_IBM, _IEEE):
+            raise _broken(path, f"its sample format is {form}; 1 (IBM float) and 5 (IEEE float) can be read")
+        first = _TEXT + _BINARY + max(0, extra) * _TEXT
+        length = _TRACE + 4 * samples
+        if samples == 0 or size <= first or (size - first) % length:
+            raise _broken(
+                path, f"traces of {samples} samples do not fill its {size} bytes; traces of unequal length are not read"
+            )
+        kind = np.dtype([("header", _record(TRACE_KEYS, _TRACE)), ("samples", ">u4", (samples,))])
+        traces = np.memmap(path, kind, mode="r", offset=first)
+        return cls(path, samples, int(about["interval"]), traces["header"], traces["samples"], form)
+
+    def __len__(self) -> int:
+        """Number of traces."""
+        return len(self._raw)
+
+    def traces(self, which: Any, samples: slice = slice(None)) -> NDArray[np.float32]:
+        """Samples of some traces (an index array or a slice), a row a trace."""
+        words = np.asarray(self._raw[which, samples] if isinstance(which, slice) else self._raw[which][..., samples])
+        if self._form == _IEEE:
+            return words.view(">f4").astype("f4")
+        return ibm_to_ieee(words.astype("u4"))
+
+
+def ibm_to_ieee(words: NDArray[np.uint32]) -> NDArray[np.float32]:
+    """IBM System/360 floats of four bytes as IEEE ones: sign, exponent of 16 less 64, fraction of 24 bits."""
+    sign = np.where(words >> 31, -1.0, 1.0)
+    exponent = ((words >> 24) & 0x7F).astype("i4")
+    fraction = (words & 0xFFFFFF).astype("f8")
+    values: NDArray[np.float32] = (sign * np.ldexp(fraction, 4 * (exponent - 64) - 24)).astype("f4")
+    return values
+
+
+def write_segy(
+    path: Path,
+    traces: NDArray[Any],
+    interval: float,
+    *,
+    headers: Mapping[str, Any] | None = None,
+    text: Sequence[str] = (),
+) -> None:
+    """Write traces as a SEG-Y file of revision 1 with IEEE floats, whole or not at all.
+
+    Parameters
+    ----------
+    traces
+        Samples, a row a trace; anything that slices like an array, so that it need not be in memory whole.
+    interval
+        Seconds between samples (for depths: kilometres). Kept in whole microseconds; the text says it exactly.
+    headers
+        Entries of the traces' headers by the names of TRACE_KEYS, a number or one for each trace.
+    text
+        Lines for the text at the beginning, 76 characters each; at most 36 of them.
+
+    Raises CaseError where the format cannot hold this, RunError where the disk refuses.
+    """
+    count, samples = traces.shape
+    micro = round(interval * 1e6)
+    if not 0 < micro <= 65535:
+        raise CaseError(
+            f"SEG-Y keeps 1 to 65535 microseconds between samples; these have {interval * 1e6:.6g}",
+            remedy="write another format, such as npy",
+        )
+    if not 0 < samples <= _MOST_SAMPLES:
+        raise CaseError(f"a SEG-Y trace has 1 to {_MOST_SAMPLES} samples; these have {samples}")
+    about = np.zeros(1, _record(_FILE_KEYS, _BINARY))
+    for key, value in {
+        "line": 1, "traces_per_ensemble": min(count, 32767), "interval": micro, "samples": samples, "format": _IEEE,
+        "sorting": 1, "system": 1, "revision": 0x0100, "fixed": 1,
+    }.items():  # fmt: skip
+        about[key] = value
+    kind = np.dtype([("header", _record(TRACE_KEYS, _TRACE)), ("samples", ">f4", (samples,))])
+    known = {"record": 1, "kind": 1, "coordinate_units": 1, "samples": samples, "interval": micro} | dict(headers or {})
+    with appearing(path) as temporary, temporary.open("wb") as stream:
+        stream.write(_text_header([*text, f"SAMPLES EVERY {interval * 1e6!r} MICROSECONDS, {count} TRACES"]))
+        stream.write(about.tobytes())
+        for low in range(0, count, _TRACES_AT_ONCE):
+            part = slice(low, min(count, low + _TRACES_AT_ONCE))
+            block = np.zeros(part.stop - low, kind)
+            numbers = np.arange(low + 1, part.stop + 1)
+            block["header"]["in_line"] = block["header"]["in_file"] = block["header"]["number"] = numbers
+            for key, value in known.items():
+                block["header"][key] = value if np.ndim(value) == 0 else np.asarray(value)[part]
+            block["samples"] = np.asarray(traces[part])
+            stream.write(block.tobytes())
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _text_header(lines: Sequence[str]) -> bytes:
+    """Forty lines of eighty EBCDIC characters, the last two as the standard wants them."""
+    body = [line.upper().encode("ascii", "replace").decode()[:76] for line in lines][:37]
+    body += [""] * (38 - len(body)) + ["SEG Y REV1", "END TEXTUAL HEADER"]
+    return "".join(f"C{number:2d} {line:76s}" for number, line in enumerate(body, 1)).encode("cp037")
+
+
+def _broken(path: Path, why: str) -> CaseError:
+    return CaseError(f"{path} is no SEG-Y file that can be read: {why}", remedy="give Zarr, NetCDF, .npy or RSF")

@@ -1,0 +1,100 @@
+"""Observables over time: what was seen after which step, in memory and as ``series.json``.
+
+The file is ``{"step": [0, 10, ...], "population": [5, 11, ...], "histogram": [[...], [...], ...], ...}``: a list an
+observable, an entry a step. Numbers that are not finite are ``null``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from minga.output.directory import RunDirectory, write_whole
+
+__all__ = ["STEP", "Series", "SeriesFile"]
+
+STEP = "step"
+"""The entry that counts steps."""
+
+_SECONDS = 0.5
+_SHARE = 0.02
+"""Part of the run's time that writing may take: the file grows, and is written whole."""
+
+
+class Series:
+    """The observables of one run so far."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.values: dict[str, list[Any]] = {}
+
+    def add(self, step: int, observables: Mapping[str, Any]) -> None:
+        """Take down what was seen after a step; a step that is there already is not added again."""
+        if self.steps and self.steps[-1] == step:
+            return
+        self.steps.append(step)
+        for name, value in observables.items():
+            self.values.setdefault(name, []).append(value)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Sequence[Any]], wanted: Callable[[int], bool]) -> Series:
+        """What was seen at the steps that are wanted, from what :meth:`as_dict` gave."""
+        series = cls()
+        for number, step in enumerate(content.get(STEP, ())):
+            if wanted(step):
+                series.add(step, {name: values[number] for name, values in content.items() if name != STEP})
+        return series
+
+    def as_dict(self) -> dict[str, list[Any]]:
+        """For JSON. An observable called "step" gives way to the steps."""
+        return {**{name: _finite(values) for name, values in self.values.items()}, STEP: list(self.steps)}
+
+
+class SeriesFile:
+    """Keeps ``series.json`` of a run up to date: at most twice a second, and less often where it has become long."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._path = directory.series
+        self._series = Series()
+        self._next = -math.inf
+
+    @property
+    def series(self) -> Series:
+        """All that was seen."""
+        return self._series
+
+    def go_on(self, step: int, *intervals: int | None) -> None:
+        """Begin with what the file says of the run's first steps, up to ``step``: what is seen at multiples of some
+        intervals, and at the start."""
+        try:
+            found = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return
+        self._series = Series.from_dict(found, lambda at: at <= step and _regular(at, intervals))
+
+    def add(self, step: int, observables: Mapping[str, Any]) -> None:
+        """Take down what was seen after a step. RunError where the disk refuses."""
+        self._series.add(step, observables)
+        if time.monotonic() >= self._next:
+            self.write()
+
+    def write(self, *, lasting: bool = False) -> None:
+        """Write all that was seen. ``lasting`` also at a loss of power; RunError where the disk refuses."""
+        if self._series.values:
+            began = time.monotonic()
+            write_whole(self._path, json.dumps(self._series.as_dict(), allow_nan=False) + "\n", lasting=lasting)
+            ended = time.monotonic()
+            self._next = ended + max(_SECONDS, (ended - began) / _SHARE)
+
+
+def _regular(step: int, intervals: Sequence[int | None]) -> bool:
+    return step == 0 or any(interval and step % interval == 0 for interval in intervals)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,57 @@
+"""Tables of observables, such as current over voltage: a row a step of the run, in the result and as ``NAME.csv``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from minga.engine.model import Model
+from minga.output.directory import RunDirectory, write_whole
+from minga.output.series import Series
+
+__all__ = ["tables_of", "write_tables"]
+
+Tables = Mapping[str, list[dict[str, Any]]]
+
+
+def tables_of(model: Model, series: Series) -> dict[str, list[dict[str, Any]]]:
+    """The tables of a model from what was seen: rows of columns by name, from the first step that was done.
+
+    Numbers that are not finite are None.
+    """
+    seen = series.as_dict()
+    rows = [k for k, step in enumerate(series.steps) if step > 0]
+    return {
+        name: [{column: seen[column][k] for column in columns if column in seen} for k in rows]
+        for name, columns in model.tables.items()
+    }
+
+
+def write_tables(directory: RunDirectory, model: Model, tables: Tables) -> None:
+    """Write each table with a line for the names of its columns. RunError where the disk refuses.
+
+    What the columns are, with units, goes into NAME.csv-metadata.json, as "CSV on the Web" has it (W3C, tabular
+    metadata).
+    """
+    for name, rows in tables.items():
+        text = io.StringIO()
+        lines = csv.DictWriter(text, model.tables[name], lineterminator="\n")
+        lines.writeheader()
+        lines.writerows(rows)
+        path = directory.table(name)
+        write_whole(path, text.getvalue())
+        write_whole(path.with_name(f"{path.name}-metadata.json"), json.dumps(_metadata(model, name, path.name)) + "\n")
+
+
+def _metadata(model: Model, table: str, file: str) -> dict[str, Any]:
+    """What the columns of a table are."""
+    known = model.quantities
+    columns = [
+        {"name": name, "titles": name, "datatype": "number"}
+        | ({"dc:description": known[name][1], "schema:unitText": known[name][0]} if name in known else {})
+        for name in model.tables[table]
+    ]
+    return {"@context": "http://www.w3.org/ns/csvw", "url": file, "tableSchema": {"columns": columns}}

@@ -1,0 +1,147 @@
+"""Samples at points over time as a Zarr store that xarray opens: a row a time, a column a receiver.
+
+The store has ``samples`` over (time, receiver), the seconds of each row as ``time``, and the positions of the points
+along the grid's axes. It is written when a run ends; until then the samples are in ``series.json`` alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.model import Model, Traces
+from minga.errors import CaseError
+from minga.output.directory import disk_errors
+from minga.output.segy import write_segy
+from minga.output.series import Series
+from minga.output.variables import CONVENTIONS
+
+__all__ = ["Recorded", "check_observed", "read_traces", "samples_of", "traces_to_segy", "write_traces"]
+
+_AXES: Final = "zyx"
+_ROWS_A_CHUNK: Final = 4096
+_CENTIMETRES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Samples at points.
+
+    samples    a row a time, a column a point
+    seconds    of each row
+    positions  of each point along z, y, x, metres
+    sources    likewise of what made the waves
+    """
+
+    samples: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    positions: NDArray[np.float64]
+    sources: NDArray[np.float64]
+
+    @property
+    def interval(self) -> float:
+        """Seconds from one row to the next."""
+        return float(self.seconds[1] - self.seconds[0]) if len(self.seconds) > 1 else 0.0
+
+
+def check_observed(model: Model, observe: int | None) -> None:
+    """CaseError unless a run that observes every so many steps has all samples of the model's receivers."""
+    every = None if model.traces is None else model.traces.every
+    if every is not None and observe is not None and every % observe:
+        raise CaseError(
+            f"observe={observe}: the receivers record every {every} steps, which is no multiple of it",
+            key="output.observe",
+            remedy=f"leave it out, or give {every} or a divisor of it",
+        )
+
+
+def samples_of(traces: Traces, series: Series) -> Recorded:
+    """What a run's series has of traces, at equal intervals.
+
+    Observables are also read at frames, between two samples; these rows are left out.
+    """
+    rows = [k for k, step in enumerate(series.steps) if step % traces.every == 0]
+    samples = np.array([series.values[traces.observable][k] for k in rows], "f8").reshape(len(rows), -1)
+    seconds = np.array([series.steps[k] for k in rows]) * traces.dt
+    positions, sources = (np.array(p, "f8").reshape(-1, len(_AXES)) for p in (traces.positions, traces.sources))
+    return Recorded(samples, seconds, positions, sources)
+
+
+def write_traces(path: Path, traces: Traces, series: Series) -> None:
+    """Write the samples that a run's series has of traces; the store appears when it is complete.
+
+    RunError where the disk refuses.
+    """
+    recorded = samples_of(traces, series)
+    samples, seconds, positions = recorded.samples, recorded.seconds, recorded.positions
+    about = {"long_name": "wave field at receivers", "units": "1", "coordinates": "z y x"}
+    arrays: list[tuple[str, NDArray[Any], Sequence[str], Mapping[str, str]]] = [
+        ("time", seconds, ("time",), {"units": "s", "long_name": "time of waves"}),
+        *((name, positions[:, k], ("receiver",), {"units": "m"}) for k, name in enumerate(_AXES)),
+        ("samples", samples, ("time", "receiver"), about),
+    ]
+    partial = path.with_name(f".{path.name}.partial")
+    with disk_errors(path):
+        shutil.rmtree(partial, ignore_errors=True)
+        _write(partial, arrays, {"Conventions": CONVENTIONS, "sources": [list(s) for s in traces.sources]})
+        shutil.rmtree(path, ignore_errors=True)
+        partial.rename(path)
+
+
+def _write(
+    path: Path,
+    arrays: Sequence[tuple[str, NDArray[Any], Sequence[str], Mapping[str, str]]],
+    attributes: Mapping[str, Any],
+) -> None:
+    import zarr
+
+    group = zarr.open_group(path, mode="w", zarr_format=3)
+    group.attrs.update(attributes)
+    for name, values, dims, about in arrays:
+        chunks = tuple(max(1, min(_ROWS_A_CHUNK, length)) for length in values.shape)
+        array = group.create_array(
+            name, shape=values.shape, chunks=chunks, dtype=values.dtype, dimension_names=dims, attributes=dict(about)
+        )
+        array[...] = values
+    with warnings.catch_warnings():
+        # Zarr reminds that consolidated metadata is a convention; Zarr and xarray both read it.
+        warnings.filterwarnings("ignore", message="Consolidated metadata")
+        zarr.consolidate_metadata(str(path), zarr_format=3)
+
+
+def read_traces(path: Path) -> Recorded:
+    """What `write_traces` wrote. CaseError where there is nothing."""
+    import zarr
+
+    if not path.is_dir():
+        raise CaseError(f"there are no receivers' samples: {path} does not exist", remedy="add [fletcher.receivers]")
+    group: Any = zarr.open_group(str(path), mode="r", zarr_format=3)
+    positions = np.stack([group[name][:] for name in _AXES], axis=1)
+    sources = np.array(group.attrs.get("sources", []), "f8").reshape(-1, len(_AXES))
+    return Recorded(group["samples"][:], group["time"][:], positions, sources)
+
+
+def traces_to_segy(path: Path, recorded: Recorded) -> None:
+    """Write the samples as a shot record: a trace a receiver, with its place and that of the first source.
+
+    Raises CaseError where there are less than two samples, RunError where the disk refuses.
+    """
+    if recorded.interval <= 0:
+        raise CaseError("a SEG-Y file needs two samples or more", remedy="run more steps")
+    source = recorded.sources[0] if len(recorded.sources) else np.zeros(len(_AXES))
+    depth, y, x = (np.rint(recorded.positions[:, k] * _CENTIMETRES).astype("i4") for k in range(len(_AXES)))
+    away = np.hypot(recorded.positions[:, 1] - source[1], recorded.positions[:, 2] - source[2])
+    headers = {
+        "x": x, "y": y, "elevation": -depth, "source_x": round(source[2] * _CENTIMETRES),
+        "source_y": round(source[1] * _CENTIMETRES), "source_depth": round(source[0] * _CENTIMETRES),
+        "coordinate_scale": -_CENTIMETRES, "elevation_scale": -_CENTIMETRES, "offset": np.rint(away).astype("i4"),
+    }  # fmt: skip
+    lines = ["SHOT RECORD BY MINGA", "COORDINATES IN METRES, SCALED BY 100"]
+    write_segy(path, recorded.samples.T, recorded.interval, headers=headers, text=lines)

@@ -1,0 +1,119 @@
+"""A frame of a run as a VTK rectilinear grid (``.vtr``): all its fields, the velocity as a vector, unequal cells.
+
+ParaView, VisIt and PyVista open it. Source of the format: "VTK File Formats" (vtk.org/doc, XML formats), version 1.0
+with appended raw data.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+from minga.output.store import FrameReader
+from minga.output.variables import VELOCITY, Coordinate
+from minga.output.velocity import centred, centres_of, edges_of, velocity_of
+from minga.output.vtk import TYPES, order_of, time_of_file, upright
+
+__all__ = ["left_out", "rectilinear", "vtr"]
+
+Values = NDArray[Any]
+
+
+def rectilinear(reader: FrameReader, index: int, field: str | None = None) -> bytes:
+    """A frame as the content of a file: one field, or all that lie at the same points.
+
+    Velocities on faces become one vector at the centres; axes are as `minga.output.vtk.upright` brings them. CaseError
+    for fields of four axes, and where nothing is left.
+    """
+    names = velocity_of(reader) if field is None else ()
+    axes, together = _together(reader, names, reader.fields if field is None else (field,))
+    cells: dict[str, Values] = {name: reader.frame(name, index) for name in together}
+    if len(axes) > 3:
+        raise CaseError(f"VTK grids have three axes at most, {field or 'this run'} has {len(axes)}", key="--format")
+    if len(names) > 1:
+        parts = [centred(reader.frame(n, index), a, len(axes[a].values)) for a, n in enumerate(names)]
+        parts = [-part if axes[number].down else part for number, part in enumerate(parts)]
+        missing = [np.zeros_like(parts[0])] * (3 - len(parts))
+        cells[VELOCITY] = np.stack([*(parts[number] for number in reversed(order_of(axes))), *missing], axis=-1)
+    points = len(names) < 2 and any(axis.at_points for axis in axes)
+    places = (
+        [axis.values for axis in axes] if points else edges_of(reader, names if len(names) == len(axes) else (), axes)
+    )
+    places = [
+        -found[::-1] if axis.down else np.asarray(found, np.float64) for axis, found in zip(axes, places, strict=True)
+    ]
+    shown = {name: upright(values, axes)[0] for name, values in cells.items()}
+    return vtr(shown, [places[number] for number in order_of(axes)], reader.times[index], points=points)
+
+
+def left_out(reader: FrameReader) -> list[str]:
+    """The fields that a file of all fields has no place for, as they lie at other points."""
+    names = velocity_of(reader)
+    _, together = _together(reader, names, reader.fields)
+    return [name for name in reader.fields if name not in together and (len(names) < 2 or name not in names)]
+
+
+def _together(
+    reader: FrameReader, names: Sequence[str], wanted: Sequence[str]
+) -> tuple[Sequence[Coordinate], list[str]]:
+    """The axes of a file, and those of the wanted fields that lie at its points; `names` are those of a velocity."""
+    axes: Sequence[Coordinate] = centres_of(reader, names) if len(names) > 1 else ()
+    together = []
+    # Fields of cells or nodes come first: they decide where the others have to lie.
+    for name in sorted(wanted, key=lambda each: any(axis.on_faces for axis in reader.coordinates(each))):
+        found = reader.coordinates(name)
+        axes = axes or found
+        if [(a.name, len(a.values)) for a in found] == [(a.name, len(a.values)) for a in axes]:
+            together.append(name)
+    return axes, together
+
+
+def vtr(
+    cells: Mapping[str, Values],
+    faces: Sequence[NDArray[np.float64]],
+    time: float | None = None,
+    *,
+    points: bool = False,
+) -> bytes:
+    """Values of cells between faces along one to three axes, the last one VTK's x; vectors have a last axis of 3.
+
+    `points`: of nodes that lie at these positions.
+    """
+    thin = min((float(np.diff(edge).min()) for edge in faces if len(edge) > 1), default=1.0)
+    kind, missing = ("PointData", [0.0]) if points else ("CellData", [0.0, thin])
+    edges = [*reversed(faces), *[np.array(missing)] * (3 - len(faces))]
+    extent = " ".join(f"0 {len(edge) - 1}" for edge in edges)
+    blocks: list[bytes] = []
+
+    def array(name: str, values: Values, components: int = 1) -> str:
+        at = sum(map(len, blocks))
+        plain = np.ascontiguousarray(values.view(np.uint8) if values.dtype == bool else values)
+        blocks.append(np.uint64(plain.nbytes).tobytes() + plain.tobytes())
+        many = f' NumberOfComponents="{components}"' if components > 1 else ""
+        return (
+            f'        <DataArray type="{TYPES[values.dtype.name]}" Name={quoteattr(name)}{many} format="appended" '
+            f'offset="{at}"/>\n'
+        )
+
+    inside = "".join(array(n, v, v.shape[-1] if v.ndim > len(faces) else 1) for n, v in cells.items())
+    around = "".join(array(name, edge) for name, edge in zip("xyz", edges))
+    order = "LittleEndian" if sys.byteorder == "little" else "BigEndian"
+    head = (
+        '<?xml version="1.0"?>\n'
+        f'<VTKFile type="RectilinearGrid" version="1.0" byte_order="{order}" header_type="UInt64">\n'
+        f'  <RectilinearGrid WholeExtent="{extent}">\n'
+        f"{time_of_file(time)}"
+        f'    <Piece Extent="{extent}">\n'
+        f"      <{kind}>\n{inside}      </{kind}>\n"
+        f"      <Coordinates>\n{around}      </Coordinates>\n"
+        "    </Piece>\n"
+        "  </RectilinearGrid>\n"
+        '  <AppendedData encoding="raw">\n   _'
+    )
+    return b"".join([head.encode(), *blocks, b"\n  </AppendedData>\n</VTKFile>\n"])

@@ -1,0 +1,473 @@
+"""Moving work between ranks while a model runs, as what they take for it shows.
+
+Every so many steps rank 0 gets from every rank the seconds that it worked, without those that it waited. A rank's pace
+is its seconds over what the crew's speed says of its cells: the median of the last three looks, smoothed, so that a
+hiccup moves nothing and the loss of half a node does. Where the slowest rank takes longer than the best cut allows,
+twice in a row, the cuts move (:mod:`minga.plan.recut`) by part of the way, if that saves more in the steps that
+remain than moving costs. Whether it did is seen in what a step takes then; if not, work goes back, and an imbalance of
+that size counts no more. What keeps the load balancer of HOOMD-blue (``hoomd.tune.LoadBalancer``) calm is here, a
+tolerance and small moves; the price of moving is weighed as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import replace
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.engine import Engine
+from minga.engine.live import dead_slots
+from minga.engine.matching import check_layouts
+from minga.engine.model import Model
+from minga.engine.storage import Storage
+from minga.errors import LayoutError
+from minga.lang.types import itemsize
+from minga.plan.budget import Budget
+from minga.plan.certainty import Certainty
+from minga.plan.cost import compute_seconds
+from minga.plan.crew import Crew
+from minga.plan.decisions import Decision, Look, Proposal, Seen, Trial
+from minga.plan.price import Price
+from minga.plan.recut import costs_of_blocks, moved_cells, reassign, recut
+from minga.plan.work.masks import MaskWatch
+from minga.plan.work.recorded import applies_of
+from minga.plan.work.weights import Weights, measured_weights
+from minga.plan.work.work import Work
+from minga.space.field import Slot
+from minga.space.layout import Layout
+
+__all__ = ["Balancer"]
+
+Floats = NDArray[np.float64]
+
+_SHORT: Final = 0.2
+"""Seconds of work below which times say little; looks that are not asked for at fixed steps wait for so many."""
+_SAMPLES: Final = 3
+_SMOOTH: Final = 0.5
+"""Weight of the latest median in the smoothed pace."""
+_SHIFT: Final = 1.25
+"""A change of pace by this factor is no noise: it counts at once, and so far from balance cuts go all the way."""
+_PATIENCE: Final = 2
+_MOST_PATIENCE: Final = 64
+"""So many looks in a row must show imbalance before work moves: at first, and at most. Every move doubles it, so that
+times which never settle do not move work for ever."""
+_QUIET: Final = 8
+"""Patience is halved after so many times as many looks without a move."""
+_CURED: Final = 0.25
+"""Part of the expected gain that a move must show in what steps take."""
+_DOUBT: Final = 32
+"""So many looks an imbalance is ignored that moving did not cure; twice as many each time."""
+_WORSE: Final = 1.03
+"""Steps that take longer by this factor after a move are a reason to go back."""
+_SLOWED: Final = 1.1
+"""A rank whose pace grew by this factor has become slower."""
+_WORTH: Final = 1.5
+"""A move saves so many times what it is to take: both are guesses."""
+_SEARCHING: Final = 0.02
+"""Part of a run's time that looking for better cuts may take."""
+_FILLED: Final = 0.9
+"""Part of a rank's memory that cells may fill; halos take the rest."""
+
+
+class Balancer:
+    """Moves work between the ranks of a run.
+
+    work, crew  what a step asks and what ranks are; speeds need only be right relative to each other
+    every       steps from one look to the next; "auto": about five looks a second
+    tolerance   how much slower than the best cut the slowest rank may be
+    part        of the way to the best cut that one move goes, unless a rank clearly lost its share
+    cause       why ranks take longer than expected: "ranks" are slower, or the "cells" they hold cost more; then the
+                crew's speeds hold and the blocks' times say where costly cells lie
+
+    Results do not depend on it. ``decisions`` says what was moved, on all ranks; ``looks`` how often it was looked.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        crew: Crew,
+        every: int | Literal["auto"] = "auto",
+        *,
+        tolerance: float = 1.05,
+        part: float = 0.5,
+        cause: Literal["ranks", "cells"] = "ranks",
+    ) -> None:
+        if every != "auto" and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
+            raise LayoutError(f"balance every {every!r} steps", remedy='give 1 or more, or "auto"')
+        if tolerance < 1 or not 0 < part <= 1:
+            raise LayoutError(
+                f"a balancer with tolerance {tolerance} that goes {part} of the way",
+                remedy="give a tolerance of 1 or more, such as 1.05, and a part between 0 and 1",
+            )
+        self.work, self.crew, self.every = work, crew, every
+        self.tolerance, self.part, self.cause = tolerance, part, cause
+        self.decisions: list[Decision] = []
+        self.looks = 0
+        self._held: list[tuple[int, NDArray[np.int64]]] = []
+        """After which step on, how many cells each rank held."""
+        self._model: Model | None = None
+        self._mask: MaskWatch | None = None
+        self._dead: frozenset[Slot] = frozenset()
+        self._seen = Seen()
+        self._paces: deque[Floats] = deque(maxlen=_SAMPLES)
+        self._pace: Floats | None = None
+        self._strikes = self._shifts = 0
+        """Looks in a row that showed imbalance, and one that is no noise."""
+        self._patience = _PATIENCE
+        self._calm = 0
+        """Looks since patience changed."""
+        self._tolerance = tolerance
+        """As asked for, or more where moves did not help, for the next `_doubt` looks."""
+        self._doubt, self._next_doubt = 0, _DOUBT
+        self._steps: deque[float] = deque(maxlen=_SAMPLES)
+        """Seconds of a step since the last move."""
+        self._trial: Trial | None = None
+        self._idle = 0.0
+        """Seconds of steps until better cuts are looked for again."""
+        self.price = Price()
+        self._certainty = Certainty()
+        self._budget = Budget()
+
+    @property
+    def interval(self) -> int | None:
+        """Steps from one look to the next; None for as often as the clock is looked at."""
+        return None if self.every == "auto" else self.every
+
+    def start(self, model: Model, engine: Engine) -> None:
+        """Get ready to balance a model; collective, before its first step."""
+        self._model, self._dead = model, dead_slots(model)
+        self._mask = MaskWatch.of(model)
+        if self.work.domain != model.planned_grid.box or self.crew.ranks != engine.comm.size:
+            raise LayoutError(
+                f"a balancer of {self.work.domain} on {self.crew.ranks} ranks for model {model.name!r}, whose planned "
+                f"grid is {model.planned_grid!r}, on {engine.comm.size}",
+                remedy="make work and crew for this model and these ranks: work_of(model)",
+            )
+        layout = engine.storage.layout(model.planned_grid)
+        self._held = [(0, layout.cells())]
+        several = len(layout) > len(np.unique(layout.owner))
+        if several or self.cause == "cells":
+            engine.time_blocks(model.planned_grid)
+        self._seen = Seen.now(0, engine)
+
+    def mean_cells(self, steps: int) -> Floats:
+        """Cells that each rank held on average over the first ``steps`` steps, shape (ranks,)."""
+        begins = [begin for begin, _ in self._held]
+        lengths = np.diff([*begins, max(steps, begins[-1] + 1)])
+        return np.average([cells for _, cells in self._held], axis=0, weights=lengths)
+
+    def look(self, engine: Engine, step: int, remaining: int) -> bool:
+        """See what ranks did, and move work where that pays; collective. Whether layouts changed.
+
+        ``step`` steps are done, ``remaining`` are to come.
+        """
+        assert self._model is not None, "start comes before look"
+        grid = self._model.planned_grid
+        layout = engine.storage.layout(grid)
+        seen = Seen.now(step, engine)
+        since = seen.since(self._seen)
+        gathered = engine.comm.gather(since)
+        self._look_at_mask(engine)
+        answer: tuple[bool, Proposal | None] = (False, None)
+        if gathered is not None and step > self._seen.step:
+            enough = self.every != "auto" or max(each.busy for each in gathered) >= _SHORT
+            answer = enough, self._propose(layout, gathered, remaining) if enough else None
+        enough, proposal = engine.comm.bcast(answer)
+        if enough:
+            self.looks += 1
+            self.price.rebind = max(since.binding, 1e-4) if since.binding else self.price.rebind
+            self._seen = seen
+        if proposal is None:
+            return False
+        self._move(engine, proposal, step)
+        return True
+
+    def _look_at_mask(self, engine: Engine) -> None:
+        """Learn what cells cost now, where a mask changes as the model runs."""
+        if self._mask is None:
+            return
+        parts = engine.comm.gather(self._mask.part(engine))
+        weights = None if parts is None else self._mask.weights(parts)
+        if weights is not None:
+            self.work = replace(self.work, weights=weights)
+
+    def _propose(self, layout: Layout, gathered: list[Seen], remaining: int) -> Proposal | None:
+        """What rank 0 makes of a look."""
+        steps = gathered[0].step
+        blocks = {block: seconds / steps for each in gathered for block, seconds in each.blocks.items()}
+        longest = max(each.spent for each in gathered) / steps
+        look = Look(np.array([each.busy / steps for each in gathered]), blocks, longest, steps)
+        return self.decide(layout, look, remaining)
+
+    def decide(self, layout: Layout, look: Look, remaining: int) -> Proposal | None:
+        """A better layout, if moving to it pays in the steps that remain.
+
+        It remembers what it is shown: call it once for each look, in order.
+        """
+        self._calm += 1
+        self._doubt -= 1
+        if not self._doubt:
+            self._tolerance = self.tolerance
+        if self._calm > _QUIET * self._patience:
+            self._patience, self._calm = max(_PATIENCE, self._patience // 2), 0
+        weights = self._weights(layout, look)
+        pace = self._learn(self._expected(layout, weights), look.seconds)
+        now = pace * self._expected(layout, weights)
+        if look.step > 0.0:
+            self._steps.append(look.step)
+            self._budget.look(look.step, look.steps)
+            if self._trial is not None:
+                return self._judge(layout, remaining)
+        # No cut is better than by this factor.
+        above = self._above(layout, weights, now)
+        sure = self._is_no_noise(layout, weights)
+        self._strikes = self._strikes + 1 if above > self._tolerance and sure else 0
+        self._shifts = self._shifts + 1 if self._strikes and above >= _SHIFT else 0
+        self._idle -= look.step * look.steps
+        if self._idle > 0.0 or (self._strikes < self._patience and self._shifts < 2 * _PATIENCE):
+            return None
+        if self._shifts and self._shifts < _PATIENCE:
+            return None  # times that are only just changing are not yet what they will be
+        began = time.perf_counter()
+        proposal = self._search(layout, weights, pace)
+        if look.step > 0.0:
+            self._idle = (time.perf_counter() - began) / _SEARCHING
+        if proposal is None or proposal.gain * remaining <= _WORTH * proposal.expected:
+            return None
+        clear = self._shifts > 0
+        if look.step > 0.0 and not self._budget.allows(proposal.gain, proposal.expected, remaining, clear=clear):
+            return None
+        if self._steps:
+            usual, noise = self._budget.usual()
+            self._trial = Trial(layout, usual, proposal.gain, proposal.imbalance, pace, noise)
+        self._patience = min(2 * self._patience, _MOST_PATIENCE)
+        return self._begun(proposal)
+
+    def _search(self, layout: Layout, weights: Weights | None, pace: Floats) -> Proposal | None:
+        """The best cut, or where it is not much better one that is part of the way to it."""
+        best = self._best(layout, weights, pace)
+        if best is None:
+            return None
+        now = float((pace * self._expected(layout, weights)).max())
+        least = float((pace * self._expected(best, weights)).max())
+        imbalance = now / least if least > 0 else 1.0
+        if imbalance <= self._tolerance:
+            self._strikes = self._shifts = 0
+            return None
+        chosen = best if imbalance >= _SHIFT else self._towards(layout, best, weights)
+        gain = now - float((pace * self._expected(chosen, weights)).max())
+        return self._proposal(layout, chosen, imbalance, gain, now) if gain > 0 else None
+
+    def _proposal(self, old: Layout, new: Layout, imbalance: float, gain: float, step: float) -> Proposal:
+        sending = self._sending(old, new)
+        return Proposal(new, imbalance, gain, self.price.of(step, sending), sending, step)
+
+    def _begun(self, proposal: Proposal) -> Proposal:
+        """What comes next is seen on another layout."""
+        self._calm = self._strikes = self._shifts = 0
+        self._steps.clear()
+        self._budget.begin(proposal.expected)
+        return proposal
+
+    def _judge(self, layout: Layout, remaining: int) -> Proposal | None:
+        """Whether steps became shorter by the last move; if they became longer, the way back."""
+        trial = self._trial
+        if trial is None or len(self._steps) < _SAMPLES:
+            return None
+        self._trial = None
+        found = float(np.median(self._steps))
+        relieved = layout.cells() <= trial.layout.cells()
+        slower = np.median(np.array(self._paces), axis=0) > _SLOWED * trial.pace
+        if trial.step - found >= _CURED * trial.gain or (relieved & slower).any():
+            return None  # it was right, or something else happened: who has less to do does not get slower by that
+        # Ranks that wait seem quicker than they are where a quota or a shared core slows down only those that work.
+        self._tolerance = max(self._tolerance, trial.imbalance * self.tolerance)
+        self._doubt, self._next_doubt = self._next_doubt, 2 * self._next_doubt
+        back = self._proposal(layout, trial.layout, found / trial.step, found - trial.step, found)
+        worse = max(_WORSE, 1 + 2 * trial.noise / len(self._steps) ** 0.5)
+        if found < worse * trial.step or back.gain * remaining <= _WORTH * back.expected:
+            return None
+        return self._begun(back)
+
+    def _weights(self, layout: Layout, look: Look) -> Weights | None:
+        """What cells cost: as measured on the blocks, where that tells something, else as declared."""
+        if not look.blocks or (self.cause == "ranks" and self.work.weights is not None):
+            return self.work.weights
+        ranks, blocks = self.crew.ranks, sorted(look.blocks)
+        owner = layout.owner[blocks]
+        cells = (layout.hi - layout.lo)[blocks].prod(axis=1).astype(float)
+        kernels = np.array([look.blocks[block] for block in blocks])
+        # What else a rank did is taken to be for all its cells alike.
+        rest = np.maximum(look.seconds - np.bincount(owner, kernels, ranks), 0.0)
+        seconds = kernels + rest[owner] * cells / np.bincount(owner, cells, ranks)[owner]
+        if self.cause == "cells":
+            unit = np.divide(
+                self._expected(layout, None), layout.cells(), out=np.zeros(ranks), where=layout.cells() > 0
+            )
+        else:  # the blocks of a rank differ in their cells, ranks in their pace
+            total = np.bincount(owner, cells, ranks)
+            unit = np.divide(np.bincount(owner, seconds, ranks), total, out=np.zeros(ranks), where=total > 0)
+        known = unit[owner] > 0
+        cost = np.divide(seconds, unit[owner], out=np.zeros(len(blocks)), where=known)
+        return measured_weights(layout, {b: c for b, c, k in zip(blocks, cost.tolist(), known, strict=True) if k})
+
+    def _expected(self, layout: Layout, weights: Weights | None) -> Floats:
+        """Seconds a step of every rank, as the crew's speeds say."""
+        cells = layout.cells().astype(float) * self.work.points
+        if weights is None:
+            return compute_seconds(self.crew, cells)
+        return compute_seconds(self.crew, cells, _costs(layout, weights) * self.work.points)
+
+    def _learn(self, expected: Floats, seconds: Floats) -> Floats:
+        """The pace of every rank: seconds for each one expected; ranks without work have that of the others."""
+        working = (expected > 0) & (seconds > 0)
+        pace = np.divide(seconds, expected, out=np.ones(len(seconds)), where=working)
+        if not working.all():
+            pace[~working] = float(np.median(pace[working])) if working.any() else 1.0
+        if self.cause == "cells":
+            pace = np.full(len(pace), float(np.median(pace)))
+        self._paces.append(pace)
+        self._certainty.learn(pace)
+        median: Floats = np.median(np.array(self._paces), axis=0)
+        if self._pace is None:
+            self._pace = median
+        else:
+            shifted = np.maximum(median / self._pace, self._pace / median) > _SHIFT
+            self._pace = np.where(shifted, median, _SMOOTH * median + (1 - _SMOOTH) * self._pace)
+        return self._pace
+
+    def _above(self, layout: Layout, weights: Weights | None, now: Floats) -> float:
+        """By which factor no cut is better, where ranks take ``now`` seconds a step."""
+        return float(now.max()) / max(self._ideal(layout, weights, now), np.finfo(float).tiny)
+
+    def _is_no_noise(self, layout: Layout, weights: Weights | None) -> bool:
+        """Whether all that was seen since ranks last changed says that work lies in the wrong places."""
+        seconds = self._certainty.level * self._expected(layout, weights)
+        above = self._above(layout, weights, seconds)
+        return above > self._tolerance and self._certainty.beyond_noise(int(seconds.argmax()), above)
+
+    def _ideal(self, layout: Layout, weights: Weights | None, now: Floats) -> float:
+        """Seconds a step if all ranks that work finished together: no cut takes less, as fast as they are now."""
+        cost = _costs(layout, weights)
+        working = now > 0
+        speed = float((cost[working] / now[working]).sum())
+        return float(cost.sum()) / speed if speed > 0 else 0.0
+
+    def _best(self, layout: Layout, weights: Weights | None, pace: Floats) -> Layout | None:
+        """The best cut; speeds depend on sizes, so sizes and speeds are found in turns."""
+        best, found = layout, None
+        for _ in range(3):
+            cost = _costs(best, weights)
+            seconds = pace * self._expected(best, weights)
+            speed = np.divide(cost, seconds, out=np.zeros(layout.ranks), where=seconds > 0)
+            usual = float(np.median(speed[speed > 0])) if (speed > 0).any() else 1.0
+            found = self._cut(layout, np.where(speed > 0, speed, usual), weights)
+            if found is None or found == best:
+                break
+            best = found
+        return found
+
+    def _towards(self, layout: Layout, best: Layout, weights: Weights | None) -> Layout:
+        """A layout part of the way to the best one."""
+        before, after = _costs(layout, weights), _costs(best, weights)
+        return self._cut(layout, before + self.part * (after - before), weights) or best
+
+    def _cut(self, layout: Layout, shares: Floats, weights: Weights | None) -> Layout | None:
+        """The layout with new cuts or with whole blocks moved, whichever is nearer to ``shares``, shape (ranks,).
+
+        None where neither can be done, or the model's step does not allow it.
+        """
+        cost = costs_of_blocks(layout, weights)
+        total = np.bincount(layout.owner, cost, layout.ranks)
+        shares = self._bounded(shares, layout, total.astype(float))
+        blocks = np.bincount(layout.owner, minlength=layout.ranks)
+        even = 1.0 / np.maximum(blocks, 1)[layout.owner]
+        within = np.divide(cost, total[layout.owner], out=even, where=total[layout.owner] > 0)
+        ways = recut(layout, self.work, shares[layout.owner] * within, weights), reassign(layout, shares, cost)
+        aligned = [self.work.aligned(way) for way in ways if way is not None]
+        found = [way for way in aligned if self._allowed(way)]
+        held = np.maximum(shares, np.finfo(float).tiny)
+        return min(found, key=lambda way: float((_costs(way, weights) / held).max()), default=None)
+
+    def _bounded(self, shares: Floats, layout: Layout, cost: Floats) -> Floats:
+        """Shares of the whole, none of more cells than its rank has memory for; what is over goes to the others."""
+        cells = layout.cells()
+        price = np.divide(cost, cells, out=np.full(len(cost), cost.sum() / cells.sum()), where=cells > 0)
+        room = np.maximum(self.crew.memory - self.work.rank_bytes, 0) / max(1, self.work.cell_bytes)
+        most = np.maximum(_FILLED * room, cells) * price / cost.sum() if cost.sum() > 0 else np.ones(len(cost))
+        shares = shares / shares.sum()
+        for _ in range(len(shares)):
+            over = shares > most
+            free = ~over & (cells > 0)
+            if not over.any() or not free.any():
+                break
+            spare = float((shares - most)[over].sum())
+            shares = np.where(over, most, shares)
+            shares[free] *= 1 + spare / float(shares[free].sum())
+        return shares
+
+    def _allowed(self, layout: Layout) -> bool:
+        """Whether all operations of the model can be bound to a layout: sweeps and strides ask for more than others."""
+        if self.work.swept and sum(len(cuts) > 1 for cuts in layout.cuts) > 1:
+            return False  # blocks beside each other that are cut in different places may wait for one another
+        if self._model is None or len(self._model.grids) == 1:
+            return True
+        storage = Storage(self._model.layouts_like(layout), 0)
+        try:
+            for apply in applies_of(self._model.step.operations):
+                check_layouts(apply, storage)
+        except LayoutError:
+            return False
+        return True
+
+    def _sending(self, old: Layout, new: Layout) -> float:
+        """Seconds of the rank with most to send or receive, as links say."""
+        sender, receiver, cells = moved_cells(old, new)
+        if not len(cells):
+            return 0.0
+        seconds = self.crew.links.time(self.crew.seats, sender, receiver, cells * self._live_bytes())
+        if self.crew.links.shared:
+            return float(seconds.sum())
+        ends = [np.bincount(end, seconds, self.crew.ranks).max() for end in (sender, receiver)]
+        return float(max(ends))
+
+    def _live_bytes(self) -> float:
+        """Bytes that move with a cell of the planned grid."""
+        if self._model is None:
+            return float(self.work.cell_bytes)
+        moving = sum(
+            (item.slots - sum(item.slot(k) in self._dead for k in range(item.slots)))
+            * item.points.size
+            * itemsize(item.dtype)
+            for item in self._model.fields
+            if not item.replicated
+        )
+        return moving / self.work.domain.size
+
+    def _move(self, engine: Engine, proposal: Proposal, step: int) -> None:
+        """Do what rank 0 proposed, and note what it took."""
+        assert self._model is not None
+        began = time.perf_counter()
+        moved = engine.relayout(self._model.layouts_like(proposal.layout), dead=self._dead)
+        self._held.append((step, proposal.layout.cells()))
+        if self._mask is not None:
+            self._mask.forget()
+        took = np.array([moved.bytes], np.int64)
+        engine.comm.allreduce(took, "sum")
+        longest = np.array([round((time.perf_counter() - began) * 1e9), moved.peak], np.int64)
+        engine.comm.allreduce(longest, "max")
+        seconds = float(longest[0]) * 1e-9
+        self.decisions.append(
+            Decision(step, proposal.imbalance, proposal.gain, proposal.expected, int(took[0]), seconds, int(longest[1]))
+        )
+        self.price.learn(proposal.step_seconds, proposal.sending, seconds)
+        self._budget.correct(seconds - proposal.expected)
+
+
+def _costs(layout: Layout, weights: Weights | None) -> Floats:
+    """What the cells of each rank cost, shape (ranks,)."""
+    return np.bincount(layout.owner, costs_of_blocks(layout, weights), layout.ranks).astype(float)

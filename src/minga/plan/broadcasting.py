@@ -1,0 +1,231 @@
+"""How one rank's bytes reach all others soonest: times of the known ways, and which of them a network calls for.
+
+With ``t(n) = alpha + beta n`` for a message, P receivers and k = ceil(n / s) pieces of s bytes:
+
+    flat               P t(n)                                    a message to each
+    binomial           ceil(log2(P + 1)) t(n)                    whoever has it passes it on
+    scatter-allgather  (log2(P + 1) + P) alpha + 2 P/(P + 1) n beta
+    chain              (k + P - 1) (t(s) + h), best at s = sqrt(n (alpha + h) / ((P - 1) beta))
+    multicast          n beta_u + 2 alpha + o + P o              one transmission for all, and an answer of each
+
+(Thakur, Rabenseifner and Gropp, IJHPCA 19, 2005; Patarasuk, Faraj and Yuan, IPDPS 2006, for the chain.) A medium that
+all share carries one message at a time: whatever is sent from point to point takes P n beta at least there, and
+multicast n beta_u.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from minga.plan.links import Link
+from minga.plan.plan import duration
+
+__all__ = ["Route", "best_route", "best_segment", "broadcast_times", "mpi_advice", "router"]
+
+MARGIN: Final = 0.1
+"""A way must be faster by this part than one that needs less."""
+PAYLOAD: Final = 0.932
+"""Of the bits on an Ethernet wire, those of data: 1400 bytes of a frame of 1502, headers and tag of a datagram paid."""
+STREAM_PAYLOAD: Final = 0.9415
+"""The same of a TCP stream: 1448 bytes of 1538."""
+HOST: Final = 2.2e-8
+"""Seconds a byte that machines need for datagrams in any case: 22 ms for 1e6 bytes to three receivers through a link
+without a limit, on two busy Zen 3 cores."""
+ANSWER: Final = 1.4e-4
+"""Seconds in which a machine begins a message, and in which the root deals with one receiver's answer: 8 bytes take
+0.43 ms to one receiver and 0.71 ms to three, through a link without delay."""
+PIECE: Final = 5e-5
+"""Seconds in which a rank takes a piece of a chain and passes it on (h): 0.13 ms were measured where four ranks and
+others shared two cores."""
+LEAST_PIECE: Final = 4096
+"""Bytes below which pieces of a chain are not worth their handling."""
+_SHORT: Final = 12288
+_FEW: Final = 8
+"""MPI libraries send binomially what is shorter than this, or goes to fewer ranks (MPICH 5: BCAST_SHORT_MSG_SIZE and
+BCAST_MIN_PROCS); else they scatter and allgather."""
+_MOST_RECEIVERS: Final = 255
+
+Medium = Literal["switch", "hub", "mixed", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way that was chosen.
+
+    name     as :func:`broadcast_times` calls it
+    word     what an engine's ``route=`` calls it
+    seconds  predicted
+    reason   in words, with what else there is
+    """
+
+    name: str
+    word: str
+    seconds: float
+    reason: str
+
+
+def broadcast_times(
+    nbytes: int, receivers: int, link: Link, medium: str, *, rate: float | None = None
+) -> dict[str, float]:
+    """Seconds until all receivers have ``nbytes``, by the way they take; see the module's docstring.
+
+    Parameters
+    ----------
+    link
+        Between any two of the ranks.
+    medium
+        "switch", "hub", "mixed" (of disjoint pairs that talk at once some get in each other's way) or "unknown",
+        which counts as a switch.
+    rate
+        Bytes per second at which datagrams leave, headers included; what the link's long messages show by default.
+    """
+    if receivers < 1:
+        return dict.fromkeys(("multicast", "flat", "binomial", "scatter-allgather", "chain"), 0.0)
+    n, ranks = nbytes, receivers + 1
+    alpha, beta = _line(link, n)
+    rounds = math.ceil(math.log2(ranks))
+    queue = receivers * n * beta / _lanes(medium, ranks)
+    whole = _message(link, n)
+    spread = (math.log2(ranks) + receivers) * alpha + 2 * receivers / ranks * n * beta
+    # On the medium of all, what is scattered passes half a level at a time, before all pieces go to all.
+    scattered = (1 + math.log2(ranks) / (2 * receivers)) * queue
+    piece = best_segment(n, receivers, link, medium)
+    return {
+        "multicast": _multicast(n, receivers, alpha, beta, rate),
+        "flat": receivers * whole,
+        "binomial": max(rounds * whole, rounds * alpha + queue),
+        "scatter-allgather": max(spread, (math.log2(ranks) + receivers) * alpha + scattered),
+        "chain": _chain(n, receivers, piece, link, medium),
+    }
+
+
+def best_segment(nbytes: int, receivers: int, link: Link, medium: str = "switch") -> int:
+    """Bytes of a chain's pieces at which it is fastest: by the formula of a straight line, or a power of two where
+    the link's pieces of line make that better."""
+    if receivers < 2 or nbytes <= LEAST_PIECE:
+        return max(nbytes, 1)
+    alpha, beta = _line(link, nbytes)
+    formula = math.sqrt(nbytes * (alpha + PIECE) / ((receivers - 1) * beta)) if beta > 0 else nbytes
+    sizes = [formula, nbytes, *(1 << k for k in range(LEAST_PIECE.bit_length() - 1, nbytes.bit_length()))]
+    known = sorted({min(nbytes, max(LEAST_PIECE, int(size))) for size in sizes})
+    return min(known, key=lambda size: (_chain(nbytes, receivers, size, link, medium), -size))
+
+
+def best_route(
+    nbytes: int,
+    receivers: int,
+    link: Link,
+    medium: str,
+    *,
+    rate: float | None = None,
+    group: bool = True,
+    mpi: bool = True,
+) -> Route:
+    """The way to take: the one that asks for least among those within a tenth of the fastest.
+
+    A message to each asks for less than MPI's broadcast, that for less than a chain, and a group for most. ``group``
+    and ``mpi`` say whether there are such.
+    """
+    times = broadcast_times(nbytes, receivers, link, medium, rate=rate)
+    piece = best_segment(nbytes, receivers, link, medium)
+    library = _by_library(nbytes, receivers)
+    known = [("flat", "pairwise"), (library, "collective"), ("chain", f"chain:{piece}"), ("multicast", "group")]
+    offered = [
+        (name, word)
+        for name, word in known
+        if not (word == "group" and (not group or receivers > _MOST_RECEIVERS)) and (mpi or word != "collective")
+    ]
+    fastest = min(times[name] for name, _ in offered)
+    name, word = next(pair for pair in offered if times[pair[0]] <= (1 + MARGIN) * fastest)
+    others = {_WORDS[other]: times[other] for other, _ in offered if other != name}
+    told = ", ".join(f"{other} {duration(seconds)}" for other, seconds in others.items())
+    reason = f"{_place(medium)}{_WORDS[name]} takes {duration(times[name])} for {nbytes} bytes to {receivers} receivers"
+    if times[name] > fastest:
+        reason += ", and asks for less than what is hardly faster"
+    return Route(name, word, times[name], f"{reason} ({told})" if told else reason)
+
+
+def router(
+    link: Link, medium: str, *, rate: float | None = None, group: bool = False, mpi: bool = True
+) -> Callable[[int, int], str]:
+    """What an engine's ``route=`` takes: the word of the best route for so many bytes to so many receivers."""
+
+    def choose(nbytes: int, receivers: int) -> str:
+        return best_route(nbytes, receivers, link, medium, rate=rate, group=group, mpi=mpi).word
+
+    return choose
+
+
+def mpi_advice(library: str, nbytes: int, receivers: int) -> str | None:
+    """The setting with which an MPI library's own broadcast of long messages is at its best on a switch; None where
+    its own choice is, or the library is not known.
+
+    Measured at 100 Mb/s for 1e6 bytes to three receivers: Open MPI 5.0.11 99 instead of 299 ms, MPICH 5.0.2 145
+    instead of 205 ms.
+    """
+    if receivers < 2 or nbytes < 4 * _SHORT:
+        return None
+    name = library.lower().replace(" ", "")
+    if "openmpi" in name:
+        return (
+            "--mca coll tuned,libnbc,basic,self,inter --mca coll_tuned_use_dynamic_rules 1 "
+            "--mca coll_tuned_bcast_algorithm 3 --mca coll_tuned_bcast_algorithm_segmentsize 16384"
+        )
+    if "mpich" in name:
+        return "MPIR_CVAR_BCAST_INTRA_ALGORITHM=scatter_ring_allgather" if receivers + 1 < _FEW else None
+    return None
+
+
+_WORDS: Final = {
+    "multicast": "multicast",
+    "flat": "a message to each",
+    "binomial": "MPI's broadcast",
+    "scatter-allgather": "MPI's broadcast",
+    "chain": "the tuned chain",
+}
+
+
+def _place(medium: str) -> str:
+    known = {
+        "switch": "on a switch ",
+        "hub": "on a medium that all share ",
+        "mixed": "where some pairs share their way ",
+    }
+    return known.get(medium, "as far as is known ")
+
+
+def _message(link: Link, size: float) -> float:
+    return float(link.time(size))
+
+
+def _line(link: Link, size: float) -> tuple[float, float]:
+    """alpha and beta that hold for messages of a size: never a negative start."""
+    chosen = [segment for segment in link.segments if segment.least <= size] or [link.segments[0]]
+    beta = max(chosen[-1].beta, 0.0)
+    return max(float(link.time(0)), _message(link, size) - beta * size, 0.0), beta
+
+
+def _lanes(medium: str, ranks: int) -> float:
+    """How many streams of disjoint pairs the network carries at once."""
+    pairs = max(1.0, ranks / 2)
+    return {"hub": 1.0, "mixed": math.sqrt(pairs)}.get(medium, math.inf)
+
+
+def _chain(nbytes: int, receivers: int, piece: int, link: Link, medium: str) -> float:
+    count = max(1, math.ceil(nbytes / max(piece, 1)))
+    handling = PIECE if receivers > 1 else 0.0
+    passing = (count + receivers - 1) * (_message(link, min(piece, nbytes)) + handling)
+    alpha, beta = _line(link, min(piece, nbytes))
+    return max(passing, receivers * alpha + receivers * nbytes * beta / _lanes(medium, receivers + 1))
+
+
+def _multicast(nbytes: int, receivers: int, alpha: float, beta: float, rate: float | None) -> float:
+    byte = 1 / (PAYLOAD * rate) if rate else beta * STREAM_PAYLOAD / PAYLOAD
+    return nbytes * max(byte, HOST) + 2 * alpha + (1 + receivers) * ANSWER
+
+
+def _by_library(nbytes: int, receivers: int) -> str:
+    return "binomial" if nbytes < _SHORT or receivers + 1 < _FEW else "scatter-allgather"

@@ -1,0 +1,282 @@
+"""The layouts that a plan chooses from, for one team of ranks, and teams of fewer and fewer nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import LayoutError
+from minga.plan import partition
+from minga.plan.cost import Pairs, compute_seconds, pairs_of, predict
+from minga.plan.crew import Crew
+from minga.plan.partition import Team, team_of
+from minga.plan.placement import grids_by_cost, reassigned
+from minga.plan.plan import Prediction
+from minga.plan.work.work import Work
+from minga.space.boxes import Ints
+from minga.space.layout import Layout
+
+__all__ = ["Option", "badly_joined", "fewer", "fits", "fitted", "options", "refined", "unhidden"]
+
+Floats = NDArray[np.float64]
+Cut = Callable[[Team], Layout]
+
+MOST_REFINED = 2048
+"""Ranks up to which shares are corrected by what messages cost each of them."""
+
+_MESHES = 4
+"""Process grids that are looked at: those with the cheapest messages."""
+
+_TYPICAL = 1 << 16
+"""Bytes of a message by which links are compared."""
+
+_FITTINGS = 5
+"""Times that shares are made smaller where memory does not hold the halo."""
+
+_FEW_UNITS = 12
+"""Up to so many nodes, every number of them is tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class Option:
+    """A layout with the word for it; ``team`` and ``cut`` say how it was made, if it can be corrected.
+
+    Its cuts lie where the work allows them.
+    """
+
+    word: str
+    layout: Layout
+    work: Work
+    team: Team | None = None
+    cut: Cut | None = None
+    known: dict[bool, Pairs] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layout", self.work.aligned(self.layout))
+
+    def predict(self, crew: Crew, halo_depth: int, overlap: bool) -> Prediction:
+        """What a step costs."""
+        corners = any(exchange.corners for exchange in self.work.depth(halo_depth).exchanges)
+        # Pairs across corners serve for faces as well.
+        pairs = self.known.get(True) or self.known.get(corners)
+        if pairs is None:
+            pairs = self.known[corners] = pairs_of(self.work, crew, self.layout, corners=corners)
+        return predict(self.work, crew, self.layout, halo_depth, overlap, pairs=pairs)
+
+    def placed(self, ranks: Ints) -> Option:
+        """The same blocks where ``ranks[r]`` owns what rank ``r`` owned."""
+        return Option(self.word, reassigned(self.layout, ranks), self.work)
+
+
+def fits(crew: Crew, told: Prediction) -> bool:
+    """Whether everybody's memory holds what they would store; 0 stands for memory that nobody knows."""
+    return bool(((told.memory <= crew.memory) | (crew.memory <= 0)).all())
+
+
+def options(team: Team, halo_depth: int = 1) -> Iterator[Option]:
+    """All layouts for a team, the plain ones first; those that have no room are left out.
+
+    ``halo_depth`` is what they are cut for: deep halos make messages cheap for slabs that few cells were left to.
+    """
+    for word, cut in _cuts(team, halo_depth):
+        try:
+            yield Option(word, cut(team), team.work, team, cut)
+        except LayoutError:
+            continue
+
+
+def _cuts(team: Team, halo_depth: int) -> Iterator[tuple[str, Cut]]:
+    work, count = team.work, len(team.ranks)
+    axes = [a for a in range(work.domain.ndim) if work.one_axis in (None, a)]
+    for parts in _meshes(team):
+        yield f"cartesian:{'x'.join(map(str, parts))}", _mesh(parts)
+    for axis in axes:
+        if work.domain.shape[axis] >= count * work.least[axis] or work.weights is not None:
+            yield f"slabs:{axis}", _slabs(axis, halo_depth)
+            if team.crew.links.nodes:
+                yield f"slabs:{axis}", _slabs(axis, halo_depth, outwards=True)
+    if len(axes) > 1 and not alike(team) and work.weights is None:
+        for outer in axes:
+            for inner in axes:
+                if outer != inner:
+                    yield f"columns:{outer}x{inner}", _columns(outer, inner)
+    if count > 1 and not (count > MOST_REFINED and len(axes) > 1 and alike(team) and work.weights is None):
+        yield "bisection", partition.bisected
+    if work.weights is not None and count > 1:
+        for each in (2, 4):
+            yield f"blocks:{each}", _blocks(each)
+
+
+def _mesh(parts: Sequence[int]) -> Cut:
+    return lambda team: partition.mesh(team, parts)
+
+
+def _slabs(axis: int, halo_depth: int, outwards: bool = False) -> Cut:
+    def cut(team: Team) -> Layout:
+        placed = team.sorted(_outwards(team)) if outwards else team
+        return partition.slabs(placed, axis, unhidden(placed, axis, halo_depth))
+
+    return cut
+
+
+def _outwards(team: Team) -> Ints:
+    """Ranks with the nodes of the slowest links at both ends, where slabs have one neighbour only."""
+    crew = team.crew
+    node = crew.seats.paths[:, 0]
+    numbers, first = np.unique(node, return_index=True)
+    between = crew.links.levels[0]
+    slowness = [float(crew.links.nodes.get(int(n), between).time(_TYPICAL)) for n in numbers]
+    by_speed = np.lexsort((first, -np.array(slowness)))
+    row = np.concatenate((by_speed[0::2], by_speed[1::2][::-1]))
+    place = np.empty(len(numbers), np.int64)
+    place[row] = np.arange(len(numbers))
+    return np.argsort(place[np.searchsorted(numbers, node)], kind="stable")
+
+
+def _columns(outer: int, inner: int) -> Cut:
+    return lambda team: partition.columns(team, outer, inner)
+
+
+def _blocks(each: int) -> Cut:
+    return lambda team: partition.blocks(team, each)
+
+
+def alike(team: Team) -> bool:
+    """Whether all ranks of a team should get the same."""
+    return float(np.ptp(team.shares)) <= 1e-9 * float(team.shares.max())
+
+
+def _meshes(team: Team) -> list[tuple[int, ...]]:
+    """The process grids with the cheapest messages, slabs left out."""
+    if len(team.ranks) == 1:
+        return [(1,) * team.work.domain.ndim]
+    most = _MESHES if len(team.ranks) <= MOST_REFINED else _MESHES // 2
+    grids = [parts for _, parts in grids_by_cost(team.work, team.crew.seats, team.crew.links)]
+    return [parts for parts in grids if sum(count > 1 for count in parts) > 1][:most]
+
+
+def unhidden(team: Team, axis: int, halo_depth: int = 1) -> Floats:
+    """Seconds a step of the messages of slabs that no computation can hide, shape (ranks,)."""
+    work, crew, count = team.work, team.crew, len(team.ranks)
+    seconds = np.zeros(count)
+    if count == 1:
+        return seconds
+    upper, lower = np.arange(count - 1), np.arange(1, count)
+    if work.periodic[axis] and count > 2:
+        upper, lower = np.append(upper, count - 1), np.append(lower, 0)
+    face = work.domain.size // work.domain.shape[axis]
+    common = np.minimum(crew.seats.common(upper, lower), len(crew.links.levels) - 1)
+    hidden = np.array([link.overlap for link in crew.links.levels])[common]
+    deep = work.depth(halo_depth)
+    for exchange in deep.exchanges:
+        size = face * max(exchange.low[axis], exchange.high[axis]) * exchange.bytes
+        if size:
+            between = crew.links.time(crew.seats, upper, lower, size) * (1 - hidden) * (exchange.times / deep.steps)
+            seconds += np.bincount(upper, between, count) + np.bincount(lower, between, count)
+    return seconds
+
+
+def fitted(option: Option, crew: Crew, halo_depth: int, overlap: bool, told: Prediction) -> tuple[Option, Prediction]:
+    """The option with less for ranks whose memory does not hold their halo as well; as it is if that does not help."""
+    team, cut = option.team, option.cut
+    if team is None or cut is None:
+        return option, told
+    found, seen = option, told
+    for _ in range(_FITTINGS):
+        memory = crew.memory[team.ranks]
+        over = np.where(memory > 0, seen.memory[team.ranks] / np.maximum(memory, 1), 0.0)
+        if not (over > 1).any():
+            return found, seen
+        held = found.layout.cells()[team.ranks]
+        team = team.holding(np.where(over > 1, np.minimum(team.most, held / np.maximum(over, 1.0) * 0.99), team.most))
+        if float(team.most.sum()) < option.work.domain.size:
+            break
+        try:
+            found = Option(option.word, cut(team), option.work, team, cut)
+        except LayoutError:
+            break
+        seen = found.predict(crew, halo_depth, overlap)
+    return option, told
+
+
+def refined(option: Option, crew: Crew, halo_depth: int, overlap: bool, rounds: int = 4) -> Option:
+    """The option with shares corrected by what the ranks need in all, messages included; itself where that is best.
+
+    Whoever is predicted to be done late gets less: the shares are divided by the times, a few times over.
+    """
+    team, cut = option.team, option.cut
+    if team is None or cut is None or len(team.ranks) > MOST_REFINED:
+        return option
+    if option.word.startswith(("slabs", "cartesian")) and option.work.weights is None:
+        return option  # these follow times, not shares, and are optimal already
+    best, told = option, option.predict(crew, halo_depth, overlap)
+    last, shortest = told, told.seconds
+    for _ in range(rounds):
+        needed = (last.compute + last.exchange - last.hidden)[team.ranks]
+        busy = needed > 0
+        if not busy.any() or float(np.ptp(needed[busy])) < 1e-3 * float(needed.max()):
+            break
+        factor = np.ones(len(needed))
+        factor[busy] = np.clip(needed[busy].mean() / needed[busy], 0.5, 2.0) ** 0.8
+        team = team.sharing(team.shares * factor)
+        try:
+            layout = cut(team)
+        except LayoutError:
+            break
+        found = Option(option.word, layout, option.work, team, cut)
+        last = found.predict(crew, halo_depth, overlap)
+        if last.seconds < shortest and fits(crew, last):
+            best, shortest = found, last.seconds
+    return best
+
+
+def badly_joined(crew: Crew) -> list[int]:
+    """Numbers of the nodes whose own link is slower than those between others."""
+    usual = float(crew.links.levels[0].time(_TYPICAL))
+    return [node for node, link in sorted(crew.links.nodes.items()) if float(link.time(_TYPICAL)) > usual]
+
+
+def fewer(
+    work: Work, crew: Crew, within: Ints | None = None, unwanted: Sequence[int] = ()
+) -> Iterator[tuple[Team, float]]:
+    """Teams of fewer and fewer nodes, the slowest left out first, each with the least time its speeds allow.
+
+    On one node it is ranks that are left out, the last one first. ``within``: only these ranks. ``unwanted`` nodes are
+    left out before all others, however fast they are.
+    """
+    order = crew.seats.order if within is None else within
+    node = crew.seats.paths[order, 0]
+    numbers = np.unique(node)
+    if len(numbers) == 1:
+        unit = np.arange(len(order))
+    else:
+        cells = np.full(crew.ranks, work.domain.size * work.points / len(order))
+        rate = 1 / compute_seconds(crew, cells)[order]
+        of_node = np.bincount(np.searchsorted(numbers, node), rate)
+        place = np.empty(len(numbers), np.int64)
+        place[np.lexsort((numbers, -of_node, np.isin(numbers, unwanted)))] = np.arange(len(numbers))
+        unit = place[np.searchsorted(numbers, node)]
+    for count in _counts(int(unit.max()) + 1, unit, crew.speed_of[order]):
+        ranks = order[unit < count]
+        try:
+            team = team_of(work, crew, ranks)
+        except LayoutError:
+            continue
+        cells = team.shares * work.domain.size * work.points
+        weight = float(work.weights.cost.sum()) / work.domain.size if work.weights is not None else 1.0
+        yield team, float(compute_seconds(team.crew, cells).max()) * weight
+
+
+def _counts(most: int, unit: Ints, kind: Ints) -> list[int]:
+    """Numbers of nodes that are worth a look, all of them first: where speeds change, and halves of halves."""
+    if most <= _FEW_UNITS:
+        return list(range(most, 0, -1))
+    first = np.full(most, np.iinfo(np.int64).max)
+    np.minimum.at(first, unit, kind)
+    changes = (np.flatnonzero(np.diff(first)) + 1).tolist()
+    halves = [math.ceil(most / 2**power) for power in range(most.bit_length() + 1)]
+    return sorted({*halves, *changes[:_FEW_UNITS], *range(1, 9)}, reverse=True)

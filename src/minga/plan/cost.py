@@ -1,0 +1,349 @@
+"""The cost model: seconds of a step for every rank of a layout, from speeds, links and what the step asks.
+
+    seconds = max over ranks (compute + exchange - hidden) + reduce
+
+compute   the rank's curve of time against size at all cells it computes, those of a deep halo included, and weights;
+          and the short rows that shells and deep halos have where the innermost axis is cut
+exchange  its messages one after the other, ``alpha + beta * bytes`` each. Ranks of a node share its way out: there the
+          bytes of all of them queue. On a shared medium (a hub) the bytes of all nodes do
+hidden    what of that passes while the interior is computed: at most the part that the links leave to computation
+reduce    an allreduce is ``log2`` messages in a row on every level of the machine
+
+The terms are those of Hockney (1994) for messages, of LogGP (Alexandrov et al. 1995) for a way out that is shared, and
+of Meng and Skadron (*A Performance Study for Iterative Stencil Loops on GPUs with Ghost Zone Optimizations*, 2011) for
+deep halos.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import LayoutError
+from minga.plan.contacts import contacts_of
+from minga.plan.crew import Crew
+from minga.plan.plan import Prediction
+from minga.plan.work.recorded import work_of
+from minga.plan.work.work import Deep, Exchange, Work
+from minga.space.boxes import Ints, volumes
+from minga.space.layout import Layout
+
+__all__ = ["Pairs", "compute_seconds", "pairs_of", "predict", "reduce_seconds", "work_of"]
+
+Floats = NDArray[np.float64]
+
+_NUMBER_BYTES = 64
+"""Of a message of a reduction."""
+
+_SHORT_ROW = 5e-9
+"""Seconds to begin a row of a few cells: measured 3 ns on 128 x 128 cells and 10 ns on 512 x 512 of 8 bytes, Zen 3."""
+
+_SWEEP_UNIT = 1 << 14
+"""Cells after which an exact sweep lets the next block begin (see :mod:`minga.engine.sweep`)."""
+
+
+def predict(
+    work: Work,
+    crew: Crew,
+    layout: Layout,
+    halo_depth: int = 1,
+    overlap: bool = True,
+    *,
+    pairs: Pairs | None = None,
+) -> Prediction:
+    """What a step takes every rank, and the bytes it fills.
+
+    ``pairs`` may be given where they are known for the layout (:func:`pairs_of`). 262,144 ranks take a few seconds.
+    """
+    if layout.ranks != crew.ranks:
+        raise LayoutError(f"a layout for {layout.ranks} ranks, but {crew.ranks} are known")
+    deep = work.depth(halo_depth)
+    blocks = _Blocks.of(work, layout, deep)
+    if pairs is None:
+        pairs = pairs_of(work, crew, layout, corners=any(e.corners for e in deep.exchanges))
+    compute = compute_seconds(crew, blocks.cells * work.points, blocks.cost * work.points)
+    # A step that sends is split; all but the last one with one exchange compute beyond their own cells.
+    split = (1.0 if overlap else 0.0) + deep.steps - 1
+    compute = compute + _SHORT_ROW * max(1, work.rounds) * split / deep.steps * blocks.short_rows
+    if work.swept:
+        compute = compute + _waiting(work, crew, layout)
+    sent, hidable = _exchange_seconds(crew, deep.exchanges, pairs)
+    inside = compute * np.divide(blocks.inner, blocks.cells, out=np.zeros(layout.ranks), where=blocks.cells > 0)
+    hidden = np.minimum(hidable, inside) if overlap else np.zeros(layout.ranks)
+    # Of several steps with one exchange it is the last one that hides it.
+    return Prediction(
+        compute=compute,
+        exchange=sent / deep.steps,
+        hidden=hidden / deep.steps,
+        memory=blocks.memory,
+        reduce=work.reductions * reduce_seconds(crew) if work.reductions else 0.0,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """Blocks that touch in one direction, of which one sends and the other receives.
+
+    axes    that messages cross
+    above   whether the receiver lies above along each of them
+    number  of the pair of ranks
+    cells   that each pair of blocks shares, for a halo one cell wide; without corners
+    past    along each axis the cells they share, and how far the sender reaches below and above what the receiver
+            stores, shape (3, blocks, ndim); None where no block does
+    """
+
+    axes: tuple[int, ...]
+    above: tuple[bool, ...]
+    number: Ints
+    cells: Floats
+    past: Ints | None
+
+    def shared(self, exchange: Exchange) -> Floats:
+        """Cells that each pair of blocks shares, corners of the receiver's halo included where they are read."""
+        if self.past is None or not exchange.corners:
+            return self.cells
+        shared, below, above = self.past
+        across = [axis for axis in range(shared.shape[1]) if axis not in self.axes]
+        wide = shared + np.minimum(below, exchange.low) + np.minimum(above, exchange.high)
+        cells: Floats = wide[:, across].prod(axis=1).astype(float)
+        return cells
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Pairs of ranks that send to each other in a layout, and the faces, edges and corners that they do it across.
+
+    ``common``: levels of the machine that each pair has in common.
+    """
+
+    sender: Ints
+    receiver: Ints
+    sides: tuple[_Side, ...]
+    common: Ints
+
+    def bytes(self, exchange: Exchange) -> Floats:
+        """What every pair sends in a round of messages, shape (pairs,)."""
+        total = np.zeros(len(self.sender))
+        for side in self.sides:
+            if len(side.axes) > 1 and not exchange.corners:
+                continue
+            # Whoever lies above reads the halo below itself.
+            width = math.prod(
+                (exchange.low if up else exchange.high)[axis] for axis, up in zip(side.axes, side.above, strict=True)
+            )
+            if width:
+                total += np.bincount(side.number, side.shared(exchange), len(total)) * (width * exchange.bytes)
+        return total
+
+
+def pairs_of(work: Work, crew: Crew, layout: Layout, *, corners: bool) -> Pairs:
+    """The pairs of a layout; across faces only unless ``corners``."""
+    keys, found = [], []
+    mesh = math.prod(len(cuts) for cuts in layout.cuts) == len(layout)
+    for each in contacts_of(layout, work.periodic, corners):
+        axes = tuple(axis for axis, sign in enumerate(each.towards) if sign)
+        apart = np.flatnonzero(layout.owner[each.block] != layout.owner[each.beyond])
+        shared = each.shared[apart]
+        cells = shared.prod(axis=1).astype(float)
+        for up, sender, receiver in ((True, each.block, each.beyond), (False, each.beyond, each.block)):
+            above = tuple((each.towards[axis] > 0) == up for axis in axes)
+            one, other = sender[apart], receiver[apart]
+            below, beyond = layout.lo[other] - layout.lo[one], layout.hi[one] - layout.hi[other]
+            past = None if mesh or not corners else np.maximum(np.stack([shared, below, beyond]), 0)
+            keys.append(layout.owner[one] * layout.ranks + layout.owner[other])
+            found.append((axes, above, cells, past))
+    names, number = np.unique(np.concatenate([*keys, np.empty(0, np.int64)]), return_inverse=True)
+    numbers = np.split(number.reshape(-1), np.cumsum([len(key) for key in keys])[:-1]) if keys else []
+    sender, receiver = names // layout.ranks, names % layout.ranks
+    sides = tuple(
+        _Side(axes, above, at, cells, past) for (axes, above, cells, past), at in zip(found, numbers, strict=True)
+    )
+    return Pairs(sender, receiver, sides, crew.seats.common(sender, receiver))
+
+
+def compute_seconds(crew: Crew, cells: Floats, cost: Floats | None = None) -> Floats:
+    """Seconds of every rank for so many cells of the model, shape (ranks,).
+
+    ``cost`` is what they cost, in cells that are all alike: their number decides how fast memory answers.
+    """
+    seconds = np.zeros(crew.ranks)
+    for number, speed in enumerate(crew.speeds):
+        chosen = crew.speed_of == number
+        seconds[chosen] = speed.time(cells[chosen])
+    if cost is None:
+        return seconds
+    return seconds * np.divide(cost, cells, out=np.zeros(len(cells)), where=cells > 0)
+
+
+def reduce_seconds(crew: Crew) -> float:
+    """Seconds until all ranks have a number of all ranks: log2 of the groups on each level, one message after another.
+
+    The cost of recursive doubling (Thakur, Rabenseifner and Gropp, IJHPCA 19, 2005) for a short message.
+    """
+    seconds, before = 0.0, 1
+    links = crew.links.levels
+    name = np.zeros(crew.ranks, np.int64)
+    for level, column in enumerate([*crew.seats.paths.T, np.arange(crew.ranks)]):
+        names, name = np.unique(name * (int(column.max()) + 1) + column, return_inverse=True)
+        groups, name = len(names), name.reshape(-1)
+        if groups > before:
+            link = links[min(level, len(links) - 1)]
+            seconds += math.ceil(math.log2(groups / before)) * float(link.time(_NUMBER_BYTES))
+        before = groups
+    return seconds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Blocks:
+    """What the blocks of every rank come to, shape (ranks,).
+
+    cells       that are computed in a step, with those of a deep halo
+    cost        of them, in cells that are all alike
+    inner       cost of those that no other block reads
+    short_rows  pieces of rows at sides across the innermost axis that others read
+    memory      bytes
+    """
+
+    cells: Floats
+    cost: Floats
+    inner: Floats
+    short_rows: Floats
+    memory: Ints
+
+    @classmethod
+    def of(cls, work: Work, layout: Layout, deep: Deep) -> _Blocks:
+        lo, hi, owner, ranks = layout.lo, layout.hi, layout.owner, layout.ranks
+        own = volumes(lo, hi).astype(float)
+        price = work.weights.of(lo, hi) / own if work.weights is not None else np.ones(len(own))
+        wide = own if deep.steps == 1 else _with_extents(work, layout, deep)
+        low, high = _widest(work, deep)
+        # Arrays have room for the halo on all sides, beyond the ends of the domain as well.
+        stored = np.prod(hi - lo + np.array(low) + np.array(high), axis=1).astype(float)
+        below, above = _read_widths(work, layout, low, high)
+        inner = np.prod(np.maximum(hi - lo - below - above, 0), axis=1)
+        sides = (below[:, -1] > 0).astype(float) + (above[:, -1] > 0)
+        short = sides * own / np.maximum(hi - lo, 1)[:, -1]
+
+        def total(values: Floats) -> Floats:
+            return np.bincount(owner, values, ranks).astype(float)
+
+        memory = total(stored) * work.cell_bytes + work.rank_bytes
+        bytes_ = np.ceil(memory).astype(np.int64)
+        return cls(total(wide), total(wide * price), total(inner * price), total(short), bytes_)
+
+
+def _widest(work: Work, deep: Deep) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    none = (0,) * work.domain.ndim
+    low = [none, *(e.low for e in deep.exchanges)]
+    high = [none, *(e.high for e in deep.exchanges)]
+    return tuple(map(max, zip(*low))), tuple(map(max, zip(*high)))
+
+
+def _with_extents(work: Work, layout: Layout, deep: Deep) -> Floats:
+    """Cells that blocks compute in a step on average, shape (blocks,): none beyond ends that do not wrap."""
+    cells = np.zeros(len(layout))
+    for extent in deep.extents:
+        lengths = layout.hi - layout.lo
+        for axis, wraps in enumerate(work.periodic):
+            lengths[:, axis] += np.where(wraps | (layout.lo[:, axis] > layout.domain.lo[axis]), extent.low[axis], 0)
+            lengths[:, axis] += np.where(wraps | (layout.hi[:, axis] < layout.domain.hi[axis]), extent.high[axis], 0)
+        cells += extent.part * np.prod(lengths.astype(float), axis=1)
+    return cells
+
+
+def _read_widths(work: Work, layout: Layout, low: Sequence[int], high: Sequence[int]) -> tuple[Ints, Ints]:
+    """Cells at the low and high sides of blocks that others read, shape (blocks, ndim); none where no axis is cut."""
+    inside_low = layout.lo > np.array(layout.domain.lo)
+    inside_high = layout.hi < np.array(layout.domain.hi)
+    wraps = np.array(work.periodic) & (inside_low | inside_high)
+    # What a block sends upwards is what the next one reads below it.
+    below: Ints = (inside_low | wraps) * np.array(high)
+    above: Ints = (inside_high | wraps) * np.array(low)
+    return below, above
+
+
+def _exchange_seconds(crew: Crew, exchanges: Sequence[Exchange], pairs: Pairs) -> tuple[Floats, Floats]:
+    """Seconds in which messages of every rank travel, and how many of them computation can hide."""
+    seconds, hidable = np.zeros(crew.ranks), np.zeros(crew.ranks)
+    for exchange in exchanges:
+        size = pairs.bytes(exchange)
+        some = np.flatnonzero(size)
+        if len(some):
+            messages = _Messages(pairs.sender[some], pairs.receiver[some], size[some], pairs.common[some])
+            sent, share = _queued(crew, messages)
+            seconds += exchange.times * sent
+            hidable += exchange.times * sent * share
+    return seconds, hidable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Messages:
+    """One message a pair of ranks."""
+
+    sender: Ints
+    receiver: Ints
+    bytes: Floats
+    common: Ints
+
+    def time(self, crew: Crew, size: Floats | float) -> Floats:
+        return crew.links.time(crew.seats, self.sender, self.receiver, size, self.common)
+
+
+def _queued(crew: Crew, messages: _Messages) -> tuple[Floats, Floats]:
+    """Seconds in which all messages of a rank pass, shape (ranks,), and the part of them that computation can hide.
+
+    Sending and receiving go on at once, so the longer of the two counts; not so on a shared medium.
+    """
+    whole = messages.time(crew, messages.bytes)
+    start = np.minimum(messages.time(crew, 0.0), whole)
+    node = crew.seats.paths[:, 0]
+    wire = np.where(messages.common == 0, whole - start, 0.0)
+    seconds = np.zeros(crew.ranks)
+    for end in (messages.sender, messages.receiver):
+        alone = np.bincount(end, whole, crew.ranks)
+        own_wire = np.bincount(end, wire, crew.ranks)
+        if crew.links.shared:
+            passing = np.full(crew.ranks, wire.sum())
+        else:
+            passing = np.bincount(node, own_wire)[node]
+        # While others' bytes pass, a rank begins its next messages: only the first begins before any byte.
+        first = np.full(crew.ranks, np.inf)
+        np.minimum.at(first, end, np.where(messages.common == 0, start, np.inf))
+        seconds = np.maximum(seconds, np.maximum(alone, np.where(own_wire > 0, first + passing, 0.0)))
+    return seconds, _hidable(crew, messages, whole)
+
+
+def _hidable(crew: Crew, messages: _Messages, whole: Floats) -> Floats:
+    """The part of each rank's messages that passes while it computes, 0 to 1."""
+    links = crew.links
+    parts = np.array([link.overlap for link in links.levels])
+    if not links.nodes and (parts == parts[0]).all():
+        return np.full(crew.ranks, parts[0])
+    part = parts[np.minimum(messages.common, len(parts) - 1)]
+    if links.nodes:
+        node = crew.seats.paths[:, 0]
+        own = np.ones(int(node.max()) + 1)
+        for number, link in links.nodes.items():
+            if number < len(own):
+                own[number] = link.overlap
+        slower = np.minimum(own[node[messages.sender]], own[node[messages.receiver]])
+        part = np.where(messages.common == 0, np.minimum(part, slower), part)
+    hidden, total = np.zeros(crew.ranks), np.zeros(crew.ranks)
+    for end in (messages.sender, messages.receiver):
+        hidden += np.bincount(end, whole * part, crew.ranks)
+        total += np.bincount(end, whole, crew.ranks)
+    return np.divide(hidden, total, out=np.zeros(crew.ranks), where=total > 0)
+
+
+def _waiting(work: Work, crew: Crew, layout: Layout) -> Floats:
+    """Seconds for which an exact sweep fills its pipeline: one unit for each block it passes on its way through."""
+    cells = layout.cells() * work.points
+    unit = np.minimum(cells, _SWEEP_UNIT * work.points).astype(float)
+    passed = sum(len(layout.cuts[axis]) - 1 for axis in work.swept)
+    link = crew.links.levels[0]
+    slowest = float(compute_seconds(crew, unit).max()) + float(link.time(_NUMBER_BYTES))
+    return np.where(cells > 0, passed * slowest, 0.0)

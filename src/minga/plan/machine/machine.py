@@ -1,0 +1,334 @@
+"""Machines: nodes with their cores, memory, speeds and links, measured or written by hand, as JSON files.
+
+A file is read by :func:`read_machine`; :mod:`minga.plan.machine.machine_file` says what may stand in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from minga.errors import CaseError, LayoutError, suggest
+from minga.plan.crew import Crew
+from minga.plan.links import Link, Links, Segment
+from minga.plan.speed import Speed
+from minga.plan.topology import MOST_CORES, Tree
+from minga.space.boxes import Ints
+
+__all__ = [
+    "ANY_KERNEL",
+    "FORMAT",
+    "MOST_RANKS_A_CORE",
+    "SHIPPED",
+    "VERSION",
+    "KernelSpeed",
+    "Machine",
+    "NodeKind",
+    "read_machine",
+]
+
+FORMAT: Final = "minga machine"
+VERSION: Final = 1
+ANY_KERNEL: Final = "*"
+"""The name of a speed that holds for every kernel that has none of its own."""
+SHIPPED: Final = Path(__file__).parents[2] / "examples" / "machines"
+
+LEVELS: Final = ("chip", "NUMA", "cache", "L3", "L2", "core")
+"""What a node may be divided into, the outermost first."""
+SHARED_MEMORY: Final = Link((Segment(0, 1e-6, 1 / 5e9),))
+"""A message between two ranks of a node where a file says nothing: 1 us and 5 GB/s, as common MPI libraries reach."""
+MEMORY_SHARE: Final = 0.8
+"""The part of a node's memory that a run may fill; the rest is for the system and for messages."""
+_UNLIMITED: Final = 1 << 62
+
+MOST_RANKS_A_CORE: Final = 16
+"""More ranks on a core make no progress worth waiting for, and MPI libraries give up when so many start at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSpeed:
+    """How fast one core runs a kernel while all cores of its node are busy with it.
+
+    ``name`` is what people call the kernel; ``cells`` and ``seconds`` are all the samples that ``speed`` was made from.
+    """
+
+    speed: Speed
+    name: str = ""
+    cells: tuple[float, ...] = ()
+    seconds: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class NodeKind:
+    """Nodes that are all alike.
+
+    cores           places of one node: a Tree of one node
+    speeds          of one core by device ("cpu") and kernel (name or digest; "*" for all others)
+    memory          bytes of a node; None: not limited
+    bandwidth       bytes a second that a node's memory delivers to all its cores together
+    core_bandwidth  and to one alone
+    link            of these nodes to the network, where it differs from that between others
+    """
+
+    name: str
+    count: int
+    cores: Tree
+    speeds: Mapping[str, Mapping[str, KernelSpeed]] = field(default_factory=dict)
+    memory: int | None = None
+    cpu: str = ""
+    hosts: tuple[str, ...] = ()
+    bandwidth: float | None = None
+    core_bandwidth: float | None = None
+    link: Link | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the nodes: the hosts, or the kind's name, with a number where there are several."""
+        if self.hosts:
+            return self.hosts
+        return (self.name,) if self.count == 1 else tuple(f"{self.name}-{number + 1}" for number in range(self.count))
+
+    def speed(
+        self, kernels: Sequence[str], ranks: int, threads: int, cell_bytes: float | None, device: str
+    ) -> Speed | None:
+        """Speed of one of so many ranks on a node, with so many threads; None where nothing is known.
+
+        The first of ``kernels`` that was measured counts, then "*", then what the memory bandwidth allows: a step
+        moves ``cell_bytes`` for each cell.
+        """
+        threads = min(threads, len(self.cores))
+        sharing = max(1.0, ranks * threads / len(self.cores))  # ranks that take turns on a core
+        known = self.speeds.get(device, {})
+        by_name = {entry.name: entry for entry in known.values() if entry.name} | dict(known)
+        for kernel in (*kernels, ANY_KERNEL, *(() if kernels else known)):
+            if kernel in by_name:
+                one = by_name[kernel].speed
+                return Speed(one.cells * threads, one.seconds * sharing)
+        if cell_bytes and self.bandwidth:
+            alone = threads * (self.core_bandwidth or self.bandwidth / len(self.cores))
+            return Speed.constant(min(alone, self.bandwidth / ranks) / cell_bytes)
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """Nodes and what joins them.
+
+    links     by relation ("inter-node", "inter-chip", "intra-chip", "intra-node", ...), see Tree.relations
+    shared    all nodes use one medium (a hub), one after the other
+    measured  when, where and with what this was measured, and all samples; plain data that is kept as it is
+    data      the file's own content, for writing it again
+    """
+
+    nodes: tuple[NodeKind, ...]
+    links: Mapping[str, Link]
+    name: str = ""
+    shared: bool = False
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all nodes, by number."""
+        return tuple(name for kind in self.nodes for name in kind.names)
+
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """Names of the levels of :meth:`tree`: those that some node is divided into."""
+        used = {name for kind in self.nodes for name in kind.cores.levels[1:]}
+        return ("node", *(name for name in LEVELS if name in used))
+
+    def tree(self) -> Tree:
+        """All cores: a row each, node after node."""
+        return Tree(self.levels, np.concatenate([self._paths(number) for number in range(len(self.nodes))]))
+
+    def _paths(self, number: int) -> Ints:
+        """Rows of the cores of all nodes of a kind. A level that a node does not have holds all of it."""
+        kind, first = self.nodes[number], sum(kind.count for kind in self.nodes[:number])
+        one = np.zeros((len(kind.cores), len(self.levels)), np.int64)
+        for column, level in enumerate(self.levels[1:], 1):
+            if level in kind.cores.levels:
+                one[:, column] = kind.cores.paths[:, kind.cores.levels.index(level)]
+        rows = np.tile(one, (kind.count, 1))
+        rows[:, 0] = first + np.repeat(np.arange(kind.count), len(one))
+        return rows
+
+    def ranks(self, threads: int = 1) -> int:
+        """How many ranks of so many threads have cores of their own; every node takes one at least."""
+        return sum(kind.count * max(1, len(kind.cores) // threads) for kind in self.nodes)
+
+    def crew(
+        self,
+        ranks: int | None = None,
+        kernel: str | Sequence[str] | None = None,
+        threads: int = 1,
+        *,
+        cell_bytes: float | None = None,
+        device: str = "cpu",
+    ) -> Crew:
+        """The ranks that a run on this machine has, started in order, filling one node after the other.
+
+        Parameters
+        ----------
+        ranks
+            By default all that have ``threads`` cores of their own. More than that share the cores evenly.
+        kernel
+            Names or digests of the kernel; the first that a node knows counts. None: "*", or else any.
+        threads
+            Cores of a rank; they are taken to be equally busy.
+        cell_bytes
+            Bytes that a step moves for each cell (`Work.moved`): nodes that do not know the kernel, but their memory
+            bandwidth, are taken to be limited by that.
+        device
+            Whose speeds count.
+
+        Raises CaseError where nothing tells how fast a node is, and for more ranks than MOST_RANKS_A_CORE a core.
+        """
+        if threads < 1 or (ranks is not None and ranks < 1):
+            raise LayoutError(f"a crew of {ranks} ranks with {threads} threads", remedy="give 1 or more of each")
+        self._check_ranks(ranks or 1)
+        kernels = (kernel,) if isinstance(kernel, str) else tuple(kernel or ())
+        slots = np.concatenate([np.tile(self._first_cores(kind, threads), kind.count) for kind in self.nodes])
+        sizes = [(kind.count, len(kind.cores)) for kind in self.nodes]
+        first_core = np.cumsum([0, *(cores for count, cores in sizes for _ in range(count))])
+        a_node = np.concatenate([np.full(kind.count, max(1, len(kind.cores) // threads)) for kind in self.nodes])
+        node_of_slot = np.repeat(np.arange(len(a_node)), a_node)
+        number = len(slots) if ranks is None else ranks
+        chosen = np.arange(number) if number <= len(slots) else np.arange(number) * len(slots) // number
+        node = node_of_slot[chosen]
+        crowd = np.bincount(node, minlength=len(a_node))
+        kind_of = np.repeat(np.arange(len(self.nodes)), [kind.count for kind in self.nodes])
+        speeds, memory = [], np.full(number, _UNLIMITED, np.int64)
+        for at, kind in enumerate(self.nodes):
+            mine = kind_of == at
+            speed = kind.speed(kernels, max(1, int(crowd[mine].max())), threads, cell_bytes, device)
+            if speed is None:
+                raise self._no_speed(kind, at, kernels, device)
+            speeds.append(speed)
+            if kind.memory is not None:
+                on = mine[node]
+                memory[on] = (MEMORY_SHARE * kind.memory / crowd[node[on]]).astype(np.int64)
+        seats = Tree(self.levels, self.tree().paths[first_core[node] + slots[chosen]])
+        return Crew(tuple(speeds), kind_of[node], memory, seats, self.link_levels(), self.names)
+
+    def _check_ranks(self, ranks: int) -> None:
+        """CaseError for more ranks than can be planned in a time that anybody would wait for."""
+        cores = sum(kind.count * len(kind.cores) for kind in self.nodes)
+        most = min(MOST_RANKS_A_CORE * cores, MOST_CORES)
+        if ranks > most:
+            raise CaseError(
+                f"{ranks} ranks are too many for the {cores} core{'s' if cores > 1 else ''} of machine "
+                f"{self.name or self.source!r}: plans are made for at most {most}",
+                key="run.ranks",
+                remedy=f"try one for each core, -n {cores}, or describe a larger machine",
+            )
+
+    def _first_cores(self, kind: NodeKind, threads: int) -> Ints:
+        """Numbers of the first core of each rank on a node."""
+        return np.arange(max(1, len(kind.cores) // threads)) * threads
+
+    def link_levels(self) -> Links:
+        """The links by the number of levels in common."""
+        relations = self.tree_relations
+        inside: Link = self.links.get("intra-node", SHARED_MEMORY)
+        chosen = [self.links.get("inter-node") or self._fastest_own()]
+        for common in range(1, len(relations)):
+            names = (relations[common], f"intra-{self.levels[common - 1]}")
+            inside = next((self.links[name] for name in names if name in self.links), inside)
+            chosen.append(inside)
+        own: dict[int, Link] = {}
+        first = 0
+        for kind in self.nodes:
+            if kind.link is not None:
+                own |= dict.fromkeys(range(first, first + kind.count), kind.link)
+            first += kind.count
+        return Links(tuple(chosen), own, self.shared)
+
+    @property
+    def tree_relations(self) -> tuple[str, ...]:
+        """What lies between two cores, by levels in common: see Tree.relations."""
+        return Tree(self.levels, np.zeros((1, len(self.levels)), np.int64)).relations
+
+    def _fastest_own(self) -> Link:
+        """Between nodes that all have links of their own, which decide; a single node needs none."""
+        own = [kind.link for kind in self.nodes if kind.link is not None]
+        return min(own, key=lambda link: float(link.time(1e6))) if own else SHARED_MEMORY
+
+    def _no_speed(self, kind: NodeKind, at: int, kernels: Sequence[str], device: str) -> CaseError:
+        known = kind.speeds.get(device, {})
+        what = f"kernel {kernels[-1]!r}" if kernels else "any kernel"
+        names = sorted(name for name in {entry.name or key for key, entry in known.items()} if name)
+        return CaseError(
+            f"the machine {self.name or self.source!r} does not say how fast node {kind.name!r} runs {what}"
+            + (f"; it knows {', '.join(names)}" if names else ""),
+            key=f"nodes[{at}].speeds.{device}",
+            suggestion=suggest(kernels[-1], names) if kernels else None,
+            remedy="measure it there (minga measure --case CASE), or give this node a speed for all kernels "
+            '("speed": "1 Gcells/s", of one core) or a memory bandwidth ("bandwidth": "20 GB/s")',
+        )
+
+    def named(self, name: str) -> Machine:
+        """The same machine under another name."""
+        return replace(self, name=name, data={**self.data, "name": name})
+
+    def write(self, path: Path) -> None:
+        """Write the file whole or not at all. CaseError where it cannot be written."""
+        text = json.dumps(self.data, indent=1, allow_nan=False) + "\n"
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            try:
+                unfinished.write_text(text)
+                unfinished.replace(path)
+            finally:
+                unfinished.unlink(missing_ok=True)
+        except OSError as error:
+            raise CaseError(
+                f"{path} cannot be written: {error.strerror}", remedy="choose another file with -o"
+            ) from None
+
+    def check(self) -> None:
+        """CaseError for what no planner could work with: too many cores, names twice, or nodes that nothing joins."""
+        cores = sum(kind.count * len(kind.cores) for kind in self.nodes)
+        if cores > MOST_CORES:
+            raise CaseError(
+                f"the machine has {cores} cores, more than {MOST_CORES}", key="nodes", where=self.source or None
+            )
+        self._check_names()
+        several = sum(kind.count for kind in self.nodes) > 1
+        if several and "inter-node" not in self.links and any(kind.link is None for kind in self.nodes):
+            raise CaseError(
+                "nothing says what joins the nodes",
+                key="links.inter-node",
+                where=self.source or None,
+                remedy='add "links": {"inter-node": {"latency": "50 us", "bandwidth": "1 Gb/s"}}, or a "link" to every '
+                "entry of nodes",
+            )
+
+    def _check_names(self) -> None:
+        """Nodes are told apart by name, and ranks find theirs by host."""
+        names: set[str] = set()
+        for number, kind in enumerate(self.nodes):
+            for name in kind.names:
+                if name in names:
+                    raise CaseError(
+                        f"two nodes have the name {name!r}",
+                        key=f"nodes[{number}].{'hosts' if kind.hosts else 'name'}",
+                        where=self.source or None,
+                        remedy="rename or remove one of them",
+                    )
+                names.add(name)
+
+
+def read_machine(path: Path | str) -> Machine:
+    """The machine in a file, or the one of this name that ships with minga. CaseError says what is wrong with it."""
+    from minga.plan.machine.machine_file import read
+
+    return read(Path(path))

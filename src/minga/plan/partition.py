@@ -1,0 +1,335 @@
+"""Cutting a grid for ranks of unequal speed: slabs, columns, uneven meshes, weighted bisection, blocks a rank.
+
+All take a :class:`Team`: some ranks of a crew, in the order in which they get their places along the grid, and what
+they should get. Ranks outside the team own nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import LayoutError
+from minga.plan.cost import compute_seconds
+from minga.plan.crew import Crew
+from minga.plan.shares import Times, assign, equal_time
+from minga.plan.work.work import Work
+from minga.space.boxes import Ints, volumes
+from minga.space.layout import Layout
+
+__all__ = ["Team", "assign", "bisected", "blocks", "columns", "mesh", "slabs", "team_of"]
+
+Floats = NDArray[np.float64]
+
+_MOST_COLUMNS = 4096
+"""Ranks up to which all ways to group them in columns are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Team:
+    """Ranks of a crew that share the work, in the order of their places.
+
+    ranks   their numbers in the crew
+    crew    they alone, in the same order
+    most    cells of the domain each can hold
+    shares  what each should get, of a total of 1; shape (ranks,)
+    """
+
+    work: Work
+    ranks: Ints
+    crew: Crew
+    whole: int
+    most: Floats
+    shares: Floats
+
+    def times(self, across: int, extra: float | Floats = 0.0) -> Times:
+        """Seconds for so many layers of ``across`` cells of the domain each, with ``extra`` seconds for messages."""
+        each = np.float64(across * self.work.points)
+        return lambda layers: compute_seconds(self.crew, layers * each) + extra * (layers > 0)
+
+    def layout(self, lo: Ints, hi: Ints, number: Ints) -> Layout:
+        """The layout whose block ``[lo[i], hi[i])`` is that of the team's rank ``number[i]``, without empty ones."""
+        kept = np.flatnonzero((lo < hi).all(axis=1))
+        return Layout(self.work.domain, self.whole, lo[kept], hi[kept], self.ranks[number[kept]])
+
+    def sorted(self, order: Ints) -> Team:
+        """The same ranks in another order."""
+        return replace(
+            self,
+            ranks=self.ranks[order],
+            crew=self.crew.part(order),
+            most=self.most[order],
+            shares=self.shares[order],
+        )
+
+    def holding(self, most: Floats) -> Team:
+        """The same ranks with room for so many cells each, sharing anew."""
+        total = float(self.work.domain.size * self.work.points)
+        shares = equal_time(self.crew, total, np.maximum(most, 1e-9) * self.work.points)
+        return replace(self, most=most, shares=shares / shares.sum())
+
+    def sharing(self, shares: Floats) -> Team:
+        """The same ranks with other shares."""
+        return replace(self, shares=shares / shares.sum())
+
+
+def team_of(work: Work, crew: Crew, ranks: Ints | None = None) -> Team:
+    """The team of some ranks (all by default), in their order, that shares the work by functional performance.
+
+    Shares are such that all compute equally long, but nobody gets more than their memory may hold, halos left aside.
+    """
+    ranks = crew.seats.order if ranks is None else ranks
+    part = crew.part(ranks)
+    memory = part.memory.astype(float)
+    room = np.where(memory > 0, memory - work.rank_bytes, np.inf)
+    most = np.clip(room / work.cell_bytes, 1e-9, float(work.domain.size))
+    return Team(work, ranks, part, crew.ranks, most, most).holding(most)
+
+
+# Slabs and meshes ----------------------------------------------------------------------------------------------------
+def slabs(team: Team, axis: int, extra: float | Floats = 0.0) -> Layout:
+    """Slabs across an axis, optimal in whole layers where all cells cost alike. LayoutError where there is no room.
+
+    ``extra`` is what messages add to every slab's time, in seconds.
+    """
+    work = team.work
+    lo, hi = _whole(work, len(team.ranks))
+    across = work.domain.size // max(1, work.domain.shape[axis])
+    if work.weights is None:
+        most = np.floor(team.most / across).astype(np.int64)
+        widths = _layers(team, axis, team.times(across, extra), most)
+        ends = work.domain.lo[axis] + np.concatenate(([0], np.cumsum(widths)))
+    else:
+        ends = _weighted_ends(work, axis, team.shares)
+    lo[:, axis], hi[:, axis] = ends[:-1], ends[1:]
+    return team.layout(lo, hi, np.arange(len(team.ranks)))
+
+
+def mesh(team: Team, parts: Sequence[int]) -> Layout:
+    """A mesh of parts with uneven cuts across the first axis that is cut: ranks of a speed share rows.
+
+    Along the other axes parts are equal; of a row the slowest rank counts. Balanced as far as rows are of one speed.
+    """
+    work = team.work
+    axis = next((a for a, count in enumerate(parts) if count > 1), 0)
+    team = team.sorted(np.argsort(-team.shares, kind="stable"))
+    rows = np.arange(len(team.ranks)).reshape(parts[axis], -1)
+    ends = [
+        _even_ends(low, high, count, granule)
+        for low, high, count, granule in zip(work.domain.lo, work.domain.hi, parts, work.granule, strict=True)
+    ]
+    if work.weights is None:
+        slowest = team.sorted(rows[:, -1])
+        across = work.domain.size / work.domain.shape[axis] / rows.shape[1]
+        most = np.floor(team.most[rows].min(axis=1) / across).astype(np.int64)
+        widths = _layers(slowest, axis, slowest.times(int(np.ceil(across))), most)
+        ends[axis] = work.domain.lo[axis] + np.concatenate(([0], np.cumsum(widths)))
+    else:
+        ends[axis] = _weighted_ends(work, axis, team.shares[rows].sum(axis=1))
+    moved = [axis, *(a for a in range(len(parts)) if a != axis)]
+    number = np.arange(len(team.ranks)).reshape([parts[a] for a in moved])
+    number = np.transpose(number, np.argsort(moved)).ravel()
+    lo, hi = _corners([e[:-1] for e in ends]), _corners([e[1:] for e in ends])
+    return team.layout(lo, hi, number)
+
+
+def columns(team: Team, outer: int, inner: int) -> Layout:
+    """Columns across one axis, each of them cut across another: areas in proportion to the shares.
+
+    The column-based partition of Beaumont, Boudet, Rastello and Robert (*Matrix Multiplication on Heterogeneous
+    Platforms*, IEEE TPDS 12, 2001): ranks sorted by share, and of all ways to put runs of them into columns the one
+    with the least total boundary. LayoutError where there is no room.
+    """
+    work = team.work
+    if work.weights is not None or len(team.ranks) > _MOST_COLUMNS:
+        raise LayoutError("columns need cells that are all alike, and at most 4096 ranks")
+    team = team.sorted(np.argsort(-team.shares, kind="stable"))
+    length, height = work.domain.shape[outer], work.domain.shape[inner]
+    sizes = _columns(team.shares, length * _width(work, inner), height * _width(work, outer))
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    area = np.add.reduceat(team.shares, starts[:-1])
+    widths = assign(
+        length,
+        lambda layers: layers / area,
+        np.full(len(area), work.least[outer]),
+        granule=work.granule[outer],
+    )
+    lo, hi = _whole(work, len(team.ranks))
+    left = work.domain.lo[outer]
+    across = work.domain.size // max(1, length * height)
+    for column, width in enumerate(widths.tolist()):
+        members = np.arange(starts[column], starts[column + 1])
+        some = team.sorted(members)
+        layer = across * width
+        most = np.floor(some.most / layer).astype(np.int64)
+        heights = _layers(some, inner, some.times(layer), most)
+        ends = work.domain.lo[inner] + np.concatenate(([0], np.cumsum(heights)))
+        lo[members, outer], hi[members, outer] = left, left + width
+        lo[members, inner], hi[members, inner] = ends[:-1], ends[1:]
+        left += width
+    return team.layout(lo, hi, np.arange(len(team.ranks)))
+
+
+def _columns(shares: Floats, along: float, high: float) -> list[int]:
+    """How many ranks each column holds. A column of ``n`` ranks with area ``s`` has boundaries ``n s along + high``."""
+    count = len(shares)
+    area = np.concatenate(([0.0], np.cumsum(shares)))
+    cost, size = np.zeros(count + 1), np.zeros(count + 1, np.int64)
+    for end in range(1, count + 1):
+        start = np.arange(end)
+        total = cost[:end] + (end - start) * (area[end] - area[:end]) * along + high
+        # On ties fewer columns: the last minimum would make more of them.
+        best = int(np.argmin(total))
+        cost[end], size[end] = total[best], end - best
+    found = []
+    while count:
+        found.append(int(size[count]))
+        count -= found[-1]
+    return found[::-1]
+
+
+def _layers(team: Team, axis: int, times: Times, most: Ints) -> Ints:
+    work = team.work
+    length, granule = work.domain.shape[axis], work.granule[axis]
+    least = np.full(len(team.ranks), work.least[axis])
+    return assign(length, times, least, np.maximum(most, 0) if (most < length).any() else None, granule)
+
+
+def _whole(work: Work, count: int) -> tuple[Ints, Ints]:
+    return np.tile(np.array(work.domain.lo), (count, 1)), np.tile(np.array(work.domain.hi), (count, 1))
+
+
+def _even_ends(low: int, high: int, parts: int, granule: int) -> Ints:
+    places = (low + (high - low) * np.arange(parts + 1) / parts) / granule
+    ends = np.floor(places + 0.5).astype(np.int64) * granule
+    ends[0], ends[-1] = low, high
+    return np.clip(ends, low, high)
+
+
+def _weighted_ends(work: Work, axis: int, shares: Floats) -> Ints:
+    """Ends of parts along an axis whose cells cost what the work's weights say, in proportion to ``shares``."""
+    assert work.weights is not None
+    low, granule = work.domain.lo[axis], work.granule[axis]
+    before = np.concatenate(([0.0], np.cumsum(work.weights.along(axis))))
+    goal = np.cumsum(shares) / shares.sum() * before[-1]
+    place = np.interp(goal, before, np.arange(len(before)))
+    ends = low + np.floor(place / granule + 0.5).astype(np.int64) * granule
+    ends[-1] = work.domain.hi[axis]
+    return np.concatenate(([low], np.clip(ends, low, work.domain.hi[axis])))
+
+
+def _corners(columns_: Sequence[Ints]) -> Ints:
+    return np.stack([m.ravel() for m in np.meshgrid(*columns_, indexing="ij")], axis=1)
+
+
+def _width(work: Work, axis: int) -> int:
+    return max(1, *(e.low[axis] + e.high[axis] for e in work.exchanges)) if work.exchanges else 1
+
+
+# Bisection -----------------------------------------------------------------------------------------------------------
+def bisected(team: Team) -> Layout:
+    """One block a rank by halving the team, at the edges of nodes where it has several, and its box along with it."""
+    lo, hi = _bisect(team.work, team.shares, team.crew.seats.paths[:, 0])
+    return team.layout(lo, hi, np.arange(len(team.ranks)))
+
+
+def blocks(team: Team, each: int) -> Layout:
+    """Several blocks for each rank, near one another."""
+    lo, hi = _bisect(team.work, np.repeat(team.shares, each), np.repeat(team.crew.seats.paths[:, 0], each))
+    return team.layout(lo, hi, np.arange(len(lo)) // each)
+
+
+def _bisect(work: Work, shares: Floats, node: Ints) -> tuple[Ints, Ints]:
+    """Boxes of all leaves, shape (leaves, ndim); all cuts of a depth at once."""
+    leaves, ndim = len(shares), work.domain.ndim
+    before = np.concatenate(([0.0], np.cumsum(shares)))
+    joints = np.flatnonzero(np.diff(node)) + 1
+    out_lo, out_hi = np.empty((leaves, ndim), np.int64), np.empty((leaves, ndim), np.int64)
+    lo, hi = np.array([work.domain.lo]), np.array([work.domain.hi])
+    first, last = np.array([0]), np.array([leaves])
+    while len(first):
+        whole = last - first == 1
+        out_lo[first[whole]], out_hi[first[whole]] = lo[whole], hi[whole]
+        lo, hi, first, last = lo[~whole], hi[~whole], first[~whole], last[~whole]
+        if not len(first):
+            break
+        middle = _middle(first, last, joints)
+        total = before[last] - before[first]
+        share = np.divide(before[middle] - before[first], total, out=np.zeros(len(first)), where=total > 0)
+        axis, cut = _best_cut(work, lo, hi, share)
+        low_hi, high_lo = hi.copy(), lo.copy()
+        rows = np.arange(len(first))
+        low_hi[rows, axis], high_lo[rows, axis] = cut, cut
+        lo, hi = np.concatenate((lo, high_lo)), np.concatenate((low_hi, hi))
+        first, last = np.concatenate((first, middle)), np.concatenate((middle, last))
+    return out_lo, out_hi
+
+
+def _middle(first: Ints, last: Ints, joints: Ints) -> Ints:
+    """Where runs of leaves are halved: at the joint between nodes next to the middle, if there is one inside."""
+    middle = (first + last) // 2
+    if not len(joints):
+        return middle
+    at = np.searchsorted(joints, middle)
+    below, above = joints[np.maximum(at - 1, 0)], joints[np.minimum(at, len(joints) - 1)]
+    nearest = np.where(np.abs(above - middle) <= np.abs(middle - below), above, below)
+    return np.where((first < nearest) & (nearest < last), nearest, middle)
+
+
+def _best_cut(work: Work, lo: Ints, hi: Ints, share: Floats) -> tuple[Ints, Ints]:
+    """For each box the axis to cut and where, so that about ``share`` of its cost lies below.
+
+    The axis with the fewest cells on the wrong side and in the halo of the cut; one that leaves both sides as wide as
+    the work asks goes before one that does not.
+    """
+    length = np.maximum(hi - lo, 0)
+    count, ndim = lo.shape
+    cuts, costs = np.empty((count, ndim), np.int64), np.empty((count, ndim))
+    for axis in range(ndim):
+        ideal = lo[:, axis] + share * length[:, axis]
+        if work.weights is not None:
+            ideal = _weighted_place(work, lo, hi, axis, share)
+        granule = work.granule[axis]
+        cut = np.floor(ideal / granule + 0.5).astype(np.int64) * granule
+        room = -(-work.least[axis] // granule) * granule
+        low, high = lo[:, axis] + room, hi[:, axis] - room
+        narrow = low > high
+        parted = (share > 0) & (share < 1)
+        cut = np.where(narrow | ~parted, cut, np.clip(cut, low, high))
+        cut = np.clip(cut, lo[:, axis], np.maximum(lo[:, axis], hi[:, axis]))
+        across = np.prod(np.delete(length, axis, axis=1), axis=1).astype(float)
+        costs[:, axis] = (np.abs(cut - ideal) + _width(work, axis)) * across
+        costs[narrow & parted, axis] *= 1e6
+        empty = (cut <= lo[:, axis]) | (cut >= hi[:, axis])
+        costs[empty & parted, axis] *= 1e12
+        if work.one_axis is not None and axis != work.one_axis:
+            costs[:, axis] = np.inf
+        cuts[:, axis] = cut
+    axis = np.argmin(costs, axis=1)
+    return axis, cuts[np.arange(count), axis]
+
+
+def _weighted_place(work: Work, lo: Ints, hi: Ints, axis: int, share: Floats) -> Floats:
+    """Where along an axis a share of each box's cost lies below: bisected in whole cells, then straight between two."""
+    assert work.weights is not None
+    some = np.flatnonzero(volumes(lo, hi) > 0)
+    place = lo[:, axis].astype(float)
+    if not len(some):
+        return place
+    box_lo, box_hi = lo[some], hi[some].copy()
+    goal = share[some] * work.weights.of(box_lo, box_hi)
+    low, high = box_lo[:, axis].copy(), box_hi[:, axis].copy()
+    below, above = np.zeros(len(some)), work.weights.of(box_lo, box_hi)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        box_hi[:, axis] = middle
+        cost = work.weights.of(box_lo, box_hi)
+        less = cost <= goal
+        low, below = np.where(less, middle, low), np.where(less, cost, below)
+        high, above = np.where(less, high, np.maximum(middle, low + 1)), np.where(less, above, cost)
+    part = np.divide(goal - below, above - below, out=np.zeros(len(some)), where=above > below)
+    place[some] = low + np.clip(part, 0.0, 1.0)
+    return place

@@ -1,0 +1,47 @@
+"""Which rank takes which block, so that neighbours in the grid are near each other in the machine.
+
+MPI does not do this: ``MPI_Cart_create`` with ``reorder`` leaves ranks as they are in MPICH and Open MPI. Here ranks
+stay where they were started and blocks move. The first three mappings are those of Printista and Saez (*Effective Use
+of Multicore Clusters in Parallel Cellular Automata*):
+
+sequential   block after block onto the cores as the machine's tree is walked through
+round-robin  the first block on the first node, the second on the second, and around again
+tiles        every node gets a tile of blocks, every chip of it a tile of that, and so on; equal nodes only
+bisection    machine and blocks are halved together, then pairs are exchanged while that helps; any machine
+auto         all of these, and the one whose messages cost least: never more than sequential
+"""
+
+from minga.plan.placement.cost import Cost, Pricing, cost_of, level_costs
+from minga.plan.placement.edges import Edges, edges_of
+from minga.plan.placement.grids import best_grid, grids_by_cost
+from minga.plan.placement.portfolio import (
+    MAPPINGS,
+    Candidate,
+    arrange,
+    check_mapping,
+    distribute,
+    place,
+    place_all,
+    portfolio,
+    reassigned,
+)
+
+__all__ = [
+    "MAPPINGS",
+    "Candidate",
+    "Cost",
+    "Edges",
+    "Pricing",
+    "arrange",
+    "best_grid",
+    "check_mapping",
+    "cost_of",
+    "distribute",
+    "edges_of",
+    "grids_by_cost",
+    "level_costs",
+    "place",
+    "place_all",
+    "portfolio",
+    "reassigned",
+]

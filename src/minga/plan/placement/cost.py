@@ -1,0 +1,142 @@
+"""What the messages of a step cost where ranks sit: J, the sum of ``alpha + beta * bytes`` over all messages.
+
+Costs are whole numbers, so that ranks on unlike processors find the same sum whatever the order of its terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from minga.plan.links import Links
+from minga.plan.placement.edges import Edges, edges_of
+from minga.plan.topology import Tree
+from minga.plan.work.work import Exchange
+from minga.space.box import Point
+from minga.space.boxes import Ints
+from minga.space.layout import Layout
+
+__all__ = ["Cost", "Pricing", "cost_of", "level_costs", "prices"]
+
+_TICK = 1e-12
+"""Seconds that costs by links are whole multiples of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the messages of one step come to.
+
+    ``total`` is J: in picoseconds, added over all messages, where links are known, otherwise bytes by the weights of
+    :func:`level_costs`. ``messages``, ``bytes`` and ``copies`` are listed by :attr:`Tree.relations`, inter-node first;
+    ``busiest`` is the most bytes that leave one node.
+    """
+
+    total: int
+    messages: tuple[int, ...]
+    bytes: tuple[int, ...]
+    copies: tuple[int, ...]
+    busiest: int
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """What placements are compared by: cost, then messages between nodes, then the busiest node's bytes."""
+        return self.total, self.messages[0], self.busiest
+
+
+def cost_of(
+    layout: Layout,
+    seats: Tree,
+    periodic: Sequence[bool] = (),
+    exchanges: Sequence[Exchange] = (),
+    links: Links | None = None,
+    shift: Sequence[Point] = (),
+) -> Cost:
+    """What a step of a layout costs whose ranks sit on ``seats``; other arguments as for :func:`edges_of`."""
+    return Pricing(edges_of(layout, periodic, exchanges, shift), seats, links).cost(np.arange(layout.ranks))
+
+
+def level_costs(depth: int) -> tuple[int, ...]:
+    """What a byte sent costs by the levels that two places have in common: 10, 3, 1 and 0 for three levels."""
+    between = [round(10 ** (1 - level / (depth - 1))) for level in range(depth)] if depth > 1 else [10]
+    return (*between, 0)
+
+
+def prices(depth: int, sizes: Ints, links: Links | None) -> Ints:
+    """The cost of messages of ``sizes`` bytes by the levels in common, shape (depth + 1, sizes)."""
+    if links is None:
+        return np.array(level_costs(depth), np.int64)[:, None] * sizes
+    return np.stack([_ticks(links.levels[min(level, len(links.levels) - 1)].time(sizes)) for level in range(depth + 1)])
+
+
+@dataclass(frozen=True, eq=False)
+class Pricing:
+    """The cost of each message at each distance. Places are rows of ``seats``."""
+
+    edges: Edges
+    seats: Tree
+    links: Links | None = None
+
+    @cached_property
+    def sizes(self) -> tuple[Ints, Ints]:
+        """The different sizes of messages, and which of them each message has."""
+        sizes, which = np.unique(self.edges.bytes, return_inverse=True)
+        return sizes, which.reshape(-1)
+
+    @cached_property
+    def levels(self) -> Ints:
+        """Cost by levels in common and by size, shape (levels + 1, sizes)."""
+        return prices(len(self.seats.levels), self.sizes[0], self.links)
+
+    @cached_property
+    def nodes(self) -> tuple[Ints, Ints] | None:
+        """Costs by own link of a node (0 is none) and by size, and which own link each place has; None without any."""
+        if self.links is None or not self.links.nodes:
+            return None
+        numbers = {link: number for number, link in enumerate(dict.fromkeys(self.links.nodes.values()), 1)}
+        costs = [np.zeros(len(self.sizes[0]), np.int64), *(_ticks(link.time(self.sizes[0])) for link in numbers)]
+        which = np.zeros(int(self.seats.paths[:, 0].max()) + 1, np.int64)
+        for node, link in self.links.nodes.items():
+            if node < len(which):
+                which[node] = numbers[link]
+        return np.stack(costs), which[self.seats.paths[:, 0]]
+
+    def of(self, message: Ints, a: Ints, b: Ints, common: Ints | None = None) -> Ints:
+        """The cost of messages between places ``a`` and ``b``; the same in both directions."""
+        common = self.seats.common(a, b) if common is None else common
+        size = self.sizes[1][message]
+        cost: Ints = self.levels[common, size]
+        if self.nodes is not None:
+            table, own = self.nodes
+            slower = np.maximum(table[own[a], size], table[own[b], size])
+            cost = np.where(common == 0, np.maximum(cost, slower), cost)
+        return cost * self.edges.times[message]
+
+    def cost(self, places: Ints) -> Cost:
+        """What the step costs when rank ``r`` of the edges sits at ``places[r]``."""
+        a, b = places[self.edges.sender], places[self.edges.receiver]
+        common = self.seats.common(a, b)
+        count = len(self.seats.levels) + 1
+
+        def by_level(values: Ints) -> tuple[int, ...]:
+            sums = np.zeros(count, np.int64)
+            np.add.at(sums, common, values)
+            return tuple(sums.tolist())
+
+        out = np.zeros(int(self.seats.paths[:, 0].max()) + 1, np.int64)
+        outside = common == 0
+        times = self.edges.times
+        np.add.at(out, self.seats.paths[a[outside], 0], (times * self.edges.bytes)[outside])
+        return Cost(
+            int(self.of(np.arange(len(a)), a, b, common).sum()),
+            by_level(times),
+            by_level(times * self.edges.bytes),
+            by_level(times * self.edges.copies),
+            int(out.max()),
+        )
+
+
+def _ticks(seconds: np.ndarray) -> Ints:
+    return np.rint(seconds / _TICK).astype(np.int64)

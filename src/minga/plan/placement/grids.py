@@ -1,0 +1,91 @@
+"""How many parts along each axis: the process grid whose messages cost least on a machine, placed as well as can be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minga.errors import LayoutError
+from minga.plan.links import Links
+from minga.plan.placement.bisection import bisected, coordinates_of
+from minga.plan.placement.cost import Pricing
+from minga.plan.placement.edges import edges_of
+from minga.plan.placement.tiles import Faces, cheapest_tilings, group_counts
+from minga.plan.topology import Tree
+from minga.plan.work.work import Work
+from minga.space.box import Point
+from minga.space.boxes import Ints
+from minga.space.cuts import cut_positions, factorings
+from minga.space.layout import Layout
+
+__all__ = ["best_grid", "grids_by_cost"]
+
+_FINALISTS = 6
+"""On unequal nodes, the grids that blocks are really placed for: those with the cheapest faces."""
+
+
+def best_grid(work: Work, seats: Tree, links: Links | None = None) -> Point:
+    """The number of parts along each axis whose messages cost least; LayoutError where no grid of so many parts fits.
+
+    Only communication counts: how evenly the parts share the cells does not.
+    """
+    found = grids_by_cost(work, seats, links)
+    if not found:
+        raise LayoutError(
+            f"{' x '.join(map(str, work.domain.shape))} cells cannot be cut into {len(seats)} Cartesian parts that are "
+            f"at least {' x '.join(map(str, work.least))} cells wide",
+            remedy="use fewer ranks, or another layout",
+        )
+    return found[0][1]
+
+
+def grids_by_cost(work: Work, seats: Tree, links: Links | None = None) -> list[tuple[int, Point]]:
+    """The process grids for as many ranks as there are seats, the one with the cheapest messages first.
+
+    Each with J (:class:`Cost`) of its best placement: on equal nodes that of the best tiles, otherwise that of the
+    order of ranks or of bisection, whichever is less; there only grids with the cheapest faces are looked at. Grids
+    whose parts would be narrower than ``work.least`` or a granule are left out. On ties inner axes are cut less.
+    """
+    counts, depth = group_counts(seats), len(seats.levels)
+    grids = [parts for parts in factorings(len(seats), work.domain.ndim) if _fits(work, parts)]
+    # Every rank alone in a node: then tiles do not matter, and faces cost what they cost at most.
+    levels = (len(seats), *(1,) * (depth - 1)) if counts is None else counts
+    found = []
+    for parts in grids:
+        faces = Faces.of(_sizes(work, parts), work.periodic, work.exchanges, depth, links)
+        found.append((cheapest_tilings(levels, faces, 1)[0][0], parts))
+    found.sort(key=_order)
+    if counts is None:
+        found = sorted(((_placed(work, seats, links, parts), parts) for _, parts in found[:_FINALISTS]), key=_order)
+    return found
+
+
+def _order(found: tuple[int, Point]) -> tuple[int, Point]:
+    return found[0], found[1][::-1]
+
+
+def _fits(work: Work, parts: Point) -> bool:
+    axes = zip(parts, work.domain.shape, work.granule, work.least, strict=True)
+    if any(count > max(length // max(granule, least), 1) for count, length, granule, least in axes):
+        return False
+    return work.one_axis is None or all(count == 1 for axis, count in enumerate(parts) if axis != work.one_axis)
+
+
+def _ends(work: Work, parts: Point) -> list[Ints]:
+    box = work.domain
+    axes = zip(box.lo, box.hi, parts, work.granule, strict=True)
+    return [cut_positions(low, high, [1.0] * count, granule) for low, high, count, granule in axes]
+
+
+def _sizes(work: Work, parts: Point) -> list[Ints]:
+    return [np.diff(ends) for ends in _ends(work, parts)]
+
+
+def _placed(work: Work, seats: Tree, links: Links | None, parts: Point) -> int:
+    """What the messages of equal parts cost on unequal nodes."""
+    ends = _ends(work, parts)
+    lo = np.stack([axis.ravel() for axis in np.meshgrid(*(e[:-1] for e in ends), indexing="ij")], axis=1)
+    hi = np.stack([axis.ravel() for axis in np.meshgrid(*(e[1:] for e in ends), indexing="ij")], axis=1)
+    layout = Layout(work.domain, len(seats), lo, hi, np.arange(len(seats)))
+    pricing = Pricing(edges_of(layout, work.periodic, work.exchanges), seats, links)
+    halved = bisected(coordinates_of(lo, hi, layout.owner, len(seats)), pricing, np.zeros(len(seats), np.int64))
+    return min(pricing.cost(seats.order).total, pricing.cost(halved).total)

@@ -1,0 +1,160 @@
+"""Improving a placement by exchanging the places of two ranks' blocks while that makes messages cheaper.
+
+Pairwise exchange as of B. W. Kernighan and S. Lin, *An Efficient Heuristic Procedure for Partitioning Graphs* (Bell
+System Technical Journal 49, 1970), without its sequences of worsening exchanges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from minga.plan.placement.cost import Pricing
+from minga.space.boxes import Ints
+
+__all__ = ["MOST_VERTICES", "nodes_exchanged", "refined"]
+
+MOST_VERTICES = 4096
+"""Larger graphs are not refined."""
+
+_ALL_PAIRS = 256
+"""Up to so many vertices every pair is a candidate; beyond, those that bring a vertex beside one that it talks to."""
+
+_MOST_PAIRS = 1 << 17
+_MOST_EXCHANGES = 4096
+"""Candidates and exchanges of one pass."""
+
+
+def refined(places: Ints, pricing: Pricing, kinds: Ints, passes: int = 24) -> Ints:
+    """``places`` after exchanges that lowered the cost: of vertices of one kind, at most ``passes`` times over all."""
+    graph = _Graph.of(pricing)
+    places = places.copy()
+    for _ in range(passes):
+        u, v = _candidates(graph, places, kinds)
+        gain = graph.gain(places, u, v)
+        worth = np.flatnonzero(gain > 0)
+        best = worth[np.argsort(-gain[worth], kind="stable")][:_MOST_EXCHANGES]
+        if not len(best):
+            break
+        _exchange(graph, places, u[best].tolist(), v[best].tolist())
+    return places
+
+
+def nodes_exchanged(places: Ints, pricing: Pricing, kinds: Ints) -> Ints:
+    """``places`` after like nodes have exchanged all they hold: the slower a node's own link, the less leaves it."""
+    if pricing.nodes is None:
+        return places
+    table, own = pricing.nodes
+    order, paths = pricing.seats.order, pricing.seats.paths
+    first = np.flatnonzero(np.r_[True, np.diff(paths[order, 0]) != 0])
+    members = np.split(order, first[1:])
+    a, b = places[pricing.edges.sender], places[pricing.edges.receiver]
+    outside = paths[a, 0] != paths[b, 0]
+    leaving = np.zeros(len(paths), np.int64)
+    for ends in (a[outside], b[outside]):
+        np.add.at(leaving, ends, pricing.levels[0, pricing.sizes[1][outside]])
+    alike: dict[bytes, list[int]] = {}
+    for number, seats in enumerate(members):
+        alike.setdefault(np.column_stack((paths[seats, 1:], kinds[seats])).tobytes(), []).append(number)
+    moved = np.arange(len(places))
+    for nodes in alike.values():
+        slowest = sorted(nodes, key=lambda number: -int(table[own[members[number][0]]].sum()))
+        quietest = sorted(nodes, key=lambda number: int(leaving[members[number]].sum()))
+        for here, there in zip(quietest, slowest, strict=True):
+            moved[members[here]] = members[there]
+    return moved[places]
+
+
+@dataclass(frozen=True, eq=False)
+class _Graph:
+    """For each vertex its messages and whom they join it with: rows ``starts[v]`` to ``starts[v + 1]``."""
+
+    pricing: Pricing
+    starts: Ints
+    message: Ints
+    other: Ints
+    common: np.ndarray
+    """Levels that any two places have in common."""
+
+    @classmethod
+    def of(cls, pricing: Pricing) -> _Graph:
+        sender, receiver = pricing.edges.sender, pricing.edges.receiver
+        vertex = np.r_[sender, receiver]
+        order = np.argsort(vertex, kind="stable")
+        starts = np.searchsorted(vertex[order], np.arange(pricing.edges.ranks + 1))
+        message = np.tile(np.arange(len(sender)), 2)[order]
+        paths = pricing.seats.paths
+        common = np.zeros((len(paths), len(paths)), np.int8)
+        same = np.ones(common.shape, bool)
+        for level in range(paths.shape[1]):
+            same &= paths[:, None, level] == paths[None, :, level]
+            common += same
+        return cls(pricing, starts, message, np.r_[receiver, sender][order], common)
+
+    def gain(self, places: Ints, u: Ints, v: Ints) -> Ints:
+        """By how much the cost falls when each pair alone exchanges its places."""
+        return self._moved(places, u, v) + self._moved(places, v, u)
+
+    def _moved(self, places: Ints, mover: Ints, partner: Ints) -> Ints:
+        """What the messages of ``mover`` cost less at the place of ``partner``, but for those between the two."""
+        degree = self.starts[mover + 1] - self.starts[mover]
+        pair = np.repeat(np.arange(len(mover)), degree)
+        row = np.arange(len(pair)) - np.repeat(np.cumsum(degree) - degree, degree) + self.starts[mover][pair]
+        kept = self.other[row] != partner[pair]
+        pair, row = pair[kept], row[kept]
+        other = places[self.other[row]]
+        here, there = places[mover[pair]], places[partner[pair]]
+        message = self.message[row]
+        before = self.pricing.of(message, here, other, self.common[here, other])
+        after = self.pricing.of(message, there, other, self.common[there, other])
+        less = np.zeros(len(mover), np.int64)
+        np.add.at(less, pair, before - after)
+        return less
+
+    def neighbours(self, vertex: int) -> list[int]:
+        """Whom a vertex exchanges messages with."""
+        found: list[int] = self.other[self.starts[vertex] : self.starts[vertex + 1]].tolist()
+        return found
+
+
+def _candidates(graph: _Graph, places: Ints, kinds: Ints) -> tuple[Ints, Ints]:
+    """Pairs of vertices of one kind, apart from each other, that may gain from exchanging their places."""
+    count = len(places)
+    if count <= _ALL_PAIRS:
+        u, v = np.triu_indices(count, 1)
+    else:
+        u, v = _beside_partners(graph, places)
+    apart = (kinds[u] == kinds[v]) & (graph.common[places[u], places[v]] < len(graph.pricing.seats.levels))
+    return u[apart], v[apart]
+
+
+def _beside_partners(graph: _Graph, places: Ints) -> tuple[Ints, Ints]:
+    """For each message that leaves a group, its vertex and all that share the innermost group of the other end."""
+    paths = graph.pricing.seats.paths
+    # Groups of the level above single places.
+    group = np.unique(paths[:, :-1], axis=0, return_inverse=True)[1].reshape(-1) if paths.shape[1] > 1 else paths[:, 0]
+    at = group[places]
+    members = np.argsort(at, kind="stable")
+    first = np.searchsorted(at[members], np.arange(at.max() + 2))
+    vertex = np.repeat(np.arange(len(places)), np.diff(graph.starts))
+    outward = at[vertex] != at[graph.other]
+    pair = np.unique(vertex[outward] * (at.max() + 1) + at[graph.other[outward]])
+    vertex, towards = np.divmod(pair, at.max() + 1)
+    size = first[towards + 1] - first[towards]
+    kept = np.cumsum(size) <= _MOST_PAIRS
+    vertex, towards, size = vertex[kept], towards[kept], size[kept]
+    row = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    return np.repeat(vertex, size), members[np.repeat(first[towards], size) + row]
+
+
+def _exchange(graph: _Graph, places: Ints, us: list[int], vs: list[int]) -> None:
+    """Carry out the exchanges in turn, passing over those that an earlier one may have made worse."""
+    moved: set[int] = set()
+    for u, v in zip(us, vs, strict=True):
+        if u in moved or v in moved:
+            continue
+        if not moved.isdisjoint(graph.neighbours(u)) or not moved.isdisjoint(graph.neighbours(v)):
+            continue
+        places[u], places[v] = places[v], places[u]
+        moved |= {u, v}

@@ -1,0 +1,437 @@
+"""The planner: of all layouts, placements, halo depths and overlaps, what the cost model finds fastest, and why.
+
+The search goes over teams (all nodes, then without the slowest ones, until their speeds alone say that fewer cannot
+pay), over the layouts of :mod:`minga.plan.candidates`, and for the best few of them over placements, depths of the
+halo and overlap. The naive way - equal Cartesian parts in order, an exchange a step, overlapped - is always among them.
+Equal arguments give an equal plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from minga.errors import LayoutError
+from minga.plan.candidates import Option, badly_joined, fewer, fits, fitted, options, refined
+from minga.plan.crew import Crew
+from minga.plan.placement import arrange, check_mapping, portfolio
+from minga.plan.plan import Choice, Plan, Prediction, duration
+from minga.plan.speed import TRUSTED
+from minga.plan.work.work import Work
+from minga.space.cuts import best_cartesian, parse_layout, slabs
+from minga.space.layout import GRANULE, Layout
+
+__all__ = ["make_plan"]
+
+_FINALISTS = 3
+"""Layouts whose placements and depths are tried."""
+
+_MANY = 4096
+"""Ranks from which only the best layout's are."""
+
+_WORTH = 1e-3
+"""Part of the time that a change must save: less is within any error of the model, and the plain way is kept."""
+
+
+def make_plan(
+    work: Work,
+    crew: Crew,
+    *,
+    layout: str = "auto",
+    mapping: str = "auto",
+    halo_depth: int | Literal["auto"] = "auto",
+    overlap: bool | Literal["auto"] = "auto",
+    source: str = "",
+) -> Plan:
+    """Plan a run: who does which cells, where, with how deep a halo, and whether messages are overlapped.
+
+    Parameters
+    ----------
+    work, crew
+        What a step asks, and who is there.
+    layout
+        "auto", or a word that stands for equal parts (:func:`minga.space.cuts.parse_layout`), which is kept.
+    mapping
+        "auto", or one of :data:`minga.plan.placement.MAPPINGS`.
+    halo_depth, overlap
+        "auto", or what is to be kept.
+    source
+        Where the crew's speeds are from, for the plan to tell.
+
+    By the cost model (:mod:`minga.plan.cost`) what is chosen is never slower than the naive way, as far as that is
+    left open and fits into memory. Raises LayoutError where a word cannot be meant, or memory does not suffice.
+    """
+    check_mapping(mapping)
+    search = _Search(work, crew, 1 if halo_depth == "auto" else halo_depth, overlap is not False)
+    naive = Option(*_naive(work, crew), work)
+    base = naive.predict(crew, search.depth, search.overlap)
+    if layout == "auto":
+        found = search.layouts(naive)
+    else:
+        # As Model.layouts understands it, so that a plan tells of what would be run.
+        granule = 1 if work.points > 1 or work.cuts else max(GRANULE, work.granule[-1])
+        given = parse_layout(layout, work.domain, crew.ranks, granule)
+        found = [search.judged(_sequential(Option(layout, given, work), crew))]
+    fitting = [each for each in found if search.fits(each.told)]
+    if not fitting:
+        raise _no_room(work, crew, layout, base if layout == "auto" else found[0].told)
+    best = search.best(fitting, mapping, halo_depth == "auto", overlap == "auto")
+    if layout == "auto" and best.depth != search.depth and crew.ranks <= _MANY:
+        # Cheaper messages allow other cuts.
+        again = _Search(work, crew, best.depth, search.overlap)
+        found = [each for each in again.layouts(naive) if again.fits(each.told)]
+        if found:
+            other = again.best(found, mapping, True, overlap == "auto")
+            best = other if other.told.seconds < best.told.seconds else best
+    plain = base if search.depth == 1 and search.overlap else naive.predict(crew, 1, True)
+    story = _Story.of(search, best, base.seconds)
+    return Plan(
+        layout=best.option.layout,
+        word=best.option.word,
+        mapping=best.mapping,
+        halo_depth=best.depth,
+        overlap=best.overlap,
+        prediction=best.told,
+        choices=story.choices(),
+        left_out=tuple(story.left_out()),
+        source=source,
+        naive=plain.seconds,
+        notes=tuple(_notes(work, crew, best.option.layout, search.overfull(plain))),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """An option with what it takes, at the depth and overlap that the search begins with."""
+
+    option: Option
+    told: Prediction
+    nodes: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Final:
+    """A way to run: an option as it was cut (``start``) and where it was placed, with a depth and overlap or not."""
+
+    start: _Judged
+    option: Option
+    mapping: str
+    depth: int
+    overlap: bool
+    told: Prediction
+
+
+class _Search:
+    """What is fixed while options are compared, and all that were looked at."""
+
+    def __init__(self, work: Work, crew: Crew, depth: int, overlap: bool) -> None:
+        self.work, self.crew, self.depth, self.overlap = work, crew, depth, overlap
+        self.seen: list[_Judged] = []
+        self.most_nodes = len(np.unique(crew.seats.paths[:, 0]))
+
+    def judged(self, option: Option) -> _Judged:
+        told = option.predict(self.crew, self.depth, self.overlap)
+        if not self.fits(told):
+            option, told = fitted(option, self.crew, self.depth, self.overlap, told)
+        used = np.unique(option.layout.owner)
+        judged = _Judged(option, told, len(np.unique(self.crew.seats.paths[used, 0])))
+        self.seen.append(judged)
+        return judged
+
+    def fits(self, told: Prediction) -> bool:
+        """Whether everybody's memory holds what they would store."""
+        return fits(self.crew, told)
+
+    def overfull(self, told: Prediction) -> str | None:
+        """A node whose memory would not hold its part."""
+        over = np.where(self.crew.memory > 0, told.memory / np.maximum(self.crew.memory, 1), 0.0)
+        return None if over.max() <= 1 else self.crew.node(int(over.argmax()))
+
+    def layouts(self, naive: Option) -> list[_Judged]:
+        """All layouts, the fastest first; the naive one before others that save next to nothing."""
+        found = [self.judged(naive)]
+        base = found[0].told
+        best = base.seconds if self.fits(base) else np.inf
+        slow = badly_joined(self.crew)
+        for unwanted in ([], slow) if slow else ([],):
+            for team, least in fewer(self.work, self.crew, unwanted=unwanted):
+                if least >= best * (1 - _WORTH):
+                    break
+                for option in options(team, self.depth):
+                    judged = self.judged(option)
+                    found.append(judged)
+                    if self.fits(judged.told):
+                        best = min(best, judged.told.seconds)
+        fitting = [each for each in found if self.fits(each.told)]
+        fitting.sort(key=lambda each: each.told.seconds)
+        if fitting and fitting[0].nodes == 1 and self.most_nodes > 1:
+            fitting = self._on_one_node(fitting)
+        corrected = [self._refined(each) for each in fitting[: 2 * _FINALISTS]] + fitting[2 * _FINALISTS :]
+        worth = (1 - _WORTH) * base.seconds if self.fits(base) else np.inf
+        corrected.sort(key=lambda each: each.told.seconds if each.told.seconds < worth else base.seconds)
+        return corrected
+
+    def _on_one_node(self, found: list[_Judged]) -> list[_Judged]:
+        """Where one node does best alone: also fewer and fewer of its ranks."""
+        team = found[0].option.team
+        if team is None:
+            return found
+        for smaller, least in fewer(self.work, self.crew, team.ranks):
+            if least >= found[0].told.seconds * (1 - _WORTH):
+                break
+            found += [each for each in map(self.judged, options(smaller, self.depth)) if self.fits(each.told)]
+        return sorted(found, key=lambda each: each.told.seconds)
+
+    def _refined(self, judged: _Judged) -> _Judged:
+        better = refined(judged.option, self.crew, self.depth, self.overlap)
+        return judged if better is judged.option else self.judged(better)
+
+    def best(self, found: list[_Judged], mapping: str, any_depth: bool, any_overlap: bool) -> _Final:
+        """The best of the first few options, wherever placed, with whatever depth and overlap may be chosen."""
+        finals = [
+            self._deepened(start, option, name, told, any_depth, any_overlap)
+            for start in found[: 1 if self.crew.ranks > _MANY else _FINALISTS]
+            for option, name, told in self._placements(start, mapping)
+        ]
+        if not finals:
+            raise LayoutError(
+                f"no layout on {self.crew.ranks} ranks suits the mapping {mapping!r}",
+                remedy='write mapping = "auto"',
+            )
+        return min(finals, key=lambda final: final.told.seconds)
+
+    def _placements(self, start: _Judged, mapping: str) -> Iterator[tuple[Option, str, Prediction]]:
+        """The option as it is, and with its blocks on other ranks of the same speed, as far as ``mapping`` says."""
+        if mapping in ("auto", "sequential") or self.crew.ranks == 1:
+            yield start.option, "sequential", start.told
+        if mapping == "sequential" or self.crew.ranks == 1:
+            return
+        layout, crew, work = start.option.layout, self.crew, self.work
+        busy = np.zeros(crew.ranks, np.int64)
+        busy[layout.owner] = 1
+        kinds = _kinds(np.stack([crew.speed_of, crew.memory, busy], axis=1))
+        same = kinds if kinds.any() else None
+        if mapping == "auto":
+            cheapest = portfolio(layout, crew.seats, work.periodic, work.exchanges, crew.links, same)[0]
+            name, ranks = cheapest.mapping, cheapest.ranks
+        else:
+            try:
+                ranks = arrange(layout, crew.seats, mapping, work.periodic, work.exchanges, crew.links, same)
+            except LayoutError:
+                return
+            name = mapping
+        option = start.option.placed(ranks)
+        told = option.predict(crew, self.depth, self.overlap)
+        if self.fits(told) and (mapping != "auto" or told.seconds < (1 - _WORTH) * start.told.seconds):
+            yield option, name, told
+
+    def _deepened(
+        self, start: _Judged, option: Option, mapping: str, told: Prediction, any_depth: bool, any_overlap: bool
+    ) -> _Final:
+        """The placed option with the depth of halo that is best for it, and with overlap or without."""
+        best = _Final(start, option, mapping, self.depth, self.overlap, told)
+        worse = 0
+        for depth in range(1, self.work.deepest + 1) if any_depth else (self.depth,):
+            if worse > 1 or (any_depth and not _wide_enough(self.work, option.layout, depth)):
+                break
+            before = best
+            for overlap in (True, False) if any_overlap else (self.overlap,):
+                if (depth, overlap) == (self.depth, self.overlap):
+                    continue
+                other = _Final(start, option, mapping, depth, overlap, option.predict(self.crew, depth, overlap))
+                if self.fits(other.told) and _better(other, best):
+                    best = other
+            worse = 0 if best is not before or depth <= self.depth else worse + 1
+        return best
+
+
+def _better(other: _Final, best: _Final) -> bool:
+    """Whether a way saves enough, or is as fast as one that splits blocks in vain, as no message passes meanwhile."""
+    told = best.told
+    in_vain = best.overlap and bool(told.exchange.any()) and not told.hidden.any()
+    if in_vain and not other.overlap and other.depth == best.depth:
+        return other.told.seconds <= told.seconds
+    return other.told.seconds < (1 - _WORTH) * told.seconds
+
+
+def _naive(work: Work, crew: Crew) -> tuple[str, Layout]:
+    halo = max((w for e in work.exchanges for w in e.low + e.high), default=1)
+    if work.one_axis is None:
+        layout = best_cartesian(work.domain, crew.ranks, work.granule[-1], halo)
+    else:
+        layout = slabs(work.domain, crew.ranks, work.one_axis, granule=work.granule[-1])
+    option = _sequential(Option("cartesian", layout, work), crew)
+    parts = "x".join(str(len(cuts)) for cuts in layout.cuts)
+    return f"cartesian:{parts}", option.layout
+
+
+def _sequential(option: Option, crew: Crew) -> Option:
+    """Equal parts of ranks 0, 1, ... on the ranks as the tree of the machine is walked through."""
+    order = crew.seats.order
+    return option if (order == np.arange(crew.ranks)).all() else option.placed(order)
+
+
+def _kinds(rows: np.ndarray) -> np.ndarray:
+    """A number for each kind of row."""
+    number = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        place = np.unique(column, return_inverse=True)[1].reshape(-1)
+        number = np.unique(number * (int(place.max()) + 1) + place, return_inverse=True)[1].reshape(-1)
+    return number
+
+
+def _wide_enough(work: Work, layout: Layout, depth: int) -> bool:
+    """Whether no halo of so many steps reaches beyond a neighbour."""
+    sizes = (layout.hi - layout.lo).min(axis=0)
+    for exchange in work.depth(depth).exchanges:
+        for axis, cuts in enumerate(layout.cuts):
+            if len(cuts) > 1 and max(exchange.low[axis], exchange.high[axis]) > sizes[axis]:
+                return False
+    return True
+
+
+# What a plan tells ---------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class _Story:
+    """What each decision saved, one after the other: together what the plan saves. Seconds a step.
+
+    naive      equal parts
+    all_nodes  the best layout that uses all nodes
+    cut        the layout that was chosen, as it was cut
+    placed     where its blocks were placed
+    deep       with the depth that was chosen
+    """
+
+    search: _Search
+    best: _Final
+    naive: float
+    all_nodes: float
+    cut: float
+    placed: float
+    deep: float
+
+    @classmethod
+    def of(cls, search: _Search, best: _Final, naive: float) -> _Story:
+        def seconds(option: Option, depth: int) -> float:
+            return option.predict(search.crew, depth, search.overlap).seconds
+
+        whole = [f.told.seconds for f in search.seen if f.nodes == search.most_nodes and search.fits(f.told)]
+        deep = best.told.seconds if best.overlap == search.overlap else seconds(best.option, best.depth)
+        placed = seconds(best.option, search.depth) if best.depth != search.depth else deep
+        cut = seconds(best.start.option, search.depth) if best.option is not best.start.option else placed
+        all_nodes = cut if best.start.nodes == search.most_nodes else min(whole, default=cut)
+        return cls(search, best, naive, all_nodes, cut, placed, deep)
+
+    def choices(self) -> tuple[Choice, ...]:
+        best, search = self.best, self.search
+        used, nodes = best.start.nodes, search.most_nodes
+        return (
+            Choice("layout", best.option.word, "equal Cartesian parts", self.naive - self.all_nodes, self._why()),
+            Choice(
+                "nodes",
+                f"{used} of {nodes}",
+                f"{nodes} of {nodes}",
+                self.all_nodes - self.cut,
+                "the others would cost more messages than they save computing" if used < nodes else "",
+            ),
+            Choice("mapping", best.mapping, "sequential", self.cut - self.placed, "fewer bytes on slow links"),
+            Choice(
+                "halo depth",
+                str(best.depth),
+                str(search.depth),
+                self.placed - self.deep,
+                f"{best.depth} steps share the latency of one exchange",
+            ),
+            self._overlap(),
+        )
+
+    def _overlap(self) -> Choice:
+        best, search = self.best, self.search
+        if best.overlap != search.overlap:
+            reason = "blocks would be split for more than that hides"
+            return Choice("overlap", "off", "on", self.deep - best.told.seconds, reason)
+        if not best.overlap:
+            return Choice("overlap", "off", "off", 0.0, "")
+        gain = best.option.predict(search.crew, best.depth, False).seconds - best.told.seconds
+        hidden = duration(float(best.told.hidden.max()))
+        reason = f"up to {hidden} of messages a step pass while the interior is computed"
+        return Choice("overlap", "on", "off", gain, reason)
+
+    def _why(self) -> str:
+        cells = self.best.option.layout.cells()
+        used = cells[cells > 0]
+        if used.max() > 1.02 * used.min() and len(np.unique(self.search.crew.speed_of)) > 1:
+            return f"ranks get {used.min()} to {used.max()} cells, by their speed"
+        return "less surface, or cheaper messages"
+
+    def left_out(self) -> Iterator[tuple[str, str]]:
+        """Nodes without cells, and why."""
+        crew = self.search.crew
+        node = crew.seats.paths[:, 0]
+        used = np.unique(node[self.best.option.layout.owner])
+        numbers, first = np.unique(node, return_index=True)
+        if self.all_nodes > self.cut:
+            reason = (
+                f"a step would take {duration(self.all_nodes)} with all nodes, and takes {duration(self.cut)} without"
+                " those left out"
+            )
+        else:
+            reason = "there are not enough cells for it"
+        for rank in first[~np.isin(numbers, used)].tolist():
+            yield crew.node(rank), reason
+
+
+def _notes(work: Work, crew: Crew, layout: Layout, overfull: str | None) -> Iterator[str]:
+    if overfull is not None:
+        yield f"equal parts would not fit into the memory of {overfull}"
+    cells = layout.cells() * work.points
+    node = crew.seats.paths[:, 0]
+    idle = int((cells == 0).sum())
+    if idle and len(np.unique(node[cells > 0])) == len(np.unique(node)):
+        yield f"{idle} of {crew.ranks} ranks get no cells: messages would cost more than they save"
+    for number, speed in enumerate(crew.speeds):
+        if len(speed.cells) == 1 and speed.cells[0] <= 1:
+            continue  # one speed for all sizes: somebody said so
+        mine = np.where(crew.speed_of == number, cells, 0)
+        largest = int(mine.max())
+        if largest > TRUSTED * speed.cells[-1]:
+            rank = int(mine.argmax())
+            yield (
+                f"{crew.node(rank)} gets {largest} cells a rank, and was measured with {speed.cells[-1]:.0f} at most: "
+                "beyond that its speed is taken to stay the same"
+            )
+
+
+def _no_room(work: Work, crew: Crew, word: str, told: Prediction) -> LayoutError:
+    """The error for memory that does not suffice: on which node, and what would fit."""
+    room = np.where(crew.memory > 0, crew.memory - float(work.rank_bytes), np.inf)
+    together = float(np.maximum(room, 0.0).sum())
+    over = told.memory - np.where(crew.memory > 0, crew.memory, np.iinfo(np.int64).max)
+    rank = int(over.argmax())
+    node = crew.node(rank)
+    message = (
+        f"{node} is too small: rank {rank} would store {_bytes(int(told.memory[rank]))} there and may fill "
+        f"{_bytes(int(crew.memory[rank]))}"
+    )
+    if together < work.domain.size * work.cell_bytes:
+        shape = " x ".join(map(str, work.domain.shape))
+        return LayoutError(
+            f"{shape} cells of {work.name!r} need {_bytes(work.domain.size * work.cell_bytes)}, and the "
+            f"{crew.ranks} ranks together may fill {_bytes(int(together))}",
+            remedy=f"choose at most about {int(together // work.cell_bytes) * work.points} cells, or more machines",
+            where=message,
+        )
+    remedy = (
+        'write layout = "auto": shares then follow memory' if word != "auto" else "choose a smaller grid, or more ranks"
+    )
+    return LayoutError(message, remedy=remedy)
+
+
+def _bytes(number: int) -> str:
+    for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number} bytes"

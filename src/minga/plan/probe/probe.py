@@ -1,0 +1,309 @@
+"""A semi-dynamic probe: before a run, all ranks time the model's own step at once, and messages among each other.
+
+As in G. Milano, E. Mocskos, G. Marshall (electrodeposition on a heterogeneous cluster, section 2.1): each node times a
+reduced run of the same kernels, all hear of all times, and shares follow from them. Here speed is a function of size
+(Lastovetsky and Reddy 2007), and all ranks of a node work at the same time, as caches and memory are shared.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Final, overload
+
+import numpy as np
+
+from minga.engine.comm import Comm, MPIComm, SerialComm
+from minga.engine.model import Model
+from minga.engine.pin import available_cores, share
+from minga.engine.quotas import quota
+from minga.engine.waiting import longest_nap
+from minga.plan.cost import work_of
+from minga.plan.crew import Crew
+from minga.plan.links import Link, Links, Segment
+from minga.plan.machine.machine import MEMORY_SHARE
+from minga.plan.machine.resources import available_memory, processor_name
+from minga.plan.probe.pingpong import links_of
+from minga.plan.probe.rehearsal import Rehearsal, Sample, part_of
+from minga.plan.probe.remembered import key_of, recall, remember
+from minga.plan.speed import TRUSTED, Speed
+from minga.plan.topology import Tree, seats_of, usable
+from minga.plan.work.work import Work
+from minga.space.boxes import Ints
+
+__all__ = ["known_speed", "measure_speed", "probe_beyond", "probe_crew", "probed_sizes", "sample_sizes"]
+
+_FRACTIONS: Final = (1.0, 1 / 4, 1 / 16)
+"""Of the equal share of cells: the sizes that are timed."""
+_LARGEST: Final = 1 << 24
+"""Cells of the largest part that is timed; beyond it all is memory, and speed does not change."""
+_FEWEST_PERIODS: Final = 10
+"""Of a quota of processor time that a measurement spans, where one throttles."""
+_LONGEST: Final = 1.5
+"""Seconds that a measurement takes at most for that."""
+_SAMPLES: Final = 7
+"""Of each size at least, where there is no hurry."""
+_ALIKE: Final = 1.1
+"""Ranks whose times differ by less are taken to be equally fast: that much is noise."""
+_PREPARING: Final = 0.5
+"""Seconds after which values in halos are good enough."""
+_NETWORK: Final = 0.3
+"""Seconds of messages."""
+_Times = tuple[tuple[float, ...], tuple[float, ...]]
+"""Cells of the model, and seconds of a step, for each size."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a rank tells the others."""
+
+    cells: tuple[float, ...]
+    seconds: tuple[float, ...]
+    node: int
+    host: str
+    memory: int | None
+
+
+def probe_crew(
+    model: Model, comm: Comm, *, threads: int = 1, seconds: float = 1.0, cache: bool = True,
+    cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None,
+) -> Crew:  # fmt: skip
+    """The ranks of ``comm`` as they are; collective, equal on all ranks.
+
+    Parameters
+    ----------
+    model
+        Whose step is timed, on parts of its grid: the equal share of the ranks, a quarter and a sixteenth of it.
+    threads, cpus
+        As the run will have them.
+    seconds
+        About how long kernels are timed; messages take 0.3 s more. Compiling comes on top.
+    cache
+        Whether speeds that this host has measured for the same kernels in the last week will do, and what it has
+        measured of messages within it.
+    stop
+        Asked on every rank now and then; where it says yes on any, all raise KeyboardInterrupt.
+
+    Functions that a step calls (:meth:`minga.engine.program.Program.call`) are left out: nobody knows what they do.
+    """
+    work = work_of(model)
+    seats = seats_of(comm)
+    crowd = len(np.flatnonzero(seats.paths[:, 0] == seats.paths[comm.rank, 0]))
+    parts = probed_sizes(work, comm.size)
+    key = _key(work, parts, threads, crowd, len(usable()))
+    known = recall(key, _speeds_in) if cache else None
+    missing = np.array([known is None], np.int64)
+    comm.allreduce(missing, "max")
+    if missing[0] or known is None:
+        known = _timed(model, work, parts, comm, threads, seconds, cpus, stop or _never)
+        remember(key, {"cells": known[0], "seconds": known[1]})
+    # Messages take no part of the time that a short run gives its probe.
+    links = _links(comm, seats, min(_NETWORK, seconds), cache)
+    found = comm.gather(_Found(*known, comm.node, platform.node(), available_memory()))
+    crew: Crew | None = None
+    if found is not None:
+        speeds, speed_of = _grouped(found)
+        nodes = seats.paths[:, 0]
+        names = tuple(found[int(np.flatnonzero(nodes == n)[0])].host for n in range(int(nodes.max()) + 1))
+        crew = Crew(speeds, speed_of, _memory(found), seats, links, names)
+    agreed: Crew = comm.bcast(crew)
+    return agreed
+
+
+def known_speed(model: Model, ranks: int, threads: int = 1) -> Speed | None:
+    """The speed of each of so many ranks that this host has measured for a model within a week; None without one."""
+    work = work_of(model)
+    parts = probed_sizes(work, ranks)
+    pinned = sum(len(core) for core in share(available_cores(), 0, ranks, threads))
+    for allowed in (pinned, len(usable())):
+        found = recall(_key(work, parts, threads, ranks, allowed), _speeds_in)
+        if found is not None:
+            return Speed.measured(*found)
+    return None
+
+
+def probe_beyond(
+    model: Model, comm: Comm, crew: Crew, planned: Ints, *, threads: int = 1, seconds: float = 0.5,
+    cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None,
+) -> Crew:  # fmt: skip
+    """The crew with speeds at the sizes that a plan gives to ranks, where these lie beyond what was measured.
+
+    ``planned`` is cells of the model for each rank. Collective, equal on all ranks; the same crew where nothing lies
+    beyond. With it a plan can be made anew: the partial functional performance model of Lastovetsky and Reddy (2010).
+    """
+    known = np.array([crew.speeds[number].cells[-1] for number in crew.speed_of])
+    size = np.minimum(planned, _LARGEST)
+    beyond = size > TRUSTED * known
+    if not beyond.any():
+        return crew
+    work = work_of(model)
+    mine = part_of(work, float(size[comm.rank]) / work.points) if beyond[comm.rank] else None
+    with Rehearsal(model, work, mine, threads, cpus) if mine is not None else nullcontext() as rehearsal:
+        sample = _together(rehearsal, comm, seconds, stop=stop or _never)
+        found = comm.gather(None if rehearsal is None or sample is None else (rehearsal.cells, sample.typical))
+    agreed: list[tuple[float, float] | None] = comm.bcast(found)
+    speeds = []
+    for number, speed in enumerate(crew.speeds):
+        points = [agreed[rank] for rank in np.flatnonzero(crew.speed_of == number).tolist()]
+        measured = sorted(point for point in points if point is not None)
+        if measured:
+            cells, times = zip(*measured)
+            speed = Speed.measured([*speed.cells, float(np.median(cells))], [*speed.seconds, float(np.median(times))])
+        speeds.append(speed)
+    return replace(crew, speeds=tuple(speeds))
+
+
+def measure_speed(
+    model: Model, sizes: Sequence[int], threads: int = 1, seconds: float = 1.0, comm: Comm | None = None
+) -> Speed:
+    """Speed of this rank for a model at about so many cells each; all ranks of ``comm`` measure at the same time."""
+    found = sample_sizes(model, sizes, threads, seconds, comm)
+    return Speed.measured([cells for cells, _ in found], [sample.typical for _, sample in found])
+
+
+def sample_sizes(
+    model: Model, sizes: Sequence[int], threads: int = 1, seconds: float = 1.0, comm: Comm | None = None
+) -> list[tuple[int, Sample]]:
+    """The samples behind :func:`measure_speed`: cells of the part that was taken, and times of its steps."""
+    work, found = work_of(model), []
+    for size in sizes:
+        with Rehearsal(model, work, part_of(work, size / work.points), threads) as rehearsal:
+            found.append((rehearsal.cells, _together(rehearsal, comm or SerialComm(), seconds / len(sizes), _SAMPLES)))
+    return found
+
+
+def probed_sizes(work: Work, ranks: int) -> tuple[int, ...]:
+    """Cells of the domain of the parts that are timed, the largest first: different ones only."""
+    share = min(work.domain.size / ranks, _LARGEST)
+    sizes = dict.fromkeys(part_of(work, share * fraction).size for fraction in _FRACTIONS)
+    return tuple(sorted(sizes, reverse=True))
+
+
+def _timed(
+    model: Model, work: Work, sizes: Sequence[int], comm: Comm, threads: int, seconds: float,
+    cpus: Sequence[int] | None, stop: Callable[[], bool],
+) -> _Times:  # fmt: skip
+    """Time all sizes one after the other; collective."""
+    cells, times = [], []
+    _go_on(comm, stop)
+    for number, size in enumerate(sizes):
+        # The largest counts most: it takes half of the time.
+        window = seconds / (2 if number == 0 else 2 * (len(sizes) - 1))
+        with Rehearsal(model, work, part_of(work, size), threads, cpus) as rehearsal:
+            cells.append(float(rehearsal.cells))
+            times.append(_together(rehearsal, comm, window if len(sizes) > 1 else seconds, stop=stop).typical)
+    return tuple(cells), tuple(times)
+
+
+def _never() -> bool:
+    return False
+
+
+@overload
+def _together(
+    rehearsal: Rehearsal, comm: Comm, seconds: float, fewest: int = 2, stop: Callable[[], bool] = _never
+) -> Sample: ...
+@overload
+def _together(
+    rehearsal: Rehearsal | None, comm: Comm, seconds: float, fewest: int = 2, stop: Callable[[], bool] = _never
+) -> Sample | None: ...
+def _together(
+    rehearsal: Rehearsal | None, comm: Comm, seconds: float, fewest: int = 2, stop: Callable[[], bool] = _never
+) -> Sample | None:
+    """Steps for so many seconds on all ranks at once; longer on all where a quota throttles one. Ranks with no
+    rehearsal come along."""
+    if not comm.leads_node:
+        comm.barrier()  # the first rank of a node compiles, the others load what it compiled
+    if rehearsal is not None:
+        rehearsal.prepare(max(seconds, _PREPARING), stop)
+    if comm.leads_node:
+        comm.barrier()
+    _go_on(comm, stop)
+    sample = None if rehearsal is None else rehearsal.sample(seconds, fewest)
+    _go_on(comm, stop)
+    need = 0.0
+    if sample is not None and sample.throttled:
+        limit = quota()
+        need = _FEWEST_PERIODS * (limit[1] if limit is not None else 0.01)
+    words = np.array([int(1e9 * min(need, _LONGEST)) if need > seconds else 0], np.int64)
+    comm.allreduce(words, "max")
+    return sample if not words[0] or rehearsal is None else rehearsal.sample(float(words[0]) * 1e-9, fewest)
+
+
+def _go_on(comm: Comm, stop: Callable[[], bool]) -> None:
+    """All ranks meet here; KeyboardInterrupt on each where somebody asked one of them to stop."""
+    asked = np.array([stop()], np.int64)
+    comm.allreduce(asked, "max")
+    if asked[0]:
+        raise KeyboardInterrupt
+
+
+def _grouped(found: Sequence[_Found]) -> tuple[tuple[Speed, ...], Ints]:
+    """Few speeds for many ranks: those that are nearly alike get the median of them."""
+    size = min(entry.cells[0] for entry in found)
+    curves = [Speed.measured(entry.cells, entry.seconds) for entry in found]
+    at_size = np.array([float(curve.time(size)) for curve in curves])
+    speeds: list[Speed] = []
+    speed_of = np.empty(len(found), np.int64)
+    order = np.argsort(at_size, kind="stable")
+    while len(order):
+        alike = order[at_size[order] <= _ALIKE * at_size[order[0]]]
+        order = order[len(alike) :]
+        speed_of[alike] = len(speeds)
+        times = np.median([found[rank].seconds for rank in alike], axis=0)
+        speeds.append(Speed.measured(found[int(alike[0])].cells, times.tolist()))
+    return tuple(speeds), speed_of
+
+
+def _memory(found: Sequence[_Found]) -> Ints:
+    """Bytes that each rank may fill: an equal part of what its node has left."""
+    nodes = np.array([entry.node for entry in found])
+    crowd = np.array([(nodes == node).sum() for node in nodes])
+    free = np.array([1 << 62 if entry.memory is None else entry.memory for entry in found], float)
+    least = np.array([free[nodes == node].min() for node in nodes])
+    share: Ints = (MEMORY_SHARE * least / crowd).astype(np.int64)
+    return share
+
+
+# What was measured before --------------------------------------------------------------------------------------------
+def _key(work: Work, sizes: Sequence[int], threads: int, crowd: int, allowed: int) -> str:
+    """What speeds depend on."""
+    return key_of(
+        "2", platform.node(), processor_name(), work.kernel, str(sizes), str(work.domain), threads, crowd, allowed,
+        quota(), os.environ.get("MINGA_PIN", ""),
+    )  # fmt: skip
+
+
+def _speeds_in(data: Mapping[str, Any]) -> _Times:
+    cells, seconds = tuple(map(float, data["cells"])), tuple(map(float, data["seconds"]))
+    Speed.measured(cells, seconds)
+    return cells, seconds
+
+
+def _links(comm: Comm, seats: Tree, seconds: float, cache: bool) -> Links:
+    """Links between the ranks; collective, equal on all. Within one node they stay as they were in the last week."""
+    alone = isinstance(comm, MPIComm) and len(np.unique(seats.paths[:, 0])) == 1
+    if not (cache and alone):
+        return links_of(comm, seats, seconds)
+    from mpi4py import MPI
+
+    place = platform.node(), processor_name(), quota(), seats.levels, seats.paths.tolist()
+    key = key_of("links", *place, MPI.Get_library_version(), longest_nap())
+    known: Links | None = comm.bcast(recall(key, _links_in) if comm.rank == 0 else None)
+    if known is not None:
+        return known
+    links = links_of(comm, seats, seconds)
+    if comm.rank == 0:
+        levels = [[(s.least, s.alpha, s.beta) for s in link.segments] for link in links.levels]
+        remember(key, {"levels": levels})
+    return links
+
+
+def _links_in(data: Mapping[str, Any]) -> Links:
+    levels = [tuple(Segment(int(n), float(a), float(b)) for n, a, b in link) for link in data["levels"]]
+    if not all(levels):
+        raise ValueError("a link without segments")
+    return Links(tuple(map(Link, levels)))

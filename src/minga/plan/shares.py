@@ -1,0 +1,164 @@
+"""How much each of several unequal workers should get, so that all are done at once: real and whole shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from minga.errors import LayoutError
+from minga.plan.crew import Crew
+from minga.space.boxes import Ints
+
+__all__ = ["Times", "assign", "equal_time"]
+
+Floats = NDArray[np.float64]
+Times = Callable[[Ints], Floats]
+"""Seconds of every part for its number of cells, shape (parts,); more cells never take less time."""
+
+_HALVINGS = 100
+"""Enough for any two neighbouring floats."""
+
+_FEW_LEFT = 32
+"""Units that are given away one by one."""
+
+
+def assign(total: int, times: Times, least: ArrayLike, most: ArrayLike | None = None, granule: int = 1) -> Ints:
+    """Whole shares of ``total`` cells whose longest time is the least possible.
+
+    Parameters
+    ----------
+    total
+        Cells to give away; all are given.
+    times
+        Seconds of every part for its share.
+    least, most
+        The fewest and the most cells of each part, shape (parts,); without ``most`` no part is bounded above.
+    granule
+        Shares are multiples of it, but for that of the last part that has any, where ``total`` is no multiple.
+
+    Returns shares in cells, shape (parts,), int64. The longest time is found by bisection: within a time every part can
+    take so many cells, as times grow with them, and the shortest time in which all can be taken is the optimum. That
+    is what the greedy algorithm (each unit to whoever would be done first) finds as well; rounding real shares does
+    not. LayoutError where ``least`` or ``most`` leave no way.
+    """
+    fewest = np.atleast_1d(np.asarray(least, np.int64))
+    room = np.full(len(fewest), total) if most is None else np.minimum(np.asarray(most, np.int64), total)
+    missing = -total % granule
+    best, shortest = None, np.inf
+    for last in range(len(fewest) - 1, -1, -1):
+        # The last part that has any is short of a whole unit by what is missing; with none missing, anyone may be it.
+        short = np.where(np.arange(len(fewest)) == last, missing, 0)
+        low = -(-(fewest + short * (fewest > 0)) // granule)
+        high = np.where(np.arange(len(fewest)) <= last, (room + short) // granule, 0)
+        shares = _shared(-(-total // granule), partial(_seconds, times, granule, short), low, high)
+        if shares is not None:
+            cells = _cells(granule, short, shares)
+            longest = float(times(cells).max())
+            if cells.sum() == total and longest < shortest:
+                best, shortest = cells, longest
+        if not missing or fewest[last] > 0:
+            break
+    if best is None:
+        raise LayoutError(
+            f"{total} cells cannot be shared by {len(fewest)} parts of at least {_span(fewest)}"
+            + (f" and at most {_span(room)}" if most is not None else "")
+            + (f" in multiples of {granule}" if granule > 1 else ""),
+            remedy="use fewer parts, or a larger grid",
+        )
+    return best
+
+
+def _cells(granule: int, short: Ints, units: Ints) -> Ints:
+    cells: Ints = np.maximum(units * granule - short, 0)
+    return cells
+
+
+def _seconds(times: Times, granule: int, short: Ints, units: Ints) -> Floats:
+    return times(_cells(granule, short, units))
+
+
+def _shared(units: int, seconds: Times, low: Ints, high: Ints) -> Ints | None:
+    """Shares from ``low`` to ``high`` that add up to ``units`` and whose longest time is the least; None for no way."""
+    if low.sum() > units or high.sum() < units or (low > high).any():
+        return None
+    shorter, longer = float(seconds(low).max()), float(seconds(high).max())
+    fewest, enough = _within(seconds, shorter, low, high), high
+    if fewest.sum() >= units:
+        enough, fewest = fewest, low
+    else:
+        for _ in range(_HALVINGS):
+            middle = shorter + (longer - shorter) / 2
+            if not shorter < middle < longer or units - fewest.sum() <= _FEW_LEFT:
+                break
+            some = _within(seconds, middle, fewest, enough)
+            if some.sum() >= units:
+                longer, enough = middle, some
+            else:
+                shorter, fewest = middle, some
+    if units - fewest.sum() <= _FEW_LEFT:
+        return _one_by_one(seconds, fewest, high, units)
+    return _filled(fewest, enough, units)
+
+
+def _within(seconds: Times, limit: float, low: Ints, high: Ints) -> Ints:
+    """The largest shares from ``low`` to ``high`` that take no longer than ``limit``; ``low`` where even that does."""
+    low, high = low.copy(), high.copy()
+    while (low < high).any():
+        middle = (low + high + 1) // 2
+        fits = seconds(middle) <= limit
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
+        high = np.maximum(low, high)
+    return low
+
+
+def _one_by_one(seconds: Times, shares: Ints, most: Ints, units: int) -> Ints:
+    """Give the rest away unit by unit, each to whoever would be done with it first."""
+    for _ in range(units - int(shares.sum())):
+        shares[np.argmin(np.where(shares < most, seconds(np.minimum(shares + 1, most)), np.inf))] += 1
+    return shares
+
+
+def _filled(fewest: Ints, enough: Ints, units: int) -> Ints:
+    """Shares between two bounds that add up to ``units``, each in proportion to the room it has."""
+    room = enough - fewest
+    missing = units - int(fewest.sum())
+    given = room * missing // max(1, int(room.sum()))
+    rest = missing - int(given.sum())
+    open_ = np.flatnonzero(given < room)[:rest]
+    given[open_] += 1
+    return fewest + given
+
+
+def equal_time(crew: Crew, total: float, most: Floats) -> Floats:
+    """Real shares of ``total`` cells of the model that all ranks finish at once, shape (ranks,).
+
+    The geometric partition of Lastovetsky and Reddy (2007): each rank gets what it does in a common time, which is
+    bisected. Nobody gets more than ``most``, but all scaled alike where ``total`` is more than all may have.
+    """
+    held = float(most.sum())
+    if held <= total:
+        return most * (total / held)
+
+    def within(seconds: float) -> Floats:
+        each = np.array([float(speed.within(seconds)) for speed in crew.speeds])
+        shares: Floats = np.minimum(each[crew.speed_of], most)
+        return shares
+
+    longer = max(float(speed.time(total)) for speed in crew.speeds)
+    while within(longer).sum() < total:
+        longer *= 2
+    shorter = 0.0
+    for _ in range(60):
+        middle = (shorter + longer) / 2
+        shorter, longer = (shorter, middle) if within(middle).sum() >= total else (middle, longer)
+    shares = within(longer)
+    return shares * (total / float(shares.sum()))
+
+
+def _span(values: Ints) -> str:
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    return f"{low} cells" if low == high or math.isinf(high) else f"{low} to {high} cells"

@@ -1,0 +1,254 @@
+"""Machines as trees: nodes that hold chips that hold cores, and how far two ranks are apart in them.
+
+A tree is given (``"16x2x2"``: 16 nodes of 2 chips of 2 cores; or nested lists), or read from Linux, which tells in
+``/sys/devices/system`` what processors share (Documentation/ABI/stable/sysfs-devices-system-cpu of the kernel).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from minga.engine.traffic import Traffic
+from minga.errors import LayoutError
+from minga.space.boxes import Ints
+
+if TYPE_CHECKING:
+    from minga.engine.comm import Comm
+
+__all__ = ["Tree", "read_tree", "seats_of", "traffic_by_level", "usable"]
+
+MOST_CORES: Final = 1 << 20
+_DEEPEST: Final = 8
+
+_NAMES: Final = (("core",), ("node", "core"), ("node", "chip", "core"), ("node", "chip", "cache", "core"))
+_FORMS: Final = (
+    'write the numbers of nodes, chips in each and cores in each, "16x2x2", or nested lists whose numbers are cores, '
+    '"[[2, 2], [4]]" for two nodes, one of them with a single chip; or name a file that lstopo --of xml wrote'
+)
+_SYSTEM: Final = Path("/sys/devices/system")
+Processors = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Places in a hierarchy of machines, one a row: of all cores of a machine, or of the ranks of a run.
+
+    ``paths[p, l]`` is the number of place ``p``'s group on level ``levels[l]`` (the outermost first), counted from 0
+    within the group around it; int64, shape (places, levels). Two ranks on one core have equal rows.
+    """
+
+    levels: tuple[str, ...]
+    paths: Ints
+
+    @classmethod
+    def parse(cls, text: str) -> Tree:
+        """The cores of a machine described in words, or in a file of ``lstopo --of xml``.
+
+        LayoutError where it cannot be understood.
+        """
+        if text.strip().endswith(".xml"):
+            from minga.plan.machine.hwloc import read_hwloc
+
+            return read_hwloc(Path(text.strip()))
+        if re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8}){0,3}", text.strip()):
+            counts = [int(number) for number in text.strip().split("x")]
+            if math.prod(counts) > MOST_CORES:
+                raise LayoutError(f"topology {text!r} has {math.prod(counts)} cores, more than {MOST_CORES}")
+            rows = np.indices(counts).reshape(len(counts), -1).T
+            return cls(_NAMES[len(counts) - 1], np.ascontiguousarray(rows, np.int64))
+        if text.lstrip().startswith("["):
+            try:
+                groups = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise LayoutError(f"topology {text[:60]!r} is no JSON list", remedy=_FORMS) from error
+            return cls.nested(groups)
+        raise LayoutError(f"{text[:60]!r} is not a topology", remedy=_FORMS)
+
+    @classmethod
+    def nested(cls, groups: Sequence[object], levels: Sequence[str] = ()) -> Tree:
+        """The cores of nested lists: ``[4, 4, 5]`` is three nodes of so many cores, ``[[2, 2], [4]]`` has chips too."""
+        paths = list(itertools.islice(_paths(groups), MOST_CORES + 1))
+        depths = {len(path) for path in paths}
+        if len(paths) > MOST_CORES or not paths:
+            raise LayoutError(f"a topology has 1 to {MOST_CORES} cores", remedy=_FORMS)
+        if len(depths) > 1 or (not levels and max(depths) > len(_NAMES)):
+            raise LayoutError(
+                f"the cores of the topology {json.dumps(groups)[:60]} lie {' or '.join(map(str, sorted(depths)))} "
+                "levels deep",
+                remedy=f"put all equally deep, at most {len(_NAMES)} levels: [[4]] is a node with one chip of 4 cores",
+            )
+        return cls(tuple(levels) or _NAMES[max(depths) - 1], np.array(paths, np.int64))
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Names of what lies between two places, by the number of levels they have in common.
+
+        With nodes, chips and cores: inter-node, inter-chip, intra-chip, same core.
+        """
+        *groups, last = self.levels
+        inside = f"intra-{groups[-1]}" if groups else f"inter-{last}"
+        return (*(f"inter-{name}" for name in groups), inside, f"same {last}")
+
+    def common(self, a: Ints | int, b: Ints | int) -> Ints:
+        """How many levels places ``a`` and ``b`` have in common: 0 on different nodes, all on one core."""
+        levels = np.zeros(np.broadcast(a, b).shape, np.int64)
+        same = np.ones(levels.shape, bool)
+        for column in self.paths.T:
+            same &= column[a] == column[b]
+            levels += same
+        return levels
+
+    @property
+    def order(self) -> Ints:
+        """The places sorted as the tree is walked through, neighbours together."""
+        return np.lexsort(self.paths.T[::-1])
+
+    def seats(self, ranks: int) -> Tree:
+        """Where so many ranks sit that are started in order, filling one node after the other: a row a rank.
+
+        More ranks than cores share them evenly.
+        """
+        cores = len(self.paths)
+        chosen = np.arange(ranks) if ranks <= cores else np.arange(ranks) * cores // ranks
+        return Tree(self.levels, self.paths[chosen])
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+def traffic_by_level(sent: Sequence[Mapping[int, Traffic]], seats: Tree) -> dict[str, Traffic]:
+    """What all ranks together sent (``sent[rank][receiver]``), by what lies between sender and receiver."""
+    total = dict.fromkeys(seats.relations, Traffic())
+    for rank, receivers in enumerate(sent):
+        for receiver, traffic in receivers.items():
+            total[seats.relations[int(seats.common(rank, receiver))]] += traffic
+    return total
+
+
+def read_tree(cpus: Iterable[int] | None = None, system: Path = _SYSTEM) -> Tree:
+    """The physical cores of this machine among some logical processors, by default those this process may use."""
+    allowed = sorted(usable() if cpus is None else cpus)
+    cores = dict.fromkeys(_groups((cpu,), system)["core"] or (cpu,) for cpu in allowed)
+    return tree_of_places([(0, _groups(core, system)) for core in cores])
+
+
+def seats_of(comm: Comm) -> Tree:
+    """Where the ranks of ``comm`` really sit, as far as each is bound to processors; collective, equal on all ranks.
+
+    Levels that tell no two ranks apart are left out. Ranks that may move about in a node are told apart by number.
+    """
+    found = comm.gather((comm.node, _groups(tuple(sorted(usable())), _SYSTEM)))
+    seats: Tree = comm.bcast(None if found is None else tree_of_places(found))
+    return seats
+
+
+def tree_of_places(places: Sequence[tuple[int, Mapping[str, Processors | None]]]) -> Tree:
+    """The tree of places, each a node's number and the groups of processors it lies in."""
+    names = [name for name in places[0][1] if all(groups[name] is not None for _, groups in places)]
+    # Wide groups lie outside narrow ones; which of, say, NUMA nodes and caches are wider depends on the processor.
+    names.sort(key=lambda name: -max(len(groups[name] or ()) for _, groups in places))
+    rows: list[tuple[Hashable, ...]] = [(node, *(groups[name] for name in names)) for node, groups in places]
+    kept = [0] + [n for n, name in enumerate(names, 1) if name == "core" or _divides(rows, n)]
+    levels = ["node", *(names[n - 1] for n in kept[1:])]
+    rows = [tuple(row[n] for n in kept) for row in rows]
+    if levels[-1] != "core":
+        levels.append("rank")
+        rows = [(*row, rank) for rank, row in enumerate(rows)]
+    return Tree(tuple(levels), _numbered(rows))
+
+
+def _divides(rows: Sequence[tuple[Hashable, ...]], column: int) -> bool:
+    """Whether a level tells some places apart that agree up to it, and leaves some for the levels inside."""
+    before, here, all_levels = (len({row[:end] for row in rows}) for end in (column, column + 1, None))
+    return before < here < all_levels
+
+
+def _numbered(rows: Sequence[tuple[Hashable, ...]]) -> Ints:
+    """Groups numbered from 0 within the group around them, in ascending order of what they are called."""
+    paths = np.empty((len(rows), len(rows[0])), np.int64)
+    for depth in range(len(rows[0])):
+        members: dict[tuple[Hashable, ...], set[Hashable]] = {}
+        for row in rows:
+            members.setdefault(row[:depth], set()).add(row[depth])
+        numbers = {
+            (*prefix, name): number
+            for prefix, names in members.items()
+            for number, name in enumerate(sorted(names))  # type: ignore[type-var]
+        }
+        paths[:, depth] = [numbers[row[: depth + 1]] for row in rows]
+    return paths
+
+
+def _groups(cpus: Processors, system: Path) -> dict[str, Processors | None]:
+    """By kind of group, the processors of the one group that holds all of ``cpus``; None where several do or none."""
+    topology = {
+        "chip": ("package_cpus_list", "core_siblings_list"),  # the second is what older kernels call it
+        "core": ("core_cpus_list", "thread_siblings_list"),
+    }
+    files: dict[str, list[list[Path]]] = {
+        "chip": [[system / f"cpu/cpu{cpu}/topology/{name}" for name in topology["chip"]] for cpu in cpus],
+        "NUMA": [[folder / "cpulist" for folder in (system / f"cpu/cpu{cpu}").glob("node[0-9]*")] for cpu in cpus],
+        "L3": [_caches(cpu, 3, system) for cpu in cpus],
+        "L2": [_caches(cpu, 2, system) for cpu in cpus],
+        "core": [[system / f"cpu/cpu{cpu}/topology/{name}" for name in topology["core"]] for cpu in cpus],
+    }
+    return {kind: _common_group([_first_list(candidates) for candidates in each]) for kind, each in files.items()}
+
+
+def _caches(cpu: int, level: int, system: Path) -> list[Path]:
+    """Where it says who shares a processor's data cache of a level."""
+    folders = sorted((system / f"cpu/cpu{cpu}/cache").glob("index[0-9]*"))
+    return [
+        folder / "shared_cpu_list"
+        for folder in folders
+        if _text(folder / "level") == str(level) and _text(folder / "type") in ("Unified", "Data")
+    ]
+
+
+def _common_group(groups: Sequence[Processors]) -> Processors | None:
+    return groups[0] if groups and groups[0] and all(group == groups[0] for group in groups) else None
+
+
+def _first_list(files: Iterable[Path]) -> Processors:
+    """The processors that the first readable file lists, such as ``0-3,8-11``; none where there is no such file."""
+    for file in files:
+        text = _text(file)
+        if re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text):
+            ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
+            return tuple(cpu for low, *high in ends for cpu in range(low, (high or [low])[0] + 1))
+    return ()
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
+
+
+def usable() -> Collection[int]:
+    """The logical processors that this process may use."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+
+
+def _paths(groups: object, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """Where the cores of nested lists lie; a number is a group of so many cores."""
+    if isinstance(groups, int) and not isinstance(groups, bool) and groups > 0:
+        yield from ((*path, core) for core in range(groups))
+    elif isinstance(groups, list | tuple) and groups:
+        if len(path) == _DEEPEST:
+            raise LayoutError(f"the cores of a topology lie at most {_DEEPEST} levels deep", remedy=_FORMS)
+        for number, inner in enumerate(groups):
+            yield from _paths(inner, (*path, number))
+    else:
+        raise LayoutError(f"a topology is made of lists and numbers of cores, found {groups!r}", remedy=_FORMS)

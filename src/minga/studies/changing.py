@@ -1,0 +1,161 @@
+"""A run in which a node loses part of its share half way: with balancing, without, and as it could best have been."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from minga.engine.comm import MPIComm
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.errors import MingaError
+from minga.lab.cluster import Cluster
+from minga.plan.balance import Balancer
+from minga.plan.cost import work_of
+from minga.plan.crew import Crew
+from minga.plan.plan import Plan
+from minga.plan.planner import make_plan
+from minga.plan.probe.probe import probe_crew
+from minga.running.loop import drive
+from minga.running.observers.balance import Balance
+from minga.running.session import state_digest
+from minga.studies.tinetti.mpi_ranks import meet
+
+__all__ = ["lose_share", "obeying"]
+
+_GLANCE: Final = 0.002
+
+
+@contextmanager
+def obeying(cluster: Cluster, flags: Path, shares: Mapping[str, float], node: int = 0) -> Iterator[None]:
+    """Give a node a share of ``shares`` as soon as the ranks raise the flag of that name, and take the flag down.
+
+    A share that cannot be given is an error at the end: the ranks wait for their flag, and must not do so for ever.
+    """
+    over = threading.Event()
+    refused: list[MingaError] = []
+
+    def watch() -> None:
+        while not over.wait(_GLANCE):
+            for name, share in shares.items():
+                if (flags / name).exists():
+                    try:
+                        cluster.set_share(node, share)
+                    except MingaError as error:
+                        refused.append(error)
+                    (flags / name).unlink()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    if refused:
+        raise refused[0]
+
+
+@dataclass(slots=True)
+class _Changing:
+    """A balancer that has the flag ``halved`` raised after some steps."""
+
+    world: Any
+    balancer: Balancer
+    change: int
+    flags: Path
+    seconds: float = 0.0
+    """Until the change."""
+    began: float = 0.0
+
+    @property
+    def interval(self) -> int | None:
+        return self.balancer.interval
+
+    def start(self, model: Model, engine: Engine) -> None:
+        self.balancer.start(model, engine)
+        self.began = time.perf_counter()
+
+    def look(self, engine: Engine, step: int, remaining: int) -> bool:
+        if not self.seconds and step >= self.change:
+            self.seconds = (time.perf_counter() - self.began) * self.change / step
+            _raise_flag(self.world, self.flags, "halved")
+        return self.balancer.look(engine, step, remaining)
+
+
+def lose_share(world: Any, model: Model, flags: Path, seconds: float) -> dict[str, Any]:
+    """Run a model for about ``seconds``; after a third of its steps the first node gets what ``halved`` says.
+
+    Collective. Whoever holds the lab is :func:`obeying`, with the shares ``halved`` and ``restored``. The best in
+    hindsight is the time until the change, and for the rest the steps of a plan that is made then; digests of the run
+    and of one that is not balanced are compared.
+    """
+    comm = MPIComm(world)
+    crew, plan = _planned(model, comm)
+    output = [model.field(name) for name in model.output]
+    with _engine(model, comm, plan) as before:
+        steady = _seconds_a_step(world, model, before, seconds / 8)
+        steps = int(world.bcast(seconds / steady))
+        run = _Changing(world, Balancer(work_of(model), crew, "auto"), max(1, steps // 3), flags)
+        meet(world)
+        with _engine(model, comm, plan) as engine:
+            result = drive(model, engine, steps, [Balance(run)])
+            digest = state_digest(engine, model, output)
+            cells = engine.storage.layout(model.planned_grid).cells().tolist()
+        later = _planned(model, comm)[1]
+        unchanged = _seconds_a_step(world, model, before, seconds / 8)
+    with _engine(model, comm, later) as after:
+        best = _seconds_a_step(world, model, after, seconds / 8)
+    _raise_flag(world, flags, "restored")
+    with _engine(model, comm, plan) as engine:
+        drive(model, engine, steps)
+        same = digest == state_digest(engine, model, output)
+    first, rest = run.seconds, steps - run.change
+    spent = max(world.allgather(result.seconds))
+    return {
+        "steps": steps,
+        "changed_after_steps": run.change,
+        "seconds": {
+            "balanced": spent,
+            "not balanced": first + rest * unchanged,
+            "best in hindsight": first + rest * best,
+        },
+        "step_before": steady,
+        "cells": {"before": plan.layout.cells().tolist(), "after": cells, "best": later.layout.cells().tolist()},
+        "moves": [decision.as_dict() for decision in run.balancer.decisions],
+        "same_bits": bool(same),
+    }
+
+
+def _planned(model: Model, comm: MPIComm) -> tuple[Crew, Plan]:
+    """What `minga run` would do, measured anew."""
+    crew = probe_crew(model, comm, cache=False)
+    return crew, make_plan(work_of(model), crew)
+
+
+def _engine(model: Model, comm: MPIComm, plan: Plan) -> Engine:
+    return Engine(model.layouts_like(plan.layout), comm=comm, halo_depth=plan.halo_depth, overlap=plan.overlap)
+
+
+def _seconds_a_step(world: Any, model: Model, engine: Engine, seconds: float) -> float:
+    """Of a run that is not balanced, in the same way as one that is; equal on all ranks."""
+    first = drive(model, engine, 4)
+    steps = int(world.bcast(max(4.0, seconds * 4 / first.seconds)))
+    meet(world)
+    return float(max(world.allgather(drive(model, engine, steps).seconds))) / steps
+
+
+def _raise_flag(world: Any, flags: Path, name: str) -> None:
+    """Raise a flag, and wait until whoever watches has taken it down."""
+    flag = flags / name
+    if world.rank == 0:
+        flag.touch()
+    meet(world)
+    while flag.exists():
+        time.sleep(_GLANCE)
+    meet(world)

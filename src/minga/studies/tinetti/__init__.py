@@ -1,0 +1,1 @@
+"""Tinetti: local networks characterised, broadcasts over them, and products of matrices on unequal machines."""

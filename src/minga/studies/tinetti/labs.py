@@ -1,0 +1,190 @@
+"""The networks of the experiments after Tinetti, and how programs are run on them.
+
+A hub of 10 Mb/s is the laboratory of the study; switches of 10, 100 and 1000 Mb/s are what came later. Everything is
+emulated (:mod:`minga.lab`): real programs and protocols, wires in software.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from minga.errors import LaunchError, RunError
+from minga.lab.cluster import Cluster
+from minga.lab.config import Lab, LabNode
+from minga.launch.hosts import Host
+from minga.launch.implementations import NAMES, Implementation, find_implementation
+from minga.network.measuring.exchanges import Ends, ladder_of
+from minga.network.measuring.host_team import HostTeam, agents
+from minga.network.measuring.transports import Unavailable
+
+__all__ = [
+    "MIB",
+    "Bench",
+    "alike",
+    "busy_cores",
+    "hosts_of",
+    "hub",
+    "left_out",
+    "one_way",
+    "order",
+    "payload_rate",
+    "switch",
+    "team_of",
+]
+
+Value = TypeVar("Value")
+
+MIB: Final = float(1 << 20)
+"""The study's MB."""
+
+MACHINES: Final = (("purmamarca", 0.4), ("cetadfomec", 0.3), ("sofia", 0.25), ("tilcara", 0.12))
+"""Names and order of speed are the study's; parts of a core leave room for the hub."""
+
+_LATENCY: Final = 0.2e-3
+_FRAME: Final = 1538
+"""Bytes on the wire of the longest frame: with preamble, header, checksum and gap."""
+_PAYLOAD: Final = {"tcp": 1448, "udp": 1472}
+"""Bytes of a program's in it, with TCP's time stamps."""
+_GLANCE: Final = 0.4
+
+
+def left_out(error: LaunchError) -> str:
+    """Why something is not measured, and what would change that."""
+    return f"{error.message} ({error.remedy})" if error.remedy else error.message
+
+
+def hub(rate: float = 10e6, nodes: Sequence[LabNode] | None = None, *, latency: float = _LATENCY) -> Lab:
+    """One medium that all share."""
+    return Lab("hub", tuple(nodes or _machines()), wiring="hub", rate=rate, latency=latency)
+
+
+def switch(
+    rate: float,
+    nodes: Sequence[LabNode] | None = None,
+    *,
+    latency: float = 0.0,
+    socket_buffer: int | None = None,
+) -> Lab:
+    """A line of its own for each node and direction."""
+    name = f"switch-{rate / 1e6:g}"
+    return Lab(name, tuple(nodes or _machines()), rate=rate, latency=latency, socket_buffer=socket_buffer)
+
+
+def alike(count: int, share: float) -> tuple[LabNode, ...]:
+    """Nodes that do not differ."""
+    return tuple(LabNode(f"node-{number}", share) for number in range(count))
+
+
+def _machines() -> tuple[LabNode, ...]:
+    return tuple(LabNode(name, share) for name, share in MACHINES)
+
+
+def payload_rate(rate: float, protocol: str) -> float:
+    """Bytes a second of programs that a link of ``rate`` bit/s can carry at most, over "tcp" or "udp"."""
+    return rate / 8 * _PAYLOAD[protocol] / _FRAME
+
+
+class Bench:
+    """What experiments share: how much is done, and measurements that several of them show."""
+
+    def __init__(self, say: Callable[[str], None], *, quick: bool) -> None:
+        self.say, self.quick = say, quick
+        self._kept: dict[str, Any] = {}
+
+    def once(self, name: str, measure: Callable[[], Value]) -> Value:
+        """What ``measure`` finds, the first time it is asked for."""
+        if name not in self._kept:
+            self._kept[name] = measure()
+        found: Value = self._kept[name]
+        return found
+
+    @property
+    def mpi(self) -> str:
+        """The first MPI implementation that is here; LaunchError where there is none."""
+        there, missing = self.libraries()
+        if not there:
+            raise LaunchError("; ".join(missing.values()), remedy="pip install mpich")
+        return there[0].name
+
+    def libraries(self) -> tuple[list[Implementation], dict[str, str]]:
+        """The MPI implementations that are here, and why others are not. With ``quick`` the first one only."""
+        there, missing = [], {}
+        for name in NAMES:
+            try:
+                there.append(find_implementation(name))
+            except LaunchError as error:
+                missing[NAMES[name]] = error.message
+        return there[:1] if self.quick else there, missing
+
+
+def order(
+    cluster: Cluster,
+    content: Mapping[str, Any],
+    *,
+    mpi: str,
+    ranks: int | None = None,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 900.0,
+    program: str = "minga.studies.tinetti.ranks",
+) -> Any:
+    """Have ranks on the nodes carry out an order; what rank 0 printed last, as JSON. RunError where they fail."""
+    words = [sys.executable, "-m", program, json.dumps(content)]
+    done = cluster.run(words, ranks=ranks, mpi=mpi, environment=environment, timeout=timeout)
+    lines = (done.stdout or "").strip().splitlines()
+    if done.returncode != 0 or not lines:
+        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
+        raise RunError(f"the ranks on {cluster.lab.name} ended with status {done.returncode}:\n{said}")
+    return json.loads(lines[-1])
+
+
+def hosts_of(cluster: Cluster) -> list[Host]:
+    """The nodes as hosts that agents are started on."""
+    return [Host(name, address=address) for name, address in zip(cluster.names, cluster.addresses, strict=True)]
+
+
+def team_of(cluster: Cluster) -> Any:
+    """Agents on all nodes, without MPI; a context manager."""
+    return agents(hosts_of(cluster), lambda host, command: cluster.command(host.name, command), patience=60.0)
+
+
+def one_way(
+    team: HostTeam,
+    cluster: Cluster,
+    node: int,
+    transport: str,
+    sizes: Sequence[int],
+    budget: float,
+    *,
+    least: int = 3,
+) -> list[float | None]:
+    """Least seconds from the first node to another by size; None where nothing came back or it cannot send so much."""
+    try:
+        samples = ladder_of(team, Ends(0, node, cluster.addresses[node]), transport, sizes, budget, 0, least=least)
+    except Unavailable:
+        return [None] * len(sizes)
+    arrived = {sample.size: [spent for spent in sample.seconds if not math.isnan(spent)] for sample in samples}
+    return [min(arrived[size]) if arrived.get(size) else None for size in sizes]
+
+
+def busy_cores() -> float | None:
+    """Cores that other programs use just now; None where the system does not tell."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return None
+
+    def clock() -> tuple[int, int]:
+        values = [int(word) for word in stat.read_text().splitlines()[0].split()[1:9]]
+        return sum(values), values[3] + values[4]  # idle, and waiting for disks
+
+    all_before, idle_before = clock()
+    time.sleep(_GLANCE)
+    all_after, idle_after = clock()
+    passed = max(1, all_after - all_before)
+    return (os.cpu_count() or 1) * (1.0 - (idle_after - idle_before) / passed)

@@ -1,0 +1,107 @@
+"""What ``minga bench tinetti`` does: the figures of F. Tinetti's study of local networks (thesis, appendix C), again.
+
+His laboratory is emulated, hub and all; what runs on it is today's: MPI, PVM, TCP, and minga's own broadcast. What the
+study says of its figures is checked, and where today's networks differ, what holds there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from minga.errors import CaseError, LaunchError, RunError
+from minga.lab.cluster import lab_rights
+from minga.studies import report
+from minga.studies.figures import draw_panels
+from minga.studies.tinetti import broadcasts, messages, work
+from minga.studies.tinetti.labs import Bench, busy_cores, left_out
+
+__all__ = ["EXPERIMENTS", "NAMES", "draw", "measure", "page"]
+
+Say = Callable[[str], None]
+Result = dict[str, Any]
+
+EXPERIMENTS: Final[Mapping[str, tuple[str, Callable[[Bench], Result]]]] = {
+    "E1": ("Figs. C.6, C.7. PVM through its daemons, XDR", messages.daemon_xdr),
+    "E2": ("Figs. C.8, C.9. PVM through its daemons, translated", messages.daemon_translated),
+    "E3": ("Figs. C.10, C.11. PVM from task to task, XDR", messages.direct_xdr),
+    "E4": ("Figs. C.12, C.13. PVM from task to task, translated", messages.direct_translated),
+    "E5": ("Two anomalous machines: TCP with small buffers", messages.anomalies),
+    "E6": ("Figs. C.14, C.15. ping", messages.ping),
+    "E7": ("Figs. C.16, C.17. Broadcast over UDP, one receiver", broadcasts.one_receiver),
+    "E8": ("Figs. C.18, C.19. Broadcasts to several receivers", broadcasts.receivers),
+    "E9": ("C.12. Ten times the bandwidth", broadcasts.networks),
+    "E10": ("Broadcasts on switches", broadcasts.switched),
+    "E11": ("Messages behind computation", work.overlap),
+    "E12": ("Figs. C.7, C.9. A machine with little memory", work.memory),
+    "E13": ("Matrix products on unequal machines", work.product),
+    "E14": ("A machine that others begin to use", work.balance),
+}
+NAMES: Final = tuple(EXPERIMENTS)
+
+_BUSY: Final = 0.5
+"""Part of the cores in use by others from which on times say nothing."""
+
+TITLE: Final = "A laboratory's network, emulated"
+PREFACE: Final = (
+    "Experiments after F. Tinetti's study of local networks (thesis, appendix C). Programs and protocols are real; the "
+    "wires, the speeds of the machines and their memory are emulated on one computer."
+)
+
+
+def measure(names: Sequence[str], say: Say, pictures: Path | None, *, quick: bool) -> Result:
+    """Some experiments, as data; figures go to a directory. LaunchError where no lab can be built here."""
+    rights = lab_rights()
+    if rights.rootless or not rights.version:
+        raise LaunchError(
+            "these experiments need labs with CPU quotas, and the kernel's TCP settings in them: only root has both",
+            remedy="run it as root, on Linux with control groups; see docs/lab.md",
+        )
+    began = time.perf_counter()
+    bench = Bench(say, quick=quick)
+    found: Result = {"emulated": True, "quick": quick, "cores": os.cpu_count(), "experiments": {}}
+    for name in names:
+        found["experiments"][name] = result = _one(name, bench)
+        if pictures is not None and result.get("panels"):
+            result["picture"] = str(draw(name, result, pictures))
+        held = sum(map(bool, result["shape"].values()))
+        without = result.get("left out", "")
+        missing = ", ".join(without) if isinstance(without, Mapping) else without
+        say(
+            f"{name} {result['title']}: {held} of {len(result['shape'])} statements hold"
+            + (f"; left out: {missing}" if missing else "")
+        )
+    return found | {"seconds": round(time.perf_counter() - began, 1)}
+
+
+def draw(name: str, result: Mapping[str, Any], pictures: Path) -> Path:
+    """The figure of an experiment, with what the study says below it."""
+    title = f"{name}. {result['title']} (emulated)"
+    return draw_panels(result["panels"], pictures / f"tinetti-{name}.png", title=title, claim=result["claim"])
+
+
+def _one(name: str, bench: Bench) -> Result:
+    """One experiment; its statements are not judged where other programs keep this machine busy."""
+    title, experiment = EXPERIMENTS[name]
+    bench.say(f"{name} {title} ...")
+    began = time.perf_counter()
+    before = busy_cores()
+    try:
+        found = experiment(bench)
+    except LaunchError as error:  # a tool that is not here
+        found = {"left out": left_out(error), "shape": {}}
+    except (CaseError, RunError) as error:  # the others are measured all the same
+        found = {"failed": error.message, "shape": {"it comes to its end": False}}
+    result = {"title": title, **found, "seconds": round(time.perf_counter() - began, 1)}
+    cores = os.cpu_count() or 1
+    if before is not None and before > _BUSY * cores:
+        result["disturbed"] = f"other programs kept {before:.1f} of {cores} cores busy"
+    return result
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """All results as one HTML page that needs no other file."""
+    return report.page(found, TITLE, PREFACE)

@@ -1,0 +1,223 @@
+"""Waves from a case: what the table says is what the model is, and what is wrong is told with its key."""
+
+from __future__ import annotations
+
+import copy
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minga.engine.model import Model
+from minga.errors import CaseError
+from minga.models.case import examples, load_model
+from minga.models.settings import GridSettings
+from minga.models.waves.boundary import Release, Rigid
+from minga.models.waves.media_write import write_medium
+from minga.models.waves.synthetic import synthetic
+from minga.space.box import Box
+from model_runs import assert_same, run_model
+
+SHAPE = (14, 12, 16)
+CASE: dict[str, Any] = {
+    "spacing": 10.0,
+    "order": 4,
+    "medium": "tti",
+    "boundary": {"sponge": 4},
+    "sources": [{"position": [50.0, 50.0, 70.0], "wavelet": {"ricker": 25.0}}],
+}
+
+
+def load(folder: Path, shape: tuple[int, ...] | None = SHAPE, ends: object = None, **changes: Any) -> Model:
+    section = copy.deepcopy(CASE) | changes
+    section = {key: value for key, value in section.items() if value is not None}
+    return load_model("fletcher", {"fletcher": section}, GridSettings(shape=shape, boundary=ends), folder)
+
+
+def test_a_case_is_the_model_it_says(tmp_path: Path) -> None:
+    model = load(tmp_path, time=0.02, receivers={"first": [0, 0, 0], "last": [0, 0, 150], "count": 4, "every": 3})
+    dt = model.parameters["dt"]
+    assert isinstance(dt, float)
+    assert model.grid.shape == (22, 20, 24)
+    assert model.window == Box((4, 4, 4), (18, 16, 20))
+    assert model.steps == math.ceil(0.02 / dt)
+    assert model.traces is not None
+    assert model.traces.positions == ((0, 0, 0), (0, 0, 50), (0, 0, 100), (0, 0, 150))
+    assert (model.traces.every, model.traces.dt, model.traces.sources) == (3, dt, ((50, 50, 70),))
+    assert {what for what, _ in model.notes} == {"time step", "velocities", "P waves", "SV waves"}
+    limit = model.parameters["dt_limit"]
+    assert isinstance(limit, float)
+    assert 0.65 * limit < dt <= 0.75 * limit
+
+
+def test_pressure_release_was_called_rigid(tmp_path: Path) -> None:
+    now, before = (load(tmp_path, boundary=name) for name in ("release", "rigid"))
+    assert now.parameters == before.parameters
+    assert now.parameters["boundary"] == "Release()"
+    assert "boundary" not in dict(now.notes)
+    assert '"rigid" is called "release" now' in dict(before.notes)["boundary"]
+    with pytest.warns(FutureWarning, match="Release"):
+        assert Rigid() == Release()
+
+
+def test_a_grid_of_receivers(tmp_path: Path) -> None:
+    model = load(tmp_path, receivers={"first": [10, 0, 0], "last": [10, 100, 150], "count": [3, 4]})
+    assert model.traces is not None
+    assert model.traces.positions[:5] == ((10, 0, 0), (10, 0, 50), (10, 0, 100), (10, 0, 150), (10, 50, 0))
+    assert model.traces.positions[-1] == (10, 100, 150)
+
+
+def test_media_of_files_and_numbers_give_the_same_waves(tmp_path: Path) -> None:
+    """A homogeneous medium as numbers, as arrays in files with their own units, and as one store."""
+    arrays = {"vp": 2.5, "epsilon": 0.2, "delta": 0.1, "theta": 30.0, "phi": 45.0}
+    for name, value in arrays.items():
+        np.save(tmp_path / f"{name}.npy", np.full(SHAPE, value))
+    files: dict[str, Any] = {name: f"{name}.npy" for name in arrays} | {"angles": "degree"}
+    files["vp"] = {"file": "vp.npy", "unit": "km/s"}
+    numbers = {"vp": 2500.0, "epsilon": 0.2, "delta": 0.1, "theta": 30.0, "phi": 45.0, "angles": "degree"}
+    first = run_model(load(tmp_path, medium=numbers, dt=5e-4), 30)
+    second = run_model(load(tmp_path, shape=None, medium=files, dt=5e-4), 30)
+    assert float(np.abs(first.fields["p"]).max()) > 1e-3
+    assert np.allclose(first.fields["p"], second.fields["p"], atol=2e-6 * float(np.abs(first.fields["p"]).max()))
+
+
+def test_a_store_says_shape_spacing_and_units(tmp_path: Path) -> None:
+    formulas = synthetic("salt", SHAPE, (20.0,) * 3, seed=3)
+    write_medium(formulas, tmp_path / "salt.zarr")
+    stored = load(tmp_path, shape=None, spacing=None, medium="salt.zarr")
+    made = load(tmp_path, spacing=20.0, medium={"synthetic": "salt", "seed": 3})
+    assert stored.grid.shape == made.grid.shape
+    assert_same(run_model(stored, 8), run_model(made, 8, ranks=2))
+
+
+def test_a_wavelet_from_a_file(tmp_path: Path) -> None:
+    """Samples of a Ricker wavelet at another interval give the waves of that wavelet."""
+    times = np.arange(0, 0.12, 2e-3)
+    e = (math.pi * 25.0 * (times - 2 * math.sqrt(math.pi) / 75.0)) ** 2
+    np.savetxt(tmp_path / "w.txt", np.stack([times, (1 - 2 * e) * np.exp(-e)], axis=1))
+    np.save(tmp_path / "w.npy", (1 - 2 * e) * np.exp(-e))
+    place = CASE["sources"][0]["position"]
+    ricker = run_model(load(tmp_path, dt=7e-4), 60)
+    for wavelet in ({"file": "w.txt"}, {"file": "w.npy", "dt": 2e-3}):
+        sampled = run_model(load(tmp_path, dt=7e-4, sources=[{"position": place, "wavelet": wavelet}]), 60)
+        assert np.abs(sampled.fields["p"] - ricker.fields["p"]).max() < 2e-3 * np.abs(ricker.fields["p"]).max()
+
+
+@pytest.mark.parametrize("name", ["waves", pytest.param("waves-vti", marks=pytest.mark.slow)])
+def test_the_examples_run_the_same_on_several_ranks(name: str) -> None:
+    path = examples()[name]
+    table = tomllib.loads(path.read_text())
+    model = load_model("fletcher", table, GridSettings(**table["grid"]), path.parent)
+    assert model.steps is not None
+    table["fletcher"]["boundary"] = {"waves": {"sponge": 3}, "waves-vti": {"cpml": 4}}[name]
+    table["fletcher"]["spacing"] = 60.0
+    table["fletcher"]["dt"] = 2e-3
+    table["fletcher"]["order"] = 4
+    del table["fletcher"]["receivers"]
+    small = [load_model("fletcher", table, GridSettings(shape=(16, 13, 24)), path.parent) for _ in range(2)]
+    assert_same(run_model(small[0], 6), run_model(small[1], 6, ranks=3, halo_depth=2))
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"medium": None}, "fletcher.medium", "missing"),
+    ({"medium": "ttj"}, "fletcher.medium", "did you mean 'tti'"),
+    ({"medium": 3}, "fletcher.medium", "expected a word or a table"),
+    ({"medium": "no.zarr"}, "fletcher.medium", "there is no file"),
+    ({"medium": "no.txt"}, "fletcher.medium", "what kind of file"),
+    ({"medium": {"vp": -3000.0}}, "fletcher.medium.vp", "above 0"),
+    ({"medium": {"vp": 3.0}}, "fletcher.medium.vp", "m/s"),
+    ({"medium": {"vp": math.nan}}, "fletcher.medium.vp", "nan"),
+    ({"medium": {"vp": 3000.0, "epsilon": 24.0}}, "fletcher.medium.epsilon", "not per cent"),
+    ({"medium": {"vp": 3000.0, "epsilon": -0.6}}, "fletcher.medium.epsilon", "-0.5"),
+    ({"medium": {"vp": 3000.0, "theta": 30.0}}, "fletcher.medium.theta", "angles"),
+    ({"medium": {"vp": 3000.0, "thet": 30.0}}, "fletcher.medium.thet", "did you mean 'theta'"),
+    ({"medium": {"epsilon": 0.1}}, "fletcher.medium.vp", "missing"),
+    ({"medium": {"vp": {"fil": "a.npy"}}}, "fletcher.medium.vp", "unknown key"),
+    ({"medium": {"vp": "absent.npy"}}, "fletcher.medium.vp", "did you mean"),
+    ({"medium": {"vp": "nan.npy"}}, "fletcher.medium.vp", "(1, 2, 3)"),
+    ({"medium": {"vp": "zero.npy"}}, "fletcher.medium.vp", "(3, 2, 1)"),
+    ({"medium": {"vp": "small.npy"}}, "fletcher.medium.vp", "leave grid.shape out"),
+    ({"medium": {"vp": "turned.npy"}}, "fletcher.medium.vp", "axes"),
+    ({"medium": {"vp": {"file": "present.npy", "axes": "zzx"}}}, "fletcher.medium.vp", "letters"),
+    ({"medium": {"vp": {"file": "present.npy", "unit": "furlongs"}}}, "fletcher.medium.vp", "furlongs"),
+    ({"medium": {"synthetic": "slat"}}, "fletcher.medium.synthetic", "did you mean 'salt'"),
+    ({"medium": {"synthetic": "salt", "dip": 3.0}}, "fletcher.medium.dip", "salt has no dip"),
+    ({"medium": {"synthetic": "layered", "depths": [0.0]}}, "fletcher.medium.velocities", "1 depths"),
+    ({"spacing": None}, "fletcher.spacing", "missing"),
+    ({"spacing": 0}, "fletcher.spacing", "above 0"),
+    ({"spacing": [1.0, 2.0]}, "fletcher.spacing", "missing"),
+    ({"dt": 0.01}, "fletcher.dt", "above the limit"),
+    ({"dt": "fast"}, "fletcher.dt", "'auto'"),
+    ({"dt": -1.0}, "fletcher.dt", "above 0"),
+    ({"order": 6}, "fletcher.order", "4, 8, 12 or 16"),
+    ({"form": "other"}, "fletcher.form", "selfadjoint"),
+    ({"sigma": 0}, "fletcher.sigma", "above 0"),
+    (
+        {"sigma": "infinite", "medium": {"vp": 3000.0, "epsilon": 0.1, "delta": 0.2}},
+        "fletcher.sigma",
+        "delta is larger",
+    ),
+    ({"boundary": "sponges"}, "fletcher.boundary", "sponge"),
+    ({"boundary": {"sponge": 4, "random": 3}}, "fletcher.boundary", "one of"),
+    ({"boundary": {"sponge": 0}}, "fletcher.boundary.sponge", "at least 1"),
+    ({"boundary": {"sponge": 4, "seed": 3}}, "fletcher.boundary.seed", "no seed"),
+    ({"boundary": "cpml"}, "fletcher.boundary", "tilted"),
+    ({"sources": [{"position": [500.0, 5.0, 5.0]}]}, "fletcher.sources[0].position", "z = 500"),
+    ({"sources": [{"position": [5.0, 5.0]}]}, "fletcher.sources[0].position", "missing"),
+    ({"sources": [{}]}, "fletcher.sources[0]", "position or a plane"),
+    ({"sources": [{"plane": {"w": 3.0}}]}, "fletcher.sources[0].plane", "'z'"),
+    ({"sources": [{"plane": {"z": -3.0}}]}, "fletcher.sources[0].plane.z", "outside"),
+    ({"sources": [{"position": [5, 5, 5], "wavelet": {}}]}, "fletcher.sources[0].wavelet", "Ricker or a file"),
+    ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "x.txt"}}]}, "wavelet.file", "there is no file"),
+    ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "one.txt"}}]}, "wavelet.file", "seconds lie between"),
+    ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "uneven.txt"}}]}, "wavelet.file", "evenly"),
+    ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "words.txt"}}]}, "wavelet.file", "as numbers"),
+    ({"sources": [{"position": [5, 5, 5], "wavelet": {"ricker": -3}}]}, "wavelet.ricker", "above 0"),
+    ({"receivers": {}}, "fletcher.receivers", "positions, or first"),
+    ({"receivers": {"first": [0, 0, 0]}}, "fletcher.receivers", "last and count missing"),
+    ({"receivers": {"positions": [[0, 0, 9999]]}}, "fletcher.receivers", "outside"),
+    ({"receivers": {"positions": [[0, 0, 0]], "every": 0}}, "fletcher.receivers.every", "at least 1"),
+    ({"receivers": {"first": [0, 0, 0], "last": [5, 5, 5], "count": [2, 2]}}, "fletcher.receivers.last", "one depth"),
+    ({"time": 0}, "fletcher.time", "above 0"),
+    ({"recievers": {}}, "fletcher.recievers", "did you mean 'receivers'"),
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Files that wrong cases name."""
+    vp = np.full(SHAPE, 3000.0)
+    np.save(tmp_path / "present.npy", vp)
+    for name, cell, value in (("nan", (1, 2, 3), np.nan), ("zero", (3, 2, 1), 0.0)):
+        wrong = vp.copy()
+        wrong[cell] = value
+        np.save(tmp_path / f"{name}.npy", wrong)
+    np.save(tmp_path / "small.npy", vp[:5])
+    np.save(tmp_path / "turned.npy", vp.T)
+    (tmp_path / "one.txt").write_text("0\n1\n0\n")
+    (tmp_path / "uneven.txt").write_text("0 0\n1 1\n5 0\n")
+    (tmp_path / "words.txt").write_text("zero\none\n")
+    return tmp_path
+
+
+def test_wrong_cases_are_told_with_their_key(files: Path) -> None:
+    for changes, key, text in WRONG:
+        with pytest.raises(CaseError) as caught:
+            load(files, **changes)
+        assert key in str(caught.value.key), (changes, caught.value.key)
+        assert text in str(caught.value), (changes, str(caught.value))
+
+
+@pytest.mark.parametrize("shape", [None, (20, 20), (1, 9, 9)])
+def test_waves_need_three_axes(tmp_path: Path, shape: tuple[int, ...] | None) -> None:
+    with pytest.raises(CaseError) as caught:
+        load(tmp_path, shape=shape)
+    assert caught.value.key == "grid.shape"
+
+
+def test_the_boundary_is_that_of_waves(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match=r"\[fletcher\]"):
+        load(tmp_path, ends="periodic")

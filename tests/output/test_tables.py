@@ -1,0 +1,46 @@
+"""Tables of observables, a row a step."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import minga as mg
+from minga.output.series import Series
+from minga.output.tables import tables_of
+
+
+def counting(tables: dict[str, tuple[str, ...]]) -> mg.Model:
+    """Counts its steps, and has their squares."""
+    grid = mg.Grid((4,))
+    u = mg.Field("u", grid)
+    n, square = mg.Register("n"), mg.Register("square")
+    step, observe = mg.Program("step"), mg.Program("observe")
+    step.let(n, n + 1.0)
+    observe.let(square, n * n)
+    return mg.Model(
+        "counting", grid, (u,), step, observe=observe, observables={"n": n, "square": square}, tables=tables
+    )
+
+
+def test_a_run_leaves_its_tables(tmp_path: Path) -> None:
+    mg.run(counting({"squares": ("n", "square")}), steps=3, out=tmp_path / "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["squares"] == [{"n": 1.0, "square": 1.0}, {"n": 2.0, "square": 4.0}, {"n": 3.0, "square": 9.0}]
+    assert (tmp_path / "run" / "squares.csv").read_text() == "n,square\n1.0,1.0\n2.0,4.0\n3.0,9.0\n"
+
+
+def test_what_is_not_finite_is_left_empty() -> None:
+    series = Series()
+    for step, value in enumerate((0.0, math.nan, 2.0)):
+        series.add(step, {"n": float(step), "square": value})
+    rows = tables_of(counting({"squares": ("n", "square")}), series)
+    assert rows == {"squares": [{"n": 1.0, "square": None}, {"n": 2.0, "square": 2.0}]}
+
+
+def test_columns_are_observables() -> None:
+    with pytest.raises(mg.ProgramError, match="table 'squares' of \\['cube'\\], which are none of its observables"):
+        counting({"squares": ("n", "cube")})

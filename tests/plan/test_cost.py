@@ -1,0 +1,256 @@
+"""The cost model: contacts of blocks, what a recorded step asks, messages as they are really sent, and the terms."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import minga as mg
+from crews import crew_of, work_on
+from minga.cli.case import find_source, read_case
+from minga.engine.begin import start
+from minga.engine.comm import Comm, run_virtual
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.plan.contacts import contacts_of
+from minga.plan.cost import pairs_of, predict, reduce_seconds, work_of
+from minga.plan.links import Link, Segment
+from minga.plan.planner import make_plan
+from minga.plan.speed import Speed
+from minga.plan.work.weights import Weights
+from minga.plan.work.work import Exchange
+from minga.space.box import Box
+from minga.space.cuts import bisection, cartesian, slabs
+from minga.space.layout import Layout
+
+
+def example(name: str, *overrides: str) -> Model:
+    return read_case(find_source(name), overrides).model
+
+
+# Contacts ------------------------------------------------------------------------------------------------------------
+def touching(layout: Layout, periodic: tuple[bool, ...]) -> set[tuple[tuple[int, ...], int, int, tuple[int, ...]]]:
+    """All contacts by comparing all pairs of blocks and their images."""
+    found = set()
+    images = [(-n, 0, n) if wraps else (0,) for n, wraps in zip(layout.domain.shape, periodic, strict=True)]
+    for a, b in itertools.product(range(len(layout)), repeat=2):
+        for shift in itertools.product(*images):
+            lo, hi = layout.lo[b] + shift, layout.hi[b] + shift
+            above, below = layout.hi[a] == lo, hi == layout.lo[a]
+            shared = np.minimum(layout.hi[a], hi) - np.maximum(layout.lo[a], lo)
+            if (a != b or any(shift)) and (above | below | (shared > 0)).all():
+                towards = tuple((above.astype(int) - below).tolist())
+                if next((sign for sign in towards if sign), 0) == 1:
+                    found.add((towards, a, b, tuple(np.where(above | below, 1, shared).tolist())))
+    return found
+
+
+def test_contacts_are_all_there_are() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(25):
+        ndim = int(rng.integers(1, 4))
+        periodic = tuple(bool(p) for p in rng.integers(0, 2, ndim))
+        domain = Box((0,) * ndim, tuple(int(n) for n in rng.integers(3, 12, ndim)))
+        parts = [int(p) for p in rng.integers(1, 3, ndim)]
+        for layout in (bisection(domain, list(rng.uniform(0.3, 3, 6)), 1), cartesian(domain, parts, granule=1)):
+            found = [
+                (each.towards, int(a), int(b), tuple(s.tolist()))
+                for each in contacts_of(layout, periodic)
+                for a, b, s in zip(each.block, each.beyond, each.shared, strict=True)
+            ]
+            assert len(found) == len(set(found))
+            assert set(found) == touching(layout, periodic)
+
+
+# Recorded steps ------------------------------------------------------------------------------------------------------
+def test_what_recorded_steps_ask() -> None:
+    heat = work_of(example("heat"))
+    assert heat.exchanges == (Exchange((1, 1), (1, 1), 8),)
+    assert (heat.granule, heat.least, heat.cell_bytes, heat.points) == ((1, 64), (2, 2), 16, 1)  # it sums floats
+    assert heat.moved == 16
+    assert heat.deepest == 8
+    assert heat.depth(3).exchanges == (Exchange((3, 3), (3, 3), 8, corners=True),)
+    assert [extent.low for extent in heat.depth(3).extents] == [(2, 2), (1, 1), (0, 0)]
+    assert sum(extent.part for extent in heat.depth(3).extents) == pytest.approx(1)
+    ising = work_of(example("ising"))  # two colours, each with an exchange
+    assert (len(ising.exchanges), ising.rounds) == (1, 2)
+    assert ising.depth(2).exchanges == (Exchange((4, 4), (4, 4), 1, corners=True),)
+    life = work_of(example("life"))
+    assert (life.domain.shape, life.points, life.granule) == ((512, 8), 64, (1, 1))
+    assert life.exchanges[0].corners
+
+
+def test_kernels_have_one_name_on_grids_of_any_size() -> None:
+    small, large = (work_of(example("laplace", f"grid.shape=[{n}, {n}]")) for n in (64, 96))
+    assert small.kernel == large.kernel
+    assert small.kernel != work_of(example("heat")).kernel
+
+
+def test_what_a_model_says_cells_cost_is_planned_with() -> None:
+    model = example("laplace", "grid.shape=[65, 65]")
+    cost = np.ones(model.grid.shape)
+    cost[:32] = 0.0
+    work = work_of(replace(model, cost=cost))
+    layout = make_plan(work, crew_of("2x1", [1e6], between=[(0.0, 0.0)])).layout
+    busy = [float(cost[layout.box(block).slices((0, 0))].sum()) for block in range(2)]
+    assert busy[0] == pytest.approx(busy[1], rel=0.1)
+
+
+def test_loops_and_sweeps() -> None:
+    grid = mg.Grid((64, 64))
+    u = mg.Field("u", grid, slots=2, boundary=mg.fixed(0.0))
+
+    @mg.kernel
+    def relax(u, new):  # type: ignore[no-untyped-def]
+        new[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1])
+        return mg.max(u[0, 0])
+
+    @mg.kernel(order="lexicographic")
+    def sweep(u):  # type: ignore[no-untyped-def]
+        u[0, 0] = 0.5 * (u[-1, 0] + u[1, 0])
+
+    step = mg.Program("step")
+    with step.repeat(5):
+        largest = step.apply(relax, u.now, u.next)
+        step.rotate(u)
+    with step.repeat(until=largest < 0.5, limit=3):
+        step.apply(relax, u.now, u.next, into=largest)
+        step.rotate(u)
+    work = work_of(Model("loop", grid, (u,), step))
+    assert (len(work.exchanges), work.rounds, work.reductions) == (1, 8, 8)
+    assert (work.deepest, work.swept) == (1, ())
+    ordered = mg.Program("ordered")
+    ordered.apply(sweep, u)
+    assert work_of(Model("sweep", grid, (u,), ordered)).swept == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "depth"),
+    [
+        ("laplace", "cartesian:2x2", 1),
+        ("laplace", "bisection", 3),
+        ("gray-scott", "slabs:0", 1),
+        ("heat", "bisection", 1),
+        ("life-3d", "cartesian:1x2x2", 1),
+        ("life-3d", "bisection", 2),
+    ],
+)
+def test_messages_are_those_that_are_sent(name: str, layout: str, depth: int) -> None:
+    """Bytes and messages of every pair of ranks, against the transport's own counters; bisections have no mesh."""
+    shape = "[24, 24, 128]" if name == "life-3d" else "[64, 192]"
+    model = example(name, f"grid.shape={shape}")
+    ranks, rounds = 5 if layout == "bisection" else 4, 3
+    steps = rounds * depth
+
+    def on_rank(comm: Comm) -> dict[int, tuple[int, int]]:
+        with Engine(model.layouts(layout, ranks), comm=comm, halo_depth=depth) as engine:
+            start(model, engine)
+            sums = []
+            for times in (steps, steps, 2 * steps):  # each run begins with an exchange of its own
+                engine.run(model.step, times)
+                sums.append(engine.traffic)
+            return {
+                peer: tuple(
+                    getattr(sums[2][peer], what) - 2 * getattr(sums[1][peer], what) + getattr(sums[0][peer], what)
+                    for what in ("messages", "bytes")
+                )
+                for peer in sums[2]
+            }
+
+    work = work_of(model)
+    pairs = pairs_of(work, crew_of(f"1x{ranks}", [1e8]), model.layouts(layout, ranks)[model.planned_grid], corners=True)
+    expected: dict[tuple[int, int], tuple[int, int]] = {}
+    for exchange in work.depth(depth).exchanges:
+        for sender, receiver, size in zip(pairs.sender, pairs.receiver, pairs.bytes(exchange), strict=True):
+            if size:
+                messages, total = expected.get((int(sender), int(receiver)), (0, 0))
+                expected[int(sender), int(receiver)] = messages + rounds, total + rounds * int(size)
+    found = {
+        (rank, peer): sent for rank, peers in enumerate(run_virtual(ranks, on_rank)) for peer, sent in peers.items()
+    }
+    assert {pair: sent for pair, sent in found.items() if sent[0]} == expected
+
+
+# Terms ---------------------------------------------------------------------------------------------------------------
+def test_two_slabs_by_hand() -> None:
+    work, crew = work_on(100, 50), crew_of("2x1", [1e6], between=[(1e-3, 1e-6)], overlap=0.5)
+    told = predict(work, crew, slabs(work.domain, 2, granule=1))
+    assert told.compute == pytest.approx([2500e-6] * 2)
+    assert told.exchange == pytest.approx([1e-3 + 400e-6] * 2)
+    assert told.hidden == pytest.approx([0.7e-3] * 2)
+    assert told.seconds == pytest.approx(3.2e-3)
+    assert told.memory.tolist() == [52 * 52 * 16] * 2
+    assert predict(work, crew, slabs(work.domain, 2, granule=1), overlap=False).seconds == pytest.approx(3.9e-3)
+
+
+def test_what_is_hidden_is_no_more_than_the_interior() -> None:
+    work, crew = work_on(6, 50), crew_of("2x1", [1e6], between=[(1.0, 0.0)])
+    told = predict(work, crew, slabs(work.domain, 2, granule=1))
+    assert told.hidden == pytest.approx([100e-6] * 2)  # two of three layers; the third is sent
+
+
+def test_deep_halos_share_latency_and_compute_twice() -> None:
+    work, crew = work_on(100, 50), crew_of("2x1", [1e6], between=[(1e-3, 0.0)], overlap=0.0)
+    told = predict(work, crew, slabs(work.domain, 2, granule=1), 4)
+    assert told.exchange == pytest.approx([0.25e-3] * 2)
+    assert told.compute == pytest.approx([(2500 + 1.5 * 50) * 1e-6] * 2)
+    assert told.memory.tolist() == [58 * 58 * 16] * 2
+
+
+def test_deep_halos_on_all_sides_count_every_cell() -> None:
+    """A block of 10 x 10 cells computes 14 x 14, 12 x 12 and its own: more than three times the mean width squared."""
+    work, crew = work_on(20, 20, periodic=True), crew_of("4x1", [1e6], between=[(0.0, 0.0)], overlap=0.0)
+    told = predict(work, crew, cartesian(work.domain, (2, 2), granule=1), 3, False)
+    rows = 2 / 3 * 20 * 5e-9  # two steps of three are split, with short rows at both ends
+    assert told.compute == pytest.approx([(196 + 144 + 100) / 3 * 1e-6 + rows] * 4)
+
+
+def test_ranks_of_a_node_share_its_way_out() -> None:
+    work = work_on(64, 64, periodic=True)
+    layout = cartesian(work.domain, (4, 2), granule=1)
+    crew = crew_of("2x4", [1e6], between=[(0.0, 1e-6), (0.0, 0.0)])
+    switch = predict(work, crew, layout)
+    # Ranks 2 and 3 of node 0 and, around the torus, 0 and 1 send 32 cells of 8 bytes each to node 1.
+    assert switch.exchange == pytest.approx([4 * 32 * 8e-6] * 8)
+    hub = predict(work, replace(crew, links=replace(crew.links, shared=True)), layout)
+    assert hub.exchange == pytest.approx([8 * 32 * 8e-6] * 8)
+
+
+def test_a_slow_link_of_one_node_counts_for_both_ends() -> None:
+    work, crew = work_on(90, 10), crew_of("3x1", [1e6], between=[(1e-6, 0.0)])
+    slow = Link((Segment(0, 1e-3, 0.0),), 0.25)
+    told = predict(work, replace(crew, links=replace(crew.links, nodes={2: slow})), slabs(work.domain, 3, granule=1))
+    assert told.exchange == pytest.approx([1e-6, 1e-6 + 1e-3, 1e-3])
+    assert told.hidden[2] == pytest.approx(0.25e-3 * 1.0, rel=0.2)
+
+
+def test_masked_cells_cost_nothing() -> None:
+    work = work_on(40, 40)
+    cost = np.zeros((4, 4))
+    cost[:2] = 100.0
+    work = replace(work, weights=Weights(work.domain, (10, 10), cost))
+    told = predict(work, crew_of("2x1", [1e6]), slabs(work.domain, 2, granule=1))
+    assert told.compute == pytest.approx([800e-6, 0.0])
+
+
+def test_speed_depends_on_size() -> None:
+    curve = Speed.measured([100.0, 1000.0], [1e-6, 1e-4])
+    told = predict(work_on(20, 50), crew_of("2x1", [curve]), slabs(Box((0, 0), (20, 50)), 2, granule=1))
+    assert told.compute == pytest.approx([float(curve.time(500))] * 2)
+
+
+def test_reductions_are_logarithmic() -> None:
+    crew = crew_of("4x8", [1e6], between=[(1e-3, 0.0), (1e-6, 0.0)])
+    assert reduce_seconds(crew) == pytest.approx(2e-3 + 3e-6)
+    told = predict(work_on(64, 64, reductions=2), crew, slabs(Box((0, 0), (64, 64)), 32, granule=1))
+    assert told.reduce == pytest.approx(2 * (2e-3 + 3e-6))
+
+
+def test_sweeps_wait_for_the_blocks_before() -> None:
+    crew, layout = crew_of("4x1", [1e8]), slabs(Box((0, 0), (1024, 1024)), 4, granule=1)
+    plain, swept = work_on(1024, 1024), work_on(1024, 1024, swept=(0,))
+    assert predict(swept, crew, layout).compute.min() > 1.1 * predict(plain, crew, layout).compute.max() - 1e-3
+    assert (predict(swept, crew, layout).compute > predict(plain, crew, layout).compute).all()
