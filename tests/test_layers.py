@@ -146,3 +146,41 @@ def modules_loaded(code: str) -> set[str]:
     """Names of the packages that are loaded after a piece of code ran in a process of its own."""
     code += "; import sys; print(*{name.split('.')[0] for name in sys.modules})"
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def modules_loaded_by(path: Path, source: Path, known: set[str]) -> set[str]:
+    """The modules that loading one module loads: its imports that stand in no function and are not for types alone."""
+    body = [node for node in ast.parse(path.read_text(), str(path)).body if "TYPE_CHECKING" not in ast.dump(node)]
+    package = (source.name, *path.relative_to(source).with_suffix("").parts[:-1])
+    found = set()
+    for statement in body:
+        if isinstance(statement, ast.Import | ast.ImportFrom | ast.Try | ast.If):
+            for _, name in modules_imported(statement, package):
+                found |= known & {".".join(name), ".".join(name[:-1])}
+    return found
+
+
+def circles(source: Path) -> list[str]:
+    """Modules that load each other, directly or through others."""
+    names = {path: ".".join(path.relative_to(source.parent).with_suffix("").parts) for path in source.rglob("*.py")}
+    known = set(names.values())
+    graph = {name: modules_loaded_by(path, source, known) - {name} for path, name in names.items()}
+    while leaves := [name for name, others in graph.items() if not others & graph.keys()]:
+        for name in leaves:
+            del graph[name]
+    return sorted(graph)  # each of these loads a module that is on a circle, or lies on one itself
+
+
+def test_no_module_loads_itself_through_others() -> None:
+    assert circles(SOURCE) == []
+
+
+def test_a_circle_is_noticed(tmp_path: Path) -> None:
+    source = tmp_path / "minga"
+    source.mkdir()
+    (source / "a.py").write_text("from minga.b import two\n")
+    (source / "b.py").write_text("import minga.c\ntwo = 2\n")
+    (source / "c.py").write_text("def later():\n    import minga.a\n")
+    assert circles(source) == []
+    (source / "c.py").write_text("from . import a\n")
+    assert circles(source) == ["minga.a", "minga.b", "minga.c"]

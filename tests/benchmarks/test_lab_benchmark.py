@@ -38,5 +38,6 @@ def test_a_quick_run_in_a_lab(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "out.json").read_text())["results"]["milano"]
     assert found["same_digest"]
-    assert min(found["speeds_one_by_one"]) > 0
+    cells, speeds = found["cells_planned"], found["speeds_one_by_one"]
+    assert [speed > 0 for speed in speeds] == [count > 0 for count in cells], "a slow node may get nothing"
     assert sum(found["interface_bytes_of_all"].values()) > 0

@@ -213,7 +213,7 @@ def test_a_job_of_a_persons_own_ends_with_a_stopped_rank() -> None:
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
     assert time.monotonic() - began < 10
-    assert process.returncode == 130, err
+    assert process.returncode in (9, 130), err  # of the rank that was stopped, or of the one that says so
     assert "minga: rank 0 of 2 could not end its step" in err
     assert "minga run --resume own goes on" in err
     assert json.loads(Path("own/progress.json").read_text())["state"] == "stopped"

@@ -230,7 +230,7 @@ def anomalies(bench: Bench) -> Result:
             "not so up to 1000 bytes": small < 1.3,
             "nor with ICMP and UDP": all(factor[t] < 1.3 for t in ("icmp", "udp")),
             f"minga measure names the configuration of TCP on {_ILL}, and no other machine": bool(named)
-            and all("TCP" in one and _ILL in one for one in named),
+            and all(one.endswith(f" of {_ILL}") for one in named),
         },
     }
 
