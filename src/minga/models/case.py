@@ -20,6 +20,8 @@ __all__ = ["LEAST_BYTES", "MODELS", "PythonCase", "example", "examples", "load_m
 MODELS: Final = ("automaton", "fletcher", "electrodeposition", "photodiode")
 """Models of minga's own; each is a package of that name here, with a function `load`."""
 
+PACKAGES: Final = {"fletcher": "waves"}
+
 LEAST_BYTES: Final = {"fletcher": 8, "electrodeposition": 72}
 """Bytes that a model stores for a cell at least, where that is more than one: looking at a medium takes a while."""
 
@@ -47,7 +49,7 @@ def load_model(
         )
     if not isinstance(tables.get(name), Mapping):
         raise CaseError(f"the case has no table [{name}]", key=name, remedy=f"describe the {name} in [{name}]")
-    package = importlib.import_module(f"minga.models.{name}")
+    package = importlib.import_module(f"minga.models.{PACKAGES.get(name, name)}")
     load = getattr(package, "load_to_plan", package.load) if planning else package.load
     model: Model = load(tables[name], grid, directory)
     return model
