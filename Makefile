@@ -161,10 +161,11 @@ FUZZ_SECONDS ?= 60
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet --requirement requirements.lock
 	.venv-fuzz/bin/python -m pip install --quiet --requirement $<
+	.venv-fuzz/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 fuzz: .venv-fuzz/.ready
-	PYTHONPATH=src:tests .venv-fuzz/bin/python -m fuzz.run --seconds $(FUZZ_SECONDS)
+	PYTHONPATH=tests .venv-fuzz/bin/python -m fuzz.run --seconds $(FUZZ_SECONDS)
 
 gallery: .venv/.ready-dev
 	$(BIN)/python scripts/gallery.py

@@ -30,7 +30,7 @@ LAYERS = (
     "studies",
     "cli",
 )
-EVERYWHERE = {"errors", "paths", "schema"}  # modules of the root that all layers may import
+EVERYWHERE = {"errors", "paths", "plugins", "schema"}  # modules of the root that all layers may import
 HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "pydantic", "typer", "rich", "cupy", "pandas", "numcodecs")
 
 
@@ -55,7 +55,7 @@ def upward_imports(path: Path, source: Path) -> list[str]:
     parts = path.relative_to(source).with_suffix("").parts
     package = (source.name, *parts[:-1])
     own = parts[0]
-    if own in ("__init__", "__main__", "api"):
+    if own in ("__init__", "__main__", "api", "extend"):
         return []  # the root offers names of all layers; what that costs is tested below
     if own == "examples":
         return []  # cases as people write them: nothing imports these

@@ -205,8 +205,9 @@ def section_name(model: str) -> str:
 
 def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) -> Case:
     from minga.engine.stop import Watch
-    from minga.models.case import LEAST_BYTES, MODELS, load_model, python_case
+    from minga.models.case import load_model, python_case
     from minga.models.settings import GridSettings
+    from minga.models.spec import model_spec
     from minga.output.snapshots.codec import check_snapshots
     from minga.output.traces import check_observed
     from minga.output.variables import variables_of
@@ -216,11 +217,10 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
         raise CaseError(
             "'model' is missing" if name is None else f"expected a word in quotes, found {name!r}",
             key="model",
-            remedy=f'write model = "{MODELS[0]}", or the name of a Python file',
+            remedy='write model = "automaton", or the name of a Python file',
         )
     python = python_case(source.path.parent / name) if name.endswith(".py") else None
-    if python is None and name not in MODELS:
-        load_model(name, table, GridSettings(), source.path.parent)  # says that there is no such model
+    least_bytes = 1 if python is not None else model_spec(name).least_bytes
     section = section_name(name)
     _check_top_level(table, section)
     for key, defaults in (python.defaults if python else {}).items():
@@ -232,7 +232,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     checkpoint.schedule(run.wall_time)  # says what of it cannot be meant
     output = validate(OutputSettings, table.get("output", {}), "output")
     grid = validate(GridSettings, table.get("grid", {}), "grid")
-    check_shape(grid.shape, here, LEAST_BYTES.get(name, 1))
+    check_shape(grid.shape, here, least_bytes)
     if python is not None:
         model = python.model(grid, table.get(section, {}))
     else:

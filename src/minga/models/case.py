@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,16 +13,9 @@ from minga.errors import CaseError, MingaError, suggest
 from minga.models.files import SHIPPED
 from minga.models.python_file import run_file
 from minga.models.settings import GridSettings
+from minga.models.spec import model_spec
 
-__all__ = ["LEAST_BYTES", "MODELS", "PythonCase", "example", "examples", "load_model", "python_case"]
-
-MODELS: Final = ("automaton", "fletcher", "electrodeposition", "photodiode")
-"""Models of minga's own; each is a package of that name here, with a function `load`."""
-
-PACKAGES: Final = {"fletcher": "waves"}
-
-LEAST_BYTES: Final = {"fletcher": 8, "electrodeposition": 72}
-"""Bytes that a model stores for a cell at least, where that is more than one: looking at a medium takes a while."""
+__all__ = ["PythonCase", "example", "examples", "load_model", "python_case"]
 
 TABLES: Final = ("run", "stop", "output")
 """Tables of a case that a Python file may give defaults for, as dicts of these names."""
@@ -34,25 +26,17 @@ def load_model(
 ) -> Model:
     """The model of a case: `name` is its entry "model", `tables` are all its tables, `directory` is where it lies.
 
-    A name of MODELS reads the table of that name; "file.py" is a Python file and reads the table [parameters].
+    The name of a ModelSpec reads the table of that name; "file.py" is a Python file and reads the table [parameters].
     With `planning` it is not to be run: what takes long on a large grid may be guessed from a part of it.
     Raises CaseError.
     """
     if name.endswith(".py"):
         return python_case(directory / name).model(grid, tables.get("parameters", {}))
-    if name not in MODELS:
-        raise CaseError(
-            f"there is no model {name!r}",
-            key="model",
-            suggestion=suggest(name, MODELS),
-            remedy=f"name one of {', '.join(MODELS)}, or a Python file that defines a model",
-        )
+    spec = model_spec(name)
     if not isinstance(tables.get(name), Mapping):
         raise CaseError(f"the case has no table [{name}]", key=name, remedy=f"describe the {name} in [{name}]")
-    package = importlib.import_module(f"minga.models.{PACKAGES.get(name, name)}")
-    load = getattr(package, "load_to_plan", package.load) if planning else package.load
-    model: Model = load(tables[name], grid, directory)
-    return model
+    load = (spec.load_to_plan or spec.load) if planning else spec.load
+    return load(tables[name], grid, directory)
 
 
 @dataclass(frozen=True, slots=True)

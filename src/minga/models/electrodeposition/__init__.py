@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minga.models.spec import ModelSpec
+
 if TYPE_CHECKING:
     from minga.engine.model import Model
     from minga.models.settings import GridSettings
 
-__all__ = ["load"]
+__all__ = ["SPEC", "load"]
 
 
 def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
@@ -18,3 +20,6 @@ def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Mod
     from minga.models.electrodeposition import case
 
     return case.load(section, grid, directory)
+
+
+SPEC = ModelSpec(load, least_bytes=72)

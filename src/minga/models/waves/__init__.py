@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from minga.models.spec import ModelSpec
+
 if TYPE_CHECKING:
     from minga.engine.model import Model
     from minga.models.settings import GridSettings
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from minga.models.waves.source import PlaneSource, PointSource, Ricker, Wavelet
 
 __all__ = [
+    "SPEC",
     "Cpml",
     "Medium",
     "PlaneSource",
@@ -63,6 +66,9 @@ def load_to_plan(section: Mapping[str, Any], grid: GridSettings, directory: Path
     from minga.models.waves import case
 
     return case.load(section, grid, directory, sample=True)
+
+
+SPEC = ModelSpec(load, load_to_plan=load_to_plan, least_bytes=8)
 
 
 def __getattr__(name: str) -> Any:
