@@ -8,9 +8,9 @@ what it reads, or its results: no random numbers, no register that a step sets, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from minga.engine.check import Operand
+from minga.engine.operations import Apply, Call, Let, Move, Operation, Repeat, Rotate, When
 from minga.errors import ProgramError
 from minga.lang.analysis import reads
 from minga.lang.graph import KernelGraph
@@ -20,9 +20,6 @@ from minga.space.boundary import SIDES, Fill, trace_fill
 from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
 from minga.space.region import Region
-
-if TYPE_CHECKING:
-    from minga.engine.program import Apply, Operation
 
 TILE_BYTES = 64
 """Bytes of a default tile along the innermost axis."""
@@ -85,8 +82,6 @@ def unfit_operation(graph: KernelGraph, operands: Sequence[Operand], whole: bool
 
 def unfit_program(operations: Sequence[Operation], apply: Apply) -> str | None:
     """Why the rest of a Program forbids that an operation is done on active tiles only; None if it does not."""
-    from minga.engine.program import Apply, Call, Let, Move, Rotate
-
     fields, used, registers = stored_fields(apply), read_fields(apply), registers_used(apply)
     rotations = 0
     for around, operation in _all(operations):
@@ -167,8 +162,6 @@ def _distributed(operand: Operand) -> bool:
 
 def _all(operations: Sequence[Operation]) -> Iterator[tuple[Sequence[Operation], Operation]]:
     """All operations, each with the list it stands in."""
-    from minga.engine.program import Repeat, When
-
     for operation in operations:
         yield operations, operation
         if isinstance(operation, Repeat | When):
