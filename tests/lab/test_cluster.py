@@ -249,9 +249,12 @@ def test_a_status_is_json(two: Cluster) -> None:
 def test_a_lab_goes_with_all_that_runs_in_it(rights: dict[str, Any], own_labs: Path) -> None:
     lab = named(TWO, "goes")
     cluster = up(lab, **rights)
-    stubborn = "trap '' TERM; while :; do sleep 0.1; done"
-    children = [subprocess.Popen(cluster.command(node, ["sh", "-c", stubborn])) for node in (0, 1)]
+    stubborn = ["sh", "-c", "trap '' TERM; echo here; while :; do sleep 0.1; done"]
+    children = [subprocess.Popen(cluster.command(node, stubborn), stdout=subprocess.PIPE) for node in (0, 1)]
     forgetful = subprocess.Popen(cluster.command(0, ["env", "-i", "/bin/sleep", "60"]), start_new_session=True)
+    for child in children:
+        with child.stdout as lines:  # a shell that has not set its trap yet ends by itself
+            assert lines.readline() == b"here\n"
     while len(cluster.processes()[0]) < 2:
         time.sleep(0.01)
     assert find(lab) is not None
