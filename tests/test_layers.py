@@ -30,8 +30,8 @@ LAYERS = (
     "studies",
     "cli",
 )
-EVERYWHERE = {"errors", "paths", "plugins", "schema"}  # modules of the root that all layers may import
-HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "pydantic", "typer", "rich", "cupy", "pandas", "numcodecs")
+EVERYWHERE = {"errors", "options", "paths", "plugins", "schema"}  # modules of the root that all layers may import
+HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "typer", "rich", "cupy", "pandas", "numcodecs")
 
 
 def modules_imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:

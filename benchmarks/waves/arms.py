@@ -24,7 +24,7 @@ import minga as mg
 from benchmarks.waves.disks import Paced
 from benchmarks.waves.files import Files
 from minga.engine.comm import SerialComm
-from minga.output.snapshots.settings import SnapshotSettings
+from minga.options import OutputSettings
 from minga.output.snapshots.snapshots import Snapshots
 
 ROOT = Path(__file__).parents[2]
@@ -205,7 +205,7 @@ class Overlapped:
     backlog = 0.0
 
     def __init__(self, order: Order, model: mg.Model) -> None:
-        settings = SnapshotSettings(
+        settings = OutputSettings(
             every=order.steps, buffers=order.buffers, codec=order.codec, durable=True, accuracy=1e-3
         )  # type: ignore[arg-type]
         self._disk = Paced(order.rate, self._spent)

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from minga.errors import CaseError, suggest
 
-__all__ = ["dotted", "validate"]
+__all__ = ["dotted", "tables_of", "validate"]
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -47,6 +47,12 @@ def validate(kind: type[Settings], data: Mapping[str, object], key: str = "", th
         return kind.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
         raise _explain(kind, error, key, thing) from None
+
+
+def tables_of(kind: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """Return the schema of each table within a schema, by name."""
+    found = {name: _table(field.annotation) for name, field in kind.model_fields.items()}
+    return {name: table for name, table in found.items() if table is not None}
 
 
 def dotted(*parts: object) -> str:

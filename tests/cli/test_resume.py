@@ -116,7 +116,7 @@ def test_a_run_that_was_killed_after_its_result_gets_its_report(monkeypatch: pyt
 
     words = ("--set", "output.report=true", "--set", "output.pictures=2")
     with monkeypatch.context() as patch:
-        patch.setattr("minga.cli.finish._illustrate", killed)
+        patch.setattr("minga.running.finishing.finish", killed)
         assert run("noisy.toml", "--out", "cut", *words).status == 130
     expected, kept = left(Path("cut")), Path("cut/result.json").read_bytes()
     assert json.loads(Path("cut/progress.json").read_text())["state"] == "finishing"

@@ -14,7 +14,8 @@ from minga.lang.kernel import FieldType, ScalarType, Signature
 from minga.models.automaton.bits_rule import Count, Look, Table, Unsuitable, tabulate
 from minga.models.automaton.initial import initial_values
 from minga.models.automaton.rules import find_rule
-from minga.running.session import Settings, execute
+from minga.options import RunOptions
+from minga.running.session import execute
 from minga.space.box import Box
 from model_runs import assert_same, run_model
 from rule_oracle import evolve
@@ -181,7 +182,7 @@ def test_the_digest_is_that_of_the_cells() -> None:
             model = stored("B3/S23", (16, length), storage=storage)
             fields = tuple(map(model.field, model.output))
             for ranks in (1, 2):
-                outcomes = mg.run_virtual(ranks, lambda comm: execute(model, comm, Settings(11), fields))
+                outcomes = mg.run_virtual(ranks, lambda comm: execute(model, comm, RunOptions.of(steps=11), fields))
                 digests |= {outcome.digest for outcome in outcomes}
         assert len(digests) == 1
 

@@ -9,8 +9,9 @@ import pytest
 
 import minga as mg
 from minga.engine.comm import SerialComm
+from minga.options import RunOptions
 from minga.output.checkpoint.keeper import Checkpointing
-from minga.running.session import Settings, execute
+from minga.running.session import execute
 
 GLIDER = np.array([[0, 1, 0], [0, 0, 1], [1, 1, 1]], np.uint8)
 SHAPE = (40, 70)
@@ -59,7 +60,7 @@ def test_the_edge_is_met_when_an_unbounded_plane_has_cells_there(storage, number
     pattern, corner = PATTERNS[number]
     boundary, halo_depth = ("fixed", None)[number % 2], 1 + number // 2 % 2
     model = mg.automaton("B3/S23", SHAPE, init={"pattern": pattern, "at": corner}, boundary=boundary, storage=storage)
-    facts = execute(model, SerialComm(), Settings(200, halo_depth=halo_depth), ()).facts
+    facts = execute(model, SerialComm(), RunOptions.of(steps=200, halo_depth=halo_depth), ()).facts
     wanted = first_at_edge(pattern, corner, 200)
     assert facts == ({} if wanted is None else dict(zip(("edge_step", "edge_sides"), wanted, strict=True)))
 
@@ -67,8 +68,8 @@ def test_the_edge_is_met_when_an_unbounded_plane_has_cells_there(storage, number
 def test_looking_changes_nothing_of_the_run():
     model = mg.automaton("B3/S23", SHAPE, init=soup(1), boundary="fixed")
     field = (model.field("cell"),)
-    plain = execute(replace(model, lookout=None), SerialComm(), Settings(200), field)
-    assert execute(model, SerialComm(), Settings(200), field).digest == plain.digest
+    plain = execute(replace(model, lookout=None), SerialComm(), RunOptions.of(steps=200), field)
+    assert execute(model, SerialComm(), RunOptions.of(steps=200), field).digest == plain.digest
 
 
 @pytest.mark.parametrize(
@@ -84,12 +85,12 @@ def test_looking_changes_nothing_of_the_run():
 )
 def test_nothing_is_told_of_soups_and_of_ends_that_are_meant(rule, init, boundary):
     model = mg.automaton(rule, SHAPE, init=init, boundary=boundary)
-    assert execute(model, SerialComm(), Settings(120), ()).findings == ()
+    assert execute(model, SerialComm(), RunOptions.of(steps=120), ()).findings == ()
 
 
 def test_cells_at_some_edges_from_the_beginning_are_told():
     model = mg.automaton("B3/S23", SHAPE, init={"pattern": GLIDER, "at": [0, 20]}, boundary="fixed")
-    assert execute(model, SerialComm(), Settings(5), ()).facts == {"edge_step": 0, "edge_sides": "upper"}
+    assert execute(model, SerialComm(), RunOptions.of(steps=5), ()).facts == {"edge_step": 0, "edge_sides": "upper"}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,9 @@ def test_cells_at_some_edges_from_the_beginning_are_told():
 def test_other_rules_are_watched_by_how_far_they_look(rule, step):
     shape = (40,) if rule.startswith("W") else (40, 40)
     init = [1] if rule.startswith("W") else [[1, 0]] if rule.startswith("M") else [[1]]
-    facts = execute(mg.automaton(rule, shape, init=init, boundary="fixed"), SerialComm(), Settings(60), ()).facts
+    facts = execute(
+        mg.automaton(rule, shape, init=init, boundary="fixed"), SerialComm(), RunOptions.of(steps=60), ()
+    ).facts
     assert facts.get("edge_step") == step
 
 
@@ -119,7 +122,7 @@ def test_chance_is_watched_where_dead_cells_stay_dead():
 
     def found(rule):
         model = mg.automaton(rule, (30, 30), init=[[1]], boundary="fixed")
-        return execute(model, SerialComm(), Settings(100, until=mg.Stop(when="population > 850")), ()).facts
+        return execute(model, SerialComm(), RunOptions.of(steps=100, stop={"when": "population > 850"}), ()).facts
 
     assert 14 <= found(eden)["edge_step"] < 60
     assert found(rain) == {}

@@ -10,12 +10,13 @@ import pytest
 import minga as mg
 from minga.engine.comm import Comm, SerialComm
 from minga.errors import LayoutError
-from minga.running.session import Outcome, Settings, execute
+from minga.options import RunOptions
+from minga.running.session import Outcome, execute
 
 
 def run(comm: Comm, columns: int = 64, **settings: Any) -> Outcome:
     model = mg.automaton("B3/S23", (64, columns), init={"soup": 0.4, "seed": 1}, storage="bytes")
-    return execute(model, comm, Settings(steps=8, **settings), [model.field(name) for name in model.output])
+    return execute(model, comm, RunOptions.of(steps=8, **settings), [model.field(name) for name in model.output])
 
 
 def virtual(ranks: int, **settings: Any) -> Outcome:

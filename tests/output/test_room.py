@@ -8,10 +8,10 @@ import pytest
 
 import minga as mg
 from command_line import in_process
+from minga.options import RunOptions
 from minga.output import room
 from minga.output.checkpoint.keeper import Checkpointing
 from minga.output.directory import RunDirectory
-from minga.output.snapshots.settings import SnapshotSettings
 
 FRAME = 32 * 64
 """Bytes of a frame of the model."""
@@ -64,7 +64,8 @@ def test_frames_that_are_there_need_no_room(tmp_path: Path, free: list[int | Non
     free[0] = 2 * FRAME
     off = Checkpointing(off=True)
     assert mg.run(life(), 6, every=1, out=tmp_path / "run", checkpoint=off, resume=True).sizes["time"] == 7
-    need = room.need_of(RunDirectory(tmp_path / "run"), life(), life().fields, SnapshotSettings(1), off, 9, None)
+    options = RunOptions.of({}, {"every": "off"}, steps=9, every=1)
+    need = room.need_of(RunDirectory(tmp_path / "run"), life(), life().fields, options)
     assert (need.frames, need.checkpoints) == (3, 0)
 
 

@@ -10,14 +10,16 @@ import pytest
 
 import minga as mg
 from minga.errors import CaseError, MingaError
+from minga.options import OutputSettings, RunOptions
 from minga.output.checkpoint.keeper import Checkpointing
 from minga.output.digest import digest_of_arrays
+from minga.output.snapshots.selection import kept_of
 from minga.output.snapshots.whole import WholeFrames
 from minga.output.store import FrameReader
 from minga.output.variables import CONSERVED, VELOCITY
 from minga.running.observers.progress import Progress
 from minga.running.run import run
-from minga.running.session import Settings, execute
+from minga.running.session import execute
 
 
 def life(shape: tuple[int, ...] = (23, 70)) -> mg.Model:
@@ -83,14 +85,14 @@ def test_fields_can_be_chosen() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(12, every=5),
-        Settings(12, every=5, layout="slabs:1", overlap=False),
-        Settings(12, every=5, layout="blocks:2", halo_depth=3),
-        Settings(12, every=5, layout="single"),
+        RunOptions.of(steps=12, every=5),
+        RunOptions.of(steps=12, every=5, layout="slabs:1", overlap=False),
+        RunOptions.of(steps=12, every=5, layout="blocks:2", halo_depth=3),
+        RunOptions.of(steps=12, every=5, layout="single"),
     ],
-    ids=lambda s: s.layout,
+    ids=lambda s: str(s.run.layout),
 )
-def test_nothing_depends_on_the_ranks(make, ranks: int, settings: Settings) -> None:  # type: ignore[no-untyped-def]
+def test_nothing_depends_on_the_ranks(make, ranks: int, settings: RunOptions) -> None:  # type: ignore[no-untyped-def]
     def outcome(comm) -> tuple[str, dict[str, object], list[tuple[int, dict[str, np.ndarray]]]]:  # type: ignore[no-untyped-def]
         model, frames = make(), []
         fields = tuple(f for f in model.fields if f.name in model.output)
@@ -98,7 +100,8 @@ def test_nothing_depends_on_the_ranks(make, ranks: int, settings: Settings) -> N
         def keep(step: int, time: float, arrays: dict[str, np.ndarray]) -> None:
             frames.append((step, {name: a.copy() for name, a in arrays.items()}))
 
-        result = execute(model, comm, settings, fields, recorder=WholeFrames(model, fields, keep))
+        recorder = WholeFrames(model, kept_of(fields, OutputSettings()), keep)
+        result = execute(model, comm, settings, fields, recorder=recorder)
         return result.digest, result.observables, frames
 
     alone = outcome(mg.SerialComm())
@@ -166,8 +169,8 @@ def test_all_ranks_stop_at_the_same_step() -> None:
         def stop() -> bool:
             return comm.rank == 1 and next(looks) >= 2
 
-        recorder = WholeFrames(model, model.fields, lambda s, t, a: frames.append(s))
-        outcome = execute(model, comm, Settings(100_000_000), model.fields, recorder=recorder, asked=stop)
+        recorder = WholeFrames(model, kept_of(model.fields, OutputSettings()), lambda s, t, a: frames.append(s))
+        outcome = execute(model, comm, RunOptions.of(100_000_000), model.fields, recorder=recorder, asked=stop)
         return outcome.steps, outcome.ended.reason, frames[-1] if frames else outcome.steps
 
     found = mg.run_virtual(3, steps)
@@ -180,7 +183,7 @@ def test_all_ranks_stop_at_the_same_step() -> None:
 
 def test_the_ledger_has_every_rank() -> None:
     model = life()
-    first, *others = mg.run_virtual(3, lambda comm: execute(life(), comm, Settings(5), model.fields))
+    first, *others = mg.run_virtual(3, lambda comm: execute(life(), comm, RunOptions.of(5), model.fields))
     entries = first.ledger["ranks"]
     assert [entry["rank"] for entry in entries] == [0, 1, 2]
     assert entries[0]["seconds"]["compute"] > 0
@@ -192,7 +195,7 @@ def test_progress_is_told_on_rank_0() -> None:
     told: list[tuple[int, int]] = []
     progress = Progress(lambda s, t, n: told.append((s, n)))
     model = life()
-    execute(model, mg.SerialComm(), Settings(50, every=10), model.fields, [progress])
+    execute(model, mg.SerialComm(), RunOptions.of(steps=50, every=10), model.fields, [progress])
     assert told[-1] == (50, 50)
     assert [s for s, _ in told] == sorted(s for s, _ in told)
 

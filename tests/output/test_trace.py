@@ -15,18 +15,21 @@ import minga as mg
 from minga.engine.comm import Comm, SerialComm
 from minga.engine.events import Entry, Timeline
 from minga.errors import RunError
+from minga.options import OutputSettings, RunOptions
+from minga.output.snapshots.selection import kept_of
 from minga.output.snapshots.whole import WholeFrames
 from minga.output.trace import RankTrace, Span, events_a_thread, write_trace
-from minga.running.session import Outcome, Settings, execute
+from minga.running.session import Outcome, execute
 
 Event = dict[str, Any]
 
 
 def outcome(comm: Comm, trace: bool = True) -> Outcome:
     model = mg.automaton("B3/S23", (64, 64), init={"soup": 0.4, "seed": 1})
-    settings = Settings(steps=20, every=10, layout="slabs", trace=trace)
+    settings = RunOptions.of(steps=20, every=10, layout="slabs", trace=trace)
     fields = [model.field(name) for name in model.output]
-    return execute(model, comm, settings, fields, recorder=WholeFrames(model, fields, lambda step, time, arrays: None))
+    recorder = WholeFrames(model, kept_of(fields, OutputSettings()), lambda step, time, arrays: None)
+    return execute(model, comm, settings, fields, recorder=recorder)
 
 
 def read(path: Path) -> dict[str, Any]:

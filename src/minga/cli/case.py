@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING, Any
 from minga.cli.inputs import absolute, keep, named
 from minga.cli.layouts import check_layout, check_mapping, computing_ranks
 from minga.cli.memory import check_fields, check_shape
-from minga.cli.settings import CheckpointSettings, OutputSettings, RunSettings, StopSettings
 from minga.cli.toml import dump, line_of, parse_value
 from minga.errors import CaseError, MingaError, Where, suggest
-from minga.schema import dotted, validate
+from minga.options import OutputSettings, RunOptions, RunSettings
+from minga.schema import dotted, tables_of, validate
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from minga.engine.model import Model
     from minga.output.directory import RunDirectory
 
 __all__ = ["Case", "Source", "find_source", "read_case"]
 
-_TABLES = ("grid", "run", "stop", "checkpoint", "output")
+_TABLES = ("grid", *RunOptions.model_fields)
 _WORDS = ("name", "model")
 _MOST_NAMED = 12
 """Fields that an error names: solvers have hundreds of their own."""
@@ -60,10 +58,17 @@ class Case:
     table: Mapping[str, Any]
     """All of it, as the file and the command line say."""
     model: Model
-    run: RunSettings
-    stop: StopSettings
-    checkpoint: CheckpointSettings
-    output: OutputSettings
+    options: RunOptions
+
+    @property
+    def run(self) -> RunSettings:
+        """The table [run]."""
+        return self.options.run
+
+    @property
+    def output(self) -> OutputSettings:
+        """The table [output]."""
+        return self.options.output
 
     @property
     def section(self) -> str:
@@ -72,12 +77,14 @@ class Case:
 
     def resolved(self, ranks: int) -> dict[str, Any]:
         """The table with every setting of [run] and [output] spelled out."""
+        from minga.engine.stop import stop_of
+
         table: dict[str, Any] = {"name": self.name, "model": self.table["model"]}
         table |= {key: self.table[key] for key in ("grid", self.section) if key in self.table}
         table["run"] = self.run.model_dump() | {"ranks": ranks}
-        if self.stop.stop is not None:
-            table["stop"] = self.stop.model_dump(exclude_none=True)
-        table["checkpoint"] = self.checkpoint.model_dump(exclude_none=True)
+        if stop_of(self.options.stop) is not None:
+            table["stop"] = self.options.stop.model_dump(exclude_none=True)
+        table["checkpoint"] = self.options.checkpoint.model_dump(exclude_none=True)
         table["output"] = self.output.model_dump() | {"fields": [field.name for field in self.fields]}
         return table
 
@@ -85,6 +92,12 @@ class Case:
     def fields(self) -> tuple[Any, ...]:
         """The output fields of the model that are kept."""
         return output_fields(self.model, self.output)
+
+    @property
+    def located(self) -> RunOptions:
+        """The settings of the run, with the machine file where it lies."""
+        named = None if self.machine is None else str(self.machine)
+        return self.options.model_copy(update={"run": self.run.model_copy(update={"machine": named})})
 
     @property
     def machine(self) -> Path | None:
@@ -204,13 +217,15 @@ def section_name(model: str) -> str:
 
 
 def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) -> Case:
-    from minga.engine.stop import Watch
+    from minga.engine.stop import Watch, stop_of
     from minga.models.case import load_model, python_case
     from minga.models.settings import GridSettings
     from minga.models.spec import model_spec
+    from minga.output.checkpoint.keeper import checkpointing_of
     from minga.output.snapshots.codec import check_snapshots
     from minga.output.traces import check_observed
     from minga.output.variables import variables_of
+    from minga.running.defaults import completed, steps_of
 
     name = table.get("model")
     if not isinstance(name, str):
@@ -225,27 +240,23 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     _check_top_level(table, section)
     for key, defaults in (python.defaults if python else {}).items():
         table[key] = {**defaults, **table.get(key, {})}
-    steps_said = "steps" in table.get("run", {})
-    run = validate(RunSettings, table.get("run", {}) if steps_said else {"steps": 0} | table.get("run", {}), "run")
-    stop = validate(StopSettings, table.get("stop", {}), "stop")
-    checkpoint = validate(CheckpointSettings, table.get("checkpoint", {}), "checkpoint")
-    checkpoint.schedule(run.wall_time)  # says what of it cannot be meant
-    output = validate(OutputSettings, table.get("output", {}), "output")
+    said = {key: table.get(key, {}) for key in RunOptions.model_fields}
+    options = validate(RunOptions, said | {"run": {"steps": 0} | said["run"]})
+    checkpointing_of(options)  # raises where its entries exclude each other
     grid = validate(GridSettings, table.get("grid", {}), "grid")
     check_shape(grid.shape, here, least_bytes)
     if python is not None:
         model = python.model(grid, table.get(section, {}))
     else:
         model = load_model(name, table, grid, source.path.parent, planning=planning)
-    if not steps_said:
-        run = validate(RunSettings, _steps_of(model) | table.get("run", {}), "run")
-    check_observed(model, output.observe)
-    output = output.model_copy(update=_output_of(model, output))
-    if stop.stop is not None:
-        Watch(model, stop.stop)  # says what of it the model cannot tell
+    options = completed(validate(RunOptions, said | {"run": steps_of(model) | said["run"]}), model)
+    run, output = options.run, options.output
+    check_observed(model, said["output"].get("observe"))
+    if (stop := stop_of(options.stop)) is not None:
+        Watch(model, stop)  # raises where the model lacks what the condition names
     check_fields(model, here)
     variables_of(output_fields(model, output), f"model {model.name!r}")
-    check_snapshots(output_fields(model, output), output.snapshots)
+    check_snapshots(output_fields(model, output), output)
     computing = None if run.ranks is None else computing_ranks(run.ranks, output.writers)
     if computing is not None or ":" not in run.layout:  # else it depends on the ranks there will be, checked then
         check_layout(run.layout, model, computing or 1)
@@ -254,25 +265,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
         from minga.plan.machine.machine import read_machine
 
         read_machine(_machine_path(run.machine, source))
-    return Case(str(table.get("name", source.name)), source, table, model, run, stop, checkpoint, output)
-
-
-def _steps_of(model: Model) -> dict[str, int]:
-    """What a model says of how many steps there are to be, as entries of [run]."""
-    return {} if model.steps is None else {"steps": model.steps}
-
-
-def _output_of(model: Model, output: OutputSettings) -> dict[str, object]:
-    """What a model says of entries of [output] that the case leaves out."""
-    found: dict[str, object] = {}
-    if output.observe is None and model.traces is not None:
-        found["observe"] = model.traces.every
-    elif output.observe is None and model.tables:
-        found["observe"] = 1
-    if output.region is None and model.window is not None:
-        window = zip(model.grid.axes, model.window.lo, model.window.hi)
-        found["region"] = {axis: (low, high) for axis, low, high in window}
-    return found
+    return Case(str(table.get("name", source.name)), source, table, model, options)
 
 
 def _machine_path(name: str, source: Source) -> Path:
@@ -301,13 +294,7 @@ def _check_top_level(table: Mapping[str, Any], section: str) -> None:
 
 def _in_a_table(key: str) -> str | None:
     """The full name of an entry whose table was left out."""
-    tables: dict[str, type[BaseModel]] = {
-        "run": RunSettings,
-        "output": OutputSettings,
-        "stop": StopSettings,
-        "checkpoint": CheckpointSettings,
-    }
-    return next((f"{table}.{key}" for table, kind in tables.items() if key in kind.model_fields), None)
+    return next((f"{table}.{key}" for table, kind in tables_of(RunOptions).items() if key in kind.model_fields), None)
 
 
 def _parse(source: Source) -> dict[str, Any]:

@@ -99,15 +99,15 @@ def _words(context: typer.Context) -> list[str]:
 
 
 def _keys(words: Iterable[str]) -> Iterator[str]:
-    from minga.cli.settings import OutputSettings, RunSettings, StopSettings
     from minga.models.automaton.case import AutomatonSettings
     from minga.models.electrodeposition.settings import ElectrodepositionSettings
     from minga.models.photodiode.settings import PhotodiodeSettings
     from minga.models.settings import GridSettings
     from minga.models.waves.settings import FletcherSettings
+    from minga.options import RunOptions
+    from minga.schema import tables_of
 
-    tables: dict[str, type[BaseModel]] = {"run": RunSettings, "output": OutputSettings, "stop": StopSettings}
-    tables["grid"] = GridSettings
+    tables: dict[str, type[BaseModel]] = {**tables_of(RunOptions), "grid": GridSettings}
     python = next((path for path in map(_python_file, words) if path is not None), None)
     if python is None:
         tables |= {"automaton": AutomatonSettings, "fletcher": FletcherSettings}

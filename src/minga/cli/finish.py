@@ -6,15 +6,13 @@ None of it can lose the result, which is on the disk before: what goes wrong her
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from minga.cli.case import Case
-from minga.errors import MingaError
 from minga.output.directory import RunDirectory
 from minga.output.progress import note_state
+from minga.running import finishing
 from minga.view.progress import ranks_text, rate_text, time_text
 
 __all__ = ["finish", "leave_unfinished", "summary"]
@@ -28,7 +26,7 @@ def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> None:
     """Illustrate a run that has a result."""
     reason = {"asked": "a person asked it to stop", "time limit": "its time was up"}.get(result["ended"]["reason"], "")
     note_state(directory, "finishing")
-    _illustrate(case, directory, "the result is complete")
+    finishing.finish(directory, case.options, "the result is complete")
     note_state(directory, "stopped" if reason else "finished", reason)
 
 
@@ -46,7 +44,7 @@ def leave_unfinished(
     state = "stopped" if ended else "failed"
     note_state(directory, state, reason)
     if not ended and directory.fields.exists():
-        _illustrate(case, directory, "the frames are complete")
+        finishing.finish(directory, case.options, "the frames are complete")
         note_state(directory, state, reason)
     return True
 
@@ -69,37 +67,6 @@ def summary(result: dict[str, Any], directory: RunDirectory) -> str:
     if directory.report.is_file():
         lines.append(f"  the report for a browser is {directory.report}")
     return "\n".join(lines)
-
-
-def _illustrate(case: Case, directory: RunDirectory, comfort: str) -> None:
-    for name, make in (("pictures", _draw), ("report", _write_report)):
-        _try(make, case, directory, name, comfort)
-
-
-def _try(
-    make: Callable[[Case, RunDirectory], None], case: Case, directory: RunDirectory, name: str, comfort: str
-) -> None:
-    try:
-        make(case, directory)
-    except Exception as error:  # whatever it is, it comes after the run
-        said = str(error) if isinstance(error, MingaError) else f"{type(error).__name__}: {error}"
-        sys.stderr.write(f"minga: the {name} could not be made, but {comfort} in {directory.path}\n  {said}\n")
-
-
-def _draw(case: Case, directory: RunDirectory) -> None:
-    from minga.view.drawings import draw_all
-    from minga.view.pictures import draw_run
-
-    draw_run(directory.fields, directory.pictures, case.output.pictures)
-    if case.output.pictures:
-        draw_all(directory)
-
-
-def _write_report(case: Case, directory: RunDirectory) -> None:
-    if case.output.report:
-        from minga.view.report import write_report
-
-        write_report(directory)
 
 
 def _step_of(picture: Path) -> tuple[int, str]:

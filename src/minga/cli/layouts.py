@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, LayoutError, suggest
-from minga.plan.settle import AUTO
+from minga.options import AUTO
 
 if TYPE_CHECKING:
-    from minga.cli.settings import RunSettings
     from minga.engine.model import Model
+    from minga.options import RunSettings
 
 __all__ = ["check_layout", "check_mapping", "check_ranks", "computing_ranks"]
 

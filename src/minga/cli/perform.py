@@ -13,11 +13,11 @@ from minga.engine.pin import local_place, pin
 from minga.output.checkpoint.identity import case_of
 from minga.output.directory import RunDirectory, noticing_removal, write_whole
 from minga.output.live import LiveRecord
-from minga.plan.settle import Settled
+from minga.plan.resolve import ResolvedPlan
 from minga.running.keeping import Kept, has_checkpoints
 from minga.running.observers.ending import LastStep
 from minga.running.observers.progress import Preview, Progress
-from minga.running.session import Settings, execute
+from minga.running.session import execute
 from minga.view import progress as views
 from minga.view.progress import Listener
 
@@ -51,6 +51,7 @@ def _perform(
     resume: bool,
     on_last: Callable[[], None] | None,
 ) -> dict[str, Any] | None:
+    options = case.located
     goes_on = resume and has_checkpoints(comm, directory)
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     pinning = pin(*_place_on_node(comm), case.run.threads)
@@ -59,10 +60,7 @@ def _perform(
         case.model,
         case.fields,
         comm,
-        case.output.snapshots,
-        case.checkpoint.schedule(case.run.wall_time),
-        observe=case.output.observe,
-        stop=case.stop.stop,
+        options,
         goes_on=goes_on,
         case=case_of(directory.case, directory.inputs) if comm.rank == 0 else {},
         attributes={"title": case.name, "source": f"minga {importlib.metadata.version('minga')}"},
@@ -76,36 +74,17 @@ def _perform(
         live.progress(step, seconds, updates)
         listener.progress(views.Progress(step, case.run.steps, seconds, cells, comm.size, updates))
 
-    settings = Settings(
-        steps=case.run.steps,
-        every=case.output.every,
-        threads=case.run.threads,
-        layout=case.run.layout,
-        halo_depth=case.run.halo_depth,
-        overlap=case.run.overlap,
-        topology=case.run.topology,
-        mapping=case.run.mapping,
-        machine=case.machine,
-        balance=case.run.balance,
-        poll=case.run.poll,
-        device=case.run.device,
-        trace=case.output.trace,
-        until=case.stop.stop,
-        observe=case.output.observe,
-        writers=case.output.writers,
-    )
-
-    def planned(settled: Settled, entry: dict[str, Any]) -> None:
+    def planned(resolved: ResolvedPlan, entry: dict[str, Any]) -> None:
         write_whole(directory.plan, entry)
-        if settled.plan is not None:
-            listener.note(f"minga: plan: {settled.summary}")
+        if resolved.plan is not None:
+            listener.note(f"minga: plan: {resolved.summary}")
 
     ending = [] if on_last is None else [LastStep(on_last)]
     try:
         outcome = execute(
             case.model,
             comm,
-            settings,
+            options,
             case.fields,
             [kept.observer, Preview(live.look, live.on_look), Progress(progress), *ending],
             recorder=kept.snapshots,

@@ -42,7 +42,7 @@ def notes_before(case: Case, ranks: int, place: Path | None, a_step: float | Non
         return []
     found = [*case.model.notes, *_unused_time(case), ("grid", _grid(case)), ("memory", _memory(case))]
     frames = frames_of(case.run.steps, case.output.every)
-    written = frames * bytes_of_frame(case.fields, case.output.snapshots)
+    written = frames * bytes_of_frame(case.fields, case.output)
     found.append(("to disk", f"{frames} frames, {bytes_text(written)}" + _unlike(case)))
     if a_step is None:
         found.extend(_computing(case, ranks))
@@ -62,8 +62,7 @@ def announce(case: Case, ranks: int, directory: RunDirectory) -> None:
 
     CaseError where the disk has no room for the frames.
     """
-    snapshots, schedule = case.output.snapshots, case.checkpoint.schedule(case.run.wall_time)
-    need = need_of(directory, case.model, case.fields, snapshots, schedule, case.run.steps, case.stop.stop)
+    need = need_of(directory, case.model, case.fields, case.options)
     warning = check_room(directory.path, need, "output.every")
     notes = notes_before(case, ranks, directory.path)
     if notes:
@@ -120,7 +119,7 @@ def _memory(case: Case) -> str:
 
 
 def _unlike(case: Case) -> str:
-    return "" if case.output.snapshots.codec == "none" else " before compression"
+    return "" if case.output.codec == "none" else " before compression"
 
 
 def _computing(case: Case, ranks: int) -> Iterator[tuple[str, str]]:

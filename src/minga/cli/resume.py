@@ -87,7 +87,7 @@ def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | 
     longer = result["ended"]["reason"] == "steps" and case.run.steps > result["steps"]
     if longer:
         return None
-    if not case.checkpoint.at_end:
+    if not case.options.checkpoint.at_end:
         shutil.rmtree(directory.checkpoints, ignore_errors=True)
     say([f"minga: all steps of {directory.path} were done; what follows on them is made up for"])
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from minga.engine.condition import check_condition, condition
 from minga.engine.engine import Engine, Outcome
@@ -18,7 +18,10 @@ from minga.lang.expr import as_node, where
 from minga.lang.kernel import Kernel
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["WATCHED", "Ended", "Reason", "Stop", "Watch", "duration"]
+if TYPE_CHECKING:
+    from minga.options import StopSettings
+
+__all__ = ["WATCHED", "Ended", "Reason", "Stop", "Watch", "duration", "stop_of"]
 
 Reason = Literal[
     "steps", "over", "condition", "fixed point", "period", "wall time", "asked", "time limit", "not finite"
@@ -76,6 +79,15 @@ class Stop:
     def longest(self) -> int:
         """The longest period that is looked for, 0 for none."""
         return self.period or int(self.fixed_point)
+
+
+def stop_of(settings: StopSettings) -> Stop | None:
+    """Return what the table [stop] asks for; None where it asks for nothing.
+
+    Raises CaseError for a condition or a duration that is invalid.
+    """
+    asked = settings.when is not None or settings.fixed_point or settings.period is not None
+    return Stop(**settings.model_dump()) if asked or settings.wall_time is not None else None
 
 
 @dataclass(frozen=True, slots=True)

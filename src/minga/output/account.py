@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from minga.output.ledger import blocks_entry
 from minga.plan.plan import Prediction
-from minga.plan.settle import Settled
+from minga.plan.resolve import ResolvedPlan
 from minga.space.layout import Layout
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _COMPUTING = ("compute", "boundary", "call", "other")
 _TALKING = ("pack", "send", "wait", "reduce")
 
 
-def plan_entry(settled: Settled, hosts: Sequence[str], cells: Layout) -> dict[str, Any]:
+def plan_entry(resolved: ResolvedPlan, hosts: Sequence[str], cells: Layout) -> dict[str, Any]:
     """``plan.json``: how the run is done and why, who does what, and the whole plan where one was made.
 
     ``hosts`` are those of the ranks, ``cells`` says who owns which cells of the model. Each rank has ``cells`` and,
@@ -36,19 +36,19 @@ def plan_entry(settled: Settled, hosts: Sequence[str], cells: Layout) -> dict[st
         {"rank": rank, "host": host, "cells": count}
         for rank, (host, count) in enumerate(zip(hosts, cells.cells().tolist(), strict=True))
     ]
-    plan = settled.plan
+    plan = resolved.plan
     if plan is not None:
         for name in ("compute", "exchange", "hidden", "memory"):
             for line, value in zip(ranks, getattr(plan.prediction, name).tolist(), strict=True):
                 line[name] = value
     return {
-        "layout": settled.word,
-        "mapping": settled.mapping,
-        "halo_depth": settled.halo_depth,
-        "overlap": settled.overlap,
-        "source": settled.source,
-        "unmeasured": settled.unmeasured,
-        "seconds": settled.seconds,
+        "layout": resolved.word,
+        "mapping": resolved.mapping,
+        "halo_depth": resolved.halo_depth,
+        "overlap": resolved.overlap,
+        "source": resolved.source,
+        "unmeasured": resolved.unmeasured,
+        "seconds": resolved.seconds,
         "seconds_a_step": None if plan is None else plan.prediction.seconds,
         "ranks": ranks,
         "blocks": blocks_entry(cells),

@@ -18,13 +18,12 @@ from minga.output.variables import (
     CONVENTIONS,
     STEP,
     TIME,
+    Variable,
     observable_attributes,
     said_of,
     step_attributes,
     time_attributes,
-    variables_of,
 )
-from minga.space.field import Field
 
 if TYPE_CHECKING:
     import xarray
@@ -40,8 +39,8 @@ RECEIVER = "receiver"
 class Frames:
     """The frames and observables of a run in the memory of rank 0."""
 
-    def __init__(self, model: Model, fields: Sequence[Field]) -> None:
-        self.model, self.fields, self.series = model, fields, Series()
+    def __init__(self, model: Model, variables: Sequence[Variable]) -> None:
+        self.model, self.variables, self.series = model, variables, Series()
         self.steps: list[int] = []
         self._times: list[float] = []
         self._arrays: list[dict[str, NDArray[Any]]] = []
@@ -61,7 +60,7 @@ class Frames:
         found = xarray.Dataset(attrs=dict(attributes)).assign_coords(
             {TIME: (TIME, self._times, about), STEP: (TIME, self.steps, step_attributes())}
         )
-        for variable in variables_of(self.fields, f"model {self.model.name!r}"):
+        for variable in self.variables:
             found = found.assign_coords({c.name: (c.name, c.values, c.attributes) for c in variable.coordinates})
             empty = np.empty((0, *variable.shape), variable.dtype)
             stacked = np.stack([arrays[variable.name] for arrays in self._arrays]) if self._arrays else empty

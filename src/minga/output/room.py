@@ -10,15 +10,15 @@ from pathlib import Path
 
 from minga.engine.model import Model
 from minga.engine.state import state_of
-from minga.engine.stop import Stop
+from minga.engine.stop import stop_of
 from minga.errors import CaseError
 from minga.lang.types import itemsize
-from minga.output.checkpoint.keeper import Checkpointing
+from minga.options import OutputSettings, RunOptions
+from minga.output.checkpoint.keeper import checkpointing_of
 from minga.output.directory import RunDirectory
 from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
 from minga.output.snapshots.selection import kept_of
-from minga.output.snapshots.settings import SnapshotSettings
 from minga.space.field import Field
 
 __all__ = ["Need", "bytes_of_frame", "check_room", "frames_of", "free_bytes", "need_of"]
@@ -50,7 +50,7 @@ def frames_of(steps: int, every: int | None) -> int:
     return 1 + steps // every + (steps % every > 0)
 
 
-def bytes_of_frame(fields: Sequence[Field], settings: SnapshotSettings) -> int:
+def bytes_of_frame(fields: Sequence[Field], settings: OutputSettings) -> int:
     """Bytes of one frame before compression."""
     return sum(math.prod(each.shape) * itemsize(each.field.dtype) for each in kept_of(fields, settings))
 
@@ -59,20 +59,17 @@ def need_of(
     directory: RunDirectory,
     model: Model,
     fields: Sequence[Field],
-    settings: SnapshotSettings,
-    schedule: Checkpointing,
-    steps: int,
-    stop: Stop | None,
+    options: RunOptions,
 ) -> Need:
     """What a run in a directory will write, beside the frames that it holds already."""
     there = len(read_manifest(manifest_of(directory.fields)))
     changing = state_of(model, None).changing.values()
     state = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in changing)
     return Need(
-        frames=max(0, frames_of(steps, settings.every) - there),
-        frame=bytes_of_frame(fields, settings),
-        checkpoints=0 if schedule.off else _CHECKPOINTS * state,
-        certain=settings.codec == "none" and stop is None and model.over is None,
+        frames=max(0, frames_of(options.run.steps, options.output.every) - there),
+        frame=bytes_of_frame(fields, options.output),
+        checkpoints=0 if checkpointing_of(options).off else _CHECKPOINTS * state,
+        certain=options.output.codec == "none" and stop_of(options.stop) is None and model.over is None,
     )
 
 

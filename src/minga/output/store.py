@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from minga.engine.clock import Clock
 from minga.errors import CaseError, suggest
+from minga.options import OutputSettings
 from minga.output.directory import disk_errors
 from minga.output.snapshots.archive import Archive
 from minga.output.snapshots.chunks import chunks_of
 from minga.output.snapshots.counters import Counters
 from minga.output.snapshots.files import Disk
 from minga.output.snapshots.manifest import FrameRecord, Receipt, receipt_of
-from minga.output.snapshots.settings import SnapshotSettings
 from minga.output.variables import STEP, TIME, Coordinate, Variable
 
 __all__ = ["FrameReader", "FrameStore"]
@@ -38,7 +38,7 @@ class FrameStore:
         self, path: Path, variables: Sequence[Variable], attributes: Mapping[str, Any], clock: Clock | None = None
     ) -> None:
         """Create the store with no frames; ``path`` must not exist. RunError where the disk refuses."""
-        settings = SnapshotSettings(durable=False)
+        settings = OutputSettings(durable=False)
         self.path = path
         self._chunks = [chunks_of(variable, settings.chunk_bytes) for variable in variables]
         self._disk = Disk(Counters())

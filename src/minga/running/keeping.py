@@ -15,14 +15,14 @@ from typing import Any
 
 from minga.engine.comm import Comm
 from minga.engine.model import Model
-from minga.engine.stop import Stop
+from minga.engine.stop import stop_of
 from minga.errors import CaseError, MingaError
+from minga.options import RunOptions
 from minga.output.checkpoint.head import Head, heads_of
-from minga.output.checkpoint.keeper import UNFINISHED, Checkpointing, Keeper
+from minga.output.checkpoint.keeper import UNFINISHED, Keeper, checkpointing_of
 from minga.output.directory import RunDirectory, disk_errors, write_whole
 from minga.output.series import SeriesFile
 from minga.output.snapshots.archive import describe, manifest_of
-from minga.output.snapshots.settings import SnapshotSettings
 from minga.output.snapshots.snapshots import Snapshots
 from minga.output.tables import tables_of, write_tables
 from minga.output.trace import write_trace
@@ -58,11 +58,8 @@ class Kept:
         model: Model,
         fields: Sequence[Field],
         comm: Comm,
-        settings: SnapshotSettings,
-        schedule: Checkpointing,
+        options: RunOptions,
         *,
-        observe: int | None = None,
-        stop: Stop | None = None,
         goes_on: bool = False,
         case: Mapping[str, Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
@@ -72,9 +69,8 @@ class Kept:
     ) -> Kept:
         """Begin to keep a run in a directory, or with `goes_on` go on with what it has; collective.
 
-        settings   how frames are kept; `settings.every` and `observe` are those of the run
-        schedule   when checkpoints are written
-        case       what has to be equal in a run that goes on, beside the model and `stop`; rank 0's counts
+        options    how frames are kept and when checkpoints are written
+        case       what has to be equal in a run that goes on, beside the model and [stop]; rank 0's counts
         attributes of the store of frames, beside what the model says of itself
         note       told on rank 0 what people should know
         remembers  whether the values that the run began with, and what it is, are noted, where no case tells
@@ -82,8 +78,9 @@ class Kept:
         Raises CaseError and RunError as :class:`Snapshots` does.
         """
         about = {**said_of(model), **(attributes or {})}
+        every, observe = options.output.every, options.output.observe
         snapshots = Snapshots(
-            directory.fields, model, fields, settings, comm, attributes=about, resume=goes_on, cpus=cpus
+            directory.fields, model, fields, options.output, comm, attributes=about, resume=goes_on, cpus=cpus
         )
         series = SeriesFile(directory)
 
@@ -95,24 +92,24 @@ class Kept:
         def rewind(step: int) -> None:
             if comm.rank == 0:
                 directory.result.unlink(missing_ok=True)  # of the run as it was when it was interrupted
-            damaged = snapshots.truncate(step - step % settings.every if settings.every else 0)
+            damaged = snapshots.truncate(step - step % every if every else 0)
             if comm.rank == 0 and (snapshots.gone or damaged):
                 note(_loss(directory, snapshots.gone, damaged, step))
-            series.go_on(step, settings.every, observe)
+            series.go_on(step, every, observe)
 
         keeper = Keeper(
             directory.checkpoints,
             comm,
-            schedule,
+            checkpointing_of(options),
             resumes=goes_on,
-            stop=stop,
+            stop=stop_of(options.stop),
             case=case or {},
             flush=flush,
             rewind=rewind,
             note=note,
             remembers=remembers,
         )
-        strides = [interval for interval in (settings.every, observe) if interval]
+        strides = [interval for interval in (every, observe) if interval]
         return cls(directory, snapshots, series, keeper, Series(series.add, strides))
 
     def abandon(self, model: Model) -> None:

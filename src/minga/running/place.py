@@ -6,15 +6,16 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from minga.engine.begin import start
 from minga.engine.comm import Comm
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.state import state_of
-from minga.engine.stop import Stop, Watch
+from minga.engine.stop import Stop, Watch, stop_of
 from minga.errors import CaseError, MingaError
+from minga.options import RunOptions
 from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import changed_entries
 from minga.output.checkpoint.keeper import Checkpointing, Keeper, changed_parts
@@ -24,34 +25,29 @@ from minga.output.room import check_room, need_of
 from minga.output.series import Series, SeriesFile
 from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
-from minga.output.snapshots.settings import SnapshotSettings
 from minga.running.keeping import Kept, check_unfinished, finished_result, has_checkpoints
 from minga.running.observer import Observer
-from minga.running.session import Outcome, Settings, execute
+from minga.running.session import Outcome, execute
 from minga.space.field import Field
 
-__all__ = ["SECONDS", "Place", "finished_in", "kept_in", "run_in"]
-
-SECONDS: Final = 300.0
-"""From one checkpoint to the next, where nobody says."""
+__all__ = ["Place", "finished_in", "kept_in", "run_in"]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run is kept, how often its state is, and whether it goes on with a state that is there.
+    """Where a run is kept, and whether it is resumed there.
 
     made      whether the directory was made for this run
     finished  whether the run that is kept there is finished, and nothing more is asked for
     """
 
     directory: RunDirectory
-    schedule: Checkpointing
     goes_on: bool
     made: bool
     finished: bool = False
 
 
-def kept_in(comm: Comm, out: Path, schedule: Checkpointing, resume: bool, steps: int) -> Place:
+def kept_in(comm: Comm, out: Path, resume: bool, steps: int) -> Place:
     """Make a directory for a run of so many steps, or with `resume` look at what an interrupted one left; collective.
 
     CaseError on every rank where it holds something else, or a run that cannot go on; RunError where the disk refuses.
@@ -70,18 +66,18 @@ def kept_in(comm: Comm, out: Path, schedule: Checkpointing, resume: bool, steps:
     if isinstance(answer, MingaError):
         raise answer
     if answer is not None:
-        return Place(answer, schedule, goes_on=False, made=True)
+        return Place(answer, goes_on=False, made=True)
     directory = RunDirectory(out)
     if finished:
-        return Place(directory, schedule, goes_on=False, made=False, finished=True)
-    return Place(directory, schedule, has_checkpoints(comm, directory), made=False)
+        return Place(directory, goes_on=False, made=False, finished=True)
+    return Place(directory, has_checkpoints(comm, directory), made=False)
 
 
 def run_in(
     place: Place,
     model: Model,
     comm: Comm,
-    settings: Settings,
+    options: RunOptions,
     fields: Sequence[Field],
     stop: Callable[[], bool],
     observers: Sequence[Observer] = (),
@@ -92,15 +88,15 @@ def run_in(
     """
     directory = place.directory
     try:
-        _check_room(place, model, comm, settings, fields)
+        _check_room(place, model, comm, options, fields)
         with noticing_removal(directory.path):
-            kept = _begun(place, model, comm, settings, fields)
+            kept = _begun(place, model, comm, options, fields)
         try:
             with noticing_removal(directory.path):
                 outcome = execute(
                     model,
                     comm,
-                    settings,
+                    options,
                     fields,
                     [kept.observer, *observers],
                     recorder=kept.snapshots,
@@ -119,16 +115,15 @@ def run_in(
         raise
     if comm.rank == 0:
         with noticing_removal(directory.path):
-            kept.finish(model, outcome, comm.size, settings.threads)
+            kept.finish(model, outcome, comm.size, options.run.threads)
     return outcome, kept.series.series
 
 
-def _check_room(place: Place, model: Model, comm: Comm, settings: Settings, fields: Sequence[Field]) -> None:
+def _check_room(place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]) -> None:
     """CaseError on every rank where the disk has no room for the frames; rank 0 says where it may not suffice."""
     answer: str | CaseError | None = None
     if comm.rank == 0:
-        frames = SnapshotSettings(settings.every)
-        need = need_of(place.directory, model, fields, frames, place.schedule, settings.steps, settings.until)
+        need = need_of(place.directory, model, fields, options)
         try:
             answer = check_room(place.directory.path, need, "every")
         except CaseError as error:
@@ -140,31 +135,30 @@ def _check_room(place: Place, model: Model, comm: Comm, settings: Settings, fiel
         _say(answer)
 
 
-def _begun(place: Place, model: Model, comm: Comm, settings: Settings, fields: Sequence[Field]) -> Kept:
+def _begun(place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]) -> Kept:
     """What is written while the run goes on; collective."""
     return Kept.of(
         place.directory,
         model,
         fields,
         comm,
-        SnapshotSettings(settings.every),
-        place.schedule,
-        observe=settings.observe,
-        stop=settings.until,
+        options,
         goes_on=place.goes_on,
-        case=_case(settings, fields),
+        case=_case(options, fields),
         note=_say,
         remembers=True,
     )
 
 
-def _case(settings: Settings, fields: Sequence[Field]) -> dict[str, Any]:
-    """What has to be equal in a run that goes on, beside the model and when it ends."""
-    return {"every": settings.every, "fields": [field.name for field in fields], "observe": settings.observe}
+def _case(options: RunOptions, fields: Sequence[Field]) -> dict[str, Any]:
+    """Return what has to be equal in a run that is resumed, beside the model and when it ends."""
+    output = options.output
+    entries = {"every": output.every, "fields": [field.name for field in fields], "observe": output.observe}
+    return entries | output.model_dump(include={"region", "decimate", "codec"}, exclude_defaults=True)
 
 
 def finished_in(
-    place: Place, model: Model, comm: Comm, settings: Settings, fields: Sequence[Field]
+    place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
 ) -> tuple[dict[str, Any], Series]:
     """What a finished run came to, and on rank 0 all that was observed; collective.
 
@@ -177,8 +171,8 @@ def finished_in(
             f"the run in {place.directory.path} is finished, and an earlier version of minga did not note of what",
             remedy=f"open it: xarray.open_zarr({str(place.directory.fields)!r}), or name another directory",
         )
-    changed = changed_entries(was["case"], _case(settings, fields))
-    changed += [f"the {part} of the model" for part in changed_parts(was["model"], _identity(model, comm, settings))]
+    changed = changed_entries(was["case"], _case(options, fields))
+    changed += [f"the {part} of the model" for part in changed_parts(was["model"], _identity(model, comm, options))]
     if changed:
         raise CaseError(
             f"the run in {place.directory.path} is finished, and was another one; what differs:\n  "
@@ -191,13 +185,13 @@ def finished_in(
     return result, series.series
 
 
-def _identity(model: Model, comm: Comm, settings: Settings) -> dict[str, str]:
+def _identity(model: Model, comm: Comm, options: RunOptions) -> dict[str, str]:
     """What a model is, with the values that it begins with; collective."""
-    until = settings.until
+    until = stop_of(options.stop)
     watch = None if until is None and model.over is None else Watch(model, until or Stop())
     state = state_of(model, None if watch is None else watch.program)
     keeper = Keeper(Path(), comm, Checkpointing(off=True), stop=until, remembers=True)
-    with Engine(model.layouts("bisection", comm.size), comm=comm, threads=settings.threads) as engine:
+    with Engine(model.layouts("bisection", comm.size), comm=comm, threads=options.run.threads) as engine:
         start(model, engine)
         keeper.resume(model, engine, state)
     return keeper.identity

@@ -1,6 +1,6 @@
 """One run from beginning to end on the ranks there are: frames, digest, observables and ledger of a model.
 
-:func:`minga.output.run.run` is the way in from Python; the command line writes the same to a directory.
+:func:`minga.running.run.run` is the way in from Python; the command line writes the same to a directory.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,14 +17,15 @@ from minga.engine.engine import Engine
 from minga.engine.lookout import Finding
 from minga.engine.model import Model
 from minga.engine.state import Position
-from minga.engine.stop import Ended, Stop
+from minga.engine.stop import Ended, stop_of
+from minga.options import RunOptions
 from minga.output.account import account_entry, balance_entry, plan_entry
 from minga.output.cells import blocks_of_cells, layout_of_cells
 from minga.output.checkpoint.keeper import Keeper
 from minga.output.digest import digest_of_blocks
 from minga.output.ledger import blocks_entry, ledger_entry, levels_entry, machine_entry
 from minga.output.trace import RankTrace, Stopwatch, events_a_thread, gather_traces
-from minga.plan.settle import AUTO, Settled, balancer_of, settle
+from minga.plan.resolve import ResolvedPlan, balancer_of, resolve
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer
 from minga.running.observers.balance import Balance
@@ -38,40 +38,7 @@ from minga.space.field import Field
 if TYPE_CHECKING:
     from minga.plan.balance import Balancer
 
-__all__ = ["Outcome", "Settings", "execute"]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How a run is done; none of it changes a bit of the result, but for when it ends."""
-
-    steps: int
-    every: int | None = None
-    threads: int = 1
-    layout: str = AUTO
-    """Who does which cells: a word such as ``"slabs"``, or ``"auto"``: planned (:mod:`minga.plan.settle`)."""
-    halo_depth: int | Literal["auto"] = AUTO
-    overlap: bool | Literal["auto"] = AUTO
-    topology: str | None = None
-    """The machine in words (:meth:`minga.plan.topology.Tree.parse`); by default it is what the ranks find."""
-    mapping: str = AUTO
-    """Which block goes where in it: see :mod:`minga.plan.placement`."""
-    machine: Path | None = None
-    """A machine file (:mod:`minga.plan.machine.machine`) to plan by; by default the ranks are timed."""
-    balance: int | Literal["auto", "off"] = AUTO
-    """Steps from one look at the balance of the ranks to the next; ``"auto"``: where a plan found unequal ranks."""
-    poll: float | Literal["auto", "off"] = AUTO
-    """Seconds from one poll of MPI to the next while the interior of blocks is computed."""
-    device: Literal["cpu", "gpu", "gpu-shared"] = "cpu"
-    """What computes: see :class:`minga.engine.engine.Engine`."""
-    trace: bool = False
-    """Whether to keep when each rank did what."""
-    until: Stop | None = None
-    """When to end before the last step."""
-    observe: int | None = None
-    """Steps from one observation to the next; observables are also read at every frame."""
-    writers: int = 0
-    """So many of the last ranks own no cells and only write frames."""
+__all__ = ["Outcome", "execute"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,28 +72,28 @@ class Outcome:
 def execute(
     model: Model,
     comm: Comm,
-    settings: Settings,
+    options: RunOptions,
     fields: Sequence[Field],
     observers: Sequence[Observer] = (),
     *,
     recorder: Recorder | None = None,
     keeper: Keeper | None = None,
     asked: Callable[[], bool] | None = None,
-    on_plan: Callable[[Settled, dict[str, Any]], None] | None = None,
+    on_plan: Callable[[ResolvedPlan, dict[str, Any]], None] | None = None,
     cpus: Sequence[int] | None = None,
 ) -> Outcome:
     """Run a model on the ranks of ``comm``; collective.
 
     Parameters
     ----------
-    model, comm, settings
+    model, comm, options
         What, on which ranks, how.
     fields
         The output fields; they also make up the digest, in this order.
     observers
         What happens between steps beside frames, checkpoints and balance: see :class:`minga.running.observer.Observer`.
     recorder
-        Takes frames at step 0, every ``settings.every`` steps, and at the end. They are all complete when this returns.
+        Takes frames at step 0, every ``output.every`` steps, and at the end. They are all complete when this returns.
     keeper
         Writes checkpoints, and may begin with one: output up to there is not repeated, and its steps and seconds count.
     asked
@@ -137,30 +104,30 @@ def execute(
     cpus
         A logical processor for each thread to stay on; by default they move freely.
     """
-    output = Stopwatch(keep=settings.trace)
-    settled = settle(model, comm, settings, cpus, asked)
-    balancer = balancer_of(model, comm, settings, settled)
-    watching = [Finite(settings.every), *observers]
+    output = Stopwatch(keep=options.output.trace)
+    resolved = resolve(model, comm, options, cpus, asked)
+    balancer = balancer_of(model, comm, options, resolved)
+    watching = [Finite(options.output.every), *observers]
     watching += [Asked(asked)] if asked is not None else []
-    watching += [Frames(recorder, settings.every)] if recorder is not None else []
+    watching += [Frames(recorder, options.output.every)] if recorder is not None else []
     watching += [Checkpoints(keeper)] if keeper is not None else []
     watching += [Balance(balancer)] if balancer is not None else []
     with Engine(
-        settled.layouts,
+        resolved.layouts,
         comm=comm,
-        threads=settings.threads,
-        halo_depth=settled.halo_depth,
-        overlap=settled.overlap,
-        poll=settings.poll,
-        device=settings.device,
+        threads=options.run.threads,
+        halo_depth=resolved.halo_depth,
+        overlap=resolved.overlap,
+        poll=options.run.poll,
+        device=options.run.device,
         cpus=cpus,
-        trace=events_a_thread(comm.size * settings.threads) if settings.trace else 0,
+        trace=events_a_thread(comm.size * options.run.threads) if options.output.trace else 0,
     ) as engine:
         hosts = comm.gather(platform.node())
         if on_plan is not None and hosts is not None:
-            on_plan(settled, plan_entry(settled, hosts, layout_of_cells(engine, model)))
-        result = drive(model, engine, settings.steps, watching, until=settings.until, output=output)
-        traces = gather_traces(engine, output.spans) if settings.trace else None
+            on_plan(resolved, plan_entry(resolved, hosts, layout_of_cells(engine, model)))
+        result = drive(model, engine, options.run.steps, watching, until=stop_of(options.stop), output=output)
+        traces = gather_traces(engine, output.spans) if options.output.trace else None
         cells = layout_of_cells(engine, model)
         entry = ledger_entry(engine, cells, output.seconds, None if recorder is None else recorder.written)
         if keeper is not None and keeper.written:
@@ -174,29 +141,29 @@ def execute(
             digest=state_digest(engine, model, fields),
             observables=dict(result.observables),
             ended=result.ended,
-            ledger=_whole_ledger(entries, settled, balancer, settings, result, sessions) if entries else {},
+            ledger=_whole_ledger(entries, resolved, balancer, options, result, sessions) if entries else {},
             layout=blocks_entry(cells),
             traces=traces,
-            findings=(*result.findings, *_of_shares(settled)),
+            findings=(*result.findings, *_of_shares(resolved)),
         )
 
 
-def _of_shares(settled: Settled) -> tuple[Finding, ...]:
+def _of_shares(resolved: ResolvedPlan) -> tuple[Finding, ...]:
     """That nodes had equal shares because nobody measured them."""
-    text = settled.unmeasured
+    text = resolved.unmeasured
     return () if text is None else (Finding(text, {"shares": "equal, nodes not measured"}),)
 
 
 def _whole_ledger(
     entries: list[dict[str, Any]],
-    settled: Settled,
+    resolved: ResolvedPlan,
     balancer: Balancer | None,
-    settings: Settings,
+    options: RunOptions,
     result: Result,
     sessions: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """``ledger.json`` out of the lines of all ranks, on rank 0."""
-    prediction = None if settled.plan is None else settled.plan.prediction
+    prediction = None if resolved.plan is None else resolved.plan.prediction
     first = result.resumed.step
     steps, seconds = result.steps - first, result.seconds - result.resumed.seconds
     held = None if balancer is None else balancer.mean_cells(steps).tolist()
@@ -206,8 +173,8 @@ def _whole_ledger(
     return {
         "ranks": entries,
         "sessions": sessions,
-        "machine": machine_entry(settled.seats, settings.topology, settled.mapping),
-        "levels": levels_entry(entries, settled.seats),
+        "machine": machine_entry(resolved.seats, options.run.topology, resolved.mapping),
+        "levels": levels_entry(entries, resolved.seats),
         "account": account_entry(entries, steps, seconds, prediction, held),
         "balance": balance,
     }

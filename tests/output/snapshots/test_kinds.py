@@ -12,10 +12,10 @@ import xarray
 
 import minga as mg
 from minga.errors import CaseError
+from minga.options import OutputSettings, RunOptions
 from minga.output.snapshots.chunks import chunks_of, slab_shape, writer_of
 from minga.output.snapshots.codec import check_snapshots, encoder
 from minga.output.snapshots.selection import kept_of
-from minga.output.snapshots.settings import SnapshotSettings
 from minga.output.snapshots.snapshots import Snapshots
 from minga.output.variables import variable_of
 from minga.space.box import Box
@@ -45,7 +45,7 @@ def test_chunks_in_a_row_go_to_one_writer() -> None:
 
 def test_kept_points_have_the_positions_of_the_grid() -> None:
     field = Field("flux", GRID, centre="x", on=Box((2, 1), (8, 10)))
-    (kept,) = kept_of([field], SnapshotSettings(region={"y": (3, 7), "x": (0, 4)}, decimate=2))
+    (kept,) = kept_of([field], OutputSettings(region={"y": (3, 7), "x": (0, 4)}, decimate=2))
     assert kept.box == Box((3, 1), (7, 5))
     assert kept.shape == (2, 2)
     assert [c.values.tolist() for c in kept.variable.coordinates] == [[1.75, 2.75], [2.0, 6.0]]
@@ -67,19 +67,19 @@ def test_kept_points_have_the_positions_of_the_grid() -> None:
 def test_what_cannot_be_kept(settings: dict[str, object], text: str) -> None:
     part = Field("part", GRID, "u1", on=Box((4, 0), (8, 9)))
     with pytest.raises(CaseError, match=text):
-        check_snapshots([part], SnapshotSettings(**settings))  # type: ignore[arg-type]
+        check_snapshots([part], OutputSettings(**settings))  # type: ignore[arg-type]
 
 
 def test_numbers_that_make_no_sense() -> None:
-    for words in ({"buffers": 1}, {"writers": -1}):
-        with pytest.raises(CaseError, match=r"output\."):
-            SnapshotSettings(**words)  # type: ignore[arg-type]
+    for name, value in (("buffers", 1), ("writers", -1)):
+        with pytest.raises(CaseError, match=rf"{name}: expected a number of at least"):
+            RunOptions.of(steps=1, **{name: value})
 
 
 def test_without_the_library_zfp_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zfpy", None)
     with pytest.raises(CaseError, match="zfp needs the library zfpy") as caught:
-        check_snapshots([Field("u", GRID, "f4")], SnapshotSettings(codec="zfp"))
+        check_snapshots([Field("u", GRID, "f4")], OutputSettings(codec="zfp"))
     assert "zfpy==1.0.1" in str(caught.value)
 
 
@@ -92,7 +92,7 @@ def test_the_tolerance_of_zfp_is_part_of_the_largest_magnitude(monkeypatch: pyte
 
     monkeypatch.setitem(sys.modules, "zfpy", types.SimpleNamespace(compress_numpy=compress_numpy))
     monkeypatch.setitem(sys.modules, "numcodecs.zfpy", types.SimpleNamespace(ZFPY=None))
-    encode = encoder(SnapshotSettings(codec="zfp", accuracy=1e-3), np.dtype("f4"))
+    encode = encoder(OutputSettings(codec="zfp", accuracy=1e-3), np.dtype("f4"))
     assert encode is not None
     encode(np.array([1.0, -4.0], "f4"))
     encode(np.zeros(3, "f4"))
@@ -108,7 +108,7 @@ def test_zfp_keeps_its_accuracy(tmp_path: Path) -> None:
         name="still", grid=GRID, fields=(field := Field("u", GRID, "f4"),), step=mg.Program("step"), initial={"u": 0.0}
     )
     snapshots = Snapshots(
-        tmp_path / "s.zarr", model, [field], SnapshotSettings(codec="zfp", accuracy=1e-3), mg.SerialComm()
+        tmp_path / "s.zarr", model, [field], OutputSettings(codec="zfp", accuracy=1e-3), mg.SerialComm()
     )
     values = np.random.default_rng(2).normal(0, 50, GRID.shape).astype("f4")
     with mg.Engine(model.layouts("single", 1)) as engine:

@@ -17,12 +17,12 @@ import xarray
 import minga as mg
 from minga.engine.comm import Comm
 from minga.errors import RunError
+from minga.options import OutputSettings, RunOptions
 from minga.output.snapshots.archive import Archive, manifest_of
 from minga.output.snapshots.files import Disk
 from minga.output.snapshots.manifest import read_manifest, receipt_of, verified
-from minga.output.snapshots.settings import SnapshotSettings
 from minga.output.snapshots.snapshots import Snapshots
-from minga.running.session import Outcome, Settings, execute
+from minga.running.session import Outcome, execute
 from minga.space.cuts import slabs
 
 
@@ -45,14 +45,19 @@ def waves(shape: tuple[int, int, int] = (9, 10, 12)) -> mg.Model:
     return mg.Model(name="mix", grid=grid, fields=(u, flux), step=step, initial={"u": values})
 
 
+def chunked(size: int, **settings: Any) -> OutputSettings:
+    """Settings with chunks of so many bytes, smaller than a case may have them."""
+    return OutputSettings(**settings).model_copy(update={"chunk": size})
+
+
 def taken(
-    path: Path, comm: Comm, settings: SnapshotSettings, model: mg.Model | None = None, **options: Any
+    path: Path, comm: Comm, settings: OutputSettings, model: mg.Model | None = None, **options: Any
 ) -> tuple[Outcome, Snapshots]:
     """A run of 7 steps with frames of steps 0, 3, 6 and 7."""
     model = model or waves()
     fields = [model.field(name) for name in model.output]
     snapshots = Snapshots(path, model, fields, settings, comm, **options)
-    words = Settings(7, every=3, writers=settings.writers, layout="cartesian")
+    words = RunOptions.of(steps=7, every=3, writers=settings.writers, layout="cartesian")
     try:
         return execute(model, comm, words, fields, recorder=snapshots), snapshots
     except BaseException:
@@ -88,13 +93,13 @@ def same(path: Path, frames: xarray.Dataset, cut: Callable[[Any], Any] = lambda 
 
 
 @pytest.mark.parametrize("settings", [
-    SnapshotSettings(durable=False),
-    SnapshotSettings(durable=True, direct=True, buffers=2),
-    SnapshotSettings(durable=False, codec="blosc", chunk=2000),
-    SnapshotSettings(durable=False, chunk=1500),
+    OutputSettings(durable=False),
+    OutputSettings(durable=True, direct=True, buffers=2),
+    chunked(2000, durable=False, codec="blosc"),
+    chunked(1500, durable=False),
 ], ids=["plain", "durable", "blosc", "slabs"])  # fmt: skip
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_a_store_holds_what_was_computed(tmp_path: Path, ranks: int, settings: SnapshotSettings) -> None:
+def test_a_store_holds_what_was_computed(tmp_path: Path, ranks: int, settings: OutputSettings) -> None:
     path = tmp_path / "fields.zarr"
     outcomes = mg.run_virtual(ranks, lambda comm: taken(path, comm, settings)[0])
     same(path, expected())
@@ -104,7 +109,7 @@ def test_a_store_holds_what_was_computed(tmp_path: Path, ranks: int, settings: S
 
 
 def test_a_part_of_the_cells_and_every_second_of_them(tmp_path: Path) -> None:
-    settings = SnapshotSettings(durable=False, region={"z": (2, 9), "x": (1, 8)}, decimate={"z": 2, "x": 3}, chunk=400)
+    settings = chunked(400, durable=False, region={"z": (2, 9), "x": (1, 8)}, decimate={"z": 2, "x": 3})
     for ranks in (1, 4):
         path = tmp_path / f"{ranks}.zarr"
         mg.run_virtual(ranks, lambda comm, path=path: taken(path, comm, settings))
@@ -119,7 +124,7 @@ def test_a_part_of_the_cells_and_every_second_of_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("writers", "ranks"), [(1, 3), (2, 5)])
 def test_ranks_that_only_write_own_no_cells(tmp_path: Path, writers: int, ranks: int) -> None:
     path = tmp_path / "fields.zarr"
-    settings = SnapshotSettings(durable=False, chunk=1500, writers=writers)
+    settings = chunked(1500, durable=False, writers=writers)
     outcomes = mg.run_virtual(ranks, lambda comm: taken(path, comm, settings)[0])
     same(path, expected())
     entries = outcomes[0].ledger["ranks"]
@@ -144,7 +149,7 @@ def test_a_writer_that_is_behind_the_others(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(Disk, "write", slow)
     monkeypatch.setattr(Snapshots, "_exchange", tell)
-    settings = SnapshotSettings(durable=False, chunk=1500, writers=2, buffers=5)
+    settings = chunked(1500, durable=False, writers=2, buffers=5)
     mg.run_virtual(3, lambda comm: taken(tmp_path / "fields.zarr", comm, settings))
     same(tmp_path / "fields.zarr", expected())
 
@@ -152,7 +157,7 @@ def test_a_writer_that_is_behind_the_others(tmp_path: Path, monkeypatch: pytest.
 def test_memory_is_bounded_by_the_buffers(tmp_path: Path) -> None:
     """Frames on their way fill K buffers on a rank alone, and with messages K + 1 frames on all ranks together."""
     for ranks, writers in ((1, 0), (4, 0), (4, 1)):
-        settings = SnapshotSettings(durable=False, buffers=2, writers=writers)
+        settings = OutputSettings(durable=False, buffers=2, writers=writers)
         made = mg.run_virtual(
             ranks,
             lambda comm, s=settings, r=ranks: taken(tmp_path / f"{r}{s.writers}.zarr", comm, s, waves((32, 32, 64)))[1],
@@ -183,7 +188,7 @@ def test_the_solver_goes_on_while_a_frame_is_written(tmp_path: Path, monkeypatch
     held = Held(monkeypatch)
     model = waves()
     snapshots = Snapshots(
-        tmp_path / "s.zarr", model, model.fields, SnapshotSettings(durable=False, buffers=2), mg.SerialComm()
+        tmp_path / "s.zarr", model, model.fields, OutputSettings(durable=False, buffers=2), mg.SerialComm()
     )
     with mg.Engine(model.layouts("single", 1)) as engine:
         engine.set(model.field("u"), 1.0)
@@ -204,7 +209,7 @@ def test_the_solver_goes_on_while_a_frame_is_written(tmp_path: Path, monkeypatch
 def test_a_full_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: Any) -> None:
     held = Held(monkeypatch)
     model = waves()
-    settings = SnapshotSettings(durable=False, buffers=2, policy=policy)
+    settings = OutputSettings(durable=False, buffers=2, policy=policy)
     snapshots = Snapshots(tmp_path / "s.zarr", model, model.fields, settings, mg.SerialComm())
     with mg.Engine(model.layouts("single", 1)) as engine:
         snapshots.take(0, engine)
@@ -240,7 +245,7 @@ def test_a_full_disk_is_one_clear_error_on_every_rank(
 
     def body(comm: Comm) -> None:
         try:
-            taken(path, comm, SnapshotSettings(durable=False, chunk=1500, writers=max(0, ranks - 2)))
+            taken(path, comm, chunked(1500, durable=False, writers=max(0, ranks - 2)))
         except RunError as error:
             found.append(error)
 
@@ -256,7 +261,7 @@ def test_a_full_disk_is_one_clear_error_on_every_rank(
 def test_the_last_frames_of_several_writers_outlast_an_error(tmp_path: Path) -> None:
     """Writers tell each other what is complete with the next frame; an error that has no next one loses nothing."""
     path = tmp_path / "fields.zarr"
-    settings = SnapshotSettings(durable=False, chunk=1500, writers=2)
+    settings = chunked(1500, durable=False, writers=2)
 
     def body(comm: Comm) -> None:
         model = waves()
@@ -275,7 +280,7 @@ def test_the_last_frames_of_several_writers_outlast_an_error(tmp_path: Path) -> 
 
 def test_going_on_after_a_step(tmp_path: Path) -> None:
     path, model = tmp_path / "fields.zarr", waves()
-    settings = SnapshotSettings(durable=False, chunk=1500)
+    settings = chunked(1500, durable=False)
     taken(path, mg.SerialComm(), settings)
     before = path / "u" / "c.1.0.0.0"
     content = before.read_bytes()
@@ -303,14 +308,14 @@ def test_going_on_after_a_step(tmp_path: Path) -> None:
 def test_a_run_that_was_killed_before_its_first_frame_or_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "fields.zarr"
     (path / "u").mkdir(parents=True)  # killed while the store was made
-    taken(path, mg.SerialComm(), SnapshotSettings(durable=False), resume=True)
+    taken(path, mg.SerialComm(), OutputSettings(durable=False), resume=True)
     same(path, expected())
-    taken(path, mg.SerialComm(), SnapshotSettings(durable=False), resume=True)  # from the beginning
+    taken(path, mg.SerialComm(), OutputSettings(durable=False), resume=True)  # from the beginning
     same(path, expected())
 
 
 def test_metadata_that_a_power_failure_took(tmp_path: Path) -> None:
-    path, model, settings = tmp_path / "fields.zarr", waves(), SnapshotSettings(durable=False)
+    path, model, settings = tmp_path / "fields.zarr", waves(), OutputSettings(durable=False)
     taken(path, mg.SerialComm(), settings, attributes={"title": "mix"})
     for name in ("", "u", "time"):
         (path / name / "zarr.json").write_bytes(b"")
@@ -335,7 +340,7 @@ def test_frames_of_a_checkpoint_outlast_a_power_failure(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "fsync", noted)
     path, model = tmp_path.resolve() / "s.zarr", waves()
-    snapshots = Snapshots(path, model, model.fields, SnapshotSettings(durable=False), mg.SerialComm())
+    snapshots = Snapshots(path, model, model.fields, OutputSettings(durable=False), mg.SerialComm())
     with mg.Engine(model.layouts("single", 1)) as engine:
         snapshots.take(0, engine)
         snapshots.drain()
@@ -362,7 +367,7 @@ def test_many_small_frames_become_visible_together(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(Archive, "publish", counted)
     monkeypatch.setattr("minga.output.snapshots.snapshots._SHARE", 100)
     path, model = tmp_path / "s.zarr", waves()
-    snapshots = Snapshots(path, model, model.fields, SnapshotSettings(durable=False), mg.SerialComm())
+    snapshots = Snapshots(path, model, model.fields, OutputSettings(durable=False), mg.SerialComm())
     with mg.Engine(model.layouts("single", 1)) as engine:
         for step in range(40):
             snapshots.take(step, engine)
@@ -393,7 +398,7 @@ def test_what_is_said_of_a_chunk(size: int) -> None:
 
 def test_a_damaged_frame_reads_as_nothing(tmp_path: Path) -> None:
     path, model = tmp_path / "fields.zarr", waves()
-    settings = SnapshotSettings(durable=False)
+    settings = OutputSettings(durable=False)
     taken(path, mg.SerialComm(), settings)
     chunk = path / "u" / "c.3.0.0.0"
     content = bytearray(chunk.read_bytes())
@@ -406,7 +411,7 @@ def test_a_damaged_frame_reads_as_nothing(tmp_path: Path) -> None:
         assert np.isnan(found.u[3]).all()
         assert np.isnan(found.flux[0]).all()
         assert np.isfinite(found.u[0]).all()
-    other = SnapshotSettings(durable=False, decimate=2)
+    other = OutputSettings(durable=False, decimate=2)
     with pytest.raises(RunError, match="of another kind: the array 'u'"):
         Snapshots(path, model, model.fields, other, mg.SerialComm(), resume=True)
     manifest_of(path).unlink()
@@ -423,7 +428,7 @@ def test_frames_follow_cells_that_move(tmp_path: Path) -> None:
     def body(comm: Comm) -> None:
         model = waves()
         fields = [model.field(name) for name in model.output]
-        snapshots = Snapshots(path, model, fields, SnapshotSettings(durable=False), comm)
+        snapshots = Snapshots(path, model, fields, OutputSettings(durable=False), comm)
         with mg.Engine(model.layouts("single", 2), comm=comm) as engine:
             engine.set(model.field("u"), lambda box: np.full(box.shape, 1.5))
             snapshots.take(0, engine)
@@ -444,7 +449,7 @@ def life() -> mg.Model:
 def test_cells_that_are_stored_as_bits(tmp_path: Path) -> None:
     assert life().packed
     path = tmp_path / "fields.zarr"
-    settings = SnapshotSettings(durable=False, region={"x": (3, 90)}, decimate={"y": 3})
+    settings = OutputSettings(durable=False, region={"x": (3, 90)}, decimate={"y": 3})
     mg.run_virtual(3, lambda comm: taken(path, comm, settings, life()))
     wanted = mg.run(life(), 7, every=3).cell.values[:, ::3, 3:90]
     with xarray.open_zarr(path) as found:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minga.engine.comm import Comm
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.state import BEGINNING, Position, State
-from minga.engine.stop import Ended, Stop
+from minga.engine.stop import Ended, Stop, duration
 from minga.errors import CaseError, RunError
 from minga.lang.types import itemsize
 from minga.output.checkpoint.blocks import Damaged
@@ -22,7 +22,10 @@ from minga.output.checkpoint.head import SLOTS, Head, Session, heads_of
 from minga.output.checkpoint.identity import INITIAL, changed_entries, identity_of
 from minga.output.checkpoint.slots import begin, beginning_of, complete, digests, put_back, write_slots
 
-__all__ = ["UNFINISHED", "Checkpointing", "Keeper"]
+if TYPE_CHECKING:
+    from minga.options import RunOptions
+
+__all__ = ["UNFINISHED", "Checkpointing", "Keeper", "checkpointing_of"]
 
 UNFINISHED = ("asked", "time limit")
 """Reasons of an end after which a run may go on: a last checkpoint is written."""
@@ -51,6 +54,22 @@ class Checkpointing:
     time_limit: float | None = None
     at_end: bool = False
     off: bool = False
+
+
+def checkpointing_of(options: RunOptions) -> Checkpointing:
+    """Return when a run writes checkpoints; CaseError where its settings exclude each other or are invalid."""
+    said, wall_time = options.checkpoint, options.run.wall_time
+    limit = None if wall_time is None else duration(wall_time, "run.wall_time")
+    if said.every == "off":
+        if limit is not None:
+            raise CaseError(
+                'a run that ends when its time is up has to write a checkpoint, but checkpoint.every is "off"',
+                key="run.wall_time",
+                remedy="leave one of them out; stop.wall_time ends a run for good",
+            )
+        return Checkpointing(off=True)
+    seconds = said.seconds if said.every is None else None
+    return Checkpointing(steps=said.every, seconds=seconds, time_limit=limit, at_end=said.at_end)
 
 
 def _nothing(step: int) -> None:

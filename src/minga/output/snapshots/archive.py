@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from minga.engine.clock import Clock
 from minga.errors import RunError
+from minga.options import OutputSettings
 from minga.output.directory import disk_errors
 from minga.output.snapshots.chunks import Chunk
 from minga.output.snapshots.codec import codecs_entry
@@ -32,7 +33,6 @@ from minga.output.snapshots.metadata import (
     group_document,
     time_documents,
 )
-from minga.output.snapshots.settings import SnapshotSettings
 from minga.output.variables import STEP, TIME, Coordinate
 
 __all__ = ["Archive", "describe", "manifest_of"]
@@ -59,7 +59,7 @@ class Archive:
         self,
         path: Path,
         chunks: Sequence[Sequence[Chunk]],
-        settings: SnapshotSettings,
+        settings: OutputSettings,
         disk: Disk,
         clock: Clock | None = None,
     ) -> None:
@@ -91,7 +91,7 @@ class Archive:
         cls,
         path: Path,
         chunks: Sequence[Sequence[Chunk]],
-        settings: SnapshotSettings,
+        settings: OutputSettings,
         disk: Disk,
         attributes: Mapping[str, Any],
         clock: Clock | None = None,
@@ -118,7 +118,7 @@ class Archive:
         cls,
         path: Path,
         chunks: Sequence[Sequence[Chunk]],
-        settings: SnapshotSettings,
+        settings: OutputSettings,
         disk: Disk,
         attributes: Mapping[str, Any],
         clock: Clock | None = None,

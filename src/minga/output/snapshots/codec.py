@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
+from minga.options import OutputSettings
 from minga.output.snapshots.selection import kept_of
-from minga.output.snapshots.settings import SnapshotSettings
 from minga.space.field import Field
 
 __all__ = ["Encode", "check_snapshots", "codecs_entry", "encoder"]
@@ -28,7 +28,7 @@ _MOST_BLOSC: Final = (1 << 31) - 17
 """Bytes that Blosc compresses at once, at most."""
 
 
-def encoder(settings: SnapshotSettings, dtype: np.dtype[Any], key: str = "output.codec") -> Encode | None:
+def encoder(settings: OutputSettings, dtype: np.dtype[Any], key: str = "output.codec") -> Encode | None:
     """What turns the array of a chunk into the bytes of its file; None where these are the array's own.
 
     CaseError where a library is missing, or the type of the values cannot be stored so.
@@ -40,14 +40,14 @@ def encoder(settings: SnapshotSettings, dtype: np.dtype[Any], key: str = "output
     return None
 
 
-def check_snapshots(fields: Sequence[Field], settings: SnapshotSettings) -> None:
+def check_snapshots(fields: Sequence[Field], settings: OutputSettings) -> None:
     """CaseError for frames of these fields that cannot be kept as they are asked for."""
     kept_of(fields, settings)
     for field in fields:
         encoder(settings, np.dtype(field.dtype))
 
 
-def codecs_entry(settings: SnapshotSettings, dtype: np.dtype[Any]) -> list[dict[str, Any]]:
+def codecs_entry(settings: OutputSettings, dtype: np.dtype[Any]) -> list[dict[str, Any]]:
     """The entry ``codecs`` of an array's metadata."""
     if settings.codec == "zfp":
         return [{"name": "numcodecs.zfpy", "configuration": {"mode": _FIXED_ACCURACY, "tolerance": settings.accuracy}}]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from minga.errors import CaseError, suggest
-from minga.output.snapshots.settings import SnapshotSettings
+from minga.options import OutputSettings
 from minga.output.variables import Variable, variable_of
 from minga.space.box import Box
 from minga.space.boxes import Ints
@@ -67,7 +67,7 @@ class Kept:
         )
 
 
-def kept_of(fields: Sequence[Field], settings: SnapshotSettings) -> tuple[Kept, ...]:
+def kept_of(fields: Sequence[Field], settings: OutputSettings) -> tuple[Kept, ...]:
     """What is kept of each field. CaseError for axes that there are not, and where nothing would be left."""
     names = {axis: None for field in fields for axis in field.grid.axes}
     region, decimate = settings.region or {}, settings.decimate

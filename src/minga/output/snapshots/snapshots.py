@@ -23,6 +23,7 @@ from minga.engine.copy_out import Pending
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import CaseError, MingaError, RunError
+from minga.options import OutputSettings
 from minga.output.directory import disk_errors
 from minga.output.snapshots.archive import Archive
 from minga.output.snapshots.chunks import Chunk, chunks_of, writer_of
@@ -31,7 +32,6 @@ from minga.output.snapshots.counters import Counters
 from minga.output.snapshots.files import Disk, Throttle, bytes_of
 from minga.output.snapshots.manifest import FrameRecord, Receipt, receipt_of
 from minga.output.snapshots.selection import kept_of
-from minga.output.snapshots.settings import SnapshotSettings
 from minga.output.snapshots.staging import Staging, arrays_of
 from minga.output.snapshots.writer import Job, WriterThread
 from minga.output.variables import variables_of
@@ -65,7 +65,7 @@ class Snapshots:
         path: Path,
         model: Model,
         fields: Sequence[Field],
-        settings: SnapshotSettings,
+        settings: OutputSettings,
         comm: Comm,
         *,
         attributes: Mapping[str, Any] | None = None,
@@ -420,7 +420,7 @@ class Snapshots:
         return self._thread
 
 
-def _writers(settings: SnapshotSettings, comm: Comm, frame_bytes: int, chunks: int) -> list[int]:
+def _writers(settings: OutputSettings, comm: Comm, frame_bytes: int, chunks: int) -> list[int]:
     """The ranks that write: the last ones where some are kept for it, else the first of rank 0's machine."""
     if settings.writers:
         if settings.writers >= comm.size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,25 +12,23 @@ from numpy.typing import NDArray
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.output.snapshots.chunks import chunks_of
-from minga.output.snapshots.selection import kept_of
-from minga.output.snapshots.settings import SnapshotSettings
+from minga.output.snapshots.selection import Kept
 from minga.output.snapshots.staging import Staging
-from minga.space.field import Field
 
 __all__ = ["WholeFrames"]
 
 
 class WholeFrames:
-    """Brings frames to rank 0 and hands each to a function: step, time, and new arrays of whole fields by name."""
+    """Brings frames to rank 0 and hands each to a function: step, time, and new arrays of what is kept, by field."""
 
     def __init__(
-        self, model: Model, fields: Sequence[Field], on_frame: Callable[[int, float, Mapping[str, NDArray[Any]]], None]
+        self, model: Model, kept: Sequence[Kept], on_frame: Callable[[int, float, Mapping[str, NDArray[Any]]], None]
     ) -> None:
         """Made alike on all ranks."""
         self._on_frame, self._clock = on_frame, model.clock
-        kept = kept_of(fields, SnapshotSettings())
         self._names = [one.field.name for one in kept]
-        self._chunks = [chunks_of(one.variable, one.box.size * np.dtype(one.field.dtype).itemsize or 1) for one in kept]
+        sizes = [math.prod(one.shape) * np.dtype(one.field.dtype).itemsize for one in kept]
+        self._chunks = [chunks_of(one.variable, size or 1) for one, size in zip(kept, sizes, strict=True)]
         self._staging = Staging(model, kept, self._chunks, [np.zeros(1, np.int64)] * len(kept))
 
     def take(self, step: int, engine: Engine) -> None:

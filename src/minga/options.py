@@ -1,20 +1,31 @@
-"""Schema of the tables [run], [stop], [checkpoint] and [output] of a case, which are the same for all models."""
+"""Every setting of a run, declared once.
+
+The tables [run], [stop], [checkpoint] and [output] of a case, the options of ``minga run`` and ``minga plan``, and the
+keywords of :func:`minga.run` are made from these classes; planning, the engine and the output read them. To add a
+setting, add a field here, and read it where it matters.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Annotated, Any, Final, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from minga.engine.stop import Stop, duration
-from minga.errors import CaseError
-from minga.output.checkpoint.keeper import Checkpointing
-from minga.output.snapshots.settings import SnapshotSettings
+from minga.errors import CaseError, suggest
+from minga.schema import validate
 
-__all__ = ["CheckpointSettings", "OutputSettings", "RunSettings", "StopSettings"]
+__all__ = ["AUTO", "CheckpointSettings", "OutputSettings", "RunOptions", "RunSettings", "StopSettings"]
+
+AUTO: Final = "auto"
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
+_MIB: Final = 1 << 20
+_RAW_CHUNK, _PACKED_CHUNK = 1024 * _MIB, 32 * _MIB
+_LARGE: Final = 4 * _MIB
+"""Bytes of a frame from which its files are brought to the disk at once where ``durable`` is ``"auto"``."""
 
 
 class RunSettings(BaseModel):
@@ -97,12 +108,6 @@ class StopSettings(BaseModel):
     )
     every: Annotated[int, Field(ge=1, description="steps from one check to the next")] = 1
 
-    @property
-    def stop(self) -> Stop | None:
-        """What is asked for; None where nothing is. CaseError for a condition or duration that cannot be read."""
-        asked = self.when is not None or self.fixed_point or self.period is not None or self.wall_time is not None
-        return Stop(**self.model_dump()) if asked else None
-
 
 class CheckpointSettings(BaseModel):
     """Table [checkpoint]: how often the state of a run is kept, so that it can go on after whatever ends it."""
@@ -117,20 +122,6 @@ class CheckpointSettings(BaseModel):
         float, Field(gt=0, description="seconds from one to the next; more, if writing one takes over 2 % of that")
     ] = 300.0
     at_end: Annotated[bool, Field(description="keep one of the last step, so that the run can be made longer")] = False
-
-    def schedule(self, wall_time: float | str | None) -> Checkpointing:
-        """When checkpoints are written in a run that may take so long; CaseError for what cannot be meant."""
-        limit = None if wall_time is None else duration(wall_time, "run.wall_time")
-        if self.every == "off":
-            if limit is not None:
-                raise CaseError(
-                    'a run that ends when its time is up has to write a checkpoint, but checkpoint.every is "off"',
-                    key="run.wall_time",
-                    remedy="leave one of them out; stop.wall_time ends a run for good",
-                )
-            return Checkpointing(off=True)
-        seconds = self.seconds if self.every is None else None
-        return Checkpointing(steps=self.every, seconds=seconds, time_limit=limit, at_end=self.at_end)
 
 
 class OutputSettings(BaseModel):
@@ -189,7 +180,84 @@ class OutputSettings(BaseModel):
     ] = None
 
     @property
-    def snapshots(self) -> SnapshotSettings:
-        """What is asked of frames."""
-        names = {field.name for field in dataclasses.fields(SnapshotSettings)}
-        return SnapshotSettings(**self.model_dump(include=names))
+    def chunk_bytes(self) -> int:
+        """Largest chunk of a frame in bytes."""
+        if self.chunk is not None:
+            return self.chunk
+        return _RAW_CHUNK if self.codec == "none" else _PACKED_CHUNK
+
+    def lasting(self, frame_bytes: int) -> bool:
+        """Return whether each frame of `frame_bytes` is brought to the disk before it counts."""
+        return frame_bytes >= _LARGE if self.durable == "auto" else self.durable
+
+    def past_the_cache(self, frame_bytes: int) -> bool:
+        """Return whether files of frames of `frame_bytes` are to be written with O_DIRECT."""
+        return self.lasting(frame_bytes) if self.direct == "auto" else self.direct
+
+
+class RunOptions(BaseModel):
+    """Every setting of a run, in the tables of a case.
+
+    Nothing in it changes a bit of the result, but for when the run ends.
+    """
+
+    model_config = _STRICT
+
+    run: RunSettings
+    stop: StopSettings = StopSettings()
+    checkpoint: CheckpointSettings = CheckpointSettings()
+    output: OutputSettings = OutputSettings()
+
+    @classmethod
+    def of(
+        cls, stop: Mapping[str, Any] | None = None, checkpoint: Mapping[str, Any] | None = None, **settings: Any
+    ) -> RunOptions:
+        """Make options from keywords, as Python gives them.
+
+        Parameters
+        ----------
+        stop, checkpoint
+            The entries of these tables.
+        **settings
+            Entries of the tables [run] and [output], which share no name.
+
+        Raises
+        ------
+        CaseError
+            For an unknown name or an invalid value.
+        """
+        given = {name: _plain(value) for name, value in settings.items()}
+        tables: dict[str, dict[str, Any]] = {"run": {}, "output": {}}
+        for name, value in given.items():
+            tables[table_of(name)][name] = value
+        return cls(
+            run=validate(RunSettings, tables["run"], thing="a run"),
+            stop=validate(StopSettings, _plain(stop or {}), "stop"),
+            checkpoint=validate(CheckpointSettings, _plain(checkpoint or {}), "checkpoint"),
+            output=validate(OutputSettings, tables["output"], thing="a run"),
+        )
+
+
+def table_of(name: str) -> str:
+    """Return the table, "run" or "output", of the setting that Python calls `name`; CaseError if there is none."""
+    for table, kind in (("run", RunSettings), ("output", OutputSettings)):
+        if name in kind.model_fields:
+            return table
+    known = [*RunSettings.model_fields, *OutputSettings.model_fields, "stop", "checkpoint"]
+    raise CaseError(
+        f"a run has no setting {name!r}",
+        key=name,
+        suggestion=suggest(name, known),
+        remedy=f"its settings are {', '.join(sorted(known))}",
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as TOML could hold it: numbers of NumPy as those of Python, paths as text."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -12,13 +12,14 @@ import pytest
 import minga as mg
 from minga.engine.comm import Comm
 from minga.errors import CaseError
+from minga.options import RunOptions
 from minga.output.account import account_entry, plan_entry
 from minga.output.cells import layout_of_cells
-from minga.plan import settle as planning
+from minga.plan import resolve as planning
 from minga.plan.links import Links
-from minga.plan.settle import Settled, balancer_of, settle
+from minga.plan.resolve import ResolvedPlan, balancer_of, resolve
 from minga.plan.topology import Tree
-from minga.running.session import Outcome, Settings, execute
+from minga.running.session import Outcome, execute
 
 
 def model(shape: tuple[int, int] = (80, 64), storage: str = "bytes") -> mg.Model:
@@ -34,22 +35,22 @@ def machine(folder: Path, *nodes: dict[str, Any], between: str = "20 us") -> Pat
     return path
 
 
-def settled(ranks: int, shape: tuple[int, int] = (80, 64), **words: Any) -> Settled:
-    found = mg.run_virtual(ranks, lambda comm: settle(model(shape), comm, Settings(**{"steps": 10} | words)))
+def resolved(ranks: int, shape: tuple[int, int] = (80, 64), **words: Any) -> ResolvedPlan:
+    found = mg.run_virtual(ranks, lambda comm: resolve(model(shape), comm, RunOptions.of(**{"steps": 10} | words)))
     assert len({(each.word, each.mapping, each.halo_depth, each.overlap, each.source) for each in found}) == 1
     first = [layout.fingerprint() for layout in found[0].layouts.values()]
     assert all([layout.fingerprint() for layout in each.layouts.values()] == first for each in found)
     return found[0]
 
 
-def cells(each: Settled) -> list[int]:
+def cells(each: ResolvedPlan) -> list[int]:
     return next(iter(each.layouts.values())).cells().tolist()
 
 
 def test_one_rank_and_short_runs_need_no_plan() -> None:
-    alone = settle(model(), mg.SerialComm(), Settings(steps=10**9))
+    alone = resolve(model(), mg.SerialComm(), RunOptions.of(steps=10**9))
     assert (alone.source, alone.plan, cells(alone)) == ("one rank", None, [80 * 64])
-    several = settled(4)
+    several = resolved(4)
     assert several.plan is None
     assert (several.word, several.halo_depth, several.overlap) == ("cartesian", 1, True)
     assert "equal shares" in several.source
@@ -59,15 +60,15 @@ def test_one_rank_and_short_runs_need_no_plan() -> None:
 def test_equal_shares_of_several_nodes_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the result and what is printed of it, in ``plan.json`` and thus the report; not where it makes no odds."""
     monkeypatch.setattr(planning, "VirtualComm", tuple)  # ranks like any others
-    found = settled(2, topology="2x1")
+    found = resolved(2, topology="2x1")
     assert "2 nodes had equal shares: a run of about" in str(found.unmeasured)
     assert "--machine FILE" in str(found.unmeasured)
-    assert settled(2, topology="1x2").unmeasured is None
-    assert settled(2, topology="2x1", layout="slabs").unmeasured is None
+    assert resolved(2, topology="1x2").unmeasured is None
+    assert resolved(2, topology="2x1", layout="slabs").unmeasured is None
 
     def run(comm: Comm) -> tuple[Outcome, list[dict[str, Any]]]:
         plans: list[dict[str, Any]] = []
-        words = Settings(steps=2, topology="2x1")
+        words = RunOptions.of(steps=2, topology="2x1")
         life = model()
         return execute(life, comm, words, [life.fields[0]], on_plan=lambda _, entry: plans.append(entry)), plans
 
@@ -78,14 +79,14 @@ def test_equal_shares_of_several_nodes_are_told(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("steps", "until", "planned"),
-    [(100, None, False), (10**9, None, True), (10**9, mg.Stop(wall_time=1), False)],
+    ("steps", "stop", "planned"),
+    [(100, None, False), (10**9, None, True), (10**9, {"wall_time": 1}, False)],
 )
-def test_only_a_run_that_takes_a_while_is_measured_for(steps: int, until: mg.Stop | None, planned: bool) -> None:
+def test_only_a_run_that_takes_a_while_is_measured_for(steps: int, stop: dict[str, int] | None, planned: bool) -> None:
     class Two(mg.SerialComm):
         size = 2
 
-    words = Settings(steps=steps, until=until)
+    words = RunOptions.of(steps=steps, stop=stop)
     reason = planning._unplanned(Two(), words, planning._expected(model(), Two(), words))
     assert (reason is None) == planned
     assert planned or "too short to measure" in str(reason)
@@ -105,36 +106,36 @@ def test_slow_messages_make_a_short_run_worth_a_plan(
     seats = Tree.parse("2x1").seats(2)
     links = Links.uniform(len(seats.levels), ((1e-4, second_a_byte), (1e-6, 1e-10)))
     monkeypatch.setattr("minga.plan.probe.pingpong.links_of", lambda *_: links)
-    wide, words = model((1024, 1024)), Settings(steps=steps)
+    wide, words = model((1024, 1024)), RunOptions.of(steps=steps)
     assert planning._may_be_long(Two(), words, seats)
     messages = planning._seconds_of_messages(wide, Two(), seats)
     reason = planning._unplanned(Two(), words, planning._expected(wide, Two(), words, messages))
     assert (reason is None) == planned
-    assert not planning._may_be_long(Two(), Settings(steps=steps, layout="slabs"), seats)
+    assert not planning._may_be_long(Two(), RunOptions.of(steps=steps, layout="slabs"), seats)
     assert not planning._may_be_long(Two(), words, Tree.parse("1x2").seats(2))
 
 
 def test_words_that_were_given_are_kept() -> None:
-    told = settled(2, layout="slabs:1", mapping="round-robin", halo_depth=3, overlap=False)
+    told = resolved(2, layout="slabs:1", mapping="round-robin", halo_depth=3, overlap=False)
     assert told.plan is None
     assert (told.word, told.mapping, told.halo_depth, told.overlap) == ("slabs:1", "round-robin", 3, False)
 
 
 def test_a_machine_file_gives_each_node_its_share(tmp_path: Path) -> None:
     file = machine(tmp_path, {"name": "new", "speed": "3 Mcells/s"}, {"name": "old", "speed": "1 Mcells/s"})
-    found = settled(2, machine=file)
+    found = resolved(2, machine=file)
     assert found.plan is not None
     assert found.uneven
     assert cells(found) == [80 * 48, 80 * 16]
     assert "machine.json" in found.source
     assert "on 2 ranks" in found.summary
-    kept = settled(2, machine=file, layout="slabs", halo_depth=2, overlap=False)
+    kept = resolved(2, machine=file, layout="slabs", halo_depth=2, overlap=False)
     assert (cells(kept), kept.halo_depth, kept.overlap) == ([40 * 64, 40 * 64], 2, False)
 
 
 def test_a_node_that_does_not_pay_is_left_out(tmp_path: Path) -> None:
     nodes = ({"name": "new", "speed": "1 Gcells/s"}, {"name": "old", "speed": "1 Mcells/s"})
-    found = settled(2, machine=machine(tmp_path, *nodes, between="50 ms"))
+    found = resolved(2, machine=machine(tmp_path, *nodes, between="50 ms"))
     assert cells(found) == [80 * 64, 0]
     assert "without old" in found.summary
 
@@ -150,7 +151,9 @@ def test_a_planned_run_has_the_same_bits_and_says_what_it_did(
     def run(comm: Comm, **words: Any) -> Outcome:
         case = model(shape, storage)
         fields = [case.field(name) for name in case.output]
-        return execute(case, comm, Settings(steps=12, **words), fields, on_plan=lambda _, entry: entries.append(entry))
+        return execute(
+            case, comm, RunOptions.of(steps=12, **words), fields, on_plan=lambda _, entry: entries.append(entry)
+        )
 
     alone = run(mg.SerialComm())
     outcomes = mg.run_virtual(4, lambda comm: run(comm, machine=file))
@@ -175,7 +178,7 @@ def test_a_machine_of_other_hosts_is_refused_on_every_rank(tmp_path: Path) -> No
 
     def run(comm: Comm) -> None:
         try:
-            settle(model(), comm, Settings(steps=1, machine=file))
+            resolve(model(), comm, RunOptions.of(steps=1, machine=file))
         except CaseError as error:
             errors.append(str(error))
 
@@ -188,10 +191,10 @@ def test_a_machine_of_other_hosts_is_refused_on_every_rank(tmp_path: Path) -> No
 def test_a_node_without_room_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(planning, "total_memory", lambda: 4096)
     with pytest.raises(CaseError, match=rf"the ranks on {platform.node()} need .* GiB, and it has"):
-        settled(2)
+        resolved(2)
     file = machine(tmp_path, {"name": "tiny", "speed": "1 Mcells/s", "memory": "2 kB", "count": 2})
     with pytest.raises(CaseError, match="tiny"):
-        settled(2, machine=file)
+        resolved(2, machine=file)
 
 
 def test_who_balances(tmp_path: Path) -> None:
@@ -199,8 +202,8 @@ def test_who_balances(tmp_path: Path) -> None:
 
     def balanced(**words: Any) -> bool:
         def look(comm: Comm) -> bool:
-            settings = Settings(steps=10, **words)
-            return balancer_of(model(), comm, settings, settle(model(), comm, settings)) is not None
+            settings = RunOptions.of(steps=10, **words)
+            return balancer_of(model(), comm, settings, resolve(model(), comm, settings)) is not None
 
         (one,) = set(mg.run_virtual(2, look))
         return one
@@ -243,7 +246,7 @@ def test_cells_that_were_moved_count_for_as_long_as_they_were_held() -> None:
 def test_a_plan_entry_without_a_plan(tmp_path: Path) -> None:
     def entry(comm: Comm) -> dict[str, Any]:
         case = model()
-        found = settle(case, comm, Settings(steps=1))
+        found = resolve(case, comm, RunOptions.of(steps=1))
         with mg.Engine(found.layouts, comm=comm) as engine:
             return plan_entry(found, ["here", "there"], layout_of_cells(engine, case))
 

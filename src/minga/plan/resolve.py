@@ -1,6 +1,6 @@
-"""How a run is done, settled before its first step: who does which cells, how deep halos are, what hides behind what.
+"""Resolve how a run is done before its first step: who does which cells, how deep halos are, what hides what.
 
-Words that a person gave are kept. Where ``layout`` is ``"auto"``, the ranks time the model's own step and messages
+Settings that a person chose are kept. Where ``layout`` is ``"auto"``, the ranks time the model's own step and messages
 among each other for a moment (:mod:`minga.plan.probe.probe`), or a machine file tells; rank 0 plans
 (:mod:`minga.plan.planner`), and all ranks get that plan. A run that is over in no time is cut into equal shares
 at once.
@@ -12,15 +12,17 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from minga.engine.comm import Comm, VirtualComm
 from minga.engine.model import Model
-from minga.engine.stop import Stop
+from minga.engine.stop import stop_of
 from minga.errors import CaseError, LayoutError, MingaError
 from minga.lang.types import itemsize
+from minga.options import AUTO
 from minga.plan.crew import Crew
 from minga.plan.links import Links
 from minga.plan.machine.resources import total_memory
@@ -35,13 +37,10 @@ from minga.space.grid import Grid
 from minga.space.layout import Layout
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from minga.options import RunOptions
     from minga.plan.balance import Balancer
 
-__all__ = ["AUTO", "Settled", "Words", "balancer_of", "settle"]
-
-AUTO: Final = "auto"
+__all__ = ["ResolvedPlan", "balancer_of", "resolve"]
 
 SHORT_SECONDS = 2.0
 """A run that is expected to take less is not worth measuring the machine for."""
@@ -61,41 +60,12 @@ _USUAL_LINKS = ((50e-6, 8e-9), (1e-6, 2e-10))
 """Latency and seconds a byte, of gigabit Ethernet between nodes, and of shared memory."""
 
 
-class Words(Protocol):
-    """What a person said of how a run is to be done: see :class:`minga.output.session.Settings`."""
-
-    @property
-    def steps(self) -> int: ...
-    @property
-    def threads(self) -> int: ...
-    @property
-    def layout(self) -> str: ...
-    @property
-    def mapping(self) -> str: ...
-    @property
-    def halo_depth(self) -> int | Literal["auto"]: ...
-    @property
-    def overlap(self) -> bool | Literal["auto"]: ...
-    @property
-    def topology(self) -> str | None: ...
-    @property
-    def machine(self) -> Path | None: ...
-    @property
-    def until(self) -> Stop | None: ...
-    @property
-    def balance(self) -> int | Literal["auto", "off"]: ...
-    @property
-    def writers(self) -> int: ...
-    @property
-    def device(self) -> str: ...
-
-
 _TOO_SHORT: Final = "is too short to measure the machine for"
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What was settled, equal on all ranks but for ``seconds``.
+class ResolvedPlan:
+    """How a run is done, equal on all ranks but for ``seconds``.
 
     layouts     of every grid, block by block on the ranks that do them
     word        the layout in a word, as a case could give it where there is such a word
@@ -144,46 +114,47 @@ class Settled:
         return self.plan.summary + left + (f" and {more} more" if more > 0 else "")
 
 
-def settle(
+def resolve(
     model: Model,
     comm: Comm,
-    words: Words,
+    options: RunOptions,
     cpus: Sequence[int] | None = None,
     stop: Callable[[], bool] | None = None,
-) -> Settled:
-    """Settle how a model is run on the ranks of ``comm``, each thread on one of ``cpus``; collective.
+) -> ResolvedPlan:
+    """Resolve how a model is run on the ranks of ``comm``, each thread on one of ``cpus``; collective.
 
     KeyboardInterrupt on every rank where ``stop`` says yes on any while they are timed: there is nothing to lose yet.
-    CaseError on every rank where a machine file does not fit the ranks, or a node's memory not its share, or words
-    cannot be meant.
+    CaseError on every rank where a machine file does not fit the ranks, or a node's memory not its share, or a setting
+    is invalid.
     """
     began = time.perf_counter()
-    seats = seats_of(comm) if words.topology is None else Tree.parse(words.topology).seats(comm.size)
-    expected = _expected(model, comm, words)
-    reason = _unplanned(comm, words, expected)
-    if reason is not None and _may_be_long(comm, words, seats):
-        expected = _expected(model, comm, words, _seconds_of_messages(model, comm, seats))
-        reason = _unplanned(comm, words, expected)
-    settled = (
-        _planned(model, comm, words, seats, expected, cpus, stop)
+    seats = seats_of(comm) if options.run.topology is None else Tree.parse(options.run.topology).seats(comm.size)
+    expected = _expected(model, comm, options)
+    reason = _unplanned(comm, options, expected)
+    if reason is not None and _may_be_long(comm, options, seats):
+        expected = _expected(model, comm, options, _seconds_of_messages(model, comm, seats))
+        reason = _unplanned(comm, options, expected)
+    resolved = (
+        _planned(model, comm, options, seats, expected, cpus, stop)
         if reason is None
-        else _as_told(model, comm.size, words, seats, reason)
+        else _as_told(model, comm.size, options, seats, reason)
     )
-    _check_memory(model, settled, comm)
-    return replace(settled, seconds=time.perf_counter() - began)
+    _check_memory(model, resolved, comm)
+    return replace(resolved, seconds=time.perf_counter() - began)
 
 
-def _expected(model: Model, comm: Comm, words: Words, messages: float = 0.0) -> float:
+def _expected(model: Model, comm: Comm, options: RunOptions, messages: float = 0.0) -> float:
     """Seconds that the run may take, guessed; ``messages``: what a step's take."""
-    longest = None if words.until is None else words.until.seconds
-    guess = expected_seconds(model, words.steps, comm.size * words.threads) + words.steps * messages
+    stop = stop_of(options.stop)
+    longest = None if stop is None else stop.seconds
+    guess = expected_seconds(model, options.run.steps, comm.size * options.run.threads) + options.run.steps * messages
     return guess if longest is None else min(guess, longest)
 
 
-def _may_be_long(comm: Comm, words: Words, seats: Tree) -> bool:
+def _may_be_long(comm: Comm, options: RunOptions, seats: Tree) -> bool:
     """Whether a run with little to compute may still take long: by its messages between nodes."""
     several = len(np.unique(seats.paths[:, 0])) > 1
-    return several and words.layout == AUTO and words.machine is None and not isinstance(comm, VirtualComm)
+    return several and options.run.layout == AUTO and options.run.machine is None and not isinstance(comm, VirtualComm)
 
 
 def _seconds_of_messages(model: Model, comm: Comm, seats: Tree) -> float:
@@ -204,17 +175,17 @@ def _seconds_of_messages(model: Model, comm: Comm, seats: Tree) -> float:
     return float(told.exchange.max()) + told.reduce
 
 
-def _unplanned(comm: Comm, words: Words, expected: float) -> str | None:
+def _unplanned(comm: Comm, options: RunOptions, expected: float) -> str | None:
     """Why there is no plan, in words; None where there is to be one."""
     if comm.size == 1:
         return "one rank"
-    if words.writers:
+    if options.output.writers:
         return "equal shares of the ranks that do not only write"
-    if words.device != "cpu":
+    if options.run.device != "cpu":
         return "equal shares: what is timed and planned is processors"
-    if words.machine is not None:
+    if options.run.machine is not None:
         return None
-    if words.layout != AUTO:
+    if options.run.layout != AUTO:
         return "the layout as it was asked for"
     if isinstance(comm, VirtualComm):
         return "equal shares: virtual ranks take turns on one processor"
@@ -223,25 +194,28 @@ def _unplanned(comm: Comm, words: Words, expected: float) -> str | None:
     return None
 
 
-def balancer_of(model: Model, comm: Comm, words: Words, settled: Settled) -> Balancer | None:
+def balancer_of(model: Model, comm: Comm, options: RunOptions, resolved: ResolvedPlan) -> Balancer | None:
     """Who moves work between ranks while the run goes on; None where nobody is to.
 
     ``balance = "auto"`` is for ranks that are unequal, or on several nodes, or models whose mask changes, and for
     layouts that were planned: a layout that a person chose stays.
     """
-    if comm.size == 1 or words.balance == "off" or words.writers or (words.balance == AUTO and words.device != "cpu"):
+    balance = options.run.balance
+    if comm.size == 1 or balance == "off" or options.output.writers:
         return None  # ranks that only write would be given cells
+    if balance == AUTO and options.run.device != "cpu":
+        return None
     from minga.plan.work.masks import MaskWatch
 
-    changing = settled.uneven or MaskWatch.of(model) is not None
-    if words.balance == AUTO and (settled.plan is None or not changing):
+    changing = resolved.uneven or MaskWatch.of(model) is not None
+    if balance == AUTO and (resolved.plan is None or not changing):
         return None
     from minga.plan.balance import Balancer
     from minga.plan.cost import work_of
 
-    work = settled.work or work_of(model)
-    crew = settled.crew or equal_crew(settled.seats)
-    return Balancer(work, crew, every=words.balance)
+    work = resolved.work or work_of(model)
+    crew = resolved.crew or equal_crew(resolved.seats)
+    return Balancer(work, crew, every=balance)
 
 
 def equal_crew(seats: Tree) -> Crew:
@@ -256,25 +230,25 @@ def equal_crew(seats: Tree) -> Crew:
     )
 
 
-def _as_told(model: Model, ranks: int, words: Words, seats: Tree, source: str) -> Settled:
-    """Words where there are some, and for the others what needs no measurement."""
-    layout = "cartesian" if words.layout == AUTO else words.layout
-    mapping = words.mapping if words.mapping in MAPPINGS or words.mapping != AUTO else "sequential"
-    computing = ranks - words.writers
+def _as_told(model: Model, ranks: int, options: RunOptions, seats: Tree, source: str) -> ResolvedPlan:
+    """Keep the settings that were chosen, and resolve the others without measuring."""
+    layout = "cartesian" if options.run.layout == AUTO else options.run.layout
+    mapping = options.run.mapping if options.run.mapping in MAPPINGS or options.run.mapping != AUTO else "sequential"
+    computing = ranks - options.output.writers
     if computing < 1:
         raise CaseError(
-            f"{words.writers} of {ranks} ranks would only write, and none would compute", key="output.writers"
+            f"{options.output.writers} of {ranks} ranks would only write, and none would compute", key="output.writers"
         )
     near = Tree(seats.levels, seats.paths[:computing])
     layouts = place_all(model.layouts(layout, computing), near, mapping)
-    return Settled(
+    return ResolvedPlan(
         {grid: Layout(one.domain, ranks, one.lo, one.hi, one.owner) for grid, one in layouts.items()}
-        if words.writers
+        if options.output.writers
         else layouts,
         layout,
         mapping,
-        1 if isinstance(words.halo_depth, str) else int(words.halo_depth),
-        True if isinstance(words.overlap, str) else bool(words.overlap),
+        1 if isinstance(options.run.halo_depth, str) else int(options.run.halo_depth),
+        True if isinstance(options.run.overlap, str) else bool(options.run.overlap),
         seats,
         source,
     )
@@ -283,37 +257,38 @@ def _as_told(model: Model, ranks: int, words: Words, seats: Tree, source: str) -
 def _planned(
     model: Model,
     comm: Comm,
-    words: Words,
+    options: RunOptions,
     seats: Tree,
     expected: float,
     cpus: Sequence[int] | None,
     stop: Callable[[], bool] | None,
-) -> Settled:
+) -> ResolvedPlan:
     """Measure or read the machine, and plan on rank 0."""
     from minga.plan.cost import work_of
 
     work = work_of(model)
-    if words.machine is None:
+    if options.run.machine is None:
         from minga.plan.probe.probe import probe_beyond, probe_crew
 
         seconds = min(_MOST, _SHARE * expected)
-        crew = probe_crew(model, comm, threads=words.threads, seconds=seconds, cpus=cpus, stop=stop)
+        crew = probe_crew(model, comm, threads=options.run.threads, seconds=seconds, cpus=cpus, stop=stop)
         source = "measured by the ranks"
     else:
-        crew = _crew_of_file(words.machine, work, comm, words.threads)
-        source = f"machine of {words.machine.name}"
-    if words.topology is not None or words.machine is None:
+        file = Path(options.run.machine)
+        crew = _crew_of_file(file, work, comm, options.run.threads)
+        source = f"machine of {file.name}"
+    if options.run.topology is not None or options.run.machine is None:
         crew = replace(crew, seats=seats)
-    plan: Plan = _agreed(comm, lambda: _plan(work, crew, words, source))
-    if words.machine is None:
+    plan: Plan = _agreed(comm, lambda: _plan(work, crew, options, source))
+    if options.run.machine is None:
         planned = plan.layout.cells() * work.points
         told = probe_beyond(
-            model, comm, crew, planned, threads=words.threads, seconds=seconds / 2, cpus=cpus, stop=stop
+            model, comm, crew, planned, threads=options.run.threads, seconds=seconds / 2, cpus=cpus, stop=stop
         )
         if told is not crew:
             crew = told
-            plan = _agreed(comm, lambda: _plan(work, crew, words, source))
-    return Settled(
+            plan = _agreed(comm, lambda: _plan(work, crew, options, source))
+    return ResolvedPlan(
         model.layouts_like(plan.layout),
         plan.word,
         plan.mapping,
@@ -327,17 +302,17 @@ def _planned(
     )
 
 
-def _plan(work: Work, crew: Crew, words: Words, source: str) -> Plan:
+def _plan(work: Work, crew: Crew, options: RunOptions, source: str) -> Plan:
     from minga.plan.planner import make_plan
 
     try:
         return make_plan(
             work,
             crew,
-            layout=words.layout,
-            mapping=words.mapping,
-            halo_depth=words.halo_depth,
-            overlap=words.overlap,
+            layout=options.run.layout,
+            mapping=options.run.mapping,
+            halo_depth=options.run.halo_depth,
+            overlap=options.run.overlap,
             source=source,
         )
     except LayoutError as error:  # what a person said cannot be done on this machine
@@ -381,7 +356,7 @@ def _unequal(crew: Crew) -> bool:
     return bool(rates.max() > _UNEVEN * rates.min())
 
 
-def _check_memory(model: Model, settled: Settled, comm: Comm) -> None:
+def _check_memory(model: Model, resolved: ResolvedPlan, comm: Comm) -> None:
     """CaseError on every rank where what the ranks of a node store does not fit into it."""
     if comm.size == 1:
         return
@@ -390,7 +365,7 @@ def _check_memory(model: Model, settled: Settled, comm: Comm) -> None:
     def check() -> None:
         needed: dict[int, int] = {}
         for rank, (node, _, _) in enumerate(found or ()):
-            needed[node] = needed.get(node, 0) + bytes_of_rank(model, settled.layouts, rank)
+            needed[node] = needed.get(node, 0) + bytes_of_rank(model, resolved.layouts, rank)
         for node, host, memory in found or ():
             if memory is not None and needed[node] > memory:
                 raise CaseError(

@@ -1,0 +1,26 @@
+"""The pictures and the report of a run that has a result."""
+
+from __future__ import annotations
+
+from minga.options import RunOptions
+from minga.output.directory import RunDirectory
+
+__all__ = ["draw_pictures", "make_report"]
+
+
+def draw_pictures(directory: RunDirectory, options: RunOptions) -> None:
+    """Draw as many pictures of each field as `output.pictures` asks for, and those that the model describes."""
+    from minga.view.drawings import draw_all
+    from minga.view.pictures import draw_run
+
+    draw_run(directory.fields, directory.pictures, options.output.pictures)
+    if options.output.pictures:
+        draw_all(directory)
+
+
+def make_report(directory: RunDirectory, options: RunOptions) -> None:
+    """Write the report where `output.report` asks for it."""
+    if options.output.report:
+        from minga.view.report import write_report
+
+        write_report(directory)
