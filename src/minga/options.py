@@ -33,9 +33,7 @@ class RunSettings(BaseModel):
 
     model_config = _STRICT
 
-    steps: Annotated[
-        int, Field(ge=0, description="say how many steps to do: steps = 100 in [run], or --set run.steps=100")
-    ]
+    steps: Annotated[int, Field(ge=0, description="steps to do")]
     ranks: Annotated[
         int | None,
         Field(
@@ -231,10 +229,10 @@ class RunOptions(BaseModel):
         for name, value in given.items():
             tables[table_of(name)][name] = value
         return cls(
-            run=validate(RunSettings, tables["run"], thing="a run"),
-            stop=validate(StopSettings, _plain(stop or {}), "stop"),
-            checkpoint=validate(CheckpointSettings, _plain(checkpoint or {}), "checkpoint"),
-            output=validate(OutputSettings, tables["output"], thing="a run"),
+            run=validate(RunSettings, tables["run"], thing="a run", keywords=True),
+            stop=validate(StopSettings, _plain(stop or {}), "stop", keywords=True),
+            checkpoint=validate(CheckpointSettings, _plain(checkpoint or {}), "checkpoint", keywords=True),
+            output=validate(OutputSettings, tables["output"], thing="a run", keywords=True),
         )
 
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from minga.errors import CaseError, suggest
+from minga.errors import CaseError, shown, suggest
 
 __all__ = ["dotted", "tables_of", "validate"]
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
-_EXPECTED = {
+_NUMBERS = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",
     "float_type": "a number",
     "float_parsing": "a number",
+}
+_EXPECTED = {
     "finite_number": "a finite number",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
@@ -34,19 +37,37 @@ _EXPECTED = {
 }
 
 
-def validate(kind: type[Settings], data: Mapping[str, object], key: str = "", thing: str = "a case") -> Settings:
-    """The settings in ``data``, a table called ``key`` of a case or another ``thing``, checked against their schema.
+def validate(
+    kind: type[Settings], data: Mapping[str, object], key: str = "", thing: str = "a case", *, keywords: bool = False
+) -> Settings:
+    """Return the settings in a table, checked against their schema.
 
-    Types must be right: ``"10"`` and ``10.0`` are no whole numbers; lists serve as tuples, and words as paths.
+    Types must match: ``"10"`` and ``10.0`` are no whole numbers; lists serve as tuples, and strings as paths.
 
-    Raises one CaseError for the first thing that is wrong: the dotted key, what was expected and what was found, and
-    for a key that does not exist the one that was probably meant.
+    Parameters
+    ----------
+    kind
+        The schema.
+    data
+        The entries of the table.
+    key
+        The dotted key of the table, "" for the outermost one.
+    thing
+        The noun that error messages use for what `data` is a part of.
+    keywords
+        Whether the entries are keyword arguments, so that messages write them as Python does.
+
+    Raises
+    ------
+    CaseError
+        For the first invalid entry: its dotted key, what was expected and what was found, and for an unknown key the
+        most similar known one.
     """
     try:
         # pydantic is strict about JSON in just the way a case file needs; from Python it would also refuse lists.
         return kind.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
-        raise _explain(kind, error, key, thing) from None
+        raise _explain(kind, error, key, thing, data if keywords else None) from None
 
 
 def tables_of(kind: type[BaseModel]) -> dict[str, type[BaseModel]]:
@@ -66,7 +87,10 @@ def dotted(*parts: object) -> str:
     return text
 
 
-def _explain(kind: type[BaseModel], error: ValidationError, key: str, thing: str) -> CaseError:
+def _explain(
+    kind: type[BaseModel], error: ValidationError, key: str, thing: str, keywords: Mapping[str, object] | None
+) -> CaseError:
+    """Return the error for the first fault; `keywords` are the entries where they are keyword arguments."""
     # Unknown keys first: a misspelt key is also a missing one, and its own name is the better hint.
     faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
     faults = [fault for fault in faults if not _is_of_a_table_within(fault, faults)]
@@ -84,17 +108,18 @@ def _explain(kind: type[BaseModel], error: ValidationError, key: str, thing: str
             remedy=f"remove or rename it; {among}{', '.join(sorted(known))}",
         )
     if fault["type"] == "missing":
-        return CaseError(f"{name!r} is missing", key=name, remedy=_description(kind, place))
+        return CaseError(f"{name!r} is missing", key=name, remedy=_addition(kind, place, name, keywords is not None))
     # Each branch of a union has its own fault at the same place.
     limits = _limits(kind, place)
     expected = " or ".join(
         _without_repetition([_expected(other, limits) for other in faults if _place(other) == place])
     )
-    return CaseError(
-        f"{name}: expected {expected}, found {fault['input']!r}",
-        key=name,
-        remedy=_description(kind, place),
-    )
+    if keywords is None:
+        message = f"{name}: expected {expected}, found {fault['input']!r}"
+    else:
+        expected = expected.replace("true or false", "True or False")
+        message = f"{name}={shown(_value_at(keywords, place))}: expected {expected}"
+    return CaseError(message, key=name, remedy=_description(kind, place))
 
 
 _LIMITS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
@@ -108,22 +133,62 @@ def _is_of_a_table_within(fault: Any, faults: Sequence[Any]) -> bool:
     )
 
 
-def _limits(kind: type[BaseModel], place: tuple[object, ...]) -> tuple[dict[str, Any], str]:
-    """Both limits of a number, as the schema has them, and its unit; ambiguous ones are left out."""
+def _addition(kind: type[BaseModel], place: tuple[int | str, ...], name: str, keyword: bool) -> str | None:
+    """Return the remedy for a missing entry."""
+    description = _description(kind, place)
+    if keyword:
+        return f"give {name}=..." + (f", {description}" if description else "")
+    if description is None or any(isinstance(part, int) for part in place):
+        return description
+    return f"give it in the case or with --set {name}=...: {description}"
+
+
+def _value_at(data: Any, place: tuple[int | str, ...]) -> Any:
+    """Return the value at a place within nested tables and lists."""
+    for part in place:
+        data = data[part]
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Limits of a number as the schema has them, without ambiguous ones."""
+
+    known: Mapping[str, Any] = field(default_factory=dict)
+    unit: str = ""
+    noun: str = "a number"
+
+
+def _limits(kind: type[BaseModel], place: tuple[object, ...]) -> _Limits:
+    """Return the limits of a number, its unit and the noun for it."""
     entry = place
     while entry and isinstance(entry[-1], int):
         entry = entry[:-1]
-    field = _field(kind, entry)
-    if field is None:
-        return {}, ""
+    entry_field = _field(kind, entry)
+    if entry_field is None:
+        return _Limits()
     found: dict[str, set[Any]] = {}
-    for item in (*field.metadata, *_metadata(field.annotation)):
+    for item in (*entry_field.metadata, *_metadata(entry_field.annotation)):
         for name in _LIMITS:
             if (value := getattr(item, name, None)) is not None:
                 found.setdefault(name, set()).add(value)
-    extra = field.json_schema_extra
+    extra = entry_field.json_schema_extra
     unit = str(extra.get("unit", "1")) if isinstance(extra, dict) else "1"
-    return {name: values.pop() for name, values in found.items() if len(values) == 1}, "" if unit == "1" else unit
+    types_of_numbers = set(_types(entry_field.annotation)) & {int, float}
+    return _Limits(
+        {name: values.pop() for name, values in found.items() if len(values) == 1},
+        "" if unit == "1" else unit,
+        "a whole number" if types_of_numbers == {int} else "a number",
+    )
+
+
+def _types(annotation: Any) -> Iterator[type]:
+    """Yield the types anywhere within an annotation."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        yield annotation
+    elif get_origin(annotation) is not Literal:
+        for inner in get_args(annotation):
+            yield from _types(inner)
 
 
 def _metadata(annotation: Any) -> Iterator[Any]:
@@ -135,31 +200,32 @@ def _metadata(annotation: Any) -> Iterator[Any]:
         yield from _metadata(inner)
 
 
-def _range(kind: str, broken: float, limits: tuple[dict[str, Any], str]) -> str:
-    """A number between limits: that which was not kept, and that on the other side."""
-    known, unit = limits
-    bounds = [(name, known[name]) for name in _LIMITS if name in known]
+def _number(limits: _Limits, broken: tuple[str, Any] | None = None) -> str:
+    """Return the noun phrase for a number within limits; `broken` is the limit that a value did not keep."""
+    bounds = [(name, limits.known[name]) for name in _LIMITS if name in limits.known]
     sides = [name in ("gt", "ge") for name, _ in bounds]
-    if (kind, broken) not in bounds or len(set(sides)) < len(sides):
-        bounds = [(kind, broken)]
-    said = " and ".join(f"{_LIMITS[name]} {value}" for name, value in bounds).replace("and of at", "and at")
-    return f"a number {said}{f' ({unit})' if unit else ''}"
+    if broken is not None and (broken not in bounds or len(set(sides)) < len(sides)):
+        bounds = [broken]
+    text = " and ".join(f"{_LIMITS[name]} {value}" for name, value in bounds).replace("and of at", "and at")
+    return " ".join(filter(None, (limits.noun, text, f"({limits.unit})" if limits.unit else "")))
 
 
-def _expected(fault: Any, known: tuple[dict[str, Any], str] = ({}, "")) -> str:
-    """What a value should have been, in a person's words."""
+def _expected(fault: Any, known: _Limits) -> str:
+    """Return the noun phrase for what a value should have been."""
     kind, limits = fault["type"], fault.get("ctx", {})
+    if kind in _NUMBERS:
+        return _number(replace(known, noun=_NUMBERS[kind]))
     if kind in _EXPECTED:
         return _EXPECTED[kind]
     for name in _LIMITS:
         if kind.startswith(("greater_than", "less_than")) and name in limits:
-            return _range(name, limits[name], known)
+            return _number(known, (name, limits[name]))
     if kind == "literal_error":
         return f"one of {limits['expected']}"
     if kind == "too_short":
-        return f"at least {limits['min_length']} entries"
+        return f"at least {_entries(limits['min_length'])}"
     if kind == "too_long":
-        return f"at most {limits['max_length']} entries"
+        return f"at most {_entries(limits['max_length'])}"
     if kind == "string_pattern_mismatch":
         return "another name"
     if kind == "value_error":
@@ -167,9 +233,18 @@ def _expected(fault: Any, known: tuple[dict[str, Any], str] = ({}, "")) -> str:
     return str(fault["msg"])
 
 
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
 def _without_repetition(expected: list[str]) -> list[str]:
     """What any branch of a union takes, once each; numbers include whole numbers."""
-    return [word for word in dict.fromkeys(expected) if word != "a whole number" or "a number" not in expected]
+    general = {word.replace("a whole number", "a number") for word in expected if word.startswith("a number")}
+    return [
+        word
+        for word in dict.fromkeys(expected)
+        if not word.startswith("a whole number") or word.replace("a whole number", "a number") not in general
+    ]
 
 
 def _place(fault: Any) -> tuple[int | str, ...]:

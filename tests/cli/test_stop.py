@@ -73,7 +73,7 @@ def test_second_order_and_observers_of_a_case() -> None:
     [
         ('stop.when="populaton < 3"', ["stop.when", "did you mean 'population'?"]),
         ('stop.when="population"', ["stop.when", "neither true nor false"]),
-        ("stop.period=0", ["stop.period", "a number of at least 1"]),
+        ("stop.period=0", ["stop.period", "a whole number of at least 1"]),
         ('stop.wall_time="soon"', ["stop.wall_time", "10 min"]),
         ("stop.perod=3", ["stop.perod", "did you mean 'period'?"]),
         ("output.observe=0", ["output.observe", "at least 1"]),

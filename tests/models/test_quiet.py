@@ -67,7 +67,7 @@ def wandering(cell: Any, near: Any) -> Any:
     ("options", "reason"),
     [
         ({"rule": wandering, "init": {"fill": 0}}, "register"),
-        ({"update": "coloured"}, "not changed all at once"),
+        ({"update": "coloured"}, "do not all change at once"),
         ({"update": "second-order"}, "overwrites"),
         ({"update": {"asynchronous": 0.5}}, "register"),
     ],

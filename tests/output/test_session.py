@@ -170,7 +170,7 @@ def test_all_ranks_stop_at_the_same_step() -> None:
             return comm.rank == 1 and next(looks) >= 2
 
         recorder = WholeFrames(model, kept_of(model.fields, OutputSettings()), lambda s, t, a: frames.append(s))
-        outcome = execute(model, comm, RunOptions.of(100_000_000), model.fields, recorder=recorder, asked=stop)
+        outcome = execute(model, comm, RunOptions.of(steps=100_000_000), model.fields, recorder=recorder, asked=stop)
         return outcome.steps, outcome.ended.reason, frames[-1] if frames else outcome.steps
 
     found = mg.run_virtual(3, steps)
@@ -183,7 +183,7 @@ def test_all_ranks_stop_at_the_same_step() -> None:
 
 def test_the_ledger_has_every_rank() -> None:
     model = life()
-    first, *others = mg.run_virtual(3, lambda comm: execute(life(), comm, RunOptions.of(5), model.fields))
+    first, *others = mg.run_virtual(3, lambda comm: execute(life(), comm, RunOptions.of(steps=5), model.fields))
     entries = first.ledger["ranks"]
     assert [entry["rank"] for entry in entries] == [0, 1, 2]
     assert entries[0]["seconds"]["compute"] > 0
@@ -216,7 +216,7 @@ def test_progress_is_told_on_rank_0() -> None:
         ({"steps": 3, "balance": 0}, "balance=0: expected a whole number of at least 1"),
         ({"steps": 3, "balance": "often"}, "balance='often'"),
         ({"steps": 3, "fields": ["cel"]}, "did you mean 'cell'"),
-        ({"steps": 3, "fields": []}, "at least one field"),
+        ({"steps": 3, "fields": []}, "fields=[]: expected at least 1 entry"),
     ],
     ids=str,
 )
@@ -238,4 +238,4 @@ def test_what_is_no_model_or_stop_is_said() -> None:
     with pytest.raises(mg.CaseError, match="expected a model, found 'B3/S23'"):
         mg.run("B3/S23", 3)  # type: ignore[arg-type]
     with pytest.raises(mg.CaseError, match=r"expected mg\.Stop"):
-        mg.run(model, 3, stop="population < 3")  # type: ignore[arg-type]
+        mg.run(model, 3, stop=3)  # type: ignore[arg-type]

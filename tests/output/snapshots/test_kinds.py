@@ -72,7 +72,7 @@ def test_what_cannot_be_kept(settings: dict[str, object], text: str) -> None:
 
 def test_numbers_that_make_no_sense() -> None:
     for name, value in (("buffers", 1), ("writers", -1)):
-        with pytest.raises(CaseError, match=rf"{name}: expected a number of at least"):
+        with pytest.raises(CaseError, match=rf"{name}={value}: expected a whole number of at least"):
             RunOptions.of(steps=1, **{name: value})
 
 
