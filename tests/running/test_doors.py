@@ -1,0 +1,113 @@
+"""Each setting of a run is declared once, and every way to give or read it follows from the declaration."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minga as mg
+from command_line import SMALL, in_process
+from minga import options
+from minga.options import RunOptions
+from minga.schema import tables_of
+
+SOURCE = Path(mg.__file__).parent
+TABLES = tables_of(RunOptions)
+SETTINGS = [(table, name) for table, kind in TABLES.items() for name in kind.model_fields]
+OTHERWISE = {("run", "ranks"): "comm"}
+"""Settings whose keyword in Python has another name."""
+
+GIVEN: dict[str, Any] = {
+    "run.steps": 3, "run.ranks": 1, "run.threads": 2, "run.overlap": False, "run.halo_depth": 2, "run.layout": "slabs",
+    "run.mapping": "sequential", "run.topology": "1x1x2", "run.machine": "two-ages", "run.balance": "off",
+    "run.device": "cpu", "run.poll": "off", "run.wall_time": 3600.0, "stop.when": "population < 0",
+    "stop.fixed_point": True, "stop.period": 2, "stop.wall_time": 3600.0, "stop.every": 2, "checkpoint.every": 2,
+    "checkpoint.seconds": 100.0, "checkpoint.at_end": True, "output.every": 2, "output.observe": 2,
+    "output.fields": ["cell"], "output.pictures": 0, "output.report": False, "output.trace": True,
+    "output.region": {"x": [0, 8]}, "output.decimate": 2, "output.codec": "blosc", "output.accuracy": 1e-3,
+    "output.buffers": 2, "output.policy": "raise", "output.durable": True, "output.direct": False, "output.writers": 0,
+    "output.chunk": 8192,
+}  # fmt: skip
+"""A valid value of each setting."""
+TOGETHER = {"checkpoint.seconds": (), "stop.every": ("stop.period",)}
+"""Settings that mean something only beside others."""
+
+
+def test_all_settings_are_tried() -> None:
+    assert [f"{table}.{name}" for table, name in SETTINGS] == list(GIVEN)
+
+
+@pytest.mark.parametrize("key", GIVEN)
+def test_it_is_an_entry_of_a_case(in_tmp_path: Path, key: str) -> None:
+    """The entry is taken from the command line, and stands in the resolved case."""
+    Path("small.toml").write_text(SMALL)
+    words = [f"--set={each}={json.dumps(GIVEN[each])}" for each in (key, *TOGETHER.get(key, ()))]
+    words = [word.replace(": ", " = ").replace('{"x"', "{x") for word in words]
+    said = in_process("run", "small.toml", *words, "--out", "run", "--json")
+    assert said.status == 0, said.err
+    table, name = key.split(".")
+    found = tomllib.loads(Path("run/case.toml").read_text())[table][name]
+    assert found == GIVEN[key] or (name == "machine" and GIVEN[key] in found)
+
+
+@pytest.mark.parametrize(("table", "name"), SETTINGS)
+def test_it_is_a_keyword_in_python(table: str, name: str) -> None:
+    parameters = inspect.signature(mg.run).parameters
+    if table in ("run", "output"):
+        name = OTHERWISE.get((table, name), name)
+        assert name in parameters
+        assert f"\n{name} : default" in (mg.run.__doc__ or "") or name in ("steps", "comm")
+    else:
+        assert table in parameters
+        made = RunOptions.of(steps=1, **{table: {name: GIVEN[f"{table}.{name}"]}})
+        assert getattr(getattr(made, table), name) == GIVEN[f"{table}.{name}"]
+
+
+@pytest.mark.parametrize(("table", "name"), SETTINGS)
+def test_something_reads_it(table: str, name: str) -> None:
+    """A setting that no module reads would be accepted and do nothing."""
+    readers = [
+        path
+        for path in SOURCE.rglob("*.py")
+        if path != Path(options.__file__) and "examples" not in path.parts and f".{name}" in path.read_text()
+    ]
+    own = [node for node in ast.walk(ast.parse(Path(options.__file__).read_text())) if isinstance(node, ast.Attribute)]
+    assert any(reads(ast.parse(path.read_text()), name) for path in readers) or any(
+        node.attr == name for node in own
+    ), f"nothing reads {table}.{name}"
+
+
+def reads(tree: ast.AST, name: str) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(tree))
+
+
+def test_shells_complete_it(in_tmp_path: Path) -> None:
+    from minga.cli.completion import _keys
+
+    assert {f"{table}.{name}=" for table, name in SETTINGS} <= set(_keys(["life"]))
+
+
+def test_the_page_of_settings_is_made_from_the_declarations() -> None:
+    path = SOURCE.parents[1] / "scripts" / "settings.py"
+    spec = importlib.util.spec_from_file_location("settings", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.PAGE.read_text() == script.page(), "run: python scripts/settings.py"
+
+
+def test_an_unknown_setting_is_told_at_every_door(in_tmp_path: Path) -> None:
+    Path("small.toml").write_text(SMALL)
+    said = in_process("run", "small.toml", "--set", "run.halo_dept=2")
+    assert said.status == 2
+    assert "did you mean 'halo_depth'" in said.err
+    with pytest.raises(mg.CaseError, match="did you mean 'halo_depth'"):
+        mg.run(mg.automaton("B3/S23", (8, 8), init={"soup": 0.5}), 1, halo_dept=2)
