@@ -324,3 +324,21 @@ def test_where_a_plan_goes_beyond_what_was_measured_speeds_are_measured_there() 
     before, other_before, after, other_after = first
     assert after == [*before, told.grid.size]
     assert other_after == other_before
+
+
+def test_sizes_that_would_take_very_long_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ranks leave out the same ones, if a single one is slow."""
+    told = model(relax, (384, 384))
+    sizes = probed_sizes(work_of(told), 2)
+    assert len(sizes) == 3
+    monkeypatch.setattr(probe, "_PATIENCE", 0.0)
+
+    def on(comm: Comm) -> list[list[float]]:
+        crew = probe_crew(told, comm, seconds=0.02, cache=False)
+        more = probe_beyond(told, comm, crew, np.full(2, told.grid.size))
+        assert more is crew
+        return [speed.cells.tolist() for speed in crew.speeds]
+
+    first, second = mg.run_virtual(2, on)
+    assert first == second
+    assert {tuple(cells) for cells in first} == {(float(sizes[-1]),)}

@@ -52,6 +52,10 @@ _PREPARING: Final = 0.5
 """Seconds after which values in halos are good enough."""
 _NETWORK: Final = 0.3
 """Seconds of messages."""
+_PATIENCE: Final = 10.0
+"""Seconds that a size may be expected to take; beyond them speeds of smaller parts have to do."""
+_RUNS: Final = 8
+"""Steps that the measurement of a size takes at least."""
 _Times = tuple[tuple[float, ...], tuple[float, ...]]
 """Cells of the model, and seconds of a step, for each size."""
 
@@ -136,7 +140,8 @@ def probe_beyond(
     """
     known = np.array([crew.speeds[number].cells[-1] for number in crew.speed_of])
     size = np.minimum(planned, _LARGEST)
-    beyond = size > TRUSTED * known
+    expected = _RUNS * np.array([crew.speeds[n].time(c) for n, c in zip(crew.speed_of, size, strict=True)])
+    beyond = (size > TRUSTED * known) & (expected <= _PATIENCE)
     if not beyond.any():
         return crew
     work = work_of(model)
@@ -186,16 +191,32 @@ def _timed(
     model: Model, work: Work, sizes: Sequence[int], comm: Comm, threads: int, seconds: float,
     cpus: Sequence[int] | None, stop: Callable[[], bool],
 ) -> _Times:  # fmt: skip
-    """Time all sizes one after the other; collective."""
-    cells, times = [], []
+    """Time the sizes from the smallest to the largest, but none that would take very long; collective.
+
+    Returns
+    -------
+    tuple
+        Cells and seconds of a step, the largest size first.
+    """
+    cells: list[float] = []
+    times: list[float] = []
     _go_on(comm, stop)
-    for number, size in enumerate(sizes):
+    for size in reversed(sizes):
+        if cells and _slowest(comm, times[0] * size * work.points / cells[0]) * _RUNS > _PATIENCE:
+            break
         # The largest counts most: it takes half of the time.
-        window = seconds / (2 if number == 0 else 2 * (len(sizes) - 1))
+        window = seconds / (2 if size == sizes[0] else 2 * (len(sizes) - 1))
         with Rehearsal(model, work, part_of(work, size), threads, cpus) as rehearsal:
-            cells.append(float(rehearsal.cells))
-            times.append(_together(rehearsal, comm, window if len(sizes) > 1 else seconds, stop=stop).typical)
+            cells.insert(0, float(rehearsal.cells))
+            times.insert(0, _together(rehearsal, comm, window if len(sizes) > 1 else seconds, stop=stop).typical)
     return tuple(cells), tuple(times)
+
+
+def _slowest(comm: Comm, seconds: float) -> float:
+    """Return the largest of the times of all ranks; collective."""
+    words = np.array([int(1e9 * min(seconds, 1e9))], np.int64)
+    comm.allreduce(words, "max")
+    return float(words[0]) * 1e-9
 
 
 def _never() -> bool:
