@@ -202,7 +202,7 @@ def test_what_does_not_settle_is_named_and_not_committed() -> None:
         assert model.explain is not None
         error = model.explain(engine)
     assert error is not None
-    assert "did not settle at t = 0 s: after 3 sweeps" in str(error)
+    assert "did not converge at t = 0 s: after 3 sweeps" in str(error)
     assert "cell (" in str(error)
     assert "limit" in str(error)
 

@@ -1,4 +1,4 @@
-"""Ions, potential and flow between two electrodes, and the deposit that grows on one of them."""
+"""Ions, potential and flow between two electrodes, and the deposit growing on one of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SPEC", "load"]
 
 
 def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
-    """The model that the table [electrodeposition] of a case describes; see `minga.models`."""
+    """Return the model described by the table [electrodeposition] of a case; see `minga.models`."""
     from minga.models.electrodeposition import case
 
     return case.load(section, grid, directory)

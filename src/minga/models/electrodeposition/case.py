@@ -1,4 +1,4 @@
-"""From the case's table [electrodeposition] to a Problem and its Model: what it names is found and checked."""
+"""Conversion of a case's table [electrodeposition] into a checked Problem and its Model."""
 
 from __future__ import annotations
 
@@ -30,15 +30,18 @@ from minga.space.grid import Grid
 __all__ = ["load", "problem_of", "read_settings"]
 
 GAS: float = 8.314462618
+"""Gas constant, J/(mol K)."""
 GRAVITY: float = 9.81
+"""Gravitational acceleration, m/s2."""
 CUTOFF: float = 5.0
-"""V: far above what the bath and its electrodes need; in water other reactions begin at a fifth of it."""
+"""Default cut-off voltage, V: far above what the bath and its electrodes need; in water, other reactions set in at a
+fifth of it."""
 SCALED_CUTOFF: float = 200.0
-"""The same in RT/F."""
+"""Default cut-off voltage of scaled cases, RT/F."""
 
 
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
-    """The model that the table [electrodeposition] of a case describes; see `minga.models`."""
+    """Return the model described by the table [electrodeposition] of a case; see `minga.models`."""
     from minga.models.electrodeposition.model import electrodeposition
 
     said = read_settings(section)
@@ -52,7 +55,7 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
 
 
 def _observed(model: Model, problem: Problem, metal: Species) -> Model:
-    """The model with what a case reports beyond the model's own: where the layers at the electrodes end."""
+    """Add the observables of a case that the model itself lacks: where the layers at the electrodes end."""
     if metal.bulk <= 0:
         return model
     observe = Program("observe") if model.observe is None else model.observe
@@ -62,12 +65,18 @@ def _observed(model: Model, problem: Problem, metal: Species) -> Model:
 
 
 def read_settings(section: Mapping[str, object]) -> ElectrodepositionSettings:
-    """The table, checked against its schema."""
+    """Return the table, validated against its schema."""
     return validate(ElectrodepositionSettings, section, "electrodeposition")
 
 
 def options_of(said: ElectrodepositionSettings) -> dict[str, object]:
-    """What a case says of its scheme."""
+    """Return the options that a case sets for its scheme.
+
+    Raises
+    ------
+    CaseError
+        If the case has options of another scheme.
+    """
     name = said.scheme.replace("-", "_")
     for other in ("relaxation", "semi_implicit"):
         if other != name and getattr(said, other) is not None:
@@ -81,12 +90,18 @@ def options_of(said: ElectrodepositionSettings) -> dict[str, object]:
 
 
 def problem_of(said: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Problem:
-    """What a case wants solved. CaseError, with the key, for whatever cannot be."""
+    """Return the problem that a case describes.
+
+    Raises
+    ------
+    CaseError
+        If the case cannot be solved as described; the error names the key.
+    """
     if grid.boundary is not None:
         raise CaseError(
-            "a cell has glass and electrodes for its ends",
+            "the ends of a cell are always glass and electrodes",
             key="grid.boundary",
-            remedy='leave it out; for joined ends write periodic = ["x"] in [electrodeposition]',
+            remedy='leave it out; for periodic ends write periodic = ["x"] in [electrodeposition]',
         )
     species = _species(said)
     metal = metal_of(species, said.metal)
@@ -125,15 +140,15 @@ def problem_of(said: ElectrodepositionSettings, grid: GridSettings, directory: P
 
 
 def _species(said: ElectrodepositionSettings) -> tuple[Species, ...]:
-    """The ions of a bath by name, of a table, or those of a scaled problem."""
+    """Return the ions of a named bath, of a table, or the default ions of a scaled problem."""
     named = [name for name in ("concentration", "acid", "acid_concentration") if getattr(said, name) is not None]
     if said.species is not None:
         for name in ("electrolyte", *named):
             if getattr(said, name) is not None:
                 raise CaseError(
-                    f"both species and {name}",
+                    f"both species and {name} are given",
                     key=f"electrodeposition.{name}",
-                    remedy="give the bath by name, or ion by ion",
+                    remedy="specify the bath either by name or ion by ion",
                 )
         species = tuple(Species(s.name, s.charge, s.diffusivity, s.bulk, s.expansion) for s in said.species)
         check_species(species)
@@ -142,13 +157,13 @@ def _species(said: ElectrodepositionSettings) -> tuple[Species, ...]:
         if said.scaled and not named:
             return Species("cation", 1, 1.0, 1.0), Species("anion", -1, 1.0, 1.0)
         raise CaseError(
-            "it is not said what is in the bath",
+            "the case does not say what is in the bath",
             key="electrodeposition.electrolyte",
             remedy='write electrolyte = "ZnSO4" and concentration = "0.1 M", or list the ions as species',
         )
     if said.scaled:
         raise CaseError(
-            f"a scaled case has no {said.electrolyte}: its diffusivities are in m2/s",
+            f"a scaled case cannot use {said.electrolyte}, whose diffusivities are in m2/s",
             key="electrodeposition.electrolyte",
             remedy="leave it out, or list scaled species",
         )
@@ -164,7 +179,9 @@ def _bath(said: ElectrodepositionSettings, salt: str) -> tuple[Species, ...]:
         if not wanted and value is not None:
             raise CaseError("there is no acid", key=key, remedy='write acid = "H2SO4", or leave it out')
         if value is not None and (value < 0 or (value == 0 and name == "concentration")):
-            raise CaseError(f"a concentration of {value:g} mol/m3", key=key, remedy='give one above 0, such as "0.1 M"')
+            raise CaseError(
+                f"invalid concentration: {value:g} mol/m3", key=key, remedy='give a value above 0, such as "0.1 M"'
+            )
     species = bath(salt, said.concentration or 0.0, said.acid, said.acid_concentration or 0.0)
     check_species(species, "electrodeposition.electrolyte")
     return species
@@ -174,7 +191,7 @@ def _constants(said: ElectrodepositionSettings, species: Sequence[Species]) -> C
     chosen = said.constants
     if said.scaled and chosen.temperature is not None:
         raise CaseError(
-            "a scaled case has no temperature: RT is 1",
+            "a scaled case has no temperature, because RT is 1",
             key="electrodeposition.constants.temperature",
             remedy="leave it out",
         )
@@ -189,12 +206,12 @@ def _constants(said: ElectrodepositionSettings, species: Sequence[Species]) -> C
             raise CaseError(
                 "'debye' is missing",
                 key="electrodeposition.debye",
-                remedy="a scaled case has a Debye length: debye = 0.05",
+                remedy="give the Debye length of the scaled case: debye = 0.05",
             )
         return found
     if chosen.permittivity is not None:
         raise CaseError(
-            "both debye and constants.permittivity, which follow from each other",
+            "both debye and constants.permittivity are given, but each determines the other",
             key="electrodeposition.debye",
             remedy="leave one of them out",
         )
@@ -202,21 +219,21 @@ def _constants(said: ElectrodepositionSettings, species: Sequence[Species]) -> C
 
 
 def _gravity(said: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[float, ...], bool]:
-    """Gravity along each axis, and whether the fluid moves."""
+    """Return the gravity along each axis, in m/s2, and whether the fluid moves."""
     key = "electrodeposition.orientation"
     pull = [0.0] * grid.ndim
     if isinstance(said.orientation, tuple):
         if len(said.orientation) != grid.ndim:
             raise CaseError(
-                f"{len(said.orientation)} numbers for the axes {', '.join(grid.axes)}",
+                f"orientation has {len(said.orientation)} numbers, but the axes are {', '.join(grid.axes)}",
                 key=key,
-                remedy="give the m/s2 along each of them",
+                remedy="give the gravity along each axis, in m/s2",
             )
         pull = list(said.orientation)
     elif said.orientation == "horizontal":
         if "z" not in grid.axes:
             raise CaseError(
-                "gravity along the gap, but the cell has none",
+                "gravity points along the gap, but the cell has no gap",
                 key=key,
                 remedy='give a gap and cells along it, or write orientation = "off"',
             )
@@ -226,7 +243,9 @@ def _gravity(said: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[float, 
     flow = any(pull) if said.flow is None else said.flow
     if flow and grid.ndim == 1:
         raise CaseError(
-            "nothing can flow along one axis", key="electrodeposition.flow", remedy="give the cell a gap or a width"
+            "there can be no flow along one axis only",
+            key="electrodeposition.flow",
+            remedy="give the cell a gap or a width",
         )
     return tuple(pull), flow
 
@@ -235,19 +254,19 @@ def _check_drive(said: ElectrodepositionSettings) -> None:
     if (said.voltage is None) == (said.current is None):
         found = "neither voltage nor current" if said.voltage is None else "both voltage and current"
         raise CaseError(
-            f"{found}: one of them drives the cell, the other follows",
+            f"the case has {found}: exactly one of them must drive the cell, and the other follows",
             key="electrodeposition.voltage",
             remedy='write voltage = 0.5, or current = "5 mA/cm2"',
         )
 
 
 def _cutoff(said: ElectrodepositionSettings) -> float:
-    """V, or RT/F of scaled cases, at which a run with a given current ends."""
+    """Return the voltage (V, or RT/F in scaled cases) at which a run with a prescribed current ends."""
     if said.cutoff is not None and said.current is None:
         raise CaseError(
-            "a cut-off voltage, but the voltage is given",
+            "a cut-off voltage has no effect where the voltage is given",
             key="electrodeposition.cutoff",
-            remedy="leave it out; it ends runs whose current is given",
+            remedy="leave it out; it ends only runs whose current is given",
         )
     if said.current is None:
         return math.inf
@@ -255,7 +274,7 @@ def _cutoff(said: ElectrodepositionSettings) -> float:
 
 
 def _saturation(said: ElectrodepositionSettings, species: Sequence[Species]) -> dict[str, float]:
-    """Solubilities of the sulphates that have names; of other baths none is known."""
+    """Return the solubilities of the known sulphates; none is known for other baths."""
     names = {s.name for s in species}
     if said.scaled or "SO4" not in names:
         return {}
@@ -270,16 +289,16 @@ def _steps(said: TimeSettings, *, fixed: bool, unit: str) -> Steps:
         raise CaseError(
             f"every ({every:g}{unit}) is longer than end ({said.end:g}{unit})"
             if every > said.end
-            else f"every ({every:g}{unit}) does not divide end ({said.end:g}{unit}): that is {count:.4g} times it",
+            else f"every ({every:g}{unit}) does not divide end ({said.end:g}{unit}): the ratio is {count:.4g}",
             key="electrodeposition.time.every",
-            remedy=f"write every = {quote}{said.end / max(1, round(count)):.9g}{unit}{quote}, or a part of that",
+            remedy=f"write every = {quote}{said.end / max(1, round(count)):.9g}{unit}{quote}, or a fraction of that",
         )
     first = (every if fixed else every / 100) if said.first is None else said.first
     if first > every:
         raise CaseError(
-            f"a first time step of {first:g} in intervals of {every:g}",
+            f"the first time step ({first:g}{unit}) is longer than every ({every:g}{unit})",
             key="electrodeposition.time.first",
-            remedy="let it be as long as every, or shorter",
+            remedy="make it as long as every, or shorter",
         )
     return Steps(said.end, said.end / round(count), first, said.adaptive and not fixed, said.tolerance, said.order)
 
@@ -289,15 +308,15 @@ def _growth(said: ElectrodepositionSettings, metal: Species, cathode: Electrode)
         return None
     if metal.name not in cathode.surfaces:
         raise CaseError(
-            f"a deposit of {metal.name} is to grow, but {metal.name} does not pass at the cathode",
+            f"a deposit of {metal.name} cannot grow, because {metal.name} does not pass at the cathode",
             key="electrodeposition.growth",
-            remedy=f'let it: cathode = "reversible", or a table with {metal.name}; or leave growth out',
+            remedy=f'let it pass: cathode = "reversible", or a table with {metal.name}; or leave growth out',
         )
     chosen = GrowthSettings() if said.growth is True else said.growth
     volume = METALS.get(metal.name) if chosen.volume is None and not said.scaled else chosen.volume
     if volume is None:
         raise CaseError(
-            f"it is not known how much room a mole of {metal.name} takes",
+            f"the molar volume of {metal.name} is not known",
             key="electrodeposition.growth.volume",
             remedy=f"give it in m3/mol; that of Zn is {METALS['Zn']:.3g}",
         )
@@ -307,7 +326,7 @@ def _growth(said: ElectrodepositionSettings, metal: Species, cathode: Electrode)
 def _disturbed(
     said: ElectrodepositionSettings, species: Sequence[Species], grid: Grid
 ) -> dict[str, NDArray[np.float64]]:
-    """First concentrations with noise, the same part for all ions, so that the bath stays neutral."""
+    """Return initial concentrations with noise, by the same factor for all ions so that the bath stays neutral."""
     if not said.noise:
         return {}
     factor = 1 + said.noise * np.random.default_rng(said.seed).uniform(-1.0, 1.0, grid.shape)

@@ -1,4 +1,4 @@
-"""What passes at an electrode, from words or a table of a case."""
+"""Electrode conditions as a case gives them, by name or as a table."""
 
 from __future__ import annotations
 
@@ -22,12 +22,28 @@ from minga.schema import validate
 __all__ = ["check_pair", "electrode_of"]
 
 WORDS: Final = ("held", "sink", "reversible", "butler-volmer", "balance", "blocked")
+"""Names of conditions."""
 EXCHANGE: Final = 30.0
 """Exchange current density of copper in 10 mol/m3 of its sulphate, A/m2 (LLNL's echemfem, after Bortels 1996)."""
 
 
 def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Species, default: str) -> Electrode:
-    """An electrode as a case describes it: a word for the metal's ion, or a table with one entry for each ion."""
+    """Return an electrode from a case's entry.
+
+    Parameters
+    ----------
+    entry
+        The name of a condition for the metal's ion, a table with one entry for each ion that passes, or None for
+        `default`.
+    name
+        "cathode" or "anode", for error messages.
+    species
+        The ions of the bath.
+    metal
+        The ion that is deposited.
+    default
+        Name of the condition to use where the case gives none.
+    """
     key = f"electrodeposition.{name}"
     if entry is None:
         entry = default
@@ -35,7 +51,7 @@ def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Sp
         surface = _word(entry, metal, key)
         return Electrode({} if surface is None else {metal.name: surface})
     if not isinstance(entry, Mapping):
-        raise CaseError(f"expected a word or a table, found {entry!r}", key=key, remedy=CONDITION_FORM)
+        raise CaseError(f"expected a string or a table, found {entry!r}", key=key, remedy=CONDITION_FORM)
     known = {s.name: s for s in species}
     surfaces: dict[str, Surface] = {}
     for ion, said in entry.items():
@@ -55,46 +71,47 @@ def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Sp
 
 
 def check_pair(cathode: Electrode, anode: Electrode, current: float | None) -> None:
-    """Refuse two electrodes that each wait for the other, and a current that nothing can carry."""
+    """Reject electrodes of which each is to balance the other, and a current that no ion can carry."""
     for ion, surface in cathode.surfaces.items():
         if surface == Flux(None) and anode.surfaces.get(ion) == Flux(None):
             raise CaseError(
-                f'"balance" of {ion} at both electrodes: each would take what the other gives',
+                f'{ion} has "balance" at both electrodes, so that neither determines its flux',
                 key=f"electrodeposition.anode.{ion}",
-                remedy='let one of them be "held", "reversible", "butler-volmer", or a flux',
+                remedy='use "held", "reversible", "butler-volmer" or a flux at one of them',
             )
     for name, one, other in (("cathode", cathode, anode), ("anode", anode, cathode)):
         balancing = [ion for ion, surface in one.surfaces.items() if surface == Flux(None)]
         if len(balancing) > 1:
             raise CaseError(
-                f"{' and '.join(balancing)} balance at the {name}",
+                f'{" and ".join(balancing)} both have "balance" at the {name}',
                 key=f"electrodeposition.{name}.{balancing[1]}",
-                remedy="one ion balances; say of the others what passes there",
+                remedy="only one ion balances; give the conditions of the others",
             )
         if current is not None and balancing:
             raise CaseError(
-                f"{balancing[0]} balances at the {name}, and the current is given: that leaves the voltage open",
+                f'{balancing[0]} has "balance" at the {name} and the current is given, which leaves the voltage '
+                "undetermined",
                 key=f"electrodeposition.{name}.{balancing[0]}",
-                remedy='let it be "held", "reversible" or "butler-volmer" there, or give the voltage',
+                remedy='use "held", "reversible" or "butler-volmer" there, or give the voltage',
             )
         if current is not None and one.surfaces and all(isinstance(s, Flux) for s in one.surfaces.values()):
             raise CaseError(
-                f"at the {name} fluxes are prescribed, and the current, which follows from them, is given as well",
+                f"all fluxes at the {name} are prescribed, so the current follows from them and cannot also be given",
                 key=f"electrodeposition.{name}",
-                remedy='give a voltage in place of the current, or let an ion be "held", "reversible" or '
-                '"butler-volmer" there',
+                remedy='give a voltage instead of the current, or use "held", "reversible" or "butler-volmer" for an '
+                "ion there",
             )
         for ion, surface in one.surfaces.items():
             if surface == Flux(None) and ion not in other.surfaces:
                 raise CaseError(
-                    f"{ion} balances at the {name} what passes at the other electrode, where it does not pass",
+                    f'{ion} has "balance" at the {name}, but it does not pass at the other electrode',
                     key=f"electrodeposition.{name}",
-                    remedy="say there what happens to it",
+                    remedy="give its condition at the other electrode",
                 )
     if current and not (cathode.surfaces and anode.surfaces):
         name = "anode" if cathode.surfaces else "cathode"
         raise CaseError(
-            f"a current of {current:g} A/m2, but no ion passes at the {name}",
+            f"a current of {current:g} A/m2 is given, but no ion passes at the {name}",
             key=f"electrodeposition.{name}",
             remedy=CONDITION_FORM,
         )
@@ -104,12 +121,12 @@ def _surface(said: object, ion: Species, key: str) -> Surface | None:
     if isinstance(said, str):
         return _word(said, ion, key)
     if not isinstance(said, Mapping):
-        raise CaseError(f"expected a word or a table, found {said!r}", key=key, remedy=CONDITION_FORM)
+        raise CaseError(f"expected a string or a table, found {said!r}", key=key, remedy=CONDITION_FORM)
     table = validate(ConditionSettings, said, key)
     given = [name for name in ("held", "flux", "exchange", "reversible") if getattr(table, name) is not None]
     if len(given) != 1:
         raise CaseError(
-            f"a condition is one of held, flux, exchange, reversible; found {', '.join(given) or 'none of them'}",
+            f"a condition has exactly one of held, flux, exchange and reversible; found {', '.join(given) or 'none'}",
             key=key,
             remedy=CONDITION_FORM,
         )
@@ -117,7 +134,11 @@ def _surface(said: object, ion: Species, key: str) -> Surface | None:
         name for name in ("reference", "equilibrium", "transfer", "electrons") if getattr(table, name) is not None
     ]
     if kinetic and table.exchange is None:
-        raise CaseError(f"{kinetic[0]} goes with exchange", key=f"{key}.{kinetic[0]}", remedy="leave it out")
+        raise CaseError(
+            f"{kinetic[0]} applies only to exchange (Butler-Volmer kinetics)",
+            key=f"{key}.{kinetic[0]}",
+            remedy="leave it out",
+        )
     if table.held is not None:
         return Held(table.held)
     if table.flux is not None:
@@ -126,11 +147,11 @@ def _surface(said: object, ion: Species, key: str) -> Surface | None:
         return Reversible(_bulk(ion, key) if table.reversible == "bulk" else float(table.reversible))
     electrons = ion.charge if table.electrons is None else table.electrons
     if ion.charge < 0 or electrons <= 0:
-        more = "they are for cations" if ion.charge < 0 else "say how many electrons it takes: electrons = 1"
+        more = "they are for cations" if ion.charge < 0 else "give the number of electrons: electrons = 1"
         raise CaseError(
-            f"Butler-Volmer kinetics for {ion.name}, whose charge is {ion.charge}",
+            f"Butler-Volmer kinetics cannot be used for {ion.name}, whose charge is {ion.charge}",
             key=key,
-            remedy=f"{more}; let other ions be held, or prescribe their flux",
+            remedy=f"{more}; hold the concentration of other ions, or prescribe their flux",
         )
     return ButlerVolmer(
         float(table.exchange or 0.0),
@@ -155,13 +176,13 @@ def _word(word: str, ion: Species, key: str) -> Surface | None:
             return Flux(None)
         case "blocked":
             return None
-    raise CaseError(f"found {word!r}", key=key, suggestion=suggest(word, WORDS), remedy=CONDITION_FORM)
+    raise CaseError(f"unknown condition {word!r}", key=key, suggestion=suggest(word, WORDS), remedy=CONDITION_FORM)
 
 
 def _bulk(ion: Species, key: str) -> float:
     if ion.bulk <= 0:
         raise CaseError(
-            f"the bath has no {ion.name}, so its bulk is no reference",
+            f"the bath contains no {ion.name}, so its bulk concentration cannot serve as a reference",
             key=key,
             remedy="give a concentration: {reversible = 100.0}, or {exchange = 30.0, reference = 100.0}",
         )
@@ -174,5 +195,5 @@ def _stern(value: object, key: str) -> float:
     except ValueError as error:
         raise CaseError(f"expected {error}, found {value!r}", key=key, remedy='write stern = "0.5 nm"') from error
     if thickness < 0:
-        raise CaseError(f"a Stern layer of {thickness:g}", key=key, remedy="a thickness is 0 or more")
+        raise CaseError(f"negative thickness of the Stern layer: {thickness:g}", key=key, remedy="give 0 or more")
     return thickness

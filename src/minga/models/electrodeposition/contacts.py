@@ -1,4 +1,4 @@
-"""What touches what in a cell: metals that must not, solution that has to join them, solid parts that hang free."""
+"""Checks of the geometry of a cell: metals in contact, electrodes without solution between them, floating solids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Kinds = NDArray[np.uint8]
 
 
 def check_apart(kinds: Kinds, grid: Grid, key: str) -> None:
-    """Refuse electrodes that touch."""
+    """Reject electrodes that touch."""
     for place in _touching(kinds, grid):
         raise CaseError(
             f"the electrodes touch: cathode and anode are neighbours at {_said(place, grid)}",
@@ -28,21 +28,21 @@ def check_apart(kinds: Kinds, grid: Grid, key: str) -> None:
 
 
 def check_joined(kinds: Kinds, grid: Grid, key: str) -> None:
-    """Refuse cells in which no solution leads from one electrode to the other: no current could pass."""
+    """Reject cells in which no solution connects the electrodes, so that no current could pass."""
     fluid = kinds == FLUID
     if not fluid.any():
-        raise CaseError("no cell is left for the solution", key=key, remedy="make the solid parts smaller")
+        raise CaseError("no cell is left for the solution", key=key, remedy="make the solids smaller")
     from_cathode = _spread(fluid, _beside(kinds, CATHODE, grid), grid.periodic)
     if not (from_cathode & _beside(kinds, ANODE, grid)).any():
         raise CaseError(
-            "no solution leads from the cathode to the anode: solid parts keep them apart, and no current can pass",
+            "no solution leads from the cathode to the anode: solids keep them apart, and no current can pass",
             key=key,
-            remedy="leave a way of at least one cell of solution between them, and beside each of them",
+            remedy="leave a path of at least one cell of solution between them, and beside each of them",
         )
 
 
 def check_attached(kinds: Kinds | None, grid: Grid) -> None:
-    """Refuse solid parts that hang in the solution: a vector potential of the flow is not 0 on them."""
+    """Reject solids that touch no wall, because the vector potential of the flow is not 0 on them."""
     if kinds is None:
         return
     solid = kinds != FLUID
@@ -53,10 +53,10 @@ def check_attached(kinds: Kinds | None, grid: Grid) -> None:
                 ends[(slice(None),) * axis + (end,)] = True
     for place in np.argwhere(solid & ~_spread(solid, ends, grid.periodic))[:1]:
         raise CaseError(
-            f"a solid part at {_said(place, grid)} is attached to no wall, where the vector potential of the flow is "
-            "unknown",
+            f"the solid at {_said(place, grid)} is attached to no wall, so the vector potential of the flow is unknown "
+            "on it",
             key="electrodeposition.scheme",
-            remedy='let it touch an electrode or a plate, or take scheme = "semi-implicit"',
+            remedy='attach it to an electrode or a plate, or use scheme = "semi-implicit"',
         )
 
 
@@ -65,7 +65,11 @@ def _said(place: Sequence[int] | NDArray[np.int64], grid: Grid) -> str:
 
 
 def _beyond(kinds: Kinds, axis: int, periodic: bool) -> Kinds:
-    """Kinds with a plane more at both ends of an axis: the electrodes' planes at those of y, else the last of glass."""
+    """Return the kinds with one more plane at each end of an axis.
+
+    The added planes are the electrodes at the ends of y; elsewhere they repeat the planes at the ends, those of the
+    opposite end where the axis is periodic.
+    """
     low, high = kinds.take([0], axis), kinds.take([-1], axis)
     if axis == 0:
         ends = np.full_like(low, CATHODE), np.full_like(low, ANODE)
@@ -75,7 +79,7 @@ def _beyond(kinds: Kinds, axis: int, periodic: bool) -> Kinds:
 
 
 def _touching(kinds: Kinds, grid: Grid) -> Iterator[tuple[int, ...]]:
-    """Cells where one metal has the other one beside it; the planes beyond the ends of y are metals too."""
+    """Find cells where one metal lies next to the other; the planes beyond the ends of y count as metals."""
     for axis, periodic in enumerate(grid.periodic):
         padded = np.moveaxis(_beyond(kinds, axis, periodic), axis, 0)
         one, other = padded[:-1], padded[1:]
@@ -86,7 +90,7 @@ def _touching(kinds: Kinds, grid: Grid) -> Iterator[tuple[int, ...]]:
 
 
 def _beside(kinds: Kinds, metal: int, grid: Grid) -> Cells:
-    """Cells that have a metal beside them."""
+    """Mark the cells next to a metal."""
     found = np.zeros(kinds.shape, bool)
     for axis, periodic in enumerate(grid.periodic):
         there = np.moveaxis(_beyond(kinds, axis, periodic) == metal, axis, 0)
@@ -96,7 +100,7 @@ def _beside(kinds: Kinds, metal: int, grid: Grid) -> Cells:
 
 
 def _spread(inside: Cells, seeds: Cells, periodic: Sequence[bool]) -> Cells:
-    """The cells of `inside` that are joined to seeds through it, by faces."""
+    """Mark the cells of `inside` that are connected to the seeds through faces of such cells."""
     reached = inside & seeds
     before = -1
     while (now := int(np.count_nonzero(reached))) != before:
@@ -107,7 +111,7 @@ def _spread(inside: Cells, seeds: Cells, periodic: Sequence[bool]) -> Cells:
 
 
 def _along_runs(inside: Cells, reached: Cells, axis: int, joined: bool) -> Cells:
-    """All of every run of cells along an axis of which one is reached; `joined`: runs go on around the ends."""
+    """Mark each run of cells along an axis that contains a reached cell; if `joined`, runs continue across the ends."""
     line, there = np.moveaxis(inside, axis, -1), np.moveaxis(reached, axis, -1)
     starts = line.copy()
     starts[..., 1:] &= ~line[..., :-1]

@@ -1,8 +1,8 @@
-"""What momentum brings into a time step: the two levels before it, what the flow carries, and the force.
+"""Right-hand side of the momentum equation in a time step: the two previous levels, convection and the force.
 
-The flow carries in divergence form with fluxes and values averaged without weights, which keeps kinetic energy on any
-rectilinear grid, stretched or not (Verstappen and Veldman, J. Comput. Phys. 187, 2003). It is extrapolated from the
-two levels, as the semi-implicit backward difference formula asks for (Ascher, Ruuth and Wetton, SIAM J. Numer. Anal.
+Convection is in divergence form, with fluxes and values averaged without weights, which conserves kinetic energy on
+any rectilinear grid, stretched or not (Verstappen and Veldman, J. Comput. Phys. 187, 2003). It is extrapolated from the
+two levels, as the semi-implicit backward difference formula requires (Ascher, Ruuth and Wetton, SIAM J. Numer. Anal.
 32, 1995), here with steps of different lengths.
 """
 
@@ -23,9 +23,16 @@ from minga.space.field import Register
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Of the difference formula, in registers: inertia * new - now * v.now - earlier * v.previous, all in kg/m3/s.
+    """Registers with the weights of the difference formula, inertia * new - now * v.now - earlier * v.previous.
 
-    ratio  this step over the one before; 0 where there was none, or where the formula is of first order
+    All weights are in kg/m3/s.
+
+    Attributes
+    ----------
+    inertia, now, earlier
+        Weights of the new velocity, of the present one and of the previous one.
+    ratio
+        Length of this step over that of the previous one; 0 if there was none or the formula is of first order.
     """
 
     inertia: Register = field(default_factory=lambda: Register("flow inertia"))
@@ -34,7 +41,7 @@ class Weights:
     ratio: Register = field(default_factory=lambda: Register("flow ratio of steps"))
 
     def record(self, program: Program, dt: Register, last: Register, density: float, order: int) -> None:
-        """Record their values for a step of `dt` after one of `last` (0: none)."""
+        """Record the weights for a step of length `dt` after one of length `last`, both in s (0: no step before)."""
         r = self.ratio
         program.let(r, where(last > 0.0, dt / where(last > 0.0, last, 1.0), 0.0) if order == 2 else 0.0)
         program.let(self.inertia, density * ((1.0 + 2.0 * r) / (1.0 + r)) / dt)
@@ -44,14 +51,14 @@ class Weights:
 
 @functools.cache
 def carried(ndim: int, axis: int, convection: bool) -> Kernel:
-    """right = volume * (force + weights of the levels) - density * what the flow carries away.
+    """Return the kernel of right = volume * (force + weighted levels) - density * (momentum flux out of the cell).
 
-    Fields: all velocities now, all before, the force, the mask, the target, widths, gaps.
+    Its fields are all present velocities, all previous ones, the force, the mask, the target, widths and gaps.
     """
     here = (0,) * ndim
 
     def away(v: Readers, width: Readers) -> Node:
-        """What leaves the cell around the face, m4/s2."""
+        """Return the momentum flux, divided by density, out of the cell around the face, in m4/s2."""
         u = v[axis]
         total: Node | None = None
         for b in range(ndim):
@@ -88,7 +95,7 @@ def carried(ndim: int, axis: int, convection: bool) -> Kernel:
 
 @functools.cache
 def extrapolated(ndim: int) -> Kernel:
-    """What the two levels before let expect: now + ratio * (now - before)."""
+    """Return the kernel of the extrapolation from two levels: now + ratio * (now - before)."""
     here = (0,) * ndim
 
     def guess(now: CellReader, before: CellReader, open: CellReader, target: CellReader, *, ratio: Node) -> None:

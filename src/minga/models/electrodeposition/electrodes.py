@@ -1,7 +1,7 @@
-"""What passes from a cell of solution into a metal: amount and slope, for each condition at an electrode.
+"""Flux from a cell of solution into a metal, and its slope, for each condition at an electrode.
 
 The flux into the metal is written `leaving * c - arriving`, with c the concentration in the cell, so that an implicit
-step may take it at its end: `leaving` >= 0 goes to the diagonal, `arriving` to the right side.
+step can evaluate it at its end: `leaving` >= 0 enters the diagonal, `arriving` the right-hand side.
 """
 
 from __future__ import annotations
@@ -34,15 +34,25 @@ Number = Node | float
 class Wall:
     """A face between solution and metal, seen from the solution.
 
-    area         m2
-    conductance  area * D / distance, m3/s
-    share        of the difference of potential that lies in the solution, the rest in the Stern layer
-    difference   V, metal - cell
-    w            z (F/RT) times the part of it in the solution
-    cell         the concentration in the cell, mol/m3
-    given        mol/m2/s into the solution, where that balances the other electrode
-    rho          of a neutral solution, see `minga.models.electrodeposition.neutral`; None where it is not neutral in
-                 the cell, or where not this ion alone passes
+    Attributes
+    ----------
+    area
+        Area of the face, m2.
+    conductance
+        area * D / distance, m3/s.
+    share
+        Fraction of the potential difference that drops in the solution; the rest drops in the Stern layer.
+    difference
+        Potential of the metal minus that of the cell, V.
+    w
+        z (F/RT) times the part of `difference` that drops in the solution.
+    cell
+        Concentration in the cell, mol/m3.
+    given
+        Flux into the solution that balances the other electrode, mol/m2/s.
+    rho
+        Ratio rho of a neutral solution, see `minga.models.electrodeposition.neutral`; None where the solution is not
+        neutral in the cell, or where this is not the only ion that passes.
     """
 
     area: Number
@@ -57,7 +67,15 @@ class Wall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
-    """`leaving * c - arriving` goes into the metal, mol/s; `slope` is its derivative by the potential of the cell."""
+    """The flux into the metal, `leaving * c - arriving`, in mol/s.
+
+    Attributes
+    ----------
+    leaving, arriving
+        Coefficients of the flux, in m3/s and mol/s.
+    slope
+        Derivative of the flux with respect to the potential of the cell, mol/s/V.
+    """
 
     leaving: Number
     arriving: Number
@@ -65,15 +83,26 @@ class Exchange:
 
 
 NOTHING: Final = Exchange(0.0, 0.0, 0.0)
+"""The exchange of a species that does not pass."""
 
 
 def surfaces(problem: Problem, species: Species) -> tuple[Surface | None, Surface | None]:
-    """The conditions for a species at the cathode and at the anode, None where it does not pass."""
+    """Return the conditions for a species at the cathode and at the anode, None where it does not pass."""
     return problem.cathode.surfaces.get(species.name), problem.anode.surfaces.get(species.name)
 
 
 def exchange(surface: Surface | None, species: Species, electrode: Electrode, problem: Problem, wall: Wall) -> Exchange:
-    """What a condition lets pass."""
+    """Return the flux that a condition lets pass through a face of a metal.
+
+    Parameters
+    ----------
+    surface
+        The condition; None lets nothing pass.
+    species, electrode, problem
+        The ion, the electrode that the metal belongs to, and the problem they are part of.
+    wall
+        The face.
+    """
     charge = species.charge * problem.beta
     match surface:
         case None:
@@ -100,10 +129,10 @@ def exchange(surface: Surface | None, species: Species, electrode: Electrode, pr
 
 
 def _kinetics(surface: ButlerVolmer, species: Species, electrode: Electrode, problem: Problem, wall: Wall) -> Exchange:
-    """Butler-Volmer kinetics at the wall, in series with the way from the cell's centre to it.
+    """Return the flux of Butler-Volmer kinetics at the wall, in series with transport from the cell's centre to it.
 
-    Without a Stern layer the difference of potential between metal and solution lies in the reaction alone, which is
-    then taken to happen at the cell's centre.
+    Without a Stern layer, the whole potential difference between metal and solution drives the reaction, which is then
+    taken to happen at the cell's centre.
     """
     electrons = abs(species.charge) if surface.electrons is None else surface.electrons
     per_volt = electrons * problem.beta
@@ -132,7 +161,7 @@ def _kinetics(surface: ButlerVolmer, species: Species, electrode: Electrode, pro
 
 
 def _neutral_kinetics(surface: ButlerVolmer, rho: Number, species: Species, problem: Problem, wall: Wall) -> Exchange:
-    """Butler-Volmer kinetics at the outer edge of a double layer thinner than any cell."""
+    """Return the flux of Butler-Volmer kinetics at the outer edge of a double layer that is thinner than any cell."""
     electrons = abs(species.charge) if surface.electrons is None else surface.electrons
     charge = species.charge * problem.beta
     rate = wall.area * surface.exchange / (electrons * problem.constants.faraday)
@@ -145,7 +174,7 @@ def _neutral_kinetics(surface: ButlerVolmer, rho: Number, species: Species, prob
 
 
 def _through(wall: Wall, charge: float, edge: Edge, rho: Number) -> Exchange:
-    """What goes through the half cell between the centre and the edge of the layer."""
+    """Return the flux through the half cell between its centre and the edge of the double layer."""
     conductance = wall.conductance * (1.0 + rho)
     return Exchange(conductance * edge.leaving, conductance * edge.arriving, charge * conductance * edge.slope)
 

@@ -1,8 +1,8 @@
 """Salts and acids by name, and the species of a bath.
 
-Diffusivities at 25 C as in phreeqc.dat of PHREEQC 3 (U.S. Geological Survey); density slopes of the sulphates from
-tables of densities of aqueous solutions at 20 C, split evenly between metal and sulphate; that of H+ likewise from
-sulphuric acid. Volumes of the metals are molar mass over density.
+Diffusivities are those at 25 C in phreeqc.dat of PHREEQC 3 (U.S. Geological Survey). Density slopes of the sulphates
+come from tables of densities of aqueous solutions at 20 C, split evenly between metal and sulphate; that of H+ is
+derived likewise from sulphuric acid. Volumes of the metals are molar mass over density.
 """
 
 from __future__ import annotations
@@ -22,32 +22,50 @@ IONS: Final = {
     "SO4": Species("SO4", -2, 1.07e-9, 0.0, 0.8e-4),
     "H": Species("H", 1, 9.31e-9, 0.0, -0.9e-5),
 }
+"""Known ions, with a bulk concentration of 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Electrolyte:
-    """How many of which ions a mole of it gives."""
+    """A salt or an acid: the number of ions of each kind that one formula unit gives."""
 
     ions: Mapping[str, int]
 
 
 SALTS: Final = {"ZnSO4": Electrolyte({"Zn": 1, "SO4": 1}), "CuSO4": Electrolyte({"Cu": 1, "SO4": 1})}
+"""Known salts."""
 ACIDS: Final = {"H2SO4": Electrolyte({"SO4": 1, "H": 2})}
+"""Known acids."""
 METALS: Final = {"Zn": 65.38e-3 / 7140, "Cu": 63.55e-3 / 8960}
-"""Volume of a mole of solid metal, m3/mol."""
+"""Volume of one mole of solid metal, m3/mol."""
 
 SATURATION: Final = {"Zn": 3.3e3, "Cu": 1.3e3}
-"""mol/m3 of the metal's ion in a saturated solution of its sulphate at 20 to 25 C. CuSO4: 20.3 g in 100 g of water at
-20 C. ZnSO4: 54 to 58 g (handbooks differ), 3.4 to 3.6 mol in a kg of water. Acids in the bath lower both."""
+"""Concentration of the metal's ion in a saturated solution of its sulphate at 20 to 25 C, mol/m3. CuSO4: 20.3 g in
+100 g of water at 20 C. ZnSO4: 54 to 58 g (handbooks differ), 3.4 to 3.6 mol in a kg of water. Acids in the bath lower
+both."""
 
 RESERVED: Final = ("kind", "potential", "pressure", "charge", "time", "x", "y", "z", "stern")
-"""Names of other fields and of axes."""
+"""Names of other fields and of axes, which a species cannot have."""
 
 _ROUNDING: Final = 1e-9
+"""Relative imbalance of charge below which a bath counts as neutral."""
 
 
 def bath(salt: str, concentration: float, acid: str | None, acid_concentration: float) -> tuple[Species, ...]:
-    """The species of a salt, and of an acid in it; concentrations in mol/m3. CaseError names an unknown one."""
+    """Return the species of a salt and, optionally, of an acid added to it.
+
+    Parameters
+    ----------
+    salt, acid
+        Names of the salt and of the acid; None for no acid.
+    concentration, acid_concentration
+        Concentrations of the salt and of the acid, mol/m3.
+
+    Raises
+    ------
+    CaseError
+        If the salt or the acid is unknown.
+    """
     parts = [(_find(salt, SALTS, "electrolyte"), concentration)]
     if acid is not None:
         parts.append((_find(acid, ACIDS, "acid"), acid_concentration))
@@ -60,7 +78,13 @@ def bath(salt: str, concentration: float, acid: str | None, acid_concentration: 
 
 
 def metal_of(species: Sequence[Species], named: str | None) -> Species:
-    """The cation that is deposited: the one that is named, or else the first."""
+    """Return the cation that is deposited: the one called `named`, or else the first.
+
+    Raises
+    ------
+    CaseError
+        If there is no such species, it is no cation, or no species is one.
+    """
     names = [s.name for s in species]
     if named is not None:
         if named not in names:
@@ -73,9 +97,9 @@ def metal_of(species: Sequence[Species], named: str | None) -> Species:
         metal = species[names.index(named)]
         if metal.charge <= 0:
             raise CaseError(
-                f"{named} has the charge {metal.charge}, but it is cations that are deposited",
+                f"{named} has the charge {metal.charge}, but only cations can be deposited",
                 key="electrodeposition.metal",
-                remedy="name a cation, or leave it out: then it is the first one",
+                remedy="name a cation, or leave it out to deposit the first one",
             )
         return metal
     cations = [s for s in species if s.charge > 0]
@@ -89,39 +113,39 @@ def metal_of(species: Sequence[Species], named: str | None) -> Species:
 
 
 def check_species(species: Sequence[Species], key: str = "electrodeposition.species") -> None:
-    """Refuse baths that cannot be: two species of one name, negative concentrations, a bulk that is not neutral."""
+    """Reject impossible baths: two species of one name, negative concentrations, a bulk that is not neutral."""
     names = [s.name for s in species]
     for number, ion in enumerate(species):
         if ion.name in RESERVED or ion.name.startswith("v_"):
             raise CaseError(
-                f"a species cannot be called {ion.name!r}: something else is",
+                f"a species cannot be called {ion.name!r}, which is a reserved name",
                 key=f"{key}[{number}].name",
                 remedy="choose another name",
             )
         if names.count(ion.name) > 1:
-            raise CaseError(f"two species are called {ion.name!r}", key=key, remedy="give each a name of its own")
+            raise CaseError(f"two species are called {ion.name!r}", key=key, remedy="give each a different name")
         if ion.bulk < 0:
             raise CaseError(
                 f"the bulk concentration of {ion.name} is {ion.bulk:g} mol/m3",
                 key=f"{key}[{number}].bulk",
-                remedy="concentrations are 0 or more",
+                remedy="give 0 or more",
             )
         if ion.diffusivity <= 0:
             raise CaseError(
                 f"the diffusivity of {ion.name} is {ion.diffusivity:g} m2/s",
                 key=f"{key}[{number}].diffusivity",
-                remedy="ions diffuse: give a number above 0, such as 1e-9",
+                remedy="give a number above 0, such as 1e-9",
             )
     if not any(s.bulk for s in species if s.charge):
         raise CaseError(
-            "there are no ions: nothing that carries a charge has a concentration, so nothing conducts",
+            "there are no ions: no charged species has a concentration above 0, so nothing conducts",
             key=key,
             remedy="give ions of both signs a bulk concentration above 0",
         )
     total = sum(s.charge * s.bulk for s in species)
     if abs(total) > _ROUNDING * sum(abs(s.charge) * s.bulk for s in species):
         raise CaseError(
-            f"the bath is not neutral: charges sum to {total:+.6g} mol/m3 of elementary charges "
+            f"the bath is not neutral: its charges sum to {total:+.6g} mol/m3 of elementary charges "
             f"({', '.join(f'{s.charge:+d} x {s.bulk:g} {s.name}' for s in species)})",
             key=key,
             remedy=_neutral(species, total),
@@ -129,11 +153,11 @@ def check_species(species: Sequence[Species], key: str = "electrodeposition.spec
 
 
 def _neutral(species: Sequence[Species], total: float) -> str:
-    """Which concentration would make a bath neutral."""
+    """Return advice on the concentration that would make a bath neutral."""
     for ion in reversed(species):
         if ion.charge and (wanted := ion.bulk - total / ion.charge) >= 0:
-            return f"with {wanted:.6g} mol/m3 of {ion.name} it would be"
-    return "add an ion of the other sign"
+            return f"with {wanted:.6g} mol/m3 of {ion.name} it would be neutral"
+    return "add an ion of the opposite sign"
 
 
 def _find(name: str, known: Mapping[str, Electrolyte], what: str) -> Electrolyte:

@@ -1,6 +1,6 @@
-"""One face of the grid inside a kernel: what lies beside it, and which fluxes of ions and charge go through.
+"""A face of the grid inside a kernel: its neighbours, and the fluxes of ions and charge through it.
 
-Faces between two cells of solution and faces of metals are one expression: at a metal the distance ends half a cell
+Faces between two cells of solution and faces of metals share one expression: at a metal, the distance ends half a cell
 away, and the metal counts as a cell whose concentration is 1, so that every flux reads `up * low - down * high`.
 """
 
@@ -29,7 +29,7 @@ Number = Node | float
 
 
 def has_metal(problem: Problem, axis: int) -> bool:
-    """Whether some face across an axis may belong to a metal: the ends of y, and all where there are solid cells."""
+    """Return whether any face across an axis may belong to a metal: the ends of y, or all axes if there are solids."""
     solids = problem.growth is not None or (problem.kinds is not None and bool(np.any(_metals(problem.kinds))))
     return solids or problem.grid.axes[axis] == "y"
 
@@ -40,7 +40,15 @@ def _metals(kinds: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drive:
-    """Registers that faces follow: V of the anode, and mol/m2/s that balance the other electrode, at each one."""
+    """Registers that drive the faces.
+
+    Attributes
+    ----------
+    voltage
+        Potential of the anode, V.
+    at_cathode, at_anode
+        Fluxes into the solution that balance the other electrode, mol/m2/s.
+    """
 
     voltage: Node
     at_cathode: Node
@@ -49,14 +57,24 @@ class Drive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beside:
-    """A face, which lies below the cell that a kernel is at.
+    """The face below the cell at which a kernel is evaluated.
 
-    inside      whether solution lies on both sides; `above` and `below` whether a metal does, on that side of solution
-    cathode     whether that metal is the cathode
-    area        m2
-    distance    m, between centres, or from a centre to the metal
-    difference  V, the potential above less that below
-    stern       m of Stern layer, 0 inside
+    Attributes
+    ----------
+    inside
+        Whether solution lies on both sides.
+    above, below
+        Whether a metal lies on that side of the solution; None where no metal can.
+    cathode
+        Whether that metal is the cathode.
+    area
+        Area of the face, m2.
+    distance
+        Distance between the centres, or from a centre to the metal, m.
+    difference
+        Potential above minus potential below, V.
+    stern
+        Thickness of the Stern layer, m; 0 inside the solution.
     """
 
     axis: int
@@ -71,14 +89,14 @@ class Beside:
 
     @property
     def passable(self) -> Node:
-        """Whether a field crosses it."""
+        """Condition under which an electric field crosses the face."""
         return self.inside if self.above is None else self.inside | self.above | self.below
 
 
 def beside(
     problem: Problem, lengths: Lengths, axis: int, kind: CellReader, phi: CellReader, widths: Readers, drive: Drive
 ) -> Beside:
-    """The face below the cell, across `axis`."""
+    """Return the face below the cell, across `axis`."""
     ndim = lengths.ndim
     here, down = (0,) * ndim, step(ndim, axis, -1)
     low, high = kind[down], kind[here]
@@ -107,17 +125,24 @@ def beside(
 
 
 def displacement(problem: Problem, face: Beside) -> Node:
-    """permittivity * area / distance, through Stern layers as well; 0 where no field crosses."""
+    """Return permittivity * area / distance (in F), Stern layers included; 0 where no field crosses."""
     return where(face.passable, problem.constants.permittivity * face.area / (face.distance + face.stern), 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passage:
-    """The flux of a species through a face, upwards: `up * low - down * high`, mol/s.
+    """The upward flux of a species through a face: `up * low - down * high`, mol/s.
 
-    low, high  concentrations, 1 of a metal
-    slope      minus the derivative by the difference of potential, mol/s/V; of the sign of the charge
-    amount     the flux
+    Here `low` and `high` are the concentrations below and above the face, 1 for a metal.
+
+    Attributes
+    ----------
+    up, down
+        Coefficients of the flux.
+    slope
+        Minus the derivative with respect to the potential difference, mol/s/V; it has the sign of the charge.
+    amount
+        The flux, mol/s.
     """
 
     up: Node
@@ -135,7 +160,23 @@ def passage(
     drive: Drive,
     solved: tuple[Node, Node] | None = None,
 ) -> Passage:
-    """Species `number` through a face; `solved`: the coefficients of the flux, where they are known."""
+    """Return the flux of species `number` through a face.
+
+    Parameters
+    ----------
+    problem, face
+        The problem and the face.
+    number
+        Index of the species.
+    concentrations
+        Readers of the concentrations of all species.
+    velocity
+        Velocity through the face, m/s; None without flow.
+    drive
+        Registers of the anode's potential and the balancing fluxes.
+    solved
+        The coefficients `up` and `down`, if they are already known.
+    """
     species = problem.species[number]
     ndim = problem.grid.ndim
     here, down = (0,) * ndim, step(ndim, face.axis, -1)
@@ -205,7 +246,7 @@ def passage(
 
 
 def _widths(problem: Problem, face: Beside, concentrations: Readers) -> Node:
-    """The square of the distance between two cells in Debye lengths of what is there."""
+    """Return the square of the distance between two cells, in units of the local Debye length."""
     ndim = problem.grid.ndim
     here, down = (0,) * ndim, step(ndim, face.axis, -1)
     strength = as_node(0.0)
@@ -216,8 +257,11 @@ def _widths(problem: Problem, face: Beside, concentrations: Readers) -> Node:
 
 
 def _rho(problem: Problem, electrode: Electrode, number: int, beside: Sequence[Node]) -> Number | None:
-    """z^2 c of an ion over that of all others in the cell beside a metal, which a neutral solution limits to the ratio
-    of the charges; None where layers of charge are resolved, or the ion is not the only one in exchange there."""
+    """Return rho, the ratio of z^2 c of an ion to that of all others in the cell beside a metal.
+
+    In a neutral solution it is at most the ratio of the charges. It is None where layers of charge are resolved, or
+    where other ions are exchanged with the metal as well.
+    """
     ions = [(s.charge, c) for s, c in zip(problem.species, beside, strict=True)]
     own = problem.species[number].charge
     passing = [s for s in problem.species if s.charge and not isinstance(electrode.surfaces.get(s.name), Flux | None)]
@@ -241,7 +285,10 @@ def _parts(item: Exchange) -> tuple[Number, Number, Number]:
 
 
 def moving(velocity: Readers, previous: Readers, axis: int, ratio: Node) -> Node | None:
-    """The velocity through the face, continued from the last two steps to the end of this one; None without flow."""
+    """Return the velocity through a face, extrapolated from the last two steps to the end of this one.
+
+    It is None without flow.
+    """
     if not velocity:
         return None
     here = (0,) * len(velocity[axis].axes)

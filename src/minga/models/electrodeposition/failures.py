@@ -1,4 +1,4 @@
-"""Why a run could not go on, in words: the quantity, the place and what to do."""
+"""Explanations of why a run ended early: the quantity, the place and the remedy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from minga.models.electrodeposition.stepping import REACHED, Stepping
 __all__ = ["ending", "explainer"]
 
 DEPLETED: Final = 0.1
-"""Of the bulk: a bath with less than that somewhere has run out of an ion there."""
+"""Fraction of the bulk concentration below which the solution counts as depleted of an ion."""
 SLACK: Final = 1.1
-"""Times what a cell at a metal without ions holds in a steady state."""
+"""Factor on the steady-state concentration in a cell at a metal whose surface has run out of ions."""
 
 
 def _beyond(problem: Problem) -> str | None:
-    """By how much the current exceeds the limiting one; None where it does not, or none is known."""
+    """Describe by how much the current exceeds the limiting current; None if it does not, or no limit is known."""
     limit = limiting_current(problem)
     if problem.current is None or limit is None or abs(problem.current) <= limit:
         return None
@@ -31,9 +31,11 @@ def _beyond(problem: Problem) -> str | None:
 
 
 def _depletion(problem: Problem, least: float) -> str:
-    """What ended a run beyond the limiting current, from the least part of an ion's bulk that a cell still has.
+    """Describe how depletion ended a run beyond the limiting current.
 
-    A cell at a metal without ions holds what the gradient of the current leaves at its centre.
+    `least` is the smallest concentration of an ion in any cell, as a fraction of its bulk. Where the surface of a metal
+    has run out of ions, the cell beside it still holds the concentration that the gradient due to the current leaves at
+    its centre.
     """
     salt, current = Salt.of(problem.species), problem.current
     if salt is None or current is None:
@@ -44,20 +46,23 @@ def _depletion(problem: Problem, least: float) -> str:
         return ", and the electrode has run out of ions"
     if centre < 1.0:
         return ""
-    return "; the cells at the electrode are too wide for what diffuses to it: half of one carries no such current"
+    return "; the cells at the electrode are too wide: diffusion across half a cell cannot carry such a current"
 
 
 def _slow(problem: Problem) -> str:
-    """What to do where a run would take for ever."""
+    """Return the remedy for a run that would take far too many time steps."""
     more = "raise the tolerance of the time steps, or allow more of them ([electrodeposition.semi_implicit] attempts)"
     beyond = _beyond(problem)
     if beyond is None:
         return more
-    return f"{beyond}: without flow the electrode runs out of ions, and no voltage drives more; lower it, or {more}"
+    return f"{beyond}: without flow the electrode runs out of ions, and no voltage can drive more; lower it, or {more}"
 
 
 def ending(problem: Problem, stepping: Stepping) -> Over | None:
-    """What ends a run in good order before its time: a deposit that reaches the anode, a voltage that no bath needs."""
+    """Return what ends a run early without an error, or None if nothing can.
+
+    Such a run ends when the deposit reaches the anode, or when the voltage passes its cut-off.
+    """
     if problem.growth is None and problem.cutoff == math.inf:
         return None
 
@@ -67,7 +72,7 @@ def ending(problem: Problem, stepping: Stepping) -> Over | None:
             return f"the deposit reached the anode {when}"
         voltage = engine.read(stepping.state.voltage)
         before, last = engine.read(stepping.iteration.voltages[0]), engine.read(stepping.state.last)
-        earlier = f"; {before:.4g} V one time step of {last:.3g} s before" if before else ""
+        earlier = f"; {before:.4g} V one time step of {last:.3g} s earlier" if before else ""
         found = f"the voltage passed its cut-off of {problem.cutoff:g} V {when} ({voltage:.4g} V{earlier})"
         beyond = _beyond(problem)
         if beyond is None:
@@ -78,7 +83,7 @@ def ending(problem: Problem, stepping: Stepping) -> Over | None:
 
 
 def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunError | None]:
-    """What a Model calls after a step without success."""
+    """Return the function that a Model calls to explain a step that failed."""
     counters, state, iteration = stepping.counters, stepping.state, stepping.iteration
 
     def explain(engine: Engine) -> RunError | None:
@@ -91,18 +96,18 @@ def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunErr
         ion = problem.species[int(engine.read(counters.species))].name
         if why == 1:
             change, passes = engine.read(iteration.change), engine.read(iteration.passes)
-            last = f"it still changes by {change:.3g} RT/F" if change < NEVER else "it is beyond all sense"
+            last = f"it still changes by {change:.3g} RT/F" if change < NEVER else "its values are meaningless"
             return RunError(
                 f"the potential did not converge {when}: after {passes} passes {last}",
                 where=place,
-                remedy="a current beyond the limiting one cannot be driven through a depleted layer: lower it, or "
-                "allow more passes ([electrodeposition.semi_implicit] passes) or a finer grid there",
+                remedy="a current beyond the limiting one cannot be driven through a depleted layer: lower it, allow "
+                "more passes ([electrodeposition.semi_implicit] passes), or refine the grid there",
             )
         if why == 3:
             return RunError(
                 f"the concentration of {ion} becomes negative {when}",
                 where=place,
-                remedy="more of an ion is taken out than is there (Sand's time): lower the prescribed flux or current, "
+                remedy="more of the ion is removed than is there (Sand's time): lower the prescribed flux or current, "
                 "or hold the concentration instead",
             )
         if why == 4:
@@ -112,8 +117,8 @@ def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunErr
             return RunError(
                 f"the linear systems of {lost} were not solved {when}",
                 where=place,
-                remedy="no current can be driven through a layer without ions: lower the voltage or the current; or "
-                "allow more iterations ([electrodeposition.semi_implicit] limit), or choose cells that are less thin",
+                remedy="no current can be driven through a layer without ions: lower the voltage or the current, allow "
+                "more iterations ([electrodeposition.semi_implicit] limit), or make the cells less thin",
             )
         if why == 5:
             attempts, every = int(engine.read(counters.attempts)), problem.steps.every

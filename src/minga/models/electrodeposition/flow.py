@@ -1,11 +1,11 @@
-"""The flow of an incompressible fluid through a time step, on the staggered grid, around solids that may change.
+"""A time step of incompressible flow on the staggered grid, around solids that may change.
 
     density * (a v - b v.now - c v.previous + (v . grad) v) = - grad p + viscosity * Laplace v + force,    div v = 0
 
-Second order in space and time (backward differences with steps of any lengths, the carried momentum extrapolated), of
-first order in the first step. Velocity and pressure are found together, so steps need not resolve the diffusion of
-momentum, which in a thin cell is over before anything else begins. What part of the force is a gradient is given to
-the pressure first: a fluid at rest under gravity stays at rest.
+The scheme is of second order in space and time (backward differences with steps of any length and extrapolated
+convection), and of first order in the first step. Velocity and pressure are solved for together, so steps need not
+resolve the diffusion of momentum, which in a thin cell is over before anything else begins. The part of the force that
+is a gradient is first balanced by the pressure, so that a fluid at rest under gravity stays at rest.
 """
 
 from __future__ import annotations
@@ -37,27 +37,38 @@ from minga.space.boundary import Side
 from minga.space.field import Field, Register
 
 FAR: Final = 50.0
-"""Squares of the diffusion length over a cell's width above which V-cycles are worth their price: measured."""
+"""Square of the ratio of diffusion length to cell width above which V-cycles are worth their cost, as measured."""
 
 Lids = Mapping[tuple[str, str, Side], float]
+"""Speeds of moving walls, m/s, by axis of motion, axis that the wall is at an end of, and end."""
 
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """The flow of a problem; its state's velocity and pressure.
+    """The flow of a problem, which advances the velocity and pressure of its state.
 
-    lids        speeds (m/s) of walls that move: ("x", "z", "high") along x, at the high end of z
-    convection  whether the flow carries momentum; without it the equations are Stokes'
-    multigrid   whether V-cycles precondition the pressure, else its diagonal
-    levels      whether V-cycles precondition the velocities, else their diagonals; None: if momentum diffuses across
-                many cells in the longest time step
-    force       N/m3 on faces across each axis: written by who records a step, before it; counts on open faces only
-    effort      registers: what the last step took
-    unsolved    counts systems that were not solved; None: the run ends there
-
-    `setup` goes before the first step of a run, and again wherever cells have changed kind. `step` records the next
-    slots of the velocity from the others, over `state.dt`; it rotates nothing. A Model needs `fields`, `initial` and
+    `setup` goes before the first step of a run, and again after cells have changed kind. `step` records the next slots
+    of the velocity from the others, over `state.dt`; it rotates nothing. A Model needs `fields`, `initial` and
     `hierarchies`.
+
+    Attributes
+    ----------
+    lids
+        Speeds of moving walls, m/s: ("x", "z", "high") moves along x, at the high end of z.
+    convection
+        Whether momentum is convected; without convection the equations are those of Stokes.
+    multigrid
+        Whether V-cycles precondition the pressure; otherwise its diagonal does.
+    levels
+        Whether V-cycles precondition the velocities; otherwise their diagonals do. By default V-cycles do if momentum
+        diffuses across many cells in the longest time step.
+    force
+        Force density on the faces across each axis, N/m3. The caller records it before a step; only its values on open
+        faces count.
+    effort
+        Registers with the effort of the last step.
+    unsolved
+        Register that counts systems that were not solved; None to end the run at the first.
     """
 
     problem: Problem
@@ -81,15 +92,16 @@ class Flow:
         grid, constants = self.problem.grid, self.problem.constants
         if grid.ndim not in (2, 3) or grid.twisted:
             raise ProgramError(
-                f"flow on {grid!r}", remedy="flow needs two or three axes that are not shifted; leave it out of others"
+                f"flow on {grid!r} is not possible",
+                remedy="flow needs two or three axes without twisted ends; leave it out on other grids",
             )
         if not self.state.velocity or self.state.pressure is None:
-            raise ProgramError("flow of a state without velocity", remedy="declare the problem with flow=True")
+            raise ProgramError("the state has no velocity for the flow", remedy="declare the problem with flow=True")
         for along, across, side in self.lids:
             if grid.axis(along) == grid.axis(across) or grid.periodic[grid.axis(across)] or side not in ("low", "high"):
                 raise ProgramError(
-                    f"a wall at the {side} end of {across} that moves along {along}",
-                    remedy="walls lie at ends of axes that are not periodic, and move along another axis",
+                    f"there can be no wall at the {side} end of {across} that moves along {along}",
+                    remedy="moving walls lie at an end of an axis that is not periodic, and move along another axis",
                 )
         put = object.__setattr__
         staggered = Staggered(grid, self.state.kind, self.state.mask)
@@ -114,14 +126,14 @@ class Flow:
         )  # fmt: skip
 
     def _diffuses(self) -> bool:
-        """Whether momentum diffuses across several of the narrowest cells in the longest step."""
+        """Return whether momentum diffuses across several of the narrowest cells in the longest step."""
         grid, constants, steps = self.problem.grid, self.problem.constants, self.problem.steps
         narrowest = min(float(grid.widths(a).min()) for a in range(grid.ndim))
         longest = max(steps.first, steps.every)
         return constants.viscosity * longest > FAR * constants.density * narrowest * narrowest
 
     def _friction(self) -> float:
-        """Darcy's for the narrowest gap between two walls, kg/m3/s."""
+        """Return the Darcy friction of the narrowest gap between two walls, in kg/m3/s."""
         grid = self.problem.grid
         gaps = [float(grid.widths(a).sum()) for a in range(grid.ndim) if not grid.periodic[a]]
         return 12.0 * self.problem.constants.viscosity / min(gaps) ** 2 if gaps else 0.0
@@ -129,7 +141,7 @@ class Flow:
     # For Models ------------------------------------------------------------------------------------------------------
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Fields that must outlive a step, besides the state's."""
+        """Fields that must persist between steps, besides those of the state."""
         walls = (m.wall for m in self.stokes.momentum)
         levels = (item for one in self.stokes.levels for item in one.fields)
         return (
@@ -138,18 +150,18 @@ class Flow:
 
     @property
     def initial(self) -> Mapping[Field, NDArray[np.float64]]:
-        """First values of `fields`, where they are not 0."""
+        """Initial values of `fields`, where they are not 0."""
         return self.staggered.initial
 
     @property
     def hierarchies(self) -> tuple[EllipticMultigrid, ...]:
-        """What lays out coarse grids."""
+        """Multigrid hierarchies, which lay out the coarse grids."""
         pressure = () if self.laplacian.cycle is None else (self.laplacian.cycle,)
         return (*pressure, *(one.cycle for one in self.stokes.levels))
 
     # In Programs -----------------------------------------------------------------------------------------------------
     def setup(self, program: Program) -> None:
-        """Record what follows from the kinds of cells; nothing flows through what has turned solid."""
+        """Record everything that follows from the kinds of cells; the velocity of cells that turned solid becomes 0."""
         self.staggered.setup(program)
         for axis, velocity in enumerate(self.state.velocity):
             for slot in (velocity.now, velocity.previous):
@@ -161,7 +173,7 @@ class Flow:
             one.invalidate(program)
 
     def step(self, program: Program) -> None:
-        """Record a step: velocity next, and the pressure that goes with it."""
+        """Record a step: the next velocity, and the pressure that goes with it."""
         with program.masked(self.state.mask):
             self._step(program)
 
@@ -190,7 +202,7 @@ class Flow:
         program.apply(total(ndim), self.balance, self.dynamic, state.pressure)
 
     def _balance(self, program: Program, right: list[Field]) -> None:
-        """Record the pressure that balances what of the right side is a gradient, and right = what is left."""
+        """Record the pressure that balances the gradient part of the right-hand side, and the removal of that part."""
         s, ndim = self.staggered, self.problem.grid.ndim
         inflow = s.at_centres("inflow")
         densities = [s.on_faces(f"load {axis}", a) for a, axis in enumerate(s.grid.axes)]
@@ -205,7 +217,7 @@ class Flow:
 # In kernels ----------------------------------------------------------------------------------------------------------
 @functools.cache
 def per_volume(ndim: int, axis: int) -> Kernel:
-    """target = source / volume around the face."""
+    """Return the kernel of target = source / volume around the face."""
     here = (0,) * ndim
 
     def divide(source: CellReader, target: CellReader, width: Readers, gap: Readers) -> None:
@@ -216,7 +228,7 @@ def per_volume(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def total(ndim: int) -> Kernel:
-    """target = a + b."""
+    """Return the kernel of target = a + b."""
     here = (0,) * ndim
 
     def add(a: CellReader, b: CellReader, target: CellReader) -> None:
@@ -227,7 +239,7 @@ def total(ndim: int) -> Kernel:
 
 @functools.cache
 def stopped(ndim: int) -> Kernel:
-    """v = 0 where the mask is."""
+    """Return the kernel that sets v to 0 where the mask is 0."""
     here = (0,) * ndim
 
     def stop(open: CellReader, v: CellReader) -> None:

@@ -1,9 +1,10 @@
-"""What moves the fluid: Coulomb's force on the charge in it, and weight, as force densities on faces.
+"""Force densities on faces that move the fluid: the Coulomb force on its charge, and its weight.
 
-The Coulomb force is taken together with the gradient of the osmotic pressure, which only adds to the pressure: of each
-ion it is then RT (grad c + z F/RT c grad phi), its flux without flow over its diffusivity, in the same discretisation
-(`minga.models.electrodeposition.fluxes`). In equilibrium, where no ion moves, it vanishes to rounding, and a double
-layer at rest stays at rest however thin it is against the cells. The pressure of the flow is therefore p - RT sum c.
+The Coulomb force is combined with the gradient of the osmotic pressure, which only adds to the pressure: for each ion
+it is then RT (grad c + z F/RT c grad phi), its flux without flow divided by its diffusivity, in the same discretisation
+(`minga.models.electrodeposition.fluxes`). In equilibrium, where no ion moves, it vanishes to rounding, so that a double
+layer at rest stays at rest, however thin it is compared with the cells. The pressure of the flow is therefore
+p - RT sum c.
 """
 
 from __future__ import annotations
@@ -37,8 +38,16 @@ def record_forces(
 ) -> None:
     """Record the force density (N/m3) along each axis on open faces, 0 on others.
 
-    concentration, potential  the levels to take it from, such as `c.next`
-    targets                   fields at the faces across each axis: `Flow.force`
+    Parameters
+    ----------
+    program
+        The program to record in.
+    problem, staggered
+        The problem and its staggered grid.
+    concentration, potential
+        Slots to compute the force from, such as `c.next`.
+    targets
+        Fields at the faces across each axis: `Flow.force`.
     """
     species, s, constants = problem.species, staggered, problem.constants
     for axis, target in enumerate(targets):
@@ -52,7 +61,17 @@ def record_forces(
 
 @dataclass(frozen=True, slots=True)
 class Ion:
-    """What the force on an ion depends on: z F/RT (1/V), weight (N/mol) above `bulk` (mol/m3)."""
+    """Properties of an ion that determine the force on it.
+
+    Attributes
+    ----------
+    charge
+        z F/RT, 1/V.
+    weight
+        Weight per mole in excess of `bulk`, N/mol.
+    bulk
+        Bulk concentration, mol/m3.
+    """
 
     charge: float
     weight: float
@@ -61,7 +80,10 @@ class Ion:
 
 @functools.cache
 def force(ndim: int, axis: int, ions: tuple[Ion, ...], thermal: float, osmotic: bool = True) -> Kernel:
-    """Concentrations, potential, mask, target, widths, inverse gaps; `osmotic`: with the gradient of RT sum c."""
+    """Return the kernel of the force density along an axis; if `osmotic`, with the gradient of RT sum c.
+
+    Its fields are the concentrations, the potential, the mask, the target, widths and inverse gaps.
+    """
     here, below = (0,) * ndim, step(ndim, axis, -1)
 
     def collect(

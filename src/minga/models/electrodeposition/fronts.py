@@ -1,4 +1,4 @@
-"""Where the layers are that spread from the electrodes: observables that are places along y."""
+"""Fronts of the layers that spread from the electrodes, as observables along y."""
 
 from __future__ import annotations
 
@@ -17,14 +17,28 @@ from minga.space.grid import Grid
 __all__ = ["SHARE", "record_fronts"]
 
 SHARE: Final = 0.1
-"""Part of the bulk's concentration by which a layer differs from it at its front."""
+"""Fraction of the bulk concentration by which a layer differs from it at its front."""
 
 
 def record_fronts(observe: Program, grid: Grid, kind: Field, concentration: Field, bulk: float) -> dict[str, Register]:
-    """Record how far from the electrodes the concentration of an ion differs by `SHARE` of its bulk's (mol/m3, > 0).
+    """Record how far from the electrodes an ion's concentration differs by `SHARE` of its bulk concentration.
 
-    Observables: `depleted_to`, the highest y at which there is less, and `enriched_to`, the lowest at which there is
-    more; the electrodes' own places where there is none.
+    Parameters
+    ----------
+    observe
+        The program to record in.
+    grid, kind
+        The grid and the field of the cells' kinds.
+    concentration
+        Field of the ion's concentration, mol/m3.
+    bulk
+        Bulk concentration of the ion, mol/m3; above 0.
+
+    Returns
+    -------
+    dict
+        Registers of `depleted_to`, the highest y at which the ion is depleted, and of `enriched_to`, the lowest y at
+        which it is enriched, both in m. Without such a layer they are the positions of the cathode and the anode.
     """
     places = grid.faces("y")
     found: Any = observe.apply(

@@ -1,4 +1,4 @@
-"""The cell: its grid, and which of its cells are metal or glass."""
+"""Geometry of the electrochemical cell: its grid, and which of its cells are metal or glass."""
 
 from __future__ import annotations
 
@@ -28,13 +28,21 @@ Kinds = NDArray[np.uint8]
 Stretch = str | StretchSettings
 
 KINDS: Final = {"cathode": CATHODE, "anode": ANODE, "insulator": INSULATOR}
+"""Kinds of solid cells, by name."""
 NAMED: Final = {"y": "length", "z": "gap", "x": "width"}
+"""Names of the cell's lengths, by axis."""
 LEAST: Final = {"y": 4, "z": 2, "x": 2}
-"""Cells along each axis below which there is nothing to be seen."""
+"""Smallest useful number of cells along each axis."""
 
 
 def grid_of(said: ElectrodepositionSettings, shape: Sequence[int] | None) -> Grid:
-    """The grid of a cell: y, then z and x where it has a gap and a width. CaseError names what does not fit."""
+    """Return the grid of a cell, with the axis y, and z and x where the cell has a gap and a width.
+
+    Raises
+    ------
+    CaseError
+        If the shape, the lengths and the options of axes do not fit together.
+    """
     lengths = {axis: getattr(said, name) for axis, name in NAMED.items()}
     if lengths["y"] is None and said.scaled:
         lengths["y"] = 1.0
@@ -44,13 +52,13 @@ def grid_of(said: ElectrodepositionSettings, shape: Sequence[int] | None) -> Gri
         raise CaseError("the cell has no length", key="electrodeposition.length", remedy='write length = "1 cm"')
     if shape is None:
         raise CaseError(
-            "it is not said how many cells there are",
+            "the number of cells is missing",
             key="grid.shape",
             remedy=f"give the cells along {', '.join(axes)} in [grid]: shape = {[64] * len(axes)}",
         )
     if len(shape) != len(axes):
         raise CaseError(
-            f"a shape of {len(shape)} axes, but the cell has {_and([NAMED[axis] for axis in axes])}, "
+            f"the shape has {len(shape)} axes, but the cell has {_and([NAMED[axis] for axis in axes])}, "
             f"that is the axes {', '.join(axes)}",
             key="grid.shape",
             remedy='give length, gap (z) and width (x) for as many axes: gap = "500 um"; cells in the order y, z, x',
@@ -82,9 +90,24 @@ def grid_of(said: ElectrodepositionSettings, shape: Sequence[int] | None) -> Gri
 
 
 def widths_of(stretch: Stretch, cells: int, length: float, axis: str = "y") -> float | NDArray[np.float64]:
-    """The width of the cells along an axis: one number, or one each, thin where layers are.
+    """Return the widths of the cells along an axis.
 
-    "cosine" puts face i at length (1 - cos(pi i / cells)) / 2; geometric widths grow from the ends by a factor.
+    Parameters
+    ----------
+    stretch
+        "uniform"; "cosine", which puts face i at length (1 - cos(pi i / cells)) / 2; or geometric widths, which grow by
+        a factor from one end or from both.
+    cells
+        Number of cells.
+    length
+        Length of the axis, m.
+    axis
+        Name of the axis, for error messages.
+
+    Returns
+    -------
+    float or ndarray
+        The width of all cells, or one for each cell, m.
     """
     if stretch == "uniform":
         return length / cells
@@ -98,21 +121,27 @@ def widths_of(stretch: Stretch, cells: int, length: float, axis: str = "y") -> f
         raise CaseError(
             f"{cells} cells along {axis} that grow by {stretch.geometric:g} each would differ by more than 1e6",
             key=f"electrodeposition.stretched.{axis}",
-            remedy="take a factor nearer to 1",
+            remedy="use a factor nearer to 1",
         )
     widths = np.exp(exponent)
     return np.asarray(length * widths / widths.sum())
 
 
 def _stretch(said: ElectrodepositionSettings, axis: str) -> Stretch:
-    """How an axis is stretched; a word alone is for y."""
+    """Return how an axis is stretched; a single name applies to y only."""
     if isinstance(said.stretched, str):
         return said.stretched if axis == "y" else "uniform"
     return next((stretch for name, stretch in said.stretched.items() if name == axis), "uniform")
 
 
 def kinds_of(said: ElectrodepositionSettings, grid: Grid, directory: Path) -> Kinds | None:
-    """What every cell is; None where all is solution. CaseError for solids that cannot be."""
+    """Return the kind of every cell, or None where all of them are solution.
+
+    Raises
+    ------
+    CaseError
+        If a solid or a finger is invalid, or the electrodes touch or have no solution between them.
+    """
     if not said.fingers and not said.solids:
         return None
     kinds = np.full(grid.shape, FLUID, np.uint8)
@@ -130,7 +159,7 @@ def _put_finger(kinds: Kinds, finger: FingerSettings, grid: Grid, key: str) -> N
     y = grid.faces("y")
     if finger.length >= y[-1]:
         raise CaseError(
-            f"a finger of {finger.length:g} in a cell of {y[-1]:g}: the electrodes touch",
+            f"a finger of length {finger.length:g} in a cell of length {y[-1]:g} makes the electrodes touch",
             key=f"{key}.length",
             remedy="make it shorter than the cell",
         )
@@ -141,7 +170,7 @@ def _put_finger(kinds: Kinds, finger: FingerSettings, grid: Grid, key: str) -> N
         place = finger.place.get(axis, 0.5 * (low + high))  # type: ignore[call-overload]
         if not low + 0.5 * finger.size <= place <= high - 0.5 * finger.size:
             raise CaseError(
-                f"a finger of {finger.size:g} around {axis} = {place:g} leaves the cell, which is "
+                f"a finger of size {finger.size:g} around {axis} = {place:g} leaves the cell, which is "
                 f"{high - low:g} along {axis}",
                 key=f"{key}.size" if finger.size > high - low else f"{key}.place.{axis}",
                 remedy=f"keep it between {low:g} and {high:g}",
@@ -161,7 +190,7 @@ def _put_finger(kinds: Kinds, finger: FingerSettings, grid: Grid, key: str) -> N
     inside = np.broadcast_to(inside, grid.shape)
     if not inside.any():
         raise CaseError(
-            "the finger is thinner than the cells of the grid: none lies in it",
+            "the finger is thinner than the cells of the grid: none has its centre in it",
             key=f"{key}.size",
             remedy="make it wider or longer, or the cells smaller",
         )
@@ -172,22 +201,24 @@ def _put_solid(kinds: Kinds, solid: SolidSettings, grid: Grid, directory: Path, 
     given = [name for name in ("box", "image", "file") if getattr(solid, name) is not None]
     if len(given) != 1:
         raise CaseError(
-            f"a solid part is a box, an image or a file; found {', '.join(given) or 'none of them'}",
+            f"a solid is given by exactly one of box, image and file; found {', '.join(given) or 'none of them'}",
             key=key,
             remedy='write box = {y = [0, "1 mm"]}, image = "mask.png" or file = "mask.npy"',
         )
     if solid.image is None and (solid.plane or solid.across):
         name = "plane" if solid.plane else "across"
-        raise CaseError(f"{name} is for an image", key=f"{key}.{name}", remedy="leave it out")
+        raise CaseError(f"{name} applies only to an image", key=f"{key}.{name}", remedy="leave it out")
     if solid.file is not None:
         found = read_volume(solid.file, grid.shape, directory, f"{key}.file", marks=solid.kind is not None)
         kinds[found != 0] = found[found != 0] if solid.kind is None else KINDS[solid.kind]
         return
     if solid.kind is None:
-        raise CaseError("it is not said what it is of", key=f"{key}.kind", remedy='write kind = "cathode"')
+        raise CaseError("the kind of the solid is missing", key=f"{key}.kind", remedy='write kind = "cathode"')
     inside = _box(solid, grid, key) if solid.box is not None else _extruded(solid, grid, directory, key)
     if not inside.any():
-        raise CaseError("no cell of the grid lies in it", key=key, remedy="make it larger, or the cells smaller")
+        raise CaseError(
+            "no cell of the grid has its centre in the solid", key=key, remedy="make it larger, or the cells smaller"
+        )
     kinds[inside] = KINDS[solid.kind]
 
 
@@ -201,21 +232,21 @@ def _box(solid: SolidSettings, grid: Grid, key: str) -> NDArray[np.bool_]:
         slack = 1e-9 * (last - first)
         if not first - slack <= low < high <= last + slack:
             raise CaseError(
-                f"from {low:g} to {high:g}, where the cell goes from {first:g} to {last:g}",
+                f"the box extends from {low:g} to {high:g}, but the cell from {first:g} to {last:g}",
                 key=where,
-                remedy="give two places inside the cell, the lower one first",
+                remedy="give two positions inside the cell, the lower one first",
             )
         inside = inside & _along(grid, grid.axis(axis), low, high)
     return np.broadcast_to(inside, grid.shape)
 
 
 def _extruded(solid: SolidSettings, grid: Grid, directory: Path, key: str) -> NDArray[np.bool_]:
-    """The dark parts of an image that covers a plane of the cell, through all of the other axis or a part of it."""
+    """Mark the dark parts of an image that covers a plane of the cell, along all or a part of the other axis."""
     plane = solid.plane or ("yx" if "x" in grid.axes else "yz")
     missing = [axis for axis in plane if axis not in grid.axes]
     if missing:
         raise CaseError(
-            f"an image of the plane {plane} in a cell without {missing[0]}",
+            f"the image lies in the plane {plane}, but the cell has no axis {missing[0]}",
             key=f"{key}.plane",
             remedy=f"the cell has {', '.join(grid.axes)}",
         )
@@ -233,19 +264,21 @@ def _extruded(solid: SolidSettings, grid: Grid, directory: Path, key: str) -> ND
     others = [axis for axis in grid.axes if axis not in plane]
     if solid.across is not None:
         if not others:
-            raise CaseError("the cell has no axis across the image", key=f"{key}.across", remedy="leave it out")
+            raise CaseError(
+                "the cell has no axis perpendicular to the image", key=f"{key}.across", remedy="leave it out"
+            )
         inside = inside & _along(grid, grid.axis(others[0]), *sorted(solid.across))
     return np.broadcast_to(inside, grid.shape)
 
 
 def _along(grid: Grid, axis: int, low: float, high: float) -> NDArray[np.bool_]:
-    """Cells whose centres lie between two places along an axis, with that axis in its place."""
+    """Mark the cells whose centres lie between two positions along an axis, shaped to broadcast over the grid."""
     centres = grid.centres(axis)
     return _beside(grid, axis, (centres >= low) & (centres <= high))
 
 
 def _beside(grid: Grid, axis: str | int, values: NDArray) -> NDArray:  # type: ignore[type-arg]
-    """Values along one axis, shaped to combine with the others'."""
+    """Shape values along one axis so that they broadcast over the grid."""
     shape = [1] * grid.ndim
     shape[grid.axis(axis)] = -1
     return values.reshape(shape)

@@ -1,4 +1,4 @@
-"""Dimensionless groups of a cell, and the numbers that electrochemists work out before an experiment.
+"""Dimensionless groups of a cell, and the quantities that electrochemists estimate before an experiment.
 
 After Milano, Mocskos and Marshall, with F and mol/m3 in place of e and number densities:
 
@@ -28,12 +28,12 @@ __all__ = [
 ]
 
 RESOLVED: Final = 20.0
-"""Debye lengths that a cell may be wide while it resolves layers of charge."""
+"""Width of a cell, in Debye lengths, up to which it resolves layers of charge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """What lengths (m), velocities (m/s), potentials (V) and concentrations (mol/m3) are measured in."""
+    """Units of the dimensionless form: a length (m), velocity (m/s), potential (V) and concentration (mol/m3)."""
 
     length: float
     velocity: float
@@ -43,7 +43,23 @@ class Scales:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Dimensionless groups; those of the ions in the order of the species."""
+    """Dimensionless groups; those of ions are in the order of the species.
+
+    Attributes
+    ----------
+    migration
+        M_i.
+    peclet
+        Pe_i.
+    poisson
+        Po.
+    reynolds
+        Re.
+    coulomb
+        Ge.
+    buoyancy
+        Gg_i.
+    """
 
     migration: tuple[float, ...]
     peclet: tuple[float, ...]
@@ -54,12 +70,12 @@ class Groups:
 
     @property
     def force(self) -> float:
-        """Ge/Po = eps Phi0^2 / (rho0 u0^2 x0^2): Coulomb's force where charge is written as a Laplacian."""
+        """Ge/Po = eps Phi0^2 / (rho0 u0^2 x0^2), the group of the Coulomb force with charge written as a Laplacian."""
         return self.coulomb / self.poisson
 
 
 def groups_of(species: Sequence[Species], constants: Constants, scales: Scales, gravity: float = 9.81) -> Groups:
-    """The groups of these ions on these scales; `gravity` in m/s2."""
+    """Return the groups of these ions on these scales; `gravity` is in m/s2."""
     beta = constants.faraday / constants.thermal
     x0, u0, phi0, c0 = scales.length, scales.velocity, scales.potential, scales.concentration
     nu = constants.viscosity / constants.density
@@ -74,17 +90,17 @@ def groups_of(species: Sequence[Species], constants: Constants, scales: Scales, 
 
 
 def conductivity(species: Sequence[Species], constants: Constants) -> float:
-    """Of the bulk, S/m: (F^2/RT) sum z^2 D c, without ion pairing."""
+    """Return the conductivity of the bulk in S/m, (F^2/RT) sum z^2 D c, without ion pairing."""
     return constants.faraday**2 / constants.thermal * sum(s.charge**2 * s.diffusivity * s.bulk for s in species)
 
 
 def debye_length(species: Sequence[Species], constants: Constants) -> float:
-    """Of the bulk, m: sqrt(eps RT / (F^2 sum z^2 c))."""
+    """Return the Debye length of the bulk in m, sqrt(eps RT / (F^2 sum z^2 c))."""
     return math.sqrt(constants.permittivity * constants.thermal / _ionic(species)) / constants.faraday
 
 
 def permittivity_for(debye: float, species: Sequence[Species], constants: Constants) -> float:
-    """The permittivity (F/m) at which the bulk has this Debye length (m)."""
+    """Return the permittivity (F/m) at which the bulk has a given Debye length (m)."""
     return (debye * constants.faraday) ** 2 * _ionic(species) / constants.thermal
 
 
@@ -93,12 +109,12 @@ def _ionic(species: Sequence[Species]) -> float:
 
 
 def resolves_charge(problem: Problem) -> bool:
-    """Whether the narrowest cells are no wider than some Debye lengths, so that layers of charge are in the fields.
+    """Return whether the narrowest cells span at most `RESOLVED` Debye lengths, so that they resolve layers of charge.
 
-    Where they are not, the bath is neutral in every cell. Then fluxes are those of a neutral solution
-    (`minga.models.electrodeposition.neutral`), and the Coulomb force is the charge times the field: its osmotic form is
-    the gradient of RT sum c but for a share w**2 / 12, w the drop of z F/RT phi across a cell, which is no gradient and
-    much more than the weight of the fluid.
+    If not, the bath is neutral in every cell. Fluxes are then those of a neutral solution
+    (`minga.models.electrodeposition.neutral`), and the Coulomb force is the charge times the field, because its osmotic
+    form would equal the gradient of RT sum c only up to a fraction w**2 / 12, with w the drop of z F/RT phi across a
+    cell. That remainder is not a gradient, and is much larger than the weight of the fluid.
     """
     if not any(s.charge and s.bulk for s in problem.species):
         return True
@@ -108,64 +124,91 @@ def resolves_charge(problem: Problem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Salt:
-    """A bath of one cation and one anion, which diffuse together.
-
-    concentration  of the cation, mol/m3 (C0)
-    """
+    """A bath of one cation and one anion, which diffuse together."""
 
     cation: Species
     anion: Species
 
     @staticmethod
     def of(species: Sequence[Species]) -> Salt | None:
-        """The only two ions that a bath has; None where there are more, or fewer."""
+        """Return the salt formed by the only two ions of a bath; None if there are more ions, or fewer."""
         present = [s for s in species if s.bulk > 0 and s.charge]
         signs = {s.charge > 0: s for s in present}
         return Salt(signs[True], signs[False]) if len(present) == len(signs) == 2 else None
 
     @property
     def concentration(self) -> float:
+        """Bulk concentration of the cation, mol/m3 (C0)."""
         return self.cation.bulk
 
     @property
     def diffusivity(self) -> float:
-        """Ambipolar, m2/s: (z+ + |z-|) D+ D- / (z+ D+ + |z-| D-)."""
+        """Ambipolar diffusivity, m2/s: (z+ + |z-|) D+ D- / (z+ D+ + |z-| D-)."""
         charges = self.cation.charge - self.anion.charge
         return charges * self.cation.diffusivity * self.anion.diffusivity / self._mobility
 
     @property
     def transference(self) -> float:
-        """Share of the current that the cation carries in the bulk."""
+        """Fraction of the current that the cation carries in the bulk."""
         return self.cation.charge * self.cation.diffusivity / self._mobility
 
     @property
     def expansion(self) -> float:
-        """Density slope of the salt, m3 a mole of the cation."""
+        """Density slope of the salt, m3 per mole of the cation."""
         ratio = self.anion.bulk / self.cation.bulk
         return self.cation.expansion + ratio * self.anion.expansion
 
     def limiting_current(self, length: float, faraday: float, *, reservoir: bool = False) -> float:
-        """Steady current at which the cathode runs out of cations, A/m2: 2 z+ F D+ C0 (1 + z+/|z-|) / L.
+        """Return the steady current at which the cathode runs out of cations, 2 z+ F D+ C0 (1 + z+/|z-|) / L.
 
-        reservoir   the anions come and go at the anode, where the bath keeps its concentration: half of it
+        Parameters
+        ----------
+        length
+            Distance L of the electrodes, m.
+        faraday
+            The Faraday constant, C/mol.
+        reservoir
+            Whether anions also pass at the anode, where the bath keeps its concentration; the limit is then half.
+
+        Returns
+        -------
+        float
+            Current density, A/m2.
         """
         z = self.cation.charge
         whole = 2 * z * faraday * self.cation.diffusivity * self.concentration * (1 - z / self.anion.charge) / length
         return whole / 2 if reservoir else whole
 
     def gradient(self, current: float, faraday: float) -> float:
-        """Concentration gradient at an electrode that only the cation passes, mol/m4."""
+        """Return the concentration gradient (mol/m4) at an electrode where only the cation passes."""
         return current * (1 - self.transference) / (self.cation.charge * faraday * self.diffusivity)
 
     def sand(self, current: float, faraday: float) -> float:
-        """Time until the cathode runs out of cations in a long cell, s: pi D (z+ F C0 / (2 i (1 - t+)))^2."""
+        """Return Sand's time (s), pi D (z+ F C0 / (2 i (1 - t+)))^2.
+
+        After that time, the cathode of a long cell runs out of cations.
+        """
         depletion = 2 * self.gradient(current, faraday) / math.sqrt(math.pi * self.diffusivity)
         return (self.concentration / (depletion * self.diffusivity)) ** 2
 
     def roll_velocity(self, gradient: float, gap: float, viscosity: float, gravity: float = 9.81) -> float:
-        """Largest velocity (m/s) between level plates under a gradient (mol/m4) along them: sqrt(3) G h^3 / 216.
+        """Return the largest velocity between horizontal plates, sqrt(3) G h^3 / 216 with G = g alpha gradient / nu.
 
-        viscosity   kinematic, m2/s; G = g alpha gradient / viscosity
+        Parameters
+        ----------
+        gradient
+            Concentration gradient along the plates, mol/m4.
+        gap
+            Distance h of the plates, m.
+        viscosity
+            Kinematic viscosity nu, m2/s.
+        gravity
+            Gravitational acceleration g, m/s2.
+
+        Returns
+        -------
+        float
+            Velocity, m/s.
         """
         return math.sqrt(3) / 216 * gravity * self.expansion * gradient / viscosity * gap**3
 
@@ -175,9 +218,11 @@ class Salt:
 
 
 def limiting_current(problem: Problem) -> float | None:
-    """A/m2 at which the cations of a salt run out at the cathode in a steady state without flow; None where there is no
-    such number: for other baths than one salt, or where the cation does not pass at both electrodes, or the anion does
-    at the cathode."""
+    """Return the limiting current (A/m2), at which the cathode runs out of cations in a steady state without flow.
+
+    It is None where there is no such number: if the bath is not a single salt, if the cation does not pass at both
+    electrodes, or if the anion passes at the cathode.
+    """
     salt = Salt.of(problem.species)
     if salt is None:
         return None

@@ -1,11 +1,12 @@
-"""Deposits that grow: cells of solution turn solid as the charge that passed fills them.
+"""Growth of the deposit: cells of solution turn solid as the charge that has passed fills them.
 
-After every accepted step the amount of metal that went into the cathode, as the transport booked it, adds to a volume
-that is owed. Before the next one, while that fills a cell, one is drawn among the cells of solution beside the cathode,
-with probabilities proportional to (flux into the metal / volume)**eta: eta = 1 is the dielectric-breakdown model in the
-field of the ions, eta = 0 Eden's (Niemeyer, Pietronero and Wiesmann, Phys. Rev. Lett. 52, 1984). The draw is an
-exponential race, argmin(-log(u) / weight): one reduction without ordered sums, so that the same cell wins however the
-grid is cut. Its random numbers are keyed by the seed, the cell and how many cells have grown before.
+After every accepted step, the amount of metal that entered the cathode, as recorded by the transport, is added to a
+pending volume. Before the next step, as long as that volume fills a cell, a cell is drawn among the cells of solution
+next to the cathode, with probabilities proportional to (flux into the metal / volume)**eta: eta = 1 is the
+dielectric-breakdown model in the field of the ions, eta = 0 Eden's model (Niemeyer, Pietronero and Wiesmann, Phys. Rev.
+Lett. 52, 1984). The draw is an exponential race, argmin(-log(u) / weight): one reduction without ordered sums, so that
+the same cell wins however the grid is cut. Its random numbers are keyed by the seed, the cell and the number of cells
+that have grown before.
 """
 
 from __future__ import annotations
@@ -38,26 +39,35 @@ __all__ = ["Growing"]
 Readers = Sequence[CellReader]
 
 TURNING: Final = 4
-"""The kind of a cell while it turns solid, until its ions have left it."""
+"""Kind of a cell while it turns solid, until its ions have left it."""
 AT_ONCE: Final = 0.15
-"""Part of the cells on the cathode's plane for which one step may deposit metal at most; steps settle at a fifth of it.
-"""
+"""Fraction of the cells on the cathode's plane that one step may fill at most; steps settle at a fifth of it."""
 NOBODY: Final = 1e300
-"""Time at which cells arrive that do not race."""
+"""Arrival time of cells that do not take part in the race."""
 HALF_A_WORD: Final = 2.0**-33
-"""Keeps uniform numbers between 0 and 1."""
+"""Offset that keeps uniform numbers strictly between 0 and 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Growing:
-    """Records how the deposit grows after a step.
+    """Growth of the deposit, recorded around each step.
 
-    rates    dc/dt of each species, which follow the ions
-    flux     of the ion into the cathode from each cell in the last step, mol/s
-    passed   mol of the ion that went into the cathode, all; `lately` in the last step
-    owed     m3 that they fill and that no cell has taken yet
-    cells    that have grown, and their `volume` (m3); `added` of them in the last step
-    reached  1 once the deposit touches the anode
+    Attributes
+    ----------
+    rates
+        Fields of dc/dt of each species; they move with the ions.
+    flux
+        Flux of the ion from each cell into the cathode in the last step, mol/s.
+    passed, lately
+        Amount of the ion that has entered the cathode since the beginning, and in the last step, mol.
+    owed
+        Volume of deposited metal that no cell has taken yet, m3.
+    cells, volume
+        Number of cells that have grown, and their volume, m3.
+    added
+        Number of cells that have grown since the last step.
+    reached
+        1 once the deposit touches the anode.
     """
 
     problem: Problem
@@ -79,23 +89,27 @@ class Growing:
 
     @property
     def growth(self) -> Growth:
+        """Settings of the growth."""
         assert self.problem.growth is not None
         return self.problem.growth
 
     @property
     def number(self) -> int:
-        """Which species is deposited."""
+        """Index of the species that is deposited."""
         return [s.name for s in self.problem.species].index(self.growth.ion)
 
     @property
     def per_mol(self) -> float:
-        """m3 of deposit a mole."""
+        """Volume of deposit per mole of the ion, m3/mol."""
         return self.growth.volume / (1.0 - self.growth.porosity)
 
     def observe(self, program: Program) -> dict[str, Register]:
-        """Record observables, by name: of the deposit its cells, volume (m3) and height (m, of the tallest finger over
-        the cathode's plane), the speed of its front since the beginning (m/s), and the charge that the ions brought
-        (C); volume and charge are those of what has grown, without solids that were there at the start."""
+        """Record the observables of the deposit, and return their registers by name.
+
+        They are its number of cells, its volume (m3), its height (m, of the tallest finger above the cathode's plane),
+        the mean speed of its front since the beginning (m/s), and the charge that the ions brought (C). Cells, volume
+        and charge count what has grown, without solids that were there at the start.
+        """
         problem = self.problem
         first = first_deposit(problem)
         found = program.apply(measure_deposit(self.lengths), self.state.kind, self.lengths.fields)
@@ -116,17 +130,17 @@ class Growing:
 
     @property
     def at_once(self) -> float:
-        """m3 that one step may deposit: cells that turn solid at once do not feel each other."""
+        """Volume that one step may deposit, m3: limited, because cells that turn solid together ignore one another."""
         grid = self.problem.grid
         return smallest_cell(grid) * max(2.0, AT_ONCE * grid.size / grid.shape[grid.axis("y")])
 
     @property
     def amount(self) -> Node:
-        """What the last accepted step deposited, of what it may."""
+        """Volume that the last accepted step deposited, as a fraction of the volume that it may deposit."""
         return self.lately * (self.per_mol / self.at_once)
 
     def fill(self, program: Program) -> None:
-        """Record which cells turn solid for what was deposited."""
+        """Record the solidification of cells for the volume that was deposited."""
         program.let(self.added, 0)
         more = Register("more to grow", "bool")
         smallest = smallest_cell(self.problem.grid)
@@ -136,7 +150,7 @@ class Growing:
             drawn = self._look(program, place)
             program.let(more, found & (self.owed >= drawn.size))
             with program.when(more):
-                # The last cell of solution before the anode stays: its ions have nowhere to go, and the run is over.
+                # The last cell of solution before the anode stays: its ions have nowhere to go, and the run ends.
                 with program.when(drawn.room > 0.0):
                     self._turn(program, place, drawn)
                     program.let(self.owed, self.owed - drawn.size)
@@ -147,7 +161,7 @@ class Growing:
                 program.let(more, (self.owed >= smallest) & (self.reached == 0))
 
     def book(self, program: Program) -> None:
-        """Record the amount that an accepted step deposited: what its time formula took out of the solution for it."""
+        """Record the amount that an accepted step deposited, which its time formula removed from the solution."""
         transport, formula, number = self.transport, self.transport.formula, self.number
         ups, downs = ([axis[number] for axis in side] for side in (transport.up, transport.down))
         total = program.apply(
@@ -164,7 +178,10 @@ class Growing:
         program.let(self.owed, self.owed + self.lately * self.per_mol)
 
     def _draw(self, program: Program) -> tuple[Register, Node]:
-        """The cell that wins the race, and whether there is one. Steps of the generator are cells that have grown."""
+        """Record the race; return the winning cell and whether there is one.
+
+        The number of cells that have grown takes the place of the step in the random generator.
+        """
         kept = Register("step of run", "u8")
         program.let(kept, STEP)
         program.let(STEP, cast(as_node(self.cells), "u8"))
@@ -176,7 +193,7 @@ class Growing:
         return won.place, won.time < NOBODY
 
     def _look(self, program: Program, place: Register) -> SimpleNamespace:
-        """What there is at the cell: its size, the `room` beside it, whether it touches the anode, its ions."""
+        """Record a look at the cell: its size, the `room` next to it, whether it touches the anode, and its ions."""
         ions, older, rates = self._ions()
         found = program.apply(
             look_at_cell(self.lengths, self.problem.grid), self.state.kind, ions, older, rates, self.lengths.fields,
@@ -190,7 +207,7 @@ class Growing:
         return [c.now for c in ions], [c.previous for c in ions], [r.now for r in self.rates]
 
     def _turn(self, program: Program, place: Register, drawn: SimpleNamespace) -> None:
-        """The cell turns solid, its ions go to the solution beside it."""
+        """Record that the cell turns solid and its ions move to the solution next to it."""
         state, grid = self.state, self.problem.grid
         program.apply(mark(grid), state.kind, place=place)
         for number, (now, older, rate) in enumerate(zip(*self._ions(), strict=True)):
@@ -203,7 +220,7 @@ class Growing:
 
 @dataclass(frozen=True, slots=True)
 class Deposit:
-    """How much metal there is on the cathode's plane: cells, m3, and m of the tallest finger."""
+    """Metal on the cathode's plane: number of cells, volume (m3), and height of the tallest finger (m)."""
 
     cells: int
     volume: float
@@ -211,7 +228,7 @@ class Deposit:
 
 
 def first_deposit(problem: Problem) -> Deposit:
-    """The solid cathode that a problem begins with."""
+    """Return the solid cathode that a problem begins with."""
     if problem.kinds is None:
         return Deposit(0, 0.0, 0.0)
     grid, there = problem.grid, problem.kinds == CATHODE
@@ -222,19 +239,19 @@ def first_deposit(problem: Problem) -> Deposit:
 
 
 def smallest_cell(grid: Grid) -> float:
-    """m3 of the smallest cell."""
+    """Return the volume of the smallest cell, m3."""
     return float(np.prod([grid.widths(axis).min() for axis in range(grid.ndim)]))
 
 
 # In kernels ----------------------------------------------------------------------------------------------------------
 def _beside(grid: Grid) -> list[tuple[int, tuple[int, ...]]]:
-    """Axis and offset of the neighbours of a cell that are not the cell itself."""
+    """Return the axis and the offset of each neighbour of a cell, except where that is the cell itself."""
     axes = [a for a in range(grid.ndim) if grid.shape[a] > 1 or not grid.periodic[a]]
     return [(a, step(grid.ndim, a, side)) for a in axes for side in (-1, 1)]
 
 
 def _is(place: Node, grid: Grid) -> Node:
-    """Whether the cell has this number, row-major."""
+    """Return whether the cell has this row-major number."""
     number: Node = mg.index(0, "i8")
     for axis in range(1, grid.ndim):
         number = number * grid.shape[axis] + mg.index(axis, "i8")
@@ -242,7 +259,7 @@ def _is(place: Node, grid: Grid) -> Node:
 
 
 def into_cathode(grid: Grid) -> Kernel:
-    """The flux of an ion from each cell into the cathode beside it, and its sum."""
+    """Return the kernel of the flux of an ion from each cell into the cathode next to it, and of its sum."""
     ndim = grid.ndim
     here = (0,) * ndim
 
@@ -261,8 +278,10 @@ def into_cathode(grid: Grid) -> Kernel:
 
 
 def race_for_growth(lengths: Lengths, exponent: float) -> Kernel:
-    """The logarithm of the time at which each cell arrives, and the first one. Whoever arrives has solution beside it
-    for its ions to go to, or the anode."""
+    """Return the kernel of the logarithm of each cell's arrival time, and of the first cell to arrive.
+
+    Only cells take part that have solution next to them, where their ions can go, or the anode.
+    """
     grid, here = lengths.grid, (0,) * lengths.ndim
 
     @kernel
@@ -280,7 +299,7 @@ def race_for_growth(lengths: Lengths, exponent: float) -> Kernel:
 
 
 def look_at_cell(lengths: Lengths, grid: Grid) -> Kernel:
-    """What is at one cell and beside it."""
+    """Return the kernel that reads one cell and its neighbours."""
     ndim = grid.ndim
     here = (0,) * ndim
 
@@ -304,7 +323,7 @@ def look_at_cell(lengths: Lengths, grid: Grid) -> Kernel:
 
 
 def mark(grid: Grid) -> Kernel:
-    """A cell begins to turn solid."""
+    """Return the kernel that marks a cell as turning solid."""
     here = (0,) * grid.ndim
 
     @kernel
@@ -315,7 +334,7 @@ def mark(grid: Grid) -> Kernel:
 
 
 def spread(grid: Grid) -> Kernel:
-    """What a cell that turns solid held goes to the solution beside it: the same for each m3 there."""
+    """Return the kernel that moves the ions of a cell turning solid to the adjacent solution, evenly by volume."""
     here = (0,) * grid.ndim
 
     @kernel
@@ -334,7 +353,7 @@ def spread(grid: Grid) -> Kernel:
 
 
 def hold(ndim: int, axis: int) -> Kernel:
-    """No flow through the faces of a cell that turns solid."""
+    """Return the kernel that stops the flow through the faces of a cell turning solid."""
     here, down = (0,) * ndim, step(ndim, axis, -1)
 
     @kernel
@@ -347,7 +366,7 @@ def hold(ndim: int, axis: int) -> Kernel:
 
 
 def measure_deposit(lengths: Lengths) -> Kernel:
-    """Cells, volume and height of the cathode's metal."""
+    """Return the kernel of the number of cells, the volume and the height of the cathode's metal."""
     grid, here = lengths.grid, (0,) * lengths.ndim
     y = grid.axis("y")
     plane = float(grid.faces(y)[0])
@@ -367,7 +386,7 @@ def measure_deposit(lengths: Lengths) -> Kernel:
 
 @kernel
 def settle(kind: CellReader, phi: CellReader, previous: CellReader) -> None:
-    """A cell that turned is cathode."""
+    """Make the cell that turned solid a part of the cathode."""
     here = (0,) * len(kind.axes)
     solid = kind[here] == TURNING
     phi[here] = where(solid, 0.0, phi[here])

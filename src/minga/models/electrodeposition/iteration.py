@@ -1,6 +1,6 @@
-"""The coupled step of ions and potential: passes of Poisson's equation and transport until they agree.
+"""The coupled step of ions and potential: passes over Poisson's equation and transport until they agree.
 
-A pass solves for a correction of the potential (`potential`), which secants of the passes before it amend
+A pass solves for a correction of the potential (`potential`), which is improved by secants of the passes before it
 (`minga.solve.multisecant`), and then for the concentrations in the new potential (`transport`).
 """
 
@@ -28,22 +28,30 @@ __all__ = ["Iteration"]
 Readers = Sequence[CellReader]
 
 WILD: Final = 1e6
-"""RT/F: a correction of the potential that is not believed."""
+"""Correction of the potential, in RT/F, from which on it is rejected as meaningless."""
 CURRENT: Final = 1e-7
-"""Of a given current: how much of it may be missing."""
+"""Fraction of a given current that may be missing."""
 NEVER: Final = 1e30
-"""RT/F: stands for a change before the first pass."""
+"""Value of the potential's change before the first pass, RT/F."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iteration:
-    """Records the next concentrations and potential.
+    """The iteration that finds the next concentrations and potential.
 
-    limit      passes at most
-    tolerance  of the last correction of the potential, in RT/F
-    unsolved   of an attempt; those of the flow, which comes later, among them
-    drive      registers that the faces follow: the anode's potential while it is sought, and balancing fluxes
-    passes, converged, change, place   of the last attempt: how many, whether (1) or not (0), the last change in RT/F
+    Attributes
+    ----------
+    drive
+        Registers that drive the faces: the anode's potential, while it is sought, and the balancing fluxes.
+    limit
+        Largest number of passes.
+    tolerance
+        Tolerance of the last correction of the potential, RT/F.
+    unsolved
+        Counts of unsolved systems of an attempt, including those of the flow, which is solved later.
+    passes, converged, change, place
+        Results of the last attempt: the number of passes, 1 if it converged and 0 if not, the last change of the
+        potential in RT/F, and the cell where it was largest.
     """
 
     problem: Problem
@@ -79,7 +87,7 @@ class Iteration:
         object.__setattr__(self, "secants", Multisecant(self.problem.grid))
 
     def prepare(self, program: Program) -> None:
-        """Record what follows from the kinds of cells."""
+        """Record everything that follows from the kinds of cells."""
         phi = self.state.potential
         program.apply(advance, self.state.kind, phi.now, phi.now, voltage=self.state.voltage)
         self.transport.measure(program)
@@ -90,7 +98,7 @@ class Iteration:
         phi, voltage = state.potential, self.drive["voltage"]
         then = [c.next for c in state.concentration]
         ratio = Register("guess ratio")
-        # The potential before the first step is no solution that could be continued.
+        # The potential before the first step is not a solution that could be extrapolated.
         program.let(ratio, where(self.levels > 1, formula.ratio, 0.0))
         program.let(voltage, state.voltage + ratio * (state.voltage - self.voltages[0]))
         program.apply(
@@ -119,7 +127,8 @@ class Iteration:
             given, now, before = problem.current * self.plane, *self._charges_before()
             program.let(self.wanted, (given + (now - before)) / formula.rate)
             wanted = self.wanted
-            # What is missing of the current, over what it is the sum of: where it vanishes, what moves the voltage.
+            # The current that is missing, relative to the terms it is the sum of; where those vanish, relative to the
+            # current that moves the voltage.
             terms = (abs(given) + (mg.abs(now) + mg.abs(before))) / formula.rate
             enough = CURRENT * terms + (self.tolerance / problem.beta) * sums.conductance
             program.let(self.missing, mg.abs(self.wanted - sums.carried) / enough)
@@ -137,20 +146,20 @@ class Iteration:
         program.let(self.change, mg.max(largest, mg.abs(self.shift)) * self.problem.beta)
         self.transport.set_faces(program, phi.next, then)
         self.transport.solve(program)
-        # Nothing comes back from corrections that are not numbers, or beyond all sense.
+        # No pass recovers from corrections that are not numbers or are absurdly large.
         lost = (self.wild > 0) | ~self.steady | self.unsolved.any
-        # The first correction answers to the concentrations that were guessed: that it is small says nothing. Nor does
-        # a small one of the voltage while the current is another one than is given.
+        # The first correction responds to guessed concentrations, so a small one does not mean convergence. Nor does a
+        # small correction of the voltage while the current differs from the given one.
         program.let(self.change, where(lost | (self.passes < 1) | (self.missing > 1.0), NEVER, self.change))
         program.let(self.passes, where(lost, self.limit, self.passes + 1))
 
     def _charges_before(self) -> tuple[Node, Node]:
-        """What the time formula takes of the anode's charges at the last two steps, C/s."""
+        """Return the contributions of the anode's charges at the last two steps to the time formula, C/s."""
         return self.formula.now * self.charges[0], self.formula.before * self.charges[1]
 
     @property
     def plane(self) -> float:
-        """m2 of the cathode's plane."""
+        """Area of the cathode's plane, m2."""
         grid, area = self.problem.grid, 1.0
         for axis, name in enumerate(grid.axes):
             if name != "y":
@@ -158,7 +167,7 @@ class Iteration:
         return area
 
     def commit(self, program: Program) -> None:
-        """Record that the next slots are accepted, after they have become the present ones."""
+        """Record the acceptance of an attempt, after its next slots have become the present ones."""
         program.let(self.levels, self.levels + 1)
         program.let(self.voltages[1], self.voltages[0])
         program.let(self.voltages[0], self.state.voltage)
@@ -170,7 +179,7 @@ class Iteration:
 
 @kernel
 def tame(delta: CellReader, *, most: Node) -> dict[str, Reduced]:
-    """delta = 0 where it is not a number or larger than `most`; returns in how many cells, and where it is largest."""
+    """Set delta to 0 where it is not a number or exceeds `most`; return in how many cells, and where it is largest."""
     here = (0,) * len(delta.axes)
     value = delta[here]
     known = mg.abs(value) < most
@@ -183,7 +192,7 @@ def guess(
     kind: CellReader, phi: CellReader, phi_before: CellReader, phi_next: CellReader, now: Readers, before: Readers,
     then: Readers, *, ratio: Node, voltage: Node,
 ) -> None:  # fmt: skip
-    """Where passes start: the last two steps continued, concentrations at least a half of what they were."""
+    """Extrapolate the last two steps to start the passes, with concentrations changed by a factor of 2 at most."""
     here = (0,) * len(phi.axes)
     phi_next[here] = phi[here] + ratio * (phi[here] - phi_before[here])
     for new, c, older in zip(then, now, before, strict=True):

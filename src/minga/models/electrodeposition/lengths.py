@@ -1,4 +1,4 @@
-"""Widths of cells and distances of their centres: numbers where they are equal, else fields of one axis."""
+"""Widths of cells and distances of their centres: numbers where they are equal, one-axis fields elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Number = Node | float
 
 @dataclass(frozen=True, eq=False)
 class Lengths:
-    """The lengths of a grid. Kernels take `fields` and give their readers back to `width` and `gap`."""
+    """The lengths of a grid.
+
+    Kernels take `fields` as an argument and pass its readers to `width` and `gap`.
+    """
 
     grid: Grid
     fields: tuple[Field, ...] = field(init=False)
@@ -42,15 +45,16 @@ class Lengths:
 
     @property
     def ndim(self) -> int:
+        """Number of axes."""
         return self.grid.ndim
 
     def width(self, readers: Sequence[CellReader], axis: int, at: int = 0) -> Number:
-        """The width of the cell `at` cells up an axis."""
+        """Return the width of the cell `at` cells up an axis."""
         even = self._even[axis]
         return even if even is not None else readers[axis][at]
 
     def gap(self, readers: Sequence[CellReader], axis: int, at: int = 0) -> Number:
-        """The distance of cell centres across the face `at` faces up an axis (0: the face below the cell)."""
+        """Return the distance of cell centres across the face `at` faces up an axis (0: the face below the cell)."""
         even = self._even[axis]
         return even if even is not None else 0.5 * (readers[axis][at - 1] + readers[axis][at])
 

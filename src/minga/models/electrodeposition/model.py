@@ -1,4 +1,4 @@
-"""A Problem as a Model, by the scheme that is asked for."""
+"""Conversion of a Problem into a Model by the chosen scheme."""
 
 from __future__ import annotations
 
@@ -32,16 +32,28 @@ Scheme = Literal["semi-implicit", "relaxation"]
 
 
 def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **options: Any) -> Model:
-    """Ions, potential, flow and deposit of a cell; one step of the model covers `problem.steps.every` seconds.
+    """Return the model of the ions, potential, flow and deposit of a cell.
 
-    scheme    "semi-implicit": Scharfetter-Gummel fluxes, semi-implicit Poisson and implicit transport in passes until
-              they agree, BDF2 with steps that follow the error; "relaxation": coupled point relaxation after Milano,
-              Mocskos and Marshall
-    options   of the scheme; "semi-implicit" takes passes (most in a time step, 40), agreement (of the last change of
-              the potential, in RT/F), tolerance (of the residuals of the concentrations' systems, 1e-12), limit (of
-              iterations of a linear system, 500) and attempts (at time steps in one step of the model, 10 000)
+    One step of the model covers `problem.steps.every` seconds.
 
-    Raises CaseError for an option that the scheme does not have.
+    Parameters
+    ----------
+    problem
+        The problem to solve.
+    scheme
+        "semi-implicit": Scharfetter-Gummel fluxes, passes of the semi-implicit Poisson equation and implicit transport
+        until they agree, and BDF2 with step lengths that follow the error. "relaxation": coupled point relaxation after
+        Milano, Mocskos and Marshall.
+    **options
+        Options of the scheme. Those of "semi-implicit" are ``passes`` (largest number in a time step, 40),
+        ``agreement`` (tolerance of the last change of the potential, in RT/F), ``tolerance`` (of the residuals of the
+        concentrations' systems, 1e-12), ``limit`` (of the iterations of a linear system, 500) and ``attempts`` (largest
+        number of attempted time steps in one step of the model, 10 000).
+
+    Raises
+    ------
+    CaseError
+        If the scheme has no such option.
     """
     if scheme == "relaxation":
         from minga.models.electrodeposition.relaxation.scheme import relaxation_model
@@ -53,7 +65,7 @@ def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **opti
             raise CaseError(
                 f"the semi-implicit scheme has no option {name!r}",
                 key=f"electrodeposition.semi_implicit.{name}",
-                remedy=f"it has {', '.join(known)}",
+                remedy=f"its options are {', '.join(known)}",
             )
     return _semi_implicit(problem, **options)
 
@@ -70,7 +82,7 @@ def _semi_implicit(
     state, lengths, formula = state_of(problem), Lengths(problem.grid), Formula()
     drive = {name: Register(f"drive {name}") for name in ("voltage", "at_cathode", "at_anode")}
     if agreement is None:
-        # The current follows the potential, so a given one needs closer agreement.
+        # The current follows from the potential, so a given current needs closer agreement.
         agreement = 1e-9 if problem.current is not None else 1e-3 * problem.steps.tolerance
     unsolved = Unsolved()
     transport = Transport(problem, state, lengths, drive, formula, tolerance, limit, unsolved.concentrations)
@@ -118,7 +130,7 @@ def _semi_implicit(
 def _flow(
     problem: Problem, state: State, unsolved: Unsolved
 ) -> tuple[Flow | None, tuple[Field, ...], Mapping[Field, Any], tuple[Any, ...]]:
-    """The flow, if the fluid moves, with what a Model needs of it."""
+    """Return the flow, if the fluid moves, with the fields, initial values and hierarchies that a Model needs."""
     if not problem.flow:
         return None, (), {}, ()
     flow = Flow(problem, state, unsolved=unsolved.flow)
@@ -126,7 +138,7 @@ def _flow(
 
 
 def _initial(problem: Problem, state: State) -> dict[Any, Any]:
-    """First values of the state: the bulk's, none in solid cells, and a potential that rises evenly."""
+    """Return the initial state: bulk concentrations, 0 in solid cells, and a potential that rises linearly."""
     shape = problem.grid.shape
     kinds = np.zeros(shape, np.uint8) if problem.kinds is None else problem.kinds
     fluid = kinds == FLUID

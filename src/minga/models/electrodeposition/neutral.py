@@ -1,4 +1,4 @@
-"""Fluxes of ions in solution that is neutral in every cell: between two cells, and to a metal beside one.
+"""Fluxes of ions in a solution that is neutral in every cell: between two cells, and into a metal next to a cell.
 
 In a neutral solution the field follows from the gradient of the salt, so that it is not constant between two centres.
 The flux is then that of the logarithmic mean of the concentrations,
@@ -6,15 +6,15 @@ The flux is then that of the logarithmic mean of the concentrations,
     N = -(D/h) [(c_R - c_L) + z (F/RT) (phi_R - phi_L) c_log],      c_log = (c_R - c_L) / ln(c_R / c_L),
 
 which is exact for the steady state of a binary salt, vanishes in equilibrium, and adds no diffusion in strong fields.
-Exponential fitting (`minga.models.electrodeposition.fluxes`) is of first order where a salt is depleted.
+Exponential fitting (`minga.models.electrodeposition.fluxes`) is only of first order where a salt is depleted.
 
-At a metal that one ion passes, all others are in equilibrium between the cell's centre and the edge of the double
-layer, half a cell away. With rho = z_m^2 c_m / sum of z^2 c of the others, of a binary salt z_m/|z|,
+At a metal where one ion passes, all others are in equilibrium between the cell's centre and the edge of the double
+layer, half a cell away. With rho = z_m^2 c_m / sum of z^2 c of the others, which is z_m/|z| for a binary salt,
 
     N = (1 + rho) (D/(h/2)) (c - c_e),      z_m (F/RT) (phi_e - phi) = rho ln(c_e / c),
 
-and the condition at the electrode gives the edge's concentration c_e. This is exact in one dimension for a binary salt,
-up to the limiting current.
+and the condition at the electrode determines the concentration c_e at the edge. This is exact in one dimension for a
+binary salt, up to the limiting current.
 """
 
 from __future__ import annotations
@@ -31,28 +31,29 @@ __all__ = ["Edge", "fitted", "kinetic_edge", "limited_exponential", "mean_flux",
 Number = Node | float
 
 LAYER: Final = 10.0
-"""Debye lengths: narrower cells resolve layers of charge; fluxes turn to logarithmic means above it."""
+"""Distance of cells, in Debye lengths, up to which layers of charge are resolved; above it, fluxes change over to
+logarithmic means."""
 STEEPEST: Final = 30.0
-"""Largest logarithm of a ratio of concentrations."""
+"""Largest magnitude of the logarithm of a ratio of concentrations."""
 NEAR: Final = 0.05
-"""Of that logarithm: below it weights are series, whose next term is under 1e-16."""
+"""Magnitude of that logarithm below which weights are evaluated as series, whose next term is below 1e-16."""
 TINY: Final = 1e-100
-"""Takes the place of concentrations that are 0 in ratios, mol/m3."""
+"""Concentration that replaces 0 in ratios, mol/m3."""
 LARGEST: Final = 60.0
-"""Exponents are kept within it: beyond, transport alone decides."""
+"""Largest magnitude of exponents; beyond it, transport alone determines the flux."""
 RICHEST: Final = 5.0
-"""Logarithm of the edge's concentration over the reference: beyond, a line takes the place of the exponential, from
-which corrections find back at once. Salts would not be dissolved there."""
+"""Logarithm of the edge's concentration over the reference above which a line replaces the exponential, so that
+corrections return at once. Salts would not stay dissolved at such concentrations."""
 
 
 def fitted(widths: Node) -> Node:
-    """The part of a flux that is exponentially fitted; `widths` is the square of the distance in Debye lengths."""
+    """Return the fraction of a flux that is exponentially fitted; `widths` is the squared distance in Debye lengths."""
     wide = widths > LAYER * LAYER
     return where(wide, LAYER * LAYER / where(wide, widths, 1.0), 1.0)
 
 
 def _weight(r: Node) -> Node:
-    """(exp(r) - 1 - r) / r^2: the derivative of the logarithmic mean by its lower argument, where ln(R/L) = r."""
+    """Return (exp(r) - 1 - r) / r^2, the derivative of the logarithmic mean by its lower argument, with r = ln(R/L)."""
     series, factor = as_node(0.0), 1.0
     factors = []
     for n in range(2, 10):
@@ -66,13 +67,24 @@ def _weight(r: Node) -> Node:
 
 
 def mean_flux(drop: Node, diffusion: tuple[Number, Number], low: Node, high: Node) -> tuple[Node, Node, Node]:
-    """Weights a, b of the flux a * low - b * high over D/h, neither ever negative, and the mean concentration.
+    """Return the weights a, b of the flux a * low - b * high in units of D/h, and the mean concentration.
 
-    drop        z (F/RT) (phi_R - phi_L)
-    diffusion   the weights without it: 1 and 1, or those of a moving fluid
+    The weights depend on the concentrations. They are those of the tangent (the mean is homogeneous, so its tangent has
+    no constant term); where one of them would be negative, both are raised such that the flux stays the same.
 
-    The weights depend on the concentrations. They are those of the tangent (the mean is homogeneous, so that a tangent
-    has no constant); where one would be negative, both are raised such that the flux stays what it is.
+    Parameters
+    ----------
+    drop
+        z (F/RT) (phi_R - phi_L).
+    diffusion
+        Weights without a potential drop: 1 and 1, or those of a moving fluid.
+    low, high
+        Concentrations below and above the face.
+
+    Returns
+    -------
+    tuple
+        The weights a and b, neither ever negative, and the mean concentration.
     """
     below, above = mg.max(low, TINY), mg.max(high, TINY)
     r = mg.max(mg.min(log(above / below), STEEPEST), -STEEPEST)
@@ -84,8 +96,15 @@ def mean_flux(drop: Node, diffusion: tuple[Number, Number], low: Node, high: Nod
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The flux into a metal over (1 + rho) times the conductance, leaving * c - arriving, and its derivative by the
-    potential of the cell over z F/RT."""
+    """The flux into a metal, leaving * c - arriving, divided by (1 + rho) times the conductance.
+
+    Attributes
+    ----------
+    leaving, arriving
+        Coefficients of the scaled flux.
+    slope
+        Its derivative with respect to the potential of the cell, divided by z F/RT.
+    """
 
     leaving: Number
     arriving: Number
@@ -93,23 +112,24 @@ class Edge:
 
 
 def limited_exponential(exponent: Node) -> tuple[Node, Node]:
-    """exp, continued by a line beyond `RICHEST`, and its slope."""
+    """Return the exponential, continued linearly beyond `RICHEST`, and its slope."""
     slope = exp(mg.max(mg.min(exponent, RICHEST), -LARGEST))
     return slope * (1.0 + mg.max(exponent - RICHEST, 0.0)), slope
 
 
 def reversible_edge(reference: float, rho: Number, driving: Node, cell: Node) -> Edge:
-    """In equilibrium with the metal: c_e = reference * exp(driving - rho ln(c_e/c)), `driving` = z F/RT (metal - cell).
+    """Return the flux to an edge in equilibrium with the metal, c_e = reference * exp(driving - rho ln(c_e/c)).
 
-    A concentration that is held in the metal's layer of charge is the same, and 0 stays 0.
+    Here `driving` is z F/RT (metal - cell). A concentration held in the double layer of the metal leads to the same
+    condition; a reference of 0 keeps the edge at 0.
     """
     if reference == 0.0:
         return Edge(1.0, 0.0, 0.0)
     c = mg.max(cell, TINY)
     found, slope = limited_exponential((driving + rho * log(c / reference)) / (1.0 + rho))
     edge = reference * found
-    # The tangent, by which the edge follows the cell; less of it where the cell would give what it has not, but all of
-    # it where the edge has what the cell has: passes would not settle in narrow cells.
+    # The edge follows the cell along the tangent: less so where the cell would give more than it has, but fully where
+    # the edge has the cell's concentration. Otherwise passes would not converge in narrow cells.
     part = rho / (1.0 + rho)
     follows = mg.min(part * edge, (max(part, 0.5) if isinstance(part, float) else mg.max(part, 0.5)) * c)
     return Edge(1.0 - follows / c, edge - follows, reference * slope / (1.0 + rho))
@@ -118,15 +138,28 @@ def reversible_edge(reference: float, rho: Number, driving: Node, cell: Node) ->
 def kinetic_edge(
     rate: Node, reference: float, symmetry: float, order: float, rho: Number, driving: Node, cell: Node
 ) -> Edge:
-    """Butler-Volmer kinetics at the edge, whose concentration makes their flux that through the half cell.
+    """Return the flux to an edge with Butler-Volmer kinetics.
 
-    rate      mol/m3: i0 over n F and over the conductance (1 + rho) D / (h/2), both a unit of area
-    order     electrons over the charge of the ion
-    driving   z F/RT (metal - cell - equilibrium)
+    The concentration at the edge is such that the reaction and the half cell have the same flux. With s = ln(c_e/c),
+    m = order * rho and the symmetry b, this is one equation, k1 exp((1 + b m) s) + exp(s) = 1 + k2 exp(-(1 - b) m s).
+    The logarithms of both sides are nearly straight lines; Newton's method starts where their largest terms agree.
 
-    With s = ln(c_e/c), m = order * rho and the symmetry b this is one equation, k1 exp((1 + b m) s) + exp(s) =
-    1 + k2 exp(-(1 - b) m s). The logarithms of both sides are nearly straight lines; Newton's method starts where their
-    largest terms agree.
+    Parameters
+    ----------
+    rate
+        i0 divided by n F and by the conductance (1 + rho) D / (h/2), both per unit of area; mol/m3.
+    reference
+        Reference concentration, mol/m3.
+    symmetry
+        Symmetry factor b.
+    order
+        Number of electrons over the charge of the ion.
+    rho
+        Ratio rho of the solution.
+    driving
+        z F/RT (metal - cell - equilibrium).
+    cell
+        Concentration in the cell, mol/m3.
     """
     b, m = symmetry, order * rho
     c = mg.max(cell, TINY)
@@ -145,18 +178,18 @@ def kinetic_edge(
 
 
 STEPS: Final = 4
-"""Of Newton's method, from where the largest terms agree: they leave 1e-15."""
+"""Steps of Newton's method, which starts where the largest terms agree; they leave an error of 1e-15."""
 
 
 def _sides(s: Node, into: Node, out: Node, b: float, m: Number) -> tuple[Node, Node, Node, Node]:
-    """Logarithms of both sides, and the part of kinetics in each."""
+    """Return the logarithms of both sides, and the fraction of kinetics in each."""
     left, w = _sum(into + (1.0 + b * m) * s, s)
     right, v = _sum(out - (1.0 - b) * m * s, as_node(0.0))
     return left, right, w, v
 
 
 def _sum(a: Node, b: Node) -> tuple[Node, Node]:
-    """ln(exp(a) + exp(b)), and the part of the first."""
+    """Return ln(exp(a) + exp(b)), and the fraction of the first term."""
     small = exp(-mg.abs(a - b))
     share = where(a > b, 1.0, small) / (1.0 + small)
     return mg.max(a, b) + log(1.0 + small), share

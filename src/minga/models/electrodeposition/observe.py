@@ -1,4 +1,4 @@
-"""What is looked at: currents, amounts of ions, voltage, and what the steps took."""
+"""Observables of a cell: currents, amounts of ions, voltage, and the effort of the steps."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ Readers = Sequence[CellReader]
 def record_observables(
     program: Program, problem: Problem, lengths: Lengths, stepping: Stepping
 ) -> dict[str, Register | tuple[Register, ...]]:
-    """Record what people see; registers by name. Currents are in A/m2 of the cathode's plane, positive where cations
-    go to the cathode, with the displacement of the last step."""
+    """Record the observables, and return their registers by name.
+
+    Currents are in A/m2 of the cathode's plane, positive where cations move to the cathode, and include the
+    displacement current of the last step.
+    """
     state, iteration, counters = stepping.state, stepping.iteration, stepping.counters
     seen: dict[str, Register | tuple[Register, ...]] = {
         "time": state.time, "dt": state.last, "voltage": state.voltage,
@@ -65,7 +68,7 @@ def record_observables(
 
 
 def _electrode_currents(program: Program, problem: Problem, lengths: Lengths, iteration: Iteration) -> tuple[Any, Any]:
-    """From the solution into the cathode, and from the anode into the solution, A."""
+    """Return the currents from the solution into the cathode and from the anode into the solution, A."""
     cathode: Any = 0.0
     anode: Any = 0.0
     for axis in range(problem.grid.ndim):
@@ -77,7 +80,7 @@ def _electrode_currents(program: Program, problem: Problem, lengths: Lengths, it
 
 
 def _middle_current(program: Program, problem: Problem, lengths: Lengths, iteration: Iteration) -> Any:
-    """Through the plane half way along y, towards the cathode, A."""
+    """Return the current towards the cathode through the plane half way along y, A."""
     grid = problem.grid
     axis, half = grid.axis("y"), grid.shape[grid.axis("y")] // 2
     points = iteration.poisson.carried[axis].points
@@ -101,10 +104,10 @@ def _currents(
 
 
 def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
-    """Currents of ions and displacement through the faces across an axis; the displacement from three time levels, what
-    the fluid carries from the two before the last step, as that step took it.
+    """Return the kernel of the ionic and displacement currents through the faces across an axis.
 
-    They are stored, too, in a field of the iteration that it writes before it reads.
+    The displacement current comes from three time levels. Convection uses the two velocities before the last step, as
+    that step did. The currents are also stored in a scratch field, which the iteration writes before it reads it.
     """
     here = (0,) * problem.grid.ndim
 
@@ -139,7 +142,7 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
 
 
 def amounts(problem: Problem, lengths: Lengths) -> Kernel:
-    """Moles of every ion, the least concentration, and charge (mol)."""
+    """Return the kernel of the amount of every ion (mol), the lowest concentration (mol/m3), and the charge (mol)."""
     here = (0,) * problem.grid.ndim
 
     @kernel

@@ -1,21 +1,22 @@
 """Corrections of the potential that make the implicit step of ions and field consistent.
 
-Given a potential, the concentrations of the step follow (`transport`); what is sought is the potential for which the
-charge they carry is that of Poisson's equation. With a the inverse of the time formula's rate and f its known part,
+Given a potential, the concentrations of the step follow (`transport`); the aim is the potential for which the charge
+they carry is that of Poisson's equation. With a the inverse of the time formula's rate and f its known part,
 
     r = a F sum z_i f_i V - sum over the faces of (a I + D),      D = -eps grad(phi) A, I the current of the ions
 
-is what is left of it in a cell. Its answer to the potential, at fixed concentrations, is the symmetric operator
+is the residual in a cell. Its response to the potential, at fixed concentrations, is the symmetric operator
 
     A = -div (eps + a s) grad,      s = -dI/d(grad phi) > 0
 
 (the semi-implicit Poisson equation; Ventzek, Sommerer, Hoekstra and Kushner, Appl. Phys. Lett. 63, 1993, for plasmas),
-which for eps -> 0 asks for div I = 0. Concentrations answer, too: a wave of wavenumber k changes the charge by
-1/(1 + a D k2) of that only. So that steps much longer than a cell's diffusion time converge as well, the correction is
+which for eps -> 0 requires div I = 0. Concentrations respond as well: a wave of wavenumber k changes the charge by
+only 1/(1 + a D k2) of that. So that steps much longer than a cell's diffusion time also converge, the correction is
 
     delta = (1 - m D a lap)^-1 (1 - a D lap) A^-1 r,      m = eps / (eps + a s),
 
-exact where coefficients are constant. Then m D a is the square of the Debye length, or that of diffusion if shorter.
+which is exact where coefficients are constant. Then m D a is the square of the Debye length, or that of the diffusion
+length if that is shorter.
 """
 
 from __future__ import annotations
@@ -45,17 +46,24 @@ __all__ = ["Poisson", "Sums"]
 
 Readers = Sequence[CellReader]
 Solver = Callable[[Program, Elliptic, Field, Field], None]
-"""Records the solution of an elliptic system: program, operator, right side, unknown (set by the solver)."""
+"""Function that records the solution of an elliptic system: program, operator, right-hand side, and the unknown, which
+the solver sets."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Registers of what the electrodes see, over the whole of each.
+    """Registers with sums over each whole electrode.
 
-    carried     a I + D from the anode into the solution, C
-    charge      D from the anode into the solution, C
-    conductance derivative of `carried` by the anode's potential, F
-    at_cathode, at_anode    mol/m2/s that a species which balances there brings for what the other electrode takes
+    Attributes
+    ----------
+    carried
+        a I + D from the anode into the solution, C.
+    charge
+        D from the anode into the solution, C.
+    conductance
+        Derivative of `carried` with respect to the anode's potential, F.
+    at_cathode, at_anode
+        Flux into the solution of a species that balances there what the other electrode removes, mol/m2/s.
     """
 
     carried: Register
@@ -66,19 +74,27 @@ class Sums:
 
     @staticmethod
     def declare() -> Sums:
+        """Declare the registers."""
         names = ("anode carried", "anode charge", "anode conductance", "balance at cathode", "balance at anode")
         return Sums(*map(Register, names))
 
 
 @dataclass(frozen=True, eq=False)
 class Poisson:
-    """The operators of the corrections and what they are made of.
+    """The operators of the corrections and their coefficients.
 
-    first    A; its faces and diagonal follow from the state
-    second   1 - m D a lap, times the volume
-    walls    by axis: conductance of the faces of metals
-    carried  by axis: a I + D, C
-    spread   by axis: a D times area over distance, of the second operator's right side, and at metals
+    Attributes
+    ----------
+    first
+        The operator A; its faces and diagonal follow from the state.
+    second
+        The operator 1 - m D a lap, times the volume.
+    walls
+        Conductance of the faces of metals, by axis.
+    carried
+        a I + D, by axis, C.
+    spread
+        a D times area over distance, by axis, for the right-hand side of the second system; also at metals.
     """
 
     problem: Problem
@@ -126,9 +142,17 @@ class Poisson:
     ) -> None:
         """Record the operators, the residual and the sums at the electrodes for a state of the iteration.
 
-        up, down   by axis and species: coefficients of the fluxes with which the concentrations were solved for. Those
-                   of the concentrations that were found would be others where a bath is neutral, by the square of the
-                   last change only, but of fluxes through narrow cells, which are much larger than what passes them.
+        Parameters
+        ----------
+        program
+            The program to record in.
+        potential, concentration
+            Slots of the state.
+        up, down
+            Coefficients of the fluxes, by axis and species, with which the concentrations were solved for. Where a bath
+            is neutral, coefficients recomputed from the resulting concentrations would differ. They would differ only
+            by the square of the last change, but relative to one-way fluxes, which in narrow cells are much larger than
+            the net flux.
         """
         state, problem, sums = self.state, self.problem, self.sums
         velocity = [v.now for v in state.velocity], [v.previous for v in state.velocity]
@@ -161,7 +185,7 @@ class Poisson:
             self.assembled(program, operator)
 
     def anode_charge(self, program: Program, potential: Slot) -> object:
-        """Record D from the anode into the solution, C; an expression of registers."""
+        """Record D from the anode into the solution; return it as an expression of registers, in C."""
         result: object = 0.0
         for axis in range(self.problem.grid.ndim):
             if has_metal(self.problem, axis):
@@ -172,9 +196,16 @@ class Poisson:
         return result
 
     def correct(self, program: Program, shift: Register, wanted: Register | None) -> None:
-        """Record the correction into `delta`; `shift` becomes that of the anode's potential.
+        """Record the computation of the correction `delta` of the potential.
 
-        wanted  what `carried` is to be, where the current is given and the voltage sought
+        Parameters
+        ----------
+        program
+            The program to record in.
+        shift
+            Register that receives the correction of the anode's potential, V.
+        wanted
+            Target value of `carried`, where the current is given and the voltage is sought; otherwise None.
         """
         kind, axes = self.state.kind, self.problem.grid.ndim
         self.solver(program, self.first, self.residual, self.delta)
@@ -193,7 +224,7 @@ class Poisson:
 
 
 def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
-    """The kernel of the faces across an axis."""
+    """Return the kernel of the coefficients, currents and sums at the faces across an axis."""
     ndim = problem.grid.ndim
     here = (0,) * ndim
     per_mol = problem.constants.faraday
@@ -228,7 +259,7 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         through = inverse * current + charge
         conductance[here] = where(face.inside, total, 0.0)
         carried[here] = through
-        # The mean diffusivity by which charge spreads; where nothing conducts it does not matter.
+        # The mean diffusivity at which charge spreads; it does not matter where nothing conducts.
         mean = where(quotient > 0.0, slope / where(quotient > 0.0, quotient, 1.0), 0.0)
         reach = where(face.passable, inverse * mean * face.area / face.distance, 0.0)
         share = where(total > 0.0, field_part / where(total > 0.0, total, 1.0), 0.0)
@@ -240,7 +271,7 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
             return None
         metal = face.above | face.below
         wall[here] = where(metal, total, 0.0)
-        # The same at a metal, where not all ions conduct: conductance over what screens in the cell.
+        # The same at a metal, where not all ions conduct: the conductance over the screening charge in the cell.
         screens = as_node(0.0)
         for number, species in enumerate(problem.species):
             beside_metal = where(face.above, c[number][step(ndim, axis, -1)], c[number][here])
@@ -267,7 +298,7 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
 
 
 def charge_at_anode(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
-    """D from the anode into the solution through the faces across an axis."""
+    """Return the kernel of D from the anode into the solution through the faces across an axis."""
     here = (0,) * problem.grid.ndim
 
     @kernel
@@ -286,7 +317,7 @@ def charge_at_anode(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
 
 
 def charge_cells(problem: Problem, lengths: Lengths) -> Kernel:
-    """Diagonals of both operators, and the residual."""
+    """Return the kernel of the diagonals of both operators, and of the residual."""
     ndim = problem.grid.ndim
     here = (0,) * ndim
 
@@ -315,7 +346,7 @@ def charge_cells(problem: Problem, lengths: Lengths) -> Kernel:
 
 @functools.cache
 def from_anode(ndim: int) -> Kernel:
-    """The right side of a unit of potential at the anode."""
+    """Return the kernel of the right-hand side due to a unit of potential at the anode."""
     here = (0,) * ndim
 
     @kernel
@@ -336,7 +367,7 @@ def _beside_anode(kind: CellReader, walls: Readers) -> Node:
 
 @functools.cache
 def at_anode(ndim: int) -> Kernel:
-    """What flows to the anode's conductance from two potentials."""
+    """Return the kernel of the sums of two potentials, weighted by the conductance of the cells' faces at the anode."""
     here = (0,) * ndim
 
     @kernel
@@ -348,7 +379,7 @@ def at_anode(ndim: int) -> Kernel:
 
 
 def spread_out(lengths: Lengths) -> Kernel:
-    """(1 - a D lap) delta, times the volume, and what the anode's shift gives the second system."""
+    """Return the kernel of (1 - a D lap) delta, times the volume, with the shift of the anode in the second system."""
     ndim = lengths.ndim
     here = (0,) * ndim
 
@@ -374,7 +405,7 @@ def spread_out(lengths: Lengths) -> Kernel:
 
 @kernel
 def advance(kind: CellReader, before: CellReader, phi: CellReader, *, voltage: Node) -> None:
-    """phi takes the potential of the metals where they are."""
+    """Set phi to the potential of the metals inside them, and to 0 in glass."""
     here = (0,) * len(phi.axes)
     value = where(kind[here] == CATHODE, 0.0, where(kind[here] == ANODE, voltage, before[here]))
     phi[here] = where(kind[here] > ANODE, 0.0, value)

@@ -1,4 +1,4 @@
-"""What a person should know of a cell before it starts: its layers, currents, times and dimensionless groups."""
+"""Facts about a cell that are shown before it starts: its layers, currents, times and dimensionless groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,13 @@ Notes = Iterator[tuple[str, str]]
 
 
 def check_cutoff(problem: Problem, *, scaled: bool = False) -> None:
-    """CaseError where a bath without metal or glass needs more than the cut-off voltage from the beginning."""
+    """Reject a cell without solids whose bath needs more than the cut-off voltage from the beginning.
+
+    Raises
+    ------
+    CaseError
+        If the voltage across the bath at the given current exceeds the cut-off.
+    """
     if problem.current is None or problem.kinds is not None:
         return
     unit = (_SCALED if scaled else _SI)["potential"]
@@ -38,19 +44,19 @@ def check_cutoff(problem: Problem, *, scaled: bool = False) -> None:
 
 
 def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
-    """What to say, in pairs: what, and how much."""
+    """Return the facts about a cell as pairs of a name and a text."""
     unit = _SCALED if scaled else _SI
     for ion in problem.species:
         if ion.bulk > (limit := problem.saturation.get(ion.name, math.inf)):
             yield "warning", f"{ion.bulk:.4g} mol/m3 of {ion.name}: its salt is saturated at about {limit:.4g} mol/m3"
     if problem.current is not None and (drop := abs(_drop(problem, problem.current))) > problem.cutoff:
-        across = f"the bath alone would need {drop:.3g}{unit['potential']} without the metal and glass in it"
+        across = f"the bath alone would need {drop:.3g}{unit['potential']} without the solids in it"
         yield "warning", f"{across}, more than the cut-off of {problem.cutoff:g}{unit['potential']}"
     yield "ions", ", ".join(f"{_ion(s)} {s.bulk:.4g}{unit['concentration']}" for s in problem.species)
     salt = Salt.of(problem.species)
     if salt is not None:
         share = f"the cation carries {100 * salt.transference:.1f} % of the current"
-        yield "salt", f"diffuses with {salt.diffusivity:.4g}{unit['diffusivity']}; {share}"
+        yield "salt", f"ambipolar diffusivity {salt.diffusivity:.4g}{unit['diffusivity']}; {share}"
     yield from _layers(problem, unit)
     yield from _currents(problem, salt, unit)
     yield from _flow(problem, salt, unit)
@@ -61,7 +67,7 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     steps = problem.steps
     adaptive = f"in time steps that keep errors below {steps.tolerance:g}"
     how = adaptive if steps.adaptive else f"in steps of {steps.first:g}{unit['time']}"
-    yield "time", f"{steps.end:g}{unit['time']} {how}, looked at every {steps.every:g}{unit['time']}"
+    yield "time", f"{steps.end:g}{unit['time']} {how}, observed every {steps.every:g}{unit['time']}"
 
 
 _SI = {
@@ -72,15 +78,15 @@ _SCALED = dict.fromkeys(_SI, "")
 
 
 def _layers(problem: Problem, unit: dict[str, str]) -> Notes:
-    """The double layer beside the cells that would have to resolve it."""
+    """Yield the Debye length, compared with the cells that would have to resolve it, and the conductivity."""
     debye = debye_length(problem.species, problem.constants)
     half = 0.5 * float(problem.grid.widths("y")[0])
     ratio = 2 * half / debye
-    said = "resolved" if ratio <= 2 else "not resolved: its charge lies in the cells beside the metal"
-    yield "Debye length", f"{_prefixed(debye, unit['length'])}; the first cell is {ratio:.3g} of them wide ({said})"
+    said = "resolved" if ratio <= 2 else "not resolved: the charge of the layer lies in the cells next to the metal"
+    yield "Debye length", f"{_prefixed(debye, unit['length'])}; the first cell is {ratio:.3g} times as wide ({said})"
     sigma = conductivity(problem.species, problem.constants)
     relaxation = problem.constants.permittivity / sigma
-    vanish = f"charges vanish in {_prefixed(relaxation, unit['time'])}"
+    vanish = f"charge relaxes in {_prefixed(relaxation, unit['time'])}"
     yield "conductivity", f"{sigma:.4g}{unit['conductivity']}; {vanish}"
 
 
@@ -89,7 +95,7 @@ def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Note
     if salt is None or limit is None:
         return
     faraday = problem.constants.faraday
-    yield "limiting current", f"{limit:.4g}{unit['current']}, steady and without flow"
+    yield "limiting current", f"{limit:.4g}{unit['current']}, in a steady state without flow"
     current = problem.current
     if not current:
         return
@@ -97,19 +103,19 @@ def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Note
     yield "current", f"{current:.4g}{unit['current']}, {100 * current / limit:.3g} % of the limit; {across}"
     if current > 0:
         time = _prefixed(salt.sand(current, faraday), unit["time"])
-        beyond = ": then, without flow, the cathode runs out of ions"
-        below = " in an endless cell; in this one, below the limit, ions never run out"
+        beyond = ", after which, without flow, the cathode runs out of ions"
+        below = " in an infinitely long cell; in this cell, below the limit, ions never run out"
         yield "Sand's time", time + (beyond if current > limit else below)
 
 
 def _drop(problem: Problem, current: float) -> float:
-    """V across a bath that is the same everywhere."""
+    """Return the voltage across a homogeneous bath."""
     sigma = conductivity(problem.species, problem.constants)
     return current * _length(problem, "y") / sigma if sigma else 0.0
 
 
 def _flow(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
-    """How fast gravity is to move the fluid between level plates, once the layers at the electrodes have met."""
+    """Yield the expected velocity of gravity-driven flow between horizontal plates, once the layers have met."""
     axes = problem.grid.axes
     if not (problem.flow and any(problem.gravity)):
         return
@@ -126,7 +132,7 @@ def _flow(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
 
 
 def _gradient(problem: Problem, salt: Salt) -> float:
-    """The steady gradient of concentration in the middle of the cell, without flow."""
+    """Return the steady concentration gradient in the middle of the cell, without flow."""
     steepest = 2 * salt.concentration / _length(problem, "y")
     if problem.current is not None:
         return min(steepest, salt.gradient(abs(problem.current), problem.constants.faraday))
@@ -149,7 +155,7 @@ def _groups(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
     ions = []
     for ion, m, pe, gg in zip(problem.species, found.migration, found.peclet, found.buoyancy):
         ions.append(f"{ion.name}: M {m:.4g}, Pe {pe:.4g}" + (f", Gg {gg:.3g}" if gg else ""))
-    yield "of the ions", "; ".join(ions)
+    yield "ion groups", "; ".join(ions)
 
 
 def _length(problem: Problem, axis: str) -> float:
@@ -166,7 +172,7 @@ _PREFIXES: Sequence[tuple[float, str]] = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (
 
 
 def _prefixed(value: float, unit: str) -> str:
-    """A quantity with the prefix that leaves one to three digits before the point; as it is where it has no unit."""
+    """Format a quantity with the prefix that leaves one to three digits before the point; without if it has no unit."""
     if not unit or not value:
         return f"{value:.3g}{unit}"
     factor, prefix = next((p for p in _PREFIXES if abs(value) >= p[0]), _PREFIXES[-1])

@@ -1,13 +1,13 @@
-"""What is to be solved: ions in a cell between two electrodes, in SI units, before anybody says how.
+"""Statement of the problem, independent of its solution: ions in a cell between two electrodes, in SI units.
 
     dc_i/dt + div N_i = 0,      N_i = -D_i grad c_i - (z_i D_i F / RT) c_i grad phi + c_i v
     -div(eps grad phi) = F sum z_i c_i
     rho0 (dv/dt + v . grad v) = -grad p + eta lap v - F sum z_i c_i grad phi + rho0 sum alpha_i (c_i - c_i0) g
     div v = 0
 
-After Milano, Mocskos and Marshall, with two signs mended (see docs/decisions/electrodeposition.md). Axes of the grid
-are some of y (from the cathode at the low end to the anode at the high end), z (the gap) and x (the width), in this
-order.
+The equations are those of Milano, Mocskos and Marshall with two signs corrected (see
+docs/decisions/electrodeposition.md). The axes of the grid are one or more of y (from the cathode at the low end to the
+anode at the high end), z (the gap) and x (the width), in this order.
 """
 
 from __future__ import annotations
@@ -26,18 +26,25 @@ FLUID: Final = 0
 CATHODE: Final = 1
 ANODE: Final = 2
 INSULATOR: Final = 3
-"""What a cell is, or what lies beyond the ends of the grid: solution, one of the two metals, or glass."""
+"""Kinds of cells, also beyond the ends of the grid: solution, one of the two metals, or glass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Constants of physics and of the solvent. In scaled problems `faraday` and `thermal` are 1.
+    """Physical constants and properties of the solvent.
 
-    faraday        C/mol
-    thermal        R T, J/mol
-    permittivity   F/m
-    density        kg/m3, of the solvent (rho0)
-    viscosity      Pa s (eta)
+    Attributes
+    ----------
+    faraday
+        Faraday constant, C/mol; 1 in scaled problems.
+    thermal
+        R T, J/mol; 1 in scaled problems.
+    permittivity
+        Permittivity of the solvent, F/m.
+    density
+        Density of the solvent (rho0), kg/m3.
+    viscosity
+        Dynamic viscosity (eta), Pa s.
     """
 
     faraday: float = 96485.33212
@@ -49,7 +56,21 @@ class Constants:
 
 @dataclass(frozen=True, slots=True)
 class Species:
-    """One kind of ion: charge number, diffusivity (m2/s), bulk concentration (mol/m3), density slope alpha (m3/mol)."""
+    """One kind of ion.
+
+    Attributes
+    ----------
+    name
+        Name of the ion.
+    charge
+        Charge number.
+    diffusivity
+        Diffusivity, m2/s.
+    bulk
+        Bulk concentration, mol/m3.
+    expansion
+        Density slope alpha, m3/mol.
+    """
 
     name: str
     charge: int
@@ -60,14 +81,20 @@ class Species:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The concentration at the metal is held at `concentration` (mol/m3)."""
+    """A condition that holds the concentration at the metal at `concentration` (mol/m3)."""
 
     concentration: float
 
 
 @dataclass(frozen=True, slots=True)
 class Flux:
-    """A flux into the solution (mol/m2/s); None: whatever makes the total equal what the other electrode takes out."""
+    """A prescribed flux into the solution.
+
+    Attributes
+    ----------
+    density
+        Flux, mol/m2/s; None for the flux whose total over the electrode balances what the other electrode removes.
+    """
 
     density: float | None
 
@@ -76,11 +103,18 @@ class Flux:
 class ButlerVolmer:
     """Electrode kinetics: flux into the metal = i0/(n F) [(c/reference) exp(-b n F eta/RT) - exp((1-b) n F eta/RT)].
 
-    exchange     i0, A/m2
-    reference    mol/m3
-    equilibrium  V; eta = metal - solution at the wall - equilibrium
-    transfer     b
-    electrons    n; None: the charge number of the ion
+    Attributes
+    ----------
+    exchange
+        Exchange current density i0, A/m2.
+    reference
+        Reference concentration, mol/m3.
+    equilibrium
+        Equilibrium potential, V; eta = metal - solution at the wall - equilibrium.
+    transfer
+        Transfer coefficient b.
+    electrons
+        Number n of electrons; None for the charge number of the ion.
     """
 
     exchange: float
@@ -102,7 +136,15 @@ Surface = Held | Flux | ButlerVolmer | Reversible
 
 @dataclass(frozen=True, slots=True)
 class Electrode:
-    """What happens at a metal: conditions by the name of a species (others do not pass), and a Stern layer (m)."""
+    """Conditions at a metal.
+
+    Attributes
+    ----------
+    surfaces
+        Conditions by the name of the species; other species do not pass.
+    stern
+        Thickness of the Stern layer, m.
+    """
 
     surfaces: Mapping[str, Surface] = field(default_factory=dict)
     stern: float = 0.0
@@ -110,12 +152,18 @@ class Electrode:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Deposits that grow: a cell turns solid whenever the charge passed has deposited its volume.
+    """Growth of the deposit: a cell turns solid whenever the charge that has passed has deposited its volume.
 
-    volume    m3 of solid metal a mole of the ion
-    ion       the species that is deposited
-    porosity  share of the deposit that is not metal
-    exponent  eta: cells are drawn with probabilities proportional to flux**eta
+    Attributes
+    ----------
+    ion
+        Name of the species that is deposited.
+    volume
+        Volume of solid metal per mole of the ion, m3/mol.
+    porosity
+        Fraction of the deposit that is not metal.
+    exponent
+        Exponent eta: cells are drawn with probabilities proportional to flux**eta.
     """
 
     ion: str
@@ -126,12 +174,22 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Steps in time.
+    """Time steps.
 
-    end, every  s: the whole time, and that from one frame (and one step of the run) to the next
-    first       s: the first time step, or the only one if `adaptive` is False
-    tolerance   relative error of one time step, where steps are adaptive
-    order       1 (implicit Euler) or 2 (BDF2)
+    Attributes
+    ----------
+    end
+        Duration of the run, s.
+    every
+        Interval from one frame, and one step of the run, to the next, s.
+    first
+        Length of the first time step, or of every time step if `adaptive` is False, s.
+    adaptive
+        Whether the lengths of time steps follow the error.
+    tolerance
+        Relative error of one time step, where steps are adaptive.
+    order
+        1 (implicit Euler) or 2 (BDF2).
     """
 
     end: float
@@ -144,18 +202,43 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A cell and what is done with it.
+    """An electrochemical cell and how it is driven.
 
-    grid      1 to 3 of the axes y, z, x; metres, uniform or stretched; x and z may be periodic
-    kinds     what every cell is (FLUID, CATHODE, ANODE, INSULATOR), shape of the grid, u1; None: all fluid
-    voltage   V of the anode over the cathode; None: galvanostatic
-    current   A/m2 of the cathode's plane, positive where cations go to the cathode; None: potentiostatic
-    cutoff    V, of either sign: where the current is given, a run ends once the voltage has passed it
-    saturation  mol/m3 of an ion above which its salt is not dissolved, by name, where that is known
-    gravity   m/s2 along each axis of the grid
-    flow      whether the fluid moves
-    shape     walls beyond x and z are glass; beyond y the electrodes
-    initial   first values by field name, where they are not the bulk's: arrays of the grid's shape
+    The walls at the ends of x and z are glass; the ends of y are the electrodes.
+
+    Attributes
+    ----------
+    grid
+        Grid with 1 to 3 of the axes y, z, x, in metres, uniform or stretched; x and z may be periodic.
+    species
+        The ions.
+    steps
+        The time steps.
+    constants
+        Physical constants and properties of the solvent.
+    kinds
+        Kind of every cell (FLUID, CATHODE, ANODE, INSULATOR), of the grid's shape and type u1; None if all are fluid.
+    cathode, anode
+        Conditions at the electrodes.
+    voltage
+        Potential of the anode relative to the cathode, V; None in galvanostatic operation.
+    current
+        Current density over the cathode's plane, A/m2, positive where cations move to the cathode; None in
+        potentiostatic operation.
+    cutoff
+        Cut-off voltage, V, of either sign: a run with a given current ends once the voltage has passed it.
+    saturation
+        Concentration of an ion, by name, above which its salt is oversaturated, mol/m3, where it is known.
+    gravity
+        Gravity along each axis of the grid, m/s2.
+    flow
+        Whether the fluid moves.
+    growth
+        Growth of the deposit; None if it does not grow.
+    seed
+        Seed of the random numbers.
+    initial
+        Initial values by field name, where they are not those of the bulk: arrays of the grid's shape.
     """
 
     grid: Grid
@@ -177,10 +260,10 @@ class Problem:
 
     @property
     def solids(self) -> bool:
-        """Whether some cells are solid, or may become so."""
+        """Flag that is set if any cell is solid or may become solid."""
         return self.growth is not None or (self.kinds is not None and bool(np.any(self.kinds != FLUID)))
 
     @property
     def beta(self) -> float:
-        """F / RT, in 1/V."""
+        """Inverse thermal voltage F / RT, 1/V."""
         return self.constants.faraday / self.constants.thermal

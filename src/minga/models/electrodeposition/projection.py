@@ -1,8 +1,8 @@
-"""What makes velocities solenoidal: the Laplacian of a pressure between open faces, and its solution.
+"""Projection of velocities onto solenoidal ones: the Laplacian of a pressure between open faces, and its solution.
 
 L p = sum over open faces of area / gap * (p here - p there): minus divergence, inverse volumes of faces, gradient.
-Solid cells have no row, constants are in its kernel (one for each body of fluid), and right sides that are inflows are
-in its range whatever the solids.
+Solid cells have no row, constants (one for each connected body of fluid) are in its null space, and right-hand sides
+that are inflows are in its range, whatever the solids.
 """
 
 from __future__ import annotations
@@ -29,16 +29,22 @@ from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
 
 ROUNDING: Final = 2e-14
-"""Inflows below this part of the flows that they are differences of are taken for rounding, which L cannot solve."""
+"""Inflows, relative to the flows they are differences of, below which they are taken for rounding errors, for which L
+cannot be solved."""
 
 
 @dataclass(frozen=True, eq=False)
 class PressureLaplacian:
     """The operator L and its solution.
 
-    multigrid  whether a V-cycle preconditions, else the diagonal
-    effort     iterations of all solutions in a step: a register that the step sets to 0
-    unsolved   counts solutions that failed; None: the run ends there
+    Attributes
+    ----------
+    multigrid
+        Whether a V-cycle is the preconditioner; otherwise the diagonal is.
+    effort
+        Register with the iterations of all solves of a step, which the step sets to 0 first.
+    unsolved
+        Register that counts solves that failed; None to end the run at the first.
     """
 
     staggered: Staggered
@@ -60,7 +66,7 @@ class PressureLaplacian:
         return EllipticMultigrid(self.elliptic, solids=self.staggered.mask is not None, name="flow pressure levels")
 
     def setup(self, program: Program) -> None:
-        """Record the making of all coefficients; again wherever solids have changed."""
+        """Record the computation of all coefficients; it is needed again after solids have changed."""
         s = self.staggered
         if self.cycle is None:
             return
@@ -71,18 +77,18 @@ class PressureLaplacian:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """What must outlive a step."""
+        """Fields that must persist between steps."""
         return () if self.cycle is None else (*self.elliptic.fields, *self.cycle.fields)
 
     def __call__(self, program: Program, source: Field | Slot, target: Field | Slot) -> Register:
-        """Record target = L source; returns the register of the sum of source * target."""
+        """Record target = L source; return the register of the sum of source * target."""
         s = self.staggered
         dot = program.apply(outflow(s.grid.ndim), source, target, s.open, s.width, s.per_gap)
         assert isinstance(dot, Register)
         return dot
 
     def precondition(self, program: Program, residual: Field | Slot, correction: Field | Slot) -> None:
-        """Record correction = M residual, of one V-cycle or the diagonal."""
+        """Record correction = M residual, with M a V-cycle or the inverse diagonal."""
         s = self.staggered
         if self.cycle is not None:
             self.cycle(program, residual, correction)
@@ -90,7 +96,7 @@ class PressureLaplacian:
             program.apply(scaled(s.grid.ndim), residual, correction, s.open, s.width, s.per_gap)
 
     def roughly(self, program: Program, b: Field, x: Field) -> None:
-        """Record x = L^-1 b as well as a preconditioner needs it: a V-cycle, or a digit by the diagonal."""
+        """Record x = L^-1 b as accurately as preconditioning needs: by a V-cycle, or to one digit with the diagonal."""
         if self.cycle is not None:
             self.cycle(program, b, x)
             return
@@ -98,9 +104,20 @@ class PressureLaplacian:
         self._iterate(program, x, b, 0.1, limit=10000)
 
     def solve(self, program: Program, x: Field, b: Field, flows: Balance, *, tolerance: float, limit: int) -> None:
-        """Record the solution of L x = b, an inflow, from what `x` holds.
+        """Record the solution of L x = b, where b is an inflow, starting from the values of `x`.
 
-        tolerance  of the residual relative to b; never below the rounding of b itself, which `flows` tells
+        Parameters
+        ----------
+        program
+            The program to record in.
+        x, b
+            Fields of the unknown and of the right-hand side.
+        flows
+            Balance of the inflow, which determines the rounding error of b.
+        tolerance
+            Tolerance of the residual relative to b; never less than the rounding error of b itself.
+        limit
+            Largest number of iterations.
         """
         floor = where(flows.net > 0.0, ROUNDING * sqrt(flows.gross / where(flows.net > 0.0, flows.net, 1.0)), 0.5)
         program.let(self.enough, greater(tolerance, floor))
@@ -114,7 +131,7 @@ class PressureLaplacian:
         program.let(self.effort, self.effort + found.iterations)
 
     def correct(self, program: Program, p: Field | Slot, velocity: Sequence[Field | Slot]) -> None:
-        """Record velocity = velocity - gradient of p, on open faces."""
+        """Record the subtraction of the gradient of p from the velocity on open faces."""
         s = self.staggered
         for axis, v in enumerate(velocity):
             program.apply(subtract_gradient(s.grid.ndim, axis), p, v, s.open[axis], s.per_gap)
@@ -122,7 +139,7 @@ class PressureLaplacian:
 
 # In kernels ----------------------------------------------------------------------------------------------------------
 def _links(ndim: int, open: Readers, width: Readers, per_gap: Readers) -> list[tuple[tuple[int, ...], Node]]:
-    """Offsets of neighbours and what their differences are multiplied with (m)."""
+    """Return the offsets of the neighbours and the factors of their differences (m)."""
     found: list[tuple[tuple[int, ...], Node]] = []
     for axis in range(ndim):
         size = area(width, axis)
@@ -134,7 +151,7 @@ def _links(ndim: int, open: Readers, width: Readers, per_gap: Readers) -> list[t
 
 @functools.cache
 def outflow(ndim: int) -> Kernel:
-    """target = L p; returns the sum of p * L p."""
+    """Return the kernel of target = L p, which also returns the sum of p * L p."""
     here = (0,) * ndim
 
     def image(p: CellReader, target: CellReader, open: Readers, width: Readers, per_gap: Readers) -> Reduced:
@@ -148,7 +165,7 @@ def outflow(ndim: int) -> Kernel:
 
 @functools.cache
 def scaled(ndim: int) -> Kernel:
-    """z = r / diagonal of L, 0 where the row is."""
+    """Return the kernel of z = r / diagonal of L, with 0 where the row is empty."""
     here = (0,) * ndim
 
     def divide(r: CellReader, z: CellReader, open: Readers, width: Readers, per_gap: Readers) -> None:
@@ -160,7 +177,7 @@ def scaled(ndim: int) -> Kernel:
 
 @functools.cache
 def subtract_gradient(ndim: int, axis: int) -> Kernel:
-    """v -= gradient of p on open faces."""
+    """Return the kernel of v -= gradient of p on open faces."""
     here, below = (0,) * ndim, step(ndim, axis, -1)
 
     def correct(p: CellReader, v: CellReader, open: CellReader, per_gap: Readers) -> None:
@@ -171,7 +188,7 @@ def subtract_gradient(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def conductance(ndim: int, axis: int) -> Kernel:
-    """k = area / gap of open faces, 0 of others."""
+    """Return the kernel of k = area / gap on open faces, 0 on others."""
     here = (0,) * ndim
 
     def make(open: CellReader, k: CellReader, width: Readers, per_gap: Readers) -> None:

@@ -1,4 +1,4 @@
-"""Quantities of a cell as people write them, ``"500 um"``, ``"0.1 M"``, ``"5 mA/cm2"``; numbers are in SI."""
+"""Parsing of a cell's quantities, such as ``"500 um"``, ``"0.1 M"`` and ``"5 mA/cm2"``; plain numbers are in SI."""
 
 from __future__ import annotations
 
@@ -33,5 +33,11 @@ _KINDS: Final[dict[Kind, Quantity]] = {
 
 
 def quantity(value: object, kind: Kind) -> float:
-    """A quantity in m, mol/m3, V, A/m2 or s. Raises ValueError whose message says what was expected."""
+    """Return a quantity in m, mol/m3, V, A/m2 or s.
+
+    Raises
+    ------
+    ValueError
+        If the value cannot be read; the message says what was expected.
+    """
     return _KINDS[kind].read(value)

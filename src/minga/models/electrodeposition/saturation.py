@@ -1,4 +1,4 @@
-"""A salt that would not be dissolved: looked for while a cell runs, and told once with the result."""
+"""Detection of oversaturated salts while a cell runs, reported once with the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["look_out"]
 
 
 def look_out(step: Program, problem: Problem, state: State) -> Lookout | None:
-    """What compares concentrations with saturation after each step of the run; None where no solubility is known."""
+    """Return the check of concentrations against saturation after each step of the run; None if no limit is known."""
     limits = {
         number: problem.saturation[ion.name]
         for number, ion in enumerate(problem.species)
@@ -42,8 +42,8 @@ def look_out(step: Program, problem: Problem, state: State) -> Lookout | None:
         where_ = problem.grid.place(int(engine.read(place)))
         return Finding(
             f"after step {at} the solution is oversaturated: {times:.3g} times the solubility of {known}, at {where_}. "
-            "A salt would crystallise there, which the model does not compute: a lower current or voltage, or a more "
-            "dilute bath, avoids that",
+            "A salt would crystallise there, which the model does not describe; a lower current or voltage, or a more "
+            "dilute bath, avoids this",
             {"saturation_step": at},
         )
 
@@ -52,7 +52,7 @@ def look_out(step: Program, problem: Problem, state: State) -> Lookout | None:
 
 @functools.cache
 def _richest(limits: tuple[float, ...]) -> Kernel:
-    """The largest concentration over its limit, and where it is."""
+    """Return the kernel of the largest ratio of a concentration to its limit, and of its cell."""
 
     @kernel
     def richest(ions: list[CellReader]) -> dict[str, Reduced]:

@@ -1,4 +1,4 @@
-"""The case's table [electrodeposition]: its schema. What becomes of it is in `minga.models.electrodeposition.case`."""
+"""Schema of a case's table [electrodeposition], which `minga.models.electrodeposition.case` converts into a Problem."""
 
 from __future__ import annotations
 
@@ -40,11 +40,13 @@ CONDITION_FORM: Final = (
     'write "held", "sink", "reversible", "butler-volmer", "balance" or "blocked" for the metal\'s ion, or a table with '
     "an entry for each ion that passes: {Zn = {held = 100.0}, H = {flux = 1e-5}}"
 )
+"""Advice on how to write the conditions at an electrode."""
 STRETCH_FORM: Final = 'write stretched = {y = "cosine"}, {y = {geometric = 1.1}} or {y = {geometric = 1.1, at = "low"}}'
+"""Advice on how to write stretched axes."""
 
 
 class SpeciesSettings(BaseModel):
-    """One kind of ion: `{name = "Zn", charge = 2, diffusivity = 0.715e-9, bulk = 100.0, expansion = 0.8e-4}`."""
+    """A kind of ion: `{name = "Zn", charge = 2, diffusivity = 0.715e-9, bulk = 100.0, expansion = 0.8e-4}`."""
 
     model_config = _STRICT
 
@@ -59,54 +61,61 @@ class SpeciesSettings(BaseModel):
 
 
 class StretchSettings(BaseModel):
-    """Cells that grow from the ends of an axis by a factor each: `{geometric = 1.1, at = "low"}`."""
+    """Cells whose widths grow by a factor from the ends of an axis: `{geometric = 1.1, at = "low"}`."""
 
     model_config = _STRICT
 
-    geometric: Annotated[float, Field(gt=1, le=3, description="width of a cell over that of the one before it")]
+    geometric: Annotated[float, Field(gt=1, le=3, description="width of a cell over that of the previous cell")]
     at: Annotated[Literal["both", "low", "high"], Field(description='where cells are thin: at = "low"')] = "both"
 
 
 class ConditionSettings(BaseModel):
-    """What happens to an ion at a metal: one of `held`, `flux`, `exchange` or `reversible`."""
+    """The condition for an ion at a metal: one of `held`, `flux`, `exchange` or `reversible`."""
 
     model_config = _STRICT
 
     held: Annotated[Concentration | None, Field(description="mol/m3 at the metal: {held = 100.0}")] = None
     flux: Annotated[
         Number | Literal["balance"] | None,
-        Field(description='mol/m2/s into the solution, or "balance": what the other electrode takes out'),
+        Field(description='mol/m2/s into the solution, or "balance" for what the other electrode removes'),
     ] = None
     exchange: Annotated[
-        Annotated[Current, Field(gt=0)] | None, Field(description="Butler-Volmer's i0, A/m2: {exchange = 30.0}")
+        Annotated[Current, Field(gt=0)] | None,
+        Field(description="i0 of Butler-Volmer kinetics, A/m2: {exchange = 30.0}"),
     ] = None
     reversible: Annotated[
         Annotated[Concentration, Field(gt=0)] | Literal["bulk"] | None,
-        Field(description='at equilibrium with the metal: mol/m3 where the potentials agree, or "bulk"'),
+        Field(description='equilibrium with the metal: mol/m3 at which the potentials agree, or "bulk"'),
     ] = None
     reference: Annotated[
-        Annotated[Concentration, Field(gt=0)] | None, Field(description="with exchange: mol/m3; left out, the bulk's")
+        Annotated[Concentration, Field(gt=0)] | None,
+        Field(description="with exchange: reference concentration, mol/m3; by default that of the bulk"),
     ] = None
     equilibrium: Annotated[Voltage | None, Field(description="with exchange: equilibrium potential, V")] = None
-    transfer: Annotated[float | None, Field(gt=0, lt=1, description="with exchange: 0.5 by default")] = None
-    electrons: Annotated[int | None, Field(ge=1, description="with exchange; left out, the ion's charge")] = None
+    transfer: Annotated[
+        float | None, Field(gt=0, lt=1, description="with exchange: transfer coefficient, 0.5 by default")
+    ] = None
+    electrons: Annotated[
+        int | None, Field(ge=1, description="with exchange: number of electrons; by default the ion's charge")
+    ] = None
 
 
 class FingerSettings(BaseModel):
-    """A rod of metal that stands on the cathode: `{place = {x = "1 mm"}, length = "2 mm", size = "200 um"}`."""
+    """A rod of metal standing on the cathode: `{place = {x = "1 mm"}, length = "2 mm", size = "200 um"}`."""
 
     model_config = _STRICT
 
-    length: Annotated[Length, Field(description='from the cathode to its tip: length = "2 mm"')]
-    size: Annotated[Length, Field(description='its width: size = "200 um"')]
+    length: Annotated[Length, Field(description='from the cathode to the tip: length = "2 mm"')]
+    size: Annotated[Length, Field(description='width: size = "200 um"')]
     place: Annotated[
-        dict[Literal["z", "x"], Place], Field(description='its axis: place = {x = "1 mm"}; left out, in the middle')
+        dict[Literal["z", "x"], Place],
+        Field(description='position of its axis: place = {x = "1 mm"}; by default the middle'),
     ] = {}
-    form: Annotated[Literal["square", "round"], Field(description='across: form = "round"')] = "square"
+    form: Annotated[Literal["square", "round"], Field(description='cross-section: form = "round"')] = "square"
 
 
 class SolidSettings(BaseModel):
-    """Solid parts: a `box`, an `image` (PNG, dark is solid, first row at the cathode), or a `file` (.npy)."""
+    """A solid: a `box`, an `image` (PNG; dark is solid, the first row lies at the cathode), or a `file` (.npy)."""
 
     model_config = _STRICT
 
@@ -115,89 +124,100 @@ class SolidSettings(BaseModel):
     ] = None
     box: Annotated[
         dict[Axis, Annotated[tuple[Place, ...], Field(min_length=2, max_length=2)]] | None,
-        Field(description='from where to where along each axis: box = {y = [0, "2 mm"], x = ["1 mm", "1.2 mm"]}'),
+        Field(description='extent along each axis: box = {y = [0, "2 mm"], x = ["1 mm", "1.2 mm"]}'),
     ] = None
-    image: Annotated[
-        str | None, Field(description='a PNG file: image = "dendrite.png", which covers the whole plane')
-    ] = None
+    image: Annotated[str | None, Field(description='PNG file that covers the whole plane: image = "dendrite.png"')] = (
+        None
+    )
     plane: Annotated[
-        Literal["yx", "yz", "zx"] | None, Field(description='of an image: its rows and columns, plane = "yx"')
+        Literal["yx", "yz", "zx"] | None, Field(description='axes of the rows and columns of an image: plane = "yx"')
     ] = None
     across: Annotated[
         tuple[Place, ...] | None,
-        Field(min_length=2, max_length=2, description='of an image: from where to where, across = [0, "100 um"]'),
+        Field(
+            min_length=2, max_length=2, description='extent of an image along the other axis: across = [0, "100 um"]'
+        ),
     ] = None
-    file: Annotated[str | None, Field(description='a volume of the grid\'s shape: file = "deposit.npy"')] = None
+    file: Annotated[str | None, Field(description='array of the grid\'s shape: file = "deposit.npy"')] = None
 
 
 class GrowthSettings(BaseModel):
-    """Table [electrodeposition.growth]: the deposit grows."""
+    """Table [electrodeposition.growth]: growth of the deposit."""
 
     model_config = _STRICT
 
-    porosity: Annotated[float, Field(ge=0, lt=1, description="share of the deposit that is not metal")] = 0.0
+    porosity: Annotated[float, Field(ge=0, lt=1, description="fraction of the deposit that is not metal")] = 0.0
     exponent: Annotated[
         float, Field(ge=0, le=10, description="cells are drawn with probabilities proportional to flux ** exponent")
     ] = 1.0
-    volume: Annotated[Positive | None, Field(description="m3 of solid metal a mole of the ion; known of Zn and Cu")] = (
-        None
-    )
+    volume: Annotated[
+        Positive | None, Field(description="m3 of solid metal per mole of the ion; known for Zn and Cu")
+    ] = None
 
 
 class TimeSettings(BaseModel):
-    """Table [electrodeposition.time]: how long, and in which steps; seconds, or units of L2/D in scaled cases."""
+    """Table [electrodeposition.time]: duration and time steps, in seconds, or in units of L2/D in scaled cases."""
 
     model_config = _STRICT
 
-    end: Annotated[Time, Field(description='the whole time: end = 20.0, or "5 min"')]
+    end: Annotated[Time, Field(description='duration of the run: end = 20.0, or "5 min"')]
     every: Annotated[
-        Time | None, Field(description="from one step of the run to the next, as many time steps as it takes")
+        Time | None,
+        Field(description="time covered by one step of the run, which takes as many time steps as it needs"),
     ] = None
-    first: Annotated[Time | None, Field(description="the first time step, or the only one if not adaptive")] = None
-    adaptive: Annotated[bool, Field(description="whether time steps follow the error: true or false")] = True
+    first: Annotated[
+        Time | None, Field(description="length of the first time step, or of all of them if not adaptive")
+    ] = None
+    adaptive: Annotated[bool, Field(description="whether the lengths of time steps follow the error")] = True
     tolerance: Annotated[float, Field(gt=0, lt=1, description="relative error of one time step")] = 1e-3
     order: Annotated[Literal[1, 2], Field(description="1 (implicit Euler) or 2 (BDF2)")] = 2
 
 
 class RelaxationSettings(BaseModel):
-    """Table [electrodeposition.relaxation]: options of scheme = "relaxation"; those left out are the scheme's."""
+    """Table [electrodeposition.relaxation]: options of scheme = "relaxation"; by default those of the scheme."""
 
     model_config = _STRICT
 
     order: Annotated[
-        Literal["lexicographic", "boundary-first", "red-black"] | None, Field(description="of the cells in a sweep")
+        Literal["lexicographic", "boundary-first", "red-black"] | None,
+        Field(description="order of the cells in a sweep"),
     ] = None
     across: Annotated[
         Literal["exact", "block"] | None,
-        Field(description="of lexicographic sweeps: whether blocks wait for one another"),
+        Field(description='"exact" if blocks wait for one another in lexicographic sweeps, else "block"'),
     ] = None
-    criterion: Annotated[Literal["residual", "update"] | None, Field(description="what is to be below tolerance")] = (
-        None
-    )
-    tolerance: Annotated[float | None, Field(gt=0, lt=1, description="of the criterion, scaled")] = None
-    limit: Annotated[int | None, Field(ge=1, description="sweeps a time step at most")] = None
-    newton: Annotated[int | None, Field(ge=1, le=100, description="steps for the potential at a point")] = None
-    wall: Annotated[float | None, Field(gt=0, le=1, description="weight of the wall's new vorticity")] = None
+    criterion: Annotated[
+        Literal["residual", "update"] | None, Field(description="quantity that must fall below the tolerance")
+    ] = None
+    tolerance: Annotated[float | None, Field(gt=0, lt=1, description="tolerance of the scaled criterion")] = None
+    limit: Annotated[int | None, Field(ge=1, description="largest number of sweeps in a time step")] = None
+    newton: Annotated[int | None, Field(ge=1, le=100, description="Newton steps for the potential at a point")] = None
+    wall: Annotated[float | None, Field(gt=0, le=1, description="weight of the new vorticity at walls")] = None
 
 
 class SemiImplicitSettings(BaseModel):
-    """Table [electrodeposition.semi_implicit]: options of scheme = "semi-implicit"; those left out are the scheme's."""
+    """Table [electrodeposition.semi_implicit]: options of scheme = "semi-implicit"; by default those of the scheme."""
 
     model_config = _STRICT
 
     passes: Annotated[
-        int | None, Field(ge=1, le=1000, description="rounds of potential and species in a time step, at most")
+        int | None,
+        Field(ge=1, le=1000, description="largest number of passes over potential and species in a time step"),
     ] = None
     agreement: Annotated[
-        float | None, Field(gt=0, lt=1, description="of the potential's last change in a round, in RT/F")
+        float | None, Field(gt=0, lt=1, description="tolerance of the potential's change in the last pass, in RT/F")
     ] = None
-    tolerance: Annotated[float | None, Field(gt=0, lt=1, description="of the linear systems' residuals")] = None
-    limit: Annotated[int | None, Field(ge=1, description="iterations of a linear system at most")] = None
-    attempts: Annotated[int | None, Field(ge=1, description="at time steps in one step of the run, at most")] = None
+    tolerance: Annotated[
+        float | None, Field(gt=0, lt=1, description="tolerance of the residuals of the species' linear systems")
+    ] = None
+    limit: Annotated[int | None, Field(ge=1, description="largest number of iterations of a linear system")] = None
+    attempts: Annotated[
+        int | None, Field(ge=1, description="largest number of attempted time steps in one step of the run")
+    ] = None
 
 
 class ConstantSettings(BaseModel):
-    """Table [electrodeposition.constants]: of the solvent; water at 25 C, or in scaled cases 1."""
+    """Table [electrodeposition.constants]: properties of the solvent; by default water at 25 C, in scaled cases 1."""
 
     model_config = _STRICT
 
@@ -210,49 +230,65 @@ class ConstantSettings(BaseModel):
 class ElectrodepositionSettings(BaseModel):
     """Table [electrodeposition] of a case: ions, potential and flow between a cathode and an anode.
 
-    electrolyte, concentration, acid, acid_concentration   a bath by name
-    species      or ion by ion
-    metal        the ion that is deposited; the first cation
-    scaled       lengths in L, potentials in RT/F, concentrations in c0, times in L2/D; F = RT = 1
-    debye        the Debye length, which sets the permittivity; left out, that of water
-    length, gap, width   the cell along y (cathode to anode), z and x; grid.shape has as many axes
-    stretched    cells of unequal width, see STRETCH_FORM
-    periodic     axes whose ends are joined: ["x"]
-    orientation  where gravity points, and whether there is flow
-    voltage, current     one of them; cutoff, the voltage at which a run with a given current ends
-    cathode, anode       what passes there, see CONDITION_FORM
-    noise        relative disturbance of the first concentrations, drawn from `seed`
+    Attributes
+    ----------
+    electrolyte, concentration, acid, acid_concentration
+        A bath by name.
+    species
+        A bath ion by ion.
+    metal
+        The ion that is deposited; by default the first cation.
+    scaled
+        Whether lengths are in L, potentials in RT/F, concentrations in c0 and times in L2/D, with F = RT = 1.
+    debye
+        The Debye length, which determines the permittivity; by default the permittivity is that of water.
+    length, gap, width
+        Size of the cell along y (cathode to anode), z and x; grid.shape has as many axes.
+    stretched
+        Cells of unequal width, see STRETCH_FORM.
+    periodic
+        Periodic axes: ["x"].
+    orientation
+        Direction of gravity; by default there is flow where there is gravity.
+    voltage, current
+        Exactly one of them drives the cell.
+    cutoff
+        Voltage at which a run with a given current ends.
+    cathode, anode
+        Conditions at the electrodes, see CONDITION_FORM.
+    noise
+        Relative disturbance of the initial concentrations, drawn from `seed`.
     """
 
     model_config = _STRICT
 
-    electrolyte: Annotated[str | None, Field(description='name it: electrolyte = "ZnSO4" or "CuSO4"')] = None
+    electrolyte: Annotated[str | None, Field(description='name of the salt: electrolyte = "ZnSO4" or "CuSO4"')] = None
     concentration: Annotated[
         Annotated[float, BeforeValidator(lambda v: quantity(v, "concentration"))] | None,
-        Field(description='of the salt, mol/m3 or with a unit: concentration = "0.1 M"'),
+        Field(description='concentration of the salt, mol/m3 or with a unit: concentration = "0.1 M"'),
     ] = None
-    acid: Annotated[str | None, Field(description='acid = "H2SO4"')] = None
+    acid: Annotated[str | None, Field(description='name of the acid: acid = "H2SO4"')] = None
     acid_concentration: Annotated[
         Annotated[float, BeforeValidator(lambda v: quantity(v, "concentration"))] | None,
-        Field(description='of the acid: acid_concentration = "0.01 M"'),
+        Field(description='concentration of the acid: acid_concentration = "0.01 M"'),
     ] = None
     species: Annotated[
         tuple[SpeciesSettings, ...] | None,
         Field(min_length=1, description='[[electrodeposition.species]] name = "Zn", charge = 2, ...'),
     ] = None
-    metal: Annotated[str | None, Field(description='the ion that is deposited: metal = "Zn"')] = None
+    metal: Annotated[str | None, Field(description='ion that is deposited: metal = "Zn"')] = None
     scaled: Annotated[bool, Field(description="whether numbers are scaled: F = RT = 1, D = c0 = L = 1")] = False
-    debye: Annotated[Length | None, Field(description='the Debye length: debye = 0.05, or "5 um"')] = None
-    length: Annotated[Length | None, Field(description='from cathode to anode, along y: length = "1 cm"')] = None
-    gap: Annotated[Length | None, Field(description='between the plates, along z: gap = "500 um"')] = None
-    width: Annotated[Length | None, Field(description='along x: width = "2 mm"')] = None
+    debye: Annotated[Length | None, Field(description='Debye length: debye = 0.05, or "5 um"')] = None
+    length: Annotated[Length | None, Field(description='distance from cathode to anode, along y: length = "1 cm"')] = (
+        None
+    )
+    gap: Annotated[Length | None, Field(description='distance of the plates, along z: gap = "500 um"')] = None
+    width: Annotated[Length | None, Field(description='width of the cell, along x: width = "2 mm"')] = None
     stretched: Annotated[
         Literal["uniform", "cosine"] | dict[Axis, Literal["uniform", "cosine"] | StretchSettings],
         Field(description=STRETCH_FORM),
     ] = "uniform"
-    periodic: Annotated[
-        tuple[Literal["z", "x"], ...], Field(description='axes with joined ends: periodic = ["x"]')
-    ] = ()
+    periodic: Annotated[tuple[Literal["z", "x"], ...], Field(description='periodic axes: periodic = ["x"]')] = ()
     orientation: Annotated[
         Literal["horizontal", "cathode-above", "cathode-below", "off"] | tuple[Number, ...],
         Field(
@@ -261,17 +297,19 @@ class ElectrodepositionSettings(BaseModel):
         ),
     ] = "off"
     flow: Annotated[
-        bool | None, Field(description="whether the fluid moves; left out, it does where there is gravity")
+        bool | None, Field(description="whether the fluid moves; by default it does where there is gravity")
     ] = None
     voltage: Annotated[
-        Voltage | None, Field(description="of the anode over the cathode, V: voltage = 0.5, or current = 50.0")
+        Voltage | None,
+        Field(description="potential of the anode relative to the cathode, V: voltage = 0.5, or current = 50.0"),
     ] = None
     current: Annotated[
-        Current | None, Field(description='of the cathode\'s plane: current = "5 mA/cm2", or voltage = 0.5')
+        Current | None,
+        Field(description='current density over the cathode\'s plane: current = "5 mA/cm2", or voltage = 0.5'),
     ] = None
     cutoff: Annotated[
         Annotated[Voltage, Field(gt=0)] | None,
-        Field(description='with a given current: the voltage at which the run ends, cutoff = "5 V" by default'),
+        Field(description='with a given current: voltage at which the run ends, cutoff = "5 V" by default'),
     ] = None
     cathode: Annotated[Any, Field(description=CONDITION_FORM)] = None
     anode: Annotated[Any, Field(description=CONDITION_FORM)] = None
@@ -298,5 +336,5 @@ class ElectrodepositionSettings(BaseModel):
     constants: Annotated[ConstantSettings, Field(description="[electrodeposition.constants] temperature = 298.15")] = (
         ConstantSettings()
     )
-    noise: Annotated[float, Field(ge=0, lt=1, description="relative disturbance of the first concentrations")] = 0.0
-    seed: Annotated[int, Field(ge=0, lt=2**63, description="of growth and noise")] = 0
+    noise: Annotated[float, Field(ge=0, lt=1, description="relative disturbance of the initial concentrations")] = 0.0
+    seed: Annotated[int, Field(ge=0, lt=2**63, description="seed of the random numbers of growth and noise")] = 0

@@ -1,7 +1,8 @@
-"""A small cell with soft numbers, scaled: what relaxation can do in seconds, on which orders of sweeps are compared.
+"""A small scaled cell with a soft Poisson number, which relaxation solves in seconds, for comparing orders of sweeps.
 
-Lengths in those of the cell, potentials in RT/F, concentrations in the bath's, times in L**2 / D_amb: the numbers of
-0.1 M ZnSO4, but a Debye length of 0.02 and a Schmidt number of 1000, so that cells are not wider than it.
+Lengths are in units of the cell's length, potentials in RT/F, concentrations in that of the bath, times in
+L**2 / D_amb. The numbers are those of 0.1 M ZnSO4, except for a Debye length of 0.02, so that cells are not wider than
+it, and a Schmidt number of 1000.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ POISSON: Final = 312.5
 ELECTRIC: Final = 625.0 * POISSON
 """Ge, so that Ge/Po is that of a cell of 1 cm."""
 PECLET: Final = (1.199, 0.801)
+"""Pe of the cation and of the anion."""
 EXTENTS: Final[Mapping[str, float]] = {"y": 1.0, "z": 0.4, "x": 0.4}
+"""Lengths of the axes."""
 
 
 def soft_cell(
@@ -34,12 +37,25 @@ def soft_cell(
     fingers: bool = False,
     length: float = EXTENTS["y"],
 ) -> Problem:
-    """Ions between two electrodes that hold the cation's concentration, in a horizontal gap.
+    """Return the problem of ions between two electrodes that hold the cation's concentration, in a horizontal gap.
 
-    shape    cells along the axes y, z, x, or some of them
-    gravity  Gg of the salt
-    length   from cathode to anode
-    fingers  three of them on the cathode, 0.45 of the cell's length: they end inside the second block of three
+    Parameters
+    ----------
+    shape
+        Number of cells along the axes y, z, x, or some of them.
+    dt, steps
+        Length and number of the time steps.
+    voltage
+        Potential of the anode relative to the cathode, RT/F.
+    gravity
+        Gg of the salt.
+    schmidt
+        Schmidt number.
+    fingers
+        Whether the cathode has three fingers of 0.45 times the cell's length, which end inside the second of three
+        blocks.
+    length
+        Distance from cathode to anode.
     """
     axes = tuple(shape)
     cells = tuple(shape.values())
@@ -65,7 +81,7 @@ def soft_cell(
 
 
 def three_fingers(shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Kinds of cells: three bars of metal on the cathode, side by side along the last axis, in the middle of others."""
+    """Return kinds of cells with three bars on the cathode, side by side along the last axis, centred in the others."""
     kinds = np.zeros(shape, np.uint8)
     length, wide = 9 * shape[0] // 20, shape[-1]
     thick = max(1, wide // 12)

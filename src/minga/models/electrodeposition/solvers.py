@@ -1,4 +1,4 @@
-"""Who solves the elliptic systems: directly in one dimension, else conjugate gradients with multigrid or lines."""
+"""Solvers of the elliptic systems: direct in one dimension, else conjugate gradients with multigrid or line solves."""
 
 from __future__ import annotations
 
@@ -18,37 +18,44 @@ from minga.space.grid import Grid
 __all__ = ["Solvers", "Unsolved"]
 
 INNER: Final = 1e-3
-"""Of the residual: passes correct what is left, so that closer solves would not save one."""
+"""Relative tolerance of the residual: passes correct the remainder, so closer solves would not save a pass."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unsolved:
-    """How many linear systems of an attempt at a time step were not solved, by the unknown."""
+    """Numbers of linear systems that an attempt at a time step failed to solve, by the unknown."""
 
     potential: Register = field(default_factory=lambda: Register("potential not solved", "i8"))
     concentrations: Register = field(default_factory=lambda: Register("concentrations not solved", "i8"))
     flow: Register = field(default_factory=lambda: Register("flow not solved", "i8"))
 
     def begin(self, program: Program) -> None:
-        """Record that an attempt begins."""
+        """Record the reset of all counts at the beginning of an attempt."""
         for register in (self.potential, self.concentrations, self.flow):
             program.let(register, 0)
 
     @property
     def any(self) -> Node:
-        """Whether there is one."""
+        """Condition that some system was not solved."""
         return (self.potential > 0) | (self.concentrations > 0) | (self.flow > 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Solvers:
-    """Solvers of elliptic operators of a grid.
+    """Solvers of the elliptic operators on a grid.
 
-    far, near   operators whose solutions reach everywhere, and those whose solutions reach a few cells
-    limit       iterations of a system at most
-    solids      whether some cells are or may become solid
-    unsolved    counts systems that took more, or ended without numbers
-    iterations  all that conjugate gradients did
+    Attributes
+    ----------
+    grid
+        The grid.
+    limit
+        Largest number of iterations of a system.
+    unsolved
+        Register that counts systems that needed more iterations, or ended without finite numbers.
+    solids
+        Whether some cells are or may become solid.
+    iterations
+        Register with the number of all iterations of conjugate gradients.
     """
 
     grid: Grid
@@ -62,7 +69,15 @@ class Solvers:
     names: list[str] = field(default_factory=list)
 
     def prepare(self, far: Elliptic, near: Elliptic) -> None:
-        """Declare what operators need."""
+        """Declare the fields and solvers that two operators need.
+
+        Parameters
+        ----------
+        far
+            Operator whose solutions extend through the whole cell.
+        near
+            Operator whose solutions extend over a few cells.
+        """
         if self.grid.ndim == 1:
             for operator in (far, near):
                 self.lines[operator.name] = EllipticLines(operator, 0, f"{operator.name} lines")
@@ -75,22 +90,22 @@ class Solvers:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Fields on coarse grids, which a Model has to know."""
+        """Fields on coarse grids, which a Model must declare."""
         return tuple(item for cycle in self.cycles.values() for item in cycle.fields)
 
     @property
     def hierarchies(self) -> tuple[EllipticMultigrid, ...]:
-        """What lays out coarse grids."""
+        """Multigrid hierarchies, which lay out the coarse grids."""
         return tuple(self.cycles.values())
 
     def assembled(self, program: Program, operator: Elliptic) -> None:
-        """Record what follows from new coefficients."""
+        """Record everything that follows from new coefficients of an operator."""
         for found in (self.cycles.get(operator.name), self.lines.get(operator.name)):
             if found is not None:
                 found.setup(program)
 
     def solve(self, program: Program, operator: Elliptic, b: Field, x: Field) -> None:
-        """Record x from b."""
+        """Record the solution x of a system with right-hand side b."""
         lines = self.lines.get(operator.name)
         if self.grid.ndim == 1:
             assert lines is not None

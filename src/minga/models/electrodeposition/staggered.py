@@ -1,8 +1,8 @@
 """The staggered grid of the flow: pressure at cell centres, each velocity at the faces across its own axis.
 
-Harlow and Welch's arrangement (Phys. Fluids 8, 1965). What depends on the place is kept in arrays of one axis; what
-depends on the solids in one mask for each velocity. Gradient and divergence are multiplied by the areas of faces, so
-that one is the other's transpose, negative, also on stretched grids and between solids.
+The arrangement is that of Harlow and Welch (Phys. Fluids 8, 1965). Quantities that depend on position are kept in
+one-axis arrays, those that depend on the solids in one mask for each velocity. Gradient and divergence are multiplied
+by the areas of faces, so that each is the negative transpose of the other, also on stretched grids and between solids.
 """
 
 from __future__ import annotations
@@ -35,12 +35,23 @@ Readers = Sequence[CellReader]
 
 @dataclass(frozen=True, eq=False)
 class Staggered:
-    """Lengths along the axes of a grid, and which faces fluid passes.
+    """Lengths along the axes of a grid, and masks of the faces that fluid passes.
 
-    width  of cells, one field an axis, and `per_width`, its inverse
-    gap    between the centres of two cells, at their face, and `per_gap`; at a wall a whole cell's width
-    open   u1, one field an axis, at its faces: 1 between two cells of fluid, else 0
-    mask   `kind` where some cells are or may become solid, else None
+    Attributes
+    ----------
+    grid, kind
+        The grid and the field of the cells' kinds.
+    mask
+        `kind` if some cells are or may become solid, else None.
+    width, per_width
+        Widths of the cells, one field for each axis, and their inverses.
+    gap, per_gap
+        Distances between the centres of two cells, at their face, and their inverses; at a wall, the width of a whole
+        cell.
+    open
+        Masks of type u1, one for each axis, at its faces: 1 between two cells of fluid, else 0.
+    initial
+        Values of the lengths.
     """
 
     grid: Grid
@@ -75,31 +86,43 @@ class Staggered:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """All fields whose values must outlive a step."""
+        """Fields whose values must persist between steps."""
         return (*self.width, *self.per_width, *self.gap, *self.per_gap, *self.open)
 
     def on_faces(self, name: str, axis: int, dtype: str = "f8", slots: int = 1) -> Field:
-        """A field at the faces across an axis, 0 beyond the ends of the grid."""
+        """Declare a field at the faces across an axis, 0 beyond the ends of the grid."""
         return Field(f"flow {name}", self.grid, dtype, centre=(axis,), slots=slots, boundary=fixed(0))
 
     def at_centres(self, name: str) -> Field:
-        """An f8 field of cells, 0 beyond the ends of the grid."""
+        """Declare an f8 field at the cells, 0 beyond the ends of the grid."""
         return Field(f"flow {name}", self.grid, boundary=fixed(0.0))
 
     def setup(self, program: Program) -> None:
-        """Record the masks' making from `kind`; again wherever `kind` changes."""
+        """Record the computation of the masks from `kind`; it is needed again after `kind` has changed."""
         for axis, target in enumerate(self.open):
             program.apply(open_faces(self.grid.ndim, axis), self.kind, target)
 
     def divergence(self, program: Program, velocity: Sequence[Field | Slot], target: Field | Slot) -> Balance:
-        """Record target = what flows into each cell through its faces, m3/s (times -1: into, not out of it)."""
+        """Record target = inflow of each cell through its faces, m3/s: minus the divergence times the volume."""
         sums = program.apply(inflow(self.grid.ndim), list(velocity), target, list(self.width))
         return Balance(sums.net, sums.gross, sums.worst, sums.fastest)  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What flows into cells, in registers: sum of squares, that of all magnitudes, the largest ones of both."""
+    """Registers that summarize the inflow of cells.
+
+    Attributes
+    ----------
+    net
+        Sum of the squares of the net inflows.
+    gross
+        Sum of the squares of the sums of magnitudes of the flows through the faces of a cell.
+    worst
+        Largest magnitude of a net inflow.
+    fastest
+        Largest sum of magnitudes.
+    """
 
     net: Node
     gross: Node
@@ -108,7 +131,7 @@ class Balance:
 
 
 def face_gaps(width: Floats, periodic: bool) -> Floats:
-    """Distances of the centres of neighbouring cells by face; beyond a wall lies a cell as wide as the last."""
+    """Return the distances of neighbouring cell centres by face; beyond a wall lies a cell as wide as the last one."""
     before = np.concatenate((width[-1:] if periodic else width[:1], width))
     after = np.concatenate((width, width[:1] if periodic else width[-1:]))
     gaps = 0.5 * (before + after)
@@ -117,24 +140,24 @@ def face_gaps(width: Floats, periodic: bool) -> Floats:
 
 # In kernels ----------------------------------------------------------------------------------------------------------
 def product(factors: Sequence[Node]) -> Node:
-    """The product, from left to right."""
+    """Return the product of the factors, evaluated from left to right."""
     return functools.reduce(operator.mul, factors)
 
 
 def area(width: Readers, axis: int) -> Node | float:
-    """The area of a face across `axis` (per metre of what the grid has no axis for)."""
+    """Return the area of a face across `axis` (per metre of each direction that the grid has no axis for)."""
     others = [w[0] for a, w in enumerate(width) if a != axis]
     return product(others) if others else 1.0
 
 
 def volume(width: Readers, gap: Readers, axis: int) -> Node:
-    """The volume of the cell around a face across `axis`, from centre to centre."""
+    """Return the volume of the cell around a face across `axis`, from centre to centre."""
     return gap[axis][0] * area(width, axis)
 
 
 @functools.cache
 def open_faces(ndim: int, axis: int) -> Kernel:
-    """Where fluid may pass: kind, then the mask."""
+    """Return the kernel that computes the mask of open faces from the kinds."""
     here, below = (0,) * ndim, step(ndim, axis, -1)
 
     def mark(kind: CellReader, target: CellReader) -> None:
@@ -145,7 +168,7 @@ def open_faces(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def inflow(ndim: int) -> Kernel:
-    """What flows into a cell: the velocities, the target, widths of cells."""
+    """Return the kernel of the inflow of cells, whose fields are the velocities, the target and widths of cells."""
     here = (0,) * ndim
 
     def collect(velocity: Readers, target: CellReader, width: Readers) -> dict[str, Reduced]:
@@ -172,7 +195,7 @@ def inflow(ndim: int) -> Kernel:
 
 @functools.cache
 def push(ndim: int, axis: int) -> Kernel:
-    """target = area * (p below - p above) on open faces: the force of a pressure."""
+    """Return the kernel of the force of a pressure, target = area * (p below - p above) on open faces."""
     here, below = (0,) * ndim, step(ndim, axis, -1)
 
     def difference(p: CellReader, open: CellReader, target: CellReader, width: Readers) -> None:
@@ -183,7 +206,7 @@ def push(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def add_push(ndim: int, axis: int) -> Kernel:
-    """target = source + area * (p below - p above) on open faces, 0 on others."""
+    """Return the kernel of target = source + area * (p below - p above) on open faces, 0 on others."""
     here, below = (0,) * ndim, step(ndim, axis, -1)
 
     def difference(p: CellReader, source: CellReader, open: CellReader, target: CellReader, width: Readers) -> None:

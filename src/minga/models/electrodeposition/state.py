@@ -1,4 +1,4 @@
-"""The fields that a cell's state is kept in, and what lies beyond the ends of the grid."""
+"""Fields of a cell's state, and their values beyond the ends of the grid."""
 
 from __future__ import annotations
 
@@ -11,24 +11,35 @@ from minga.space.field import Field, Register
 from minga.space.grid import Grid
 
 COLOURS: Final = ("#f4f1e8", "#6d4326", "#c79a2c", "#a9bcc6")
-"""Solution, cathode and its deposit, anode, glass."""
+"""Colours of solution, cathode with its deposit, anode and glass."""
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Fields of a problem's state; all f8 but `kind` (u1).
+    """Fields and registers of a problem's state; all fields are f8 except `kind` (u1).
 
-    kind           what a cell is; beyond the grid's ends the metals and the glass, so that planes and fingers are
-                   one mechanism: a face with a metal on one side is an electrode, one with glass lets nothing pass
-    concentration  mol/m3 of each species, at cell centres: slots now, next (what a step works out), previous
-    potential      V, at cell centres: slots now, next, previous
-    velocity       m/s, one field an axis of the grid, at its faces: slots now, next, previous; empty without flow
-    pressure       Pa, without that of a bath at rest, and without the osmotic part where cells resolve the Debye
-                   length (see `minga.models.electrodeposition.forces`); None without flow
-    time, dt       s: of `now`, and of the step to come
-    last           s: the step that led to `now`; 0 at the beginning
-    voltage        V of the anode over the cathode
-    mask           `kind` where some cells are or may become solid, for what leaves them out; else None
+    Attributes
+    ----------
+    kind
+        Kind of each cell. Beyond the grid's ends it is metal or glass, so that planes and fingers share one mechanism:
+        a face with a metal on one side is an electrode, a face with glass lets nothing pass.
+    concentration
+        Concentration of each species at cell centres, mol/m3: slots now, next (the result of a step), previous.
+    potential
+        Potential at cell centres, V: slots now, next, previous.
+    velocity
+        Velocity, m/s, one field for each axis of the grid, at its faces: slots now, next, previous; empty without flow.
+    pressure
+        Pressure, Pa, without that of a bath at rest, and without the osmotic part where cells resolve the Debye length
+        (see `minga.models.electrodeposition.forces`); None without flow.
+    time, dt
+        Time of `now`, and length of the coming step, s.
+    last
+        Length of the step that led to `now`, s; 0 at the beginning.
+    voltage
+        Potential of the anode relative to the cathode, V.
+    mask
+        `kind` if some cells are or may become solid, for operations that skip them; else None.
     """
 
     kind: Field
@@ -44,7 +55,7 @@ class State:
 
 
 def state_of(problem: Problem) -> State:
-    """Declare the fields of a problem."""
+    """Declare the fields and registers of a problem's state."""
     grid = problem.grid
     beyond: BoundaryLike = {
         axis: (fixed(CATHODE), fixed(ANODE)) if axis == "y" else fixed(INSULATOR)
@@ -52,7 +63,7 @@ def state_of(problem: Problem) -> State:
         if not grid.periodic[number]
     }
 
-    # Of scaled problems lengths have no unit; then nothing has.
+    # Lengths of scaled problems have no unit; then nothing has.
     scaled = set(grid.units) == {"1"}
 
     def declare(name: str, unit: str, description: str, **options: object) -> Field:
@@ -70,7 +81,7 @@ def state_of(problem: Problem) -> State:
         section=onto,
         along="y",
     )
-    # What lies beyond the ends is said by `kind`; these values are read, but never used.
+    # `kind` says what lies beyond the ends; these values are read, but never used.
     beside = fixed(0.0)
     ions = tuple(
         declare(s.name, "mol/m3", f"concentration of {s.name}", boundary=beside, section=onto) for s in problem.species
@@ -104,7 +115,7 @@ def state_of(problem: Problem) -> State:
 
 
 def _sections(grid: Grid) -> tuple[tuple[str, float] | None, tuple[str, float] | None]:
-    """Where pictures of three axes are cut: level with the plates, and along the cell for flow between them."""
+    """Return where pictures of 3-D fields are cut: parallel to the plates, and along the cell for flow between them."""
     if grid.ndim < 3:
         return None, None
     z, x = ((axis, float(0.5 * (grid.faces(axis)[0] + grid.faces(axis)[-1]))) for axis in ("z", "x"))

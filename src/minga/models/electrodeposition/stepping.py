@@ -1,8 +1,8 @@
-"""Steps in time: attempts that are committed or tried again shorter, all inside one Program.
+"""Time stepping: attempts that are committed or repeated with a shorter step, all inside one Program.
 
-One step of a run covers `steps.every` seconds. It is made of time steps by BDF2 (or implicit Euler) whose length
-follows from an estimate of their error: what was found, compared with what the last steps foretold. An attempt writes
-next slots only, so that one that is not accepted leaves no trace but a shorter proposal.
+One step of a run covers `steps.every` seconds. It consists of time steps by BDF2 (or implicit Euler) whose lengths
+follow from an error estimate: the difference between the solution and its prediction from the last steps. An attempt
+writes only next slots, so that a rejected attempt leaves no trace but a shorter proposal.
 """
 
 from __future__ import annotations
@@ -32,32 +32,48 @@ __all__ = ["REACHED", "Counters", "Stepping"]
 Readers = Sequence[CellReader]
 
 SAFETY: Final = 0.8
+"""Safety factor of the step control."""
 SHORTEST: Final = 1e-9
-"""Of `steps.every` or of the first step: shorter steps mean that something is wrong."""
+"""Shortest step, as a fraction of `steps.every` or of the first step; shorter steps mean that something is wrong."""
 TOO_BIG: Final = 1e6
-"""Stands for an error that is not a number."""
+"""Error that stands for one that is not a number."""
 LANDING: Final = 1e-9
-"""Of a step: what may be left to the target."""
+"""Fraction of a step that may remain to the target."""
 EARLY: Final = 1e-30
+"""Lower bound of errors in the step control."""
 OVERSHOOT: Final = 1.2
-"""Times the cut-off voltage: an attempt beyond it is made again shorter, so that a run ends near its cut-off."""
+"""Multiple of the cut-off voltage beyond which an attempt is repeated with a shorter step, so that a run ends near its
+cut-off."""
 BRIEF: Final = 1e-7
-"""Of `steps.every` or of the first step: a voltage that rises that fast is taken as it is."""
+"""Step, as a fraction of `steps.every` or of the first step, at or below which a voltage beyond the cut-off is accepted
+as it is."""
 REACHED: Final = 1
+"""Value of `ended` once the deposit has reached the anode."""
 CUT_OFF: Final = 2
+"""Value of `ended` once the voltage has passed its cut-off."""
 LONGEST: Final = 1e300
-"""Stands for a length that is not known yet."""
+"""Length of a step that is not known yet."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counters:
-    """Registers of what steps took: `taken` and `rejected` from the beginning, `passes` of the last attempt and all.
+    """Registers that count time steps and describe a failure.
 
-    failed    0, or why the run cannot go on: 1 the iteration did not converge, 2 the error stayed too large,
-              3 a concentration became negative, 4 a linear system was not solved, 5 too many attempts
-    place     the number (row-major) of the cell where the change was largest
-    species   the number of the ion that changed there, or became negative
-    attempts  in this step of the run
+    Attributes
+    ----------
+    taken, rejected
+        Numbers of accepted and rejected time steps since the beginning.
+    error
+        Error of the last attempt, relative to the tolerance.
+    failed
+        0, or the reason why the run cannot continue: 1 the iteration did not converge, 2 the error stayed too large,
+        3 a concentration became negative, 4 a linear system was not solved, 5 there were too many attempts.
+    place
+        Row-major number of the cell where the change was largest.
+    species
+        Index of the ion that changed there, or became negative.
+    attempts
+        Number of attempts in this step of the run.
     """
 
     taken: Register = field(default_factory=lambda: Register("steps taken", "i8"))
@@ -71,14 +87,22 @@ class Counters:
 
 @dataclass(frozen=True, eq=False)
 class Stepping:
-    """Records the step of a run.
+    """The step of a run, which covers an interval with time steps.
 
-    attempts  at time steps in one step of the run at most, where their lengths are adaptive
-    flow      its `setup` and `step`, where the fluid moves
-    rates     dc/dt of each species at the last step: slots now, next
-    growing   the deposit, where it grows
-    ended     0, or why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off
-    least     the least concentration of an ion after the last attempt, as a part of its bulk, where there is a cut-off
+    Attributes
+    ----------
+    flow
+        The flow, if the fluid moves.
+    attempts
+        Largest number of attempts in one step of the run, where the lengths of time steps are adaptive.
+    rates
+        Fields of dc/dt of each species at the last step: slots now, next.
+    growing
+        The growth of the deposit, if it grows.
+    ended
+        0, or the reason why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off.
+    least
+        Lowest concentration of an ion after the last attempt, as a fraction of its bulk, if there is a cut-off.
     """
 
     problem: Problem
@@ -115,7 +139,7 @@ class Stepping:
 
     @property
     def registers(self) -> dict[Register, float]:
-        """First values for a Model."""
+        """Registers with their initial values, for a Model."""
         first = self.problem.steps.first
         return {
             self.state.dt: first, self.proposal: first, self.before: 1.0, self.settling: LONGEST, self.state.time: 0.0,
@@ -123,7 +147,7 @@ class Stepping:
 
     @property
     def grown(self) -> tuple[Field, ...]:
-        """Fields of a deposit that grows, which outlive a step."""
+        """Fields of a growing deposit, which must persist between steps."""
         return () if self.growing is None else (self.growing.flux,)
 
     def record(self, program: Program) -> None:
@@ -144,13 +168,13 @@ class Stepping:
                     self._go_on(program, target)
         if self.growing is not None:
             program.let(self.ended, where(self.growing.reached > 0, REACHED, self.ended))
-        # A loop that reaches its limit ends the run; the model says why.
+        # A loop that reaches its limit ends the run; `explain` of the model gives the reason.
         with program.when(counters.failed > 0), program.repeat(until=counters.failed == 0, limit=0):
             program.let(counters.failed, counters.failed)
         program.let(STEP, STEP + 1)
 
     def _grow(self, program: Program, growing: Growing) -> None:
-        """Cells that turn solid, before the next attempt."""
+        """Record the growth of the deposit before the next attempt."""
         growing.fill(program)
         with program.when(growing.added > 0):
             program.let(self.prepared, 0)
@@ -158,7 +182,7 @@ class Stepping:
             program.let(self.proposal, mg.min(self.proposal, self.settling))
 
     def _go_on(self, program: Program, target: Register) -> None:
-        """An attempt, and what follows from it."""
+        """Record an attempt, and its acceptance or rejection."""
         with program.when(self.prepared == 0):
             self.iteration.prepare(program)
             if self.flow is not None:
@@ -173,7 +197,7 @@ class Stepping:
         self._give_up(program, accepted, target)
 
     def _choose(self, program: Program, target: Register) -> None:
-        """The length of the next attempt: the proposal, or so that the target is met without a tiny last step."""
+        """Record the length of the next attempt: the proposal, adjusted to meet the target without a tiny last step."""
         state, steps = self.state, self.problem.steps
         left, proposal = target - state.time, self.proposal
         near = where(proposal * 2.0 > left, 0.5 * left, proposal)
@@ -181,13 +205,13 @@ class Stepping:
         ratio: Node | float = 0.0
         if steps.order == 2:
             last = where(state.last > 0.0, state.last, 1.0)
-            # Nothing that was before a cell turned solid goes into the formula.
+            # Values from before a cell turned solid do not enter the formula.
             smooth = (state.last > 0.0) & (self.careful == 0) & (self.fresh == 0)
             ratio = where(smooth, state.dt / last, 0.0)
         self.iteration.formula.record(program, state.dt, ratio)
 
     def _attempt(self, program: Program) -> Register:
-        """An attempt, and whether it is accepted."""
+        """Record an attempt; return the register that says whether it is accepted."""
         state, steps, counters = self.state, self.problem.steps, self.counters
         formula = self.iteration.formula
         self.iteration.record(program)
@@ -204,7 +228,7 @@ class Stepping:
         )  # fmt: skip
         share = (1.0 + formula.ratio) / (2.0 + 3.0 * formula.ratio)
         found, error = vars(seen), Register("error now")
-        # Of the first step nothing was foretold: its length is what was asked for.
+        # There is no prediction for the first step: its length is the one that was asked for.
         program.let(error, where(state.last > 0.0, found["difference"] * share * (1.0 / steps.tolerance), 0.0))
         program.let(counters.error, where(error < TOO_BIG, error, TOO_BIG))
         lows, worsts = ([found[f"{word}{n}"] for n in range(len(self.rates))] for word in ("least", "worst"))
@@ -223,7 +247,7 @@ class Stepping:
         return accepted
 
     def _overshoots(self) -> Node:
-        """Whether the voltage is far beyond its cut-off, and a shorter step may end nearer to it."""
+        """Return whether the voltage is far beyond its cut-off and a shorter step may end nearer to it."""
         state, steps = self.state, self.problem.steps
         far = mg.abs(as_node(self.iteration.drive["voltage"])) > OVERSHOOT * self.problem.cutoff
         return far & (state.last > 0.0) & (state.dt > BRIEF * min(steps.every, steps.first))
@@ -248,7 +272,7 @@ class Stepping:
             self.growing.book(program)
 
     def _control(self, program: Program, accepted: Register) -> None:
-        """The proposal for the next attempt, by a PI controller (Soederlind, Numer. Algorithms 31, 2002)."""
+        """Record the proposal for the next attempt, by a PI controller (Soederlind, Numer. Algorithms 31, 2002)."""
         state, steps, counters, iteration = self.state, self.problem.steps, self.counters, self.iteration
         if self.growing is not None:
             much = mg.min(self.growing.amount, 1.0)
@@ -256,7 +280,7 @@ class Stepping:
         error = where(counters.error > EARLY, counters.error, EARLY)
         order = where(iteration.formula.ratio > 0.0, 3.0, 2.0)
         factor = SAFETY * exp((-0.6 * log(error) + 0.2 * log(self.before)) / order)
-        # An iteration that takes many passes would not gain from longer steps.
+        # Longer steps would gain nothing if the iteration already takes many passes.
         most = where(iteration.passes * 2 > iteration.limit, 1.0, 2.0)
         grown = where(factor > most, most, where(factor < 0.3, 0.3, factor))
         shrunk = where(iteration.converged > 0, where(factor < 0.6, where(factor < 0.1, 0.1, factor), 0.6), 0.3)
@@ -265,11 +289,11 @@ class Stepping:
             kept = where((state.dt < self.proposal) & (longer < self.proposal) & (grown >= 1.0), self.proposal, longer)
             program.let(self.proposal, where(accepted, kept, shrunk * state.dt))
             if self.growing is not None:
-                # Steps that follow a deposit have a length of their own, which is remembered for the next deposit.
+                # Steps after a cell has turned solid have their own length, which is remembered for the next such cell.
                 settled = where(accepted, longer, shrunk * state.dt)
                 program.let(self.settling, where(self.fresh > 0, settled, self.settling))
         else:
-            # A step of the order that was asked for, then one of Euler's, then shorter ones.
+            # First a step of the order that was asked for, then one by Euler's method, then shorter ones.
             retry = where(self.careful > 0, 0.5, 1.0) * state.dt
             program.let(self.proposal, where(accepted, steps.first, retry))
         with program.when(accepted):
@@ -280,7 +304,7 @@ class Stepping:
             program.let(self.careful, 1)
 
     def _give_up(self, program: Program, accepted: Register, target: Register) -> None:
-        """Whether there is any point in another attempt."""
+        """Record the reason to give up, where another attempt is pointless."""
         steps, counters, iteration = self.problem.steps, self.counters, self.iteration
         with program.when(~accepted):
             floor = SHORTEST * min(steps.every, steps.first)
@@ -293,12 +317,12 @@ class Stepping:
 
 
 def _count() -> Node:
-    """Steps of the run that are over."""
+    """Return the number of completed steps of the run."""
     return cast(as_node(STEP), "f8")
 
 
 def _greatest(values: Sequence[Node | Register]) -> Node:
-    """The number of the greatest value, the first of equal ones."""
+    """Return the index of the greatest value, the first of equal ones."""
     number, most = as_node(0), as_node(values[0])
     for candidate, value in enumerate(values[1:], 1):
         number, most = where(value > most, candidate, number), mg.max(most, value)
@@ -306,9 +330,10 @@ def _greatest(values: Sequence[Node | Register]) -> Node:
 
 
 def compare(problem: Problem) -> Kernel:
-    """The next rates, the largest difference from what was foretold (of a species' scale), and the least concentration.
+    """Return the kernel that computes the next rates and compares the next concentrations with their prediction.
 
-    Foretold is the parabola through the last two values with the last rate, or with Euler the line.
+    It returns the largest differences, relative to the scale of the species, and the lowest concentrations. The
+    prediction is the parabola through the last two values with the last rate, or, with Euler's method, the line.
     """
     here = (0,) * problem.grid.ndim
     scales = [1.0 / _scale(problem, number) for number in range(len(problem.species))]
@@ -337,7 +362,7 @@ def compare(problem: Problem) -> Kernel:
 
 
 def _scale(problem: Problem, number: int) -> float:
-    """The largest concentration that a species is given anywhere."""
+    """Return the largest concentration prescribed for a species anywhere."""
     species = problem.species[number]
     given = [species.bulk]
     for electrode in (problem.cathode, problem.anode):

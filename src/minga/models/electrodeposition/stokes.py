@@ -1,14 +1,14 @@
-"""Velocity and pressure of a time step at once: A v + grad p = f, div v = 0, whatever the length of the step.
+"""Coupled solution for velocity and pressure of a time step of any length: A v + grad p = f, div v = 0.
 
-Splitting the two, as projection does, errs by the square of the diffusion length over the cell's width, which is what
-matters least in a fluid and most in a thin cell full of water. Instead p is found by conjugate gradients on what
-remains when v is eliminated, S p = div A^-1 grad p (Verfuerth, IMA J. Numer. Anal. 4, 1984), preconditioned after
-Cahouet and Chabard (Int. J. Numer. Methods Fluids 8, 1988):
+Splitting the two, as a projection method does, causes an error proportional to the square of the diffusion length over
+the cell's width, which matters least in most flows and most in a thin cell full of water. Instead, p is found by
+conjugate gradients on the system that remains when v is eliminated, S p = div A^-1 grad p (Verfuerth, IMA J. Numer.
+Anal. 4, 1984), preconditioned after Cahouet and Chabard (Int. J. Numer. Methods Fluids 8, 1988):
 
     1/S  ~  viscosity + (inertia + friction) / Laplace,      friction = 12 viscosity / gap^2
 
-where friction, Darcy's for flow between two plates, is ours: without it every wave of the pressure that is longer than
-the gap would cost iterations. Preconditioned by one of them, errors of a projection are those of a first guess.
+The friction term, Darcy's law for flow between two plates, is our addition: without it, every wave of the pressure
+that is longer than the gap would cost iterations. The error of a projection thus becomes merely that of a first guess.
 """
 
 from __future__ import annotations
@@ -47,11 +47,17 @@ from minga.space.field import Field, Register, Slot
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How exactly, and how.
+    """Tolerance and limits of the coupled solution.
 
-    tolerance  what flows into cells relative to what flows through them, in the sum of squares, before the last step
-               that makes velocities solenoidal to rounding; also the relative residual of momentum
-    limit      iterations of the pressure; `inner` of each solve in them
+    Attributes
+    ----------
+    tolerance
+        Net inflow of cells relative to the flow through them, in root mean square, before the last step makes
+        velocities solenoidal to rounding; also the relative residual of momentum.
+    limit
+        Largest number of iterations for the pressure.
+    inner
+        Largest number of iterations of each solve inside them.
     """
 
     tolerance: float = 1e-8
@@ -61,11 +67,18 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What the last step took, in registers.
+    """Registers with the effort of the last step.
 
-    passes      iterations of the pressure
-    velocity    iterations of all solves for velocities; `poisson`: for the pressure's Laplacian
-    divergence  largest inflow of a cell that is left, over the largest through flow of one
+    Attributes
+    ----------
+    passes
+        Number of iterations for the pressure.
+    velocity
+        Number of iterations of all solves for velocities.
+    poisson
+        Number of iterations of all solves with the Laplacian of the pressure.
+    divergence
+        Largest remaining net inflow of a cell, over the largest flow through one.
     """
 
     passes: Register = field(default_factory=lambda: Register("flow passes", "i8"))
@@ -78,10 +91,20 @@ class Effort:
 class Stokes:
     """The coupled equations on a grid.
 
-    inertia    kg/m3/s, of the operators in `momentum`; `friction` in the same unit
-    levels     preconditioners of the operators in `momentum`; none: their diagonals
-    unsolved   counts solves that failed; None: the run ends there
-    work       vectors of the solves for each velocity, one after the other
+    Attributes
+    ----------
+    momentum
+        Operators of the velocities.
+    levels
+        Preconditioners of the operators in `momentum`; empty to use their diagonals.
+    inertia, friction
+        Inertia of the operators in `momentum` and Darcy friction, kg/m3/s.
+    viscosity
+        Dynamic viscosity, Pa s.
+    unsolved
+        Register that counts solves that failed; None to end the run at the first.
+    work
+        Vectors of the solves for each velocity, one after the other.
     """
 
     staggered: Staggered
@@ -102,7 +125,7 @@ class Stokes:
         object.__setattr__(self, "work", tuple(work))
 
     def solve(self, program: Program, right: Sequence[Field], velocity: Sequence[Slot], p: Field) -> None:
-        """Record the solution, from what `velocity` and `p` (Pa) hold; `right` is volume * f on faces, N."""
+        """Record the solution, starting from the values of `velocity` and `p` (Pa); `right` is volume * f, in N."""
         s, effort, ndim = self.staggered, self.effort, self.staggered.grid.ndim
         r, z, d, image = (s.at_centres(f"pressure {what}") for what in ("residual", "correction", "direction", "image"))
         loads = [s.on_faces(f"load {axis}", a) for a, axis in enumerate(s.grid.axes)]
@@ -117,12 +140,12 @@ class Stokes:
         program.let(rr, 0.0)
         program.let(effort.velocity, 0)
         self._what_is_left(program, right, velocity, p, loads, moved, inside)
-        # One place for the solves of all rounds: the first corrects the velocity, the others follow the pressure.
+        # All rounds share these solves: the first one corrects the velocity, the others follow the pressure.
         done = later & (rr <= enough)
         with rounds(program, done, rr, effort.passes, self.settings.limit, self.unsolved):
             with program.when(later):
                 self._search(program, r, z, d, image, loads, alpha, rz)
-                # Solves may be the rougher, the less is left to be done (Simoncini and Szyld, SISC 25, 2003).
+                # Solves may be less exact the smaller the residual is (Simoncini and Szyld, SISC 25, 2003).
                 for register in inside:
                     program.let(register, lesser(0.1 * sqrt(enough / rr), 1e-2))
             self._velocities(program, loads, moved, inside)
@@ -151,7 +174,7 @@ class Stokes:
         self, program: Program, right: Sequence[Field], velocity: Sequence[Slot], p: Field,
         loads: Sequence[Field], images: Sequence[Field], inside: Sequence[Register],
     ) -> None:  # fmt: skip
-        """Record load = f - grad p - A v, and how exactly it has to be solved for: relative to all f - grad p."""
+        """Record load = f - grad p - A v, and the tolerance of its solve, which is relative to f - grad p."""
         s, ndim = self.staggered, self.staggered.grid.ndim
         sums = []
         for axis, (v, load, image) in enumerate(zip(velocity, loads, images, strict=True)):
@@ -201,7 +224,7 @@ class Stokes:
         program.apply(combine(ndim), r, z, s.width, weight=self.inertia + self.friction, viscosity=self.viscosity)
 
     def _make_solenoidal(self, program: Program, velocity: Sequence[Slot], p: Field, r: Field, z: Field) -> None:
-        """Record the removal of what divergence is left, to rounding."""
+        """Record the removal of the remaining divergence, to rounding."""
         s, ndim = self.staggered, self.staggered.grid.ndim
         program.apply(clear, z)
         self.laplacian.solve(
@@ -217,7 +240,7 @@ class Stokes:
 # In kernels ----------------------------------------------------------------------------------------------------------
 @functools.cache
 def dots(ndim: int) -> Kernel:
-    """Sums of a * b and a * c."""
+    """Return the kernel of the sums of a * b and a * c."""
     here = (0,) * ndim
 
     def both(a: CellReader, b: CellReader, c: CellReader) -> dict[str, Reduced]:
@@ -228,7 +251,10 @@ def dots(ndim: int) -> Kernel:
 
 @functools.cache
 def remaining(ndim: int, axis: int) -> Kernel:
-    """load = f + area * (p below - p above) - image on open faces; returns sums of squares, also without image."""
+    """Return the kernel of load = f + area * (p below - p above) - image on open faces.
+
+    It also returns the sum of squares, and that without image.
+    """
     here, below = (0,) * ndim, step(ndim, axis, -1)
 
     def subtract(
@@ -244,7 +270,7 @@ def remaining(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def combine(ndim: int) -> Kernel:
-    """z = viscosity * r / volume + weight * z."""
+    """Return the kernel of z = viscosity * r / volume + weight * z."""
     here = (0,) * ndim
 
     def add(r: CellReader, z: CellReader, width: Readers, *, weight: Node, viscosity: Node) -> None:
@@ -255,7 +281,7 @@ def combine(ndim: int) -> Kernel:
 
 @functools.cache
 def rotational(ndim: int) -> Kernel:
-    """p += inertia * z + viscosity * r / volume."""
+    """Return the kernel of p += inertia * z + viscosity * r / volume."""
     here = (0,) * ndim
 
     def add(p: CellReader, z: CellReader, r: CellReader, width: Readers, *, inertia: Node, viscosity: Node) -> None:
@@ -266,7 +292,7 @@ def rotational(ndim: int) -> Kernel:
 
 @functools.cache
 def advance(ndim: int) -> Kernel:
-    """p += alpha * d, r += alpha * image; returns the sum of r * r."""
+    """Return the kernel of p += alpha * d, r += alpha * image, which also returns the sum of r * r."""
     here = (0,) * ndim
 
     def move(p: CellReader, r: CellReader, d: CellReader, image: CellReader, *, alpha: Node) -> Reduced:

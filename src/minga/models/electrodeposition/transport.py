@@ -1,10 +1,10 @@
-"""An implicit step of the concentrations in a given potential: coefficients of the faces, and the linear systems.
+"""Implicit step of the concentrations in a given potential: coefficients of the faces, and the linear systems.
 
     g V c + sum over the faces of the outward flux = V (h0 c_now - h1 c_previous)
 
 with g, h0, h1 those of the time formula and V the cell's volume. The matrix of each species is an M-matrix for any
-step, so that concentrations stay positive where the right side is. In one dimension the systems are solved directly, by
-two sweeps for all species at once; else by BiCGStab on rows divided by their diagonals.
+step, so that concentrations stay positive where the right-hand side is. In one dimension the systems are solved
+directly, by two sweeps for all species at once; otherwise by BiCGStab on rows divided by their diagonals.
 """
 
 from __future__ import annotations
@@ -35,9 +35,14 @@ Readers = Sequence[CellReader]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Formula:
-    """Registers of the time formula: c' = rate * c_next - now * c_now + before * c_previous (implicit Euler or BDF2).
+    """Registers of the time formula, c' = rate * c_next - now * c_now + before * c_previous (implicit Euler or BDF2).
 
-    ratio  of this step to the last one, 0 for Euler
+    Attributes
+    ----------
+    rate, now, before
+        Coefficients of the formula, 1/s.
+    ratio
+        Ratio of this step to the last one; 0 for implicit Euler.
     """
 
     rate: Register = field(default_factory=lambda: Register("formula rate"))
@@ -46,7 +51,7 @@ class Formula:
     ratio: Register = field(default_factory=lambda: Register("formula ratio"))
 
     def record(self, program: Program, step: Register, ratio: object) -> None:
-        """Record the numbers for a step of so many seconds."""
+        """Record the coefficients for a step of length `step` (s) and its ratio to the last step."""
         program.let(self.ratio, ratio)
         program.let(self.rate, (1.0 + 2.0 * self.ratio) / ((1.0 + self.ratio) * step))
         program.let(self.now, (1.0 + self.ratio) / step)
@@ -54,7 +59,7 @@ class Formula:
 
 
 def volume(lengths: Lengths, widths: Readers) -> Node:
-    """The cell's volume, m3."""
+    """Return the volume of a cell, m3."""
     result = as_node(1.0)
     for axis in range(lengths.ndim):
         result = lengths.width(widths, axis) * result
@@ -63,11 +68,21 @@ def volume(lengths: Lengths, widths: Readers) -> Node:
 
 @dataclass(frozen=True, eq=False)
 class Transport:
-    """Coefficients and systems of the concentrations.
+    """Coefficients and linear systems of the concentrations.
 
-    up, down  by axis and species: the flux through a face upwards is `up * low - down * high`, mol/s, with 1 for the
-              concentration of a metal
-    unsolved  counts systems that were not solved within `limit` iterations
+    Attributes
+    ----------
+    drive
+        Registers that drive the faces, by name: the arguments of `driving`.
+    tolerance
+        Relative tolerance of the residual of a system.
+    limit
+        Largest number of iterations of a system.
+    unsolved
+        Register that counts systems that were not solved within `limit` iterations.
+    up, down
+        Coefficients by axis and species: the upward flux through a face is `up * low - down * high`, mol/s, where the
+        concentration of a metal counts as 1.
     """
 
     problem: Problem
@@ -107,7 +122,7 @@ class Transport:
         put(self, "iterations", Register("species iterations", "i8"))
 
     def set_faces(self, program: Program, potential: Slot, concentration: Sequence[Slot]) -> None:
-        """Record the coefficients in a potential; they depend on the concentrations where the bath is neutral."""
+        """Record the coefficients in a given potential; in a neutral bath they depend on the concentrations."""
         velocity = [v.now for v in self.state.velocity], [v.previous for v in self.state.velocity]
         for axis in range(self.problem.grid.ndim):
             program.apply(
@@ -152,19 +167,22 @@ class Transport:
 
     @property
     def kept(self) -> list[int]:
-        """Numbers of the species that pass neither electrode, whose amount stays what it is."""
+        """Indices of the species that pass neither electrode, whose amount stays constant."""
         return [n for n, s in enumerate(self.problem.species) if surfaces(self.problem, s) == (None, None)]
 
     def measure(self, program: Program) -> None:
-        """Record the amounts that are to stay."""
+        """Record the amounts that must stay constant."""
         for number in self.kept:
             source = self.state.concentration[number].now
             program.apply(amount(self.lengths), source, self.lengths.fields, into=self.amounts[number])
 
     def restore(self, program: Program) -> None:
-        """Record that amounts are what they have to be, to the last bits: linear systems are solved to a tolerance, and
-        rounding adds up over many steps. What stays in the cell is what it was, of other ions what the electrodes pass
-        is what changes. The factors differ from 1 by no more than the tolerance."""
+        """Record the correction of all amounts to the last bits.
+
+        Linear systems are solved to a tolerance only, and rounding errors add up over many steps. The correction keeps
+        the amounts of ions that stay in the cell, and makes those of other ions change by exactly what passes the
+        electrodes. Its factors differ from 1 by no more than the tolerance.
+        """
         for number in range(len(self.state.concentration)):
             if number in self.kept:
                 target = self.state.concentration[number].next
@@ -175,7 +193,7 @@ class Transport:
                 self._balance(program, number)
 
     def _balance(self, program: Program, number: int) -> None:
-        """Record that an ion's amount changes by what passes the metals."""
+        """Record the correction that makes an ion's amount change by what passes the metals."""
         c, formula = self.state.concentration[number], self.formula
         ups, downs = ([axis[number] for axis in side] for side in (self.up, self.down))
         found = program.apply(
@@ -191,12 +209,12 @@ def _quotient(wanted: Register, found: Register) -> Node:
 
 
 def driving(voltage: Node, at_cathode: Node, at_anode: Node) -> Drive:
-    """The registers of a kernel, by their names in `Transport.drive`."""
+    """Return the driving registers of a kernel, whose arguments are named as in `Transport.drive`."""
     return Drive(voltage, at_cathode, at_anode)
 
 
 def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
-    """The kernel of the faces across an axis."""
+    """Return the kernel of the flux coefficients at the faces across an axis."""
     here = (0,) * problem.grid.ndim
 
     @kernel
@@ -216,7 +234,7 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
 
 
 def eliminate(lengths: Lengths) -> Kernel:
-    """Elimination upwards, for all species."""
+    """Return the kernel of the upward elimination, for all species."""
 
     def species_elimination(
         kind: CellReader, now: Readers, before: Readers, up: Readers, down: Readers, widths: Readers, upper: Readers,
@@ -246,7 +264,7 @@ SUBSTITUTE = Kernel(_substitute, order={0: -1}, name="species_substitution")
 
 
 def _arriving(kind: CellReader, ups: Readers, downs: Readers) -> Node:
-    """What metals beside a cell give, mol/s."""
+    """Return the flux into a cell from the metals next to it, mol/s."""
     ndim = len(ups)
     here, total = (0,) * ndim, as_node(0.0)
     for axis in range(ndim):
@@ -265,7 +283,7 @@ def _diagonal(ups: Readers, downs: Readers, size: Node, rate: Node) -> Node:
 
 
 def _from_neighbours(c: CellReader, kind: CellReader, ups: Readers, downs: Readers, least: float | None = None) -> Node:
-    """What comes from the solution around a cell, mol/s; where `least` is given, of no less than so much in a cell."""
+    """Return the flux into a cell from the solution around it, mol/s; `least` bounds concentrations from below."""
 
     def at(place: tuple[int, ...]) -> Node:
         return c[place] if least is None else mg.max(c[place], least)
@@ -280,7 +298,10 @@ def _from_neighbours(c: CellReader, kind: CellReader, ups: Readers, downs: Reade
 
 
 def balance(lengths: Lengths) -> Kernel:
-    """Both sides of the sum of all rows: what there was and what metals give, and what is there and goes to metals."""
+    """Return the kernel of both sides of the sum of all rows.
+
+    They are the previous amount plus what the metals give, and the present amount plus what goes into the metals.
+    """
     ndim = lengths.ndim
     here = (0,) * ndim
 
@@ -302,7 +323,7 @@ def balance(lengths: Lengths) -> Kernel:
 
 
 def right_side(lengths: Lengths) -> Kernel:
-    """b of rows divided by their diagonals, and the first guess."""
+    """Return the kernel of the right-hand side b of rows divided by their diagonals, and of the first guess."""
     here = (0,) * lengths.ndim
 
     @kernel
@@ -320,7 +341,7 @@ def right_side(lengths: Lengths) -> Kernel:
 
 
 def rows(lengths: Lengths) -> Kernel:
-    """The matrix divided by its diagonal."""
+    """Return the kernel of the matrix with rows divided by their diagonals."""
     here = (0,) * lengths.ndim
 
     @kernel
@@ -336,8 +357,11 @@ def rows(lengths: Lengths) -> Kernel:
 
 
 def positive(lengths: Lengths) -> Kernel:
-    """The solution of a system; where it is below 0 by what the solver left of its residual, a sweep of Jacobi's: from
-    concentrations that are not negative, and a right side that is not, it makes none."""
+    """Return the kernel that makes the solution of a system nonnegative.
+
+    Where the remaining residual leaves a value below 0, it takes one Jacobi sweep, which yields no negative value from
+    nonnegative concentrations and a nonnegative right-hand side.
+    """
     here = (0,) * lengths.ndim
 
     @kernel
@@ -354,13 +378,13 @@ def positive(lengths: Lengths) -> Kernel:
 
 @kernel
 def scale(c: CellReader, *, factor: Node) -> None:
-    """c = factor * c."""
+    """Multiply c by a factor."""
     here = (0,) * len(c.axes)
     c[here] = factor * c[here]
 
 
 def amount(lengths: Lengths) -> Kernel:
-    """The amount of a species, mol."""
+    """Return the kernel of the amount of a species, mol."""
     here = (0,) * lengths.ndim
 
     @kernel

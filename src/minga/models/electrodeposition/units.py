@@ -1,4 +1,4 @@
-"""What the observables of a cell are."""
+"""Units and descriptions of the observables of a cell."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _ALL: Final = {
 
 
 _PER: Final = {1: ("/m2", "m"), 2: ("/m", "m2"), 3: ("", "m3")}
-"""By the number of axes: what an amount is of, and the unit of a volume."""
+"""Suffix of the unit of an amount, and unit of a volume, by the number of axes."""
 
 
 def units_of(names: Iterable[str], ndim: int) -> dict[str, tuple[str, str]]:
-    """Units and descriptions of observables by name, of a cell of so many axes."""
+    """Return the units and descriptions of observables by name, for a cell of `ndim` axes."""
     per, volume = _PER[ndim]
     extensive = {"total_*": f"mol{per}", "deposit_charge": f"C{per}", "deposit_volume": volume}
     return quantities(names, {**_ALL, **{name: (unit, _ALL[name][1]) for name, unit in extensive.items()}})

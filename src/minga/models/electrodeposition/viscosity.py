@@ -1,8 +1,8 @@
 """Inertia and viscosity of one velocity on its faces: A u = volume * (inertia * u - viscosity * Laplace u), symmetric.
 
 Solids hold the velocity at 0: those across the face's own axis at the next face, those beside it (and the walls of the
-cell) half a cell away. Where only one of the two cells beside a face's neighbour is solid, half of the neighbour's face
-is taken as wall.
+cell) half a cell away. Where only one of the two cells at a neighbouring face is solid, half of that face is treated as
+wall.
 """
 
 from __future__ import annotations
@@ -27,9 +27,14 @@ from minga.space.field import Field, Register, Slot
 class Momentum:
     """The operator A of the velocity along `axis`, and its diagonal as a preconditioner.
 
-    viscosity  Pa s
-    inertia    kg/m3/s: density over time step, as the scheme in time weighs it
-    wall       what walls beside a face add to the diagonal, m (area over distance)
+    Attributes
+    ----------
+    viscosity
+        Dynamic viscosity, Pa s.
+    inertia
+        Density over time step, weighted by the time scheme, kg/m3/s.
+    wall
+        Contribution of the walls beside a face to the diagonal, as area over distance, m.
     """
 
     staggered: Staggered
@@ -43,12 +48,12 @@ class Momentum:
         object.__setattr__(self, "wall", self.staggered.on_faces(f"walls beside {name}", self.axis))
 
     def setup(self, program: Program) -> None:
-        """Record the making of `wall` from the kinds of cells."""
+        """Record the computation of `wall` from the kinds of cells."""
         s = self.staggered
         program.apply(beside_walls(s.grid.ndim, self.axis), s.kind, self.wall, s.width, s.per_width, s.gap, s.per_gap)
 
     def __call__(self, program: Program, source: Field | Slot, target: Field | Slot) -> Register:
-        """Record target = A source; returns the register of the sum of source * target."""
+        """Record target = A source; return the register of the sum of source * target."""
         s = self.staggered
         product_ = program.apply(
             momentum(s.grid.ndim, self.axis), source, target, s.open[self.axis], self.wall,
@@ -66,7 +71,19 @@ class Momentum:
         )  # fmt: skip
 
     def moving_wall(self, program: Program, target: Field | Slot, across: int, high: bool, speed: float) -> None:
-        """Record target += the pull of the wall at an end of axis `across` that moves along `axis` at `speed`."""
+        """Record the drag of a moving wall, which is added to the target.
+
+        Parameters
+        ----------
+        program
+            The program to record in.
+        target
+            Field that the force is added to, N.
+        across, high
+            The wall lies at the low or the high end of axis `across`.
+        speed
+            Speed of the wall along the axis of the velocity, m/s.
+        """
         s = self.staggered
         program.apply(
             pull(s.grid.ndim, self.axis, across, s.grid.shape[across] - 1 if high else 0),
@@ -76,7 +93,7 @@ class Momentum:
 
 # In kernels ----------------------------------------------------------------------------------------------------------
 def links(axis: int, ndim: int, per_width: Readers, per_gap: Readers) -> list[tuple[tuple[int, ...], Node]]:
-    """Offsets of neighbours and what their differences are multiplied with, per volume (1/m2)."""
+    """Return the offsets of the neighbours and the factors of their differences, per volume (1/m2)."""
     found: list[tuple[tuple[int, ...], Node]] = []
     for b in range(ndim):
         if b == axis:
@@ -89,7 +106,7 @@ def links(axis: int, ndim: int, per_width: Readers, per_gap: Readers) -> list[tu
 
 @functools.cache
 def momentum(ndim: int, axis: int) -> Kernel:
-    """target = A u; returns the sum of u * A u."""
+    """Return the kernel of target = A u, which also returns the sum of u * A u."""
     here = (0,) * ndim
 
     def image(
@@ -108,7 +125,7 @@ def momentum(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def scaled(ndim: int, axis: int) -> Kernel:
-    """z = r / diagonal of A."""
+    """Return the kernel of z = r / diagonal of A."""
     here = (0,) * ndim
 
     def divide(
@@ -124,7 +141,10 @@ def scaled(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def beside_walls(ndim: int, axis: int) -> Kernel:
-    """What walls beside faces add: area * (1 / half a cell - 1 / distance of a neighbour), for their part of a face."""
+    """Return the kernel of the contribution of walls beside faces.
+
+    It is area * (1 / half a cell - 1 / distance of the neighbour), for the part of the face that is wall.
+    """
     here = (0,) * ndim
 
     def collect(
@@ -150,7 +170,7 @@ def beside_walls(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def pull(ndim: int, axis: int, across: int, row: int) -> Kernel:
-    """target += viscosity * area / half a cell * speed, in the row of cells at the wall."""
+    """Return the kernel of target += viscosity * area / half a cell * speed, in the row of cells at the wall."""
     here = (0,) * ndim
 
     def drag(

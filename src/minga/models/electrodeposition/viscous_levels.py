@@ -1,7 +1,7 @@
 """Multigrid for one velocity on its faces, where viscosity acts across many cells within a time step.
 
-Faces 0 to N - 1 of an axis, the last being a wall or the first, are the cells of an operator of their own, with the
-conductances between neighbouring open faces and, in its diagonal, inertia and what goes to solids and walls.
+Faces 0 to N - 1 of an axis, where face N is a wall or the same as face 0, are the cells of a separate operator. It has
+the conductances between neighbouring open faces and, in its diagonal, inertia and the links to solids and walls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from minga.space.field import Field, Register, Slot
 class ViscousLevels:
     """A V-cycle for the operator `momentum`, as a preconditioner.
 
-    made  the inertia that the levels were made for; below 0: none
+    Attributes
+    ----------
+    made
+        Register with the inertia that the levels were computed for; negative if there are none.
     """
 
     momentum: Momentum
@@ -49,15 +52,15 @@ class ViscousLevels:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """What must outlive a step."""
+        """Fields that must persist between steps."""
         return (*self.elliptic.fields, *self.cycle.fields)
 
     def invalidate(self, program: Program) -> None:
-        """Record that solids have changed."""
+        """Record the invalidation of all levels, because solids have changed."""
         program.let(self.made, -1.0)
 
     def setup(self, program: Program) -> None:
-        """Record the making of all levels, if they are not those of this inertia and these solids."""
+        """Record the computation of all levels, unless they are already those of this inertia and these solids."""
         m, s = self.momentum, self.momentum.staggered
         ndim, opening = s.grid.ndim, s.open[m.axis]
         with program.when(self.made != m.inertia):
@@ -81,7 +84,10 @@ class ViscousLevels:
 # In kernels ----------------------------------------------------------------------------------------------------------
 @functools.cache
 def conductance(ndim: int, axis: int, across: int) -> Kernel:
-    """viscosity * area / distance between a face of `axis` and the one below it along `across`; 0 unless both open."""
+    """Return the kernel of viscosity * area / distance between a face of `axis` and the one below it along `across`.
+
+    It is 0 unless both faces are open.
+    """
     here, below = (0,) * ndim, step(ndim, across, -1)
 
     def make(
@@ -100,7 +106,7 @@ def conductance(ndim: int, axis: int, across: int) -> Kernel:
 
 @functools.cache
 def held(ndim: int, axis: int) -> Kernel:
-    """Inertia, and what goes to neighbours that are held at 0; 0 where the face itself is not open."""
+    """Return the kernel of inertia plus the links to neighbours held at 0; 0 where the face itself is not open."""
     here = (0,) * ndim
 
     def make(

@@ -1,4 +1,4 @@
-"""Solid parts in files: pictures of a plane, and volumes of the whole grid."""
+"""Solids read from files: pictures of a plane, and arrays of the whole grid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["read_image", "read_volume"]
 
 
 def read_image(name: str, directory: Path, key: str) -> NDArray[np.bool_]:
-    """Where a PNG picture is darker than middle grey (and not transparent): rows and columns, the first row on top."""
+    """Return where a PNG picture is darker than middle grey and not transparent; the first row is at the top."""
     from PIL import Image, UnidentifiedImageError
 
     path = find_file(name, directory, key)
@@ -28,11 +28,14 @@ def read_image(name: str, directory: Path, key: str) -> NDArray[np.bool_]:
 
 
 def read_volume(name: str, shape: tuple[int, ...], directory: Path, key: str, *, marks: bool) -> NDArray[np.uint8]:
-    """A volume of the grid's shape from a .npy file: what every cell is, 0 to 3; with `marks` 1 where it is solid."""
+    """Return an array of the grid's shape from a .npy file.
+
+    It holds the kind of every cell, 0 to 3, or, with `marks`, 1 where the cell is solid.
+    """
     path = find_file(name, directory, key)
     if path.suffix != ".npy":
         raise CaseError(
-            f"{name} is no .npy file", key=key, remedy="write one with numpy.save, or give a PNG file as image"
+            f"{name} is not a .npy file", key=key, remedy="write one with numpy.save, or give a PNG file as image"
         )
     try:
         values = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -40,19 +43,17 @@ def read_volume(name: str, shape: tuple[int, ...], directory: Path, key: str, *,
         raise CaseError(f"{name} cannot be read: {error}", key=key, remedy="write it with numpy.save") from error
     if values.shape != shape:
         raise CaseError(
-            f"{name} has the shape {list(values.shape)}, the grid {list(shape)}",
+            f"{name} has the shape {list(values.shape)}, but the grid has {list(shape)}",
             key=key,
             remedy=f"give one value for each cell, or grid.shape = {list(values.shape)}",
         )
     if values.dtype.kind not in "bui":
-        raise CaseError(
-            f"{name} holds {values.dtype} numbers", key=key, remedy="solids are integers, or true and false"
-        )
+        raise CaseError(f"{name} holds {values.dtype} numbers", key=key, remedy="give integers or booleans")
     if marks:
         return np.asarray(values != 0, np.uint8)
     if values.dtype.kind == "b":
         raise CaseError(
-            f"{name} says where it is solid, but not what it is of",
+            f"{name} says which cells are solid, but not of which kind",
             key=key.removesuffix("file") + "kind",
             remedy='write kind = "cathode"',
         )
@@ -60,6 +61,7 @@ def read_volume(name: str, shape: tuple[int, ...], directory: Path, key: str, *,
         raise CaseError(
             f"{name} holds values from {values.min()} to {values.max()}",
             key=key,
-            remedy='0 is solution, 1 cathode, 2 anode, 3 insulator; or say what all other values are: kind = "cathode"',
+            remedy="give 0 for solution, 1 cathode, 2 anode, 3 insulator, or the kind of all nonzero cells: "
+            'kind = "cathode"',
         )
     return np.asarray(values).astype(np.uint8)

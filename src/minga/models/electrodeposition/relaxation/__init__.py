@@ -1,1 +1,1 @@
-"""The scheme of Milano, Mocskos and Marshall: coupled point relaxation, with vorticity and vector potential."""
+"""Coupled point relaxation with vorticity and vector potential: the scheme of Milano, Mocskos and Marshall."""

@@ -1,4 +1,4 @@
-"""What passes at the electrodes: sums over all faces of metals, of the newest state."""
+"""Currents and ion fluxes at the electrodes, summed over all faces of metals."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from minga.models.electrodeposition.relaxation.ions import Readers, faces, passi
 
 
 def balances(problem: Problem) -> bool:
-    """Whether some ion's flux at an electrode is what the other electrode takes."""
+    """Return whether the flux of any ion at an electrode balances that at the other electrode."""
     surfaces = (*problem.cathode.surfaces.values(), *problem.anode.surfaces.values())
     return any(isinstance(s, Flux) and s.density is None for s in surfaces)
 
 
 def electrode_sums(problem: Problem, lengths: Lengths) -> Kernel:
-    """The kernel: kind, ions, potential, widths.
+    """Return the kernel of the sums over each electrode, whose fields are kind, ions, potential and widths.
 
-    Returns, for each electrode, the current from the solution into the metal (A; per metre of what the grid has no
-    axis for), the ions into it that balance the other one (mol/s), and its area.
+    For each electrode, the kernel returns the current from the solution into the metal (A, per metre of each direction
+    that the grid has no axis for), the flux into the metal of ions that balance the other electrode (mol/s), and the
+    area of the electrode.
     """
     faraday = problem.constants.faraday
     here = (0,) * lengths.ndim

@@ -1,14 +1,15 @@
 """One sweep over ions and potential, coupled at each point.
 
-At a cell every concentration is an explicit function of the cell's own potential, through its implicit balance of
-fluxes with the newest values around:
+In a cell, every concentration is an explicit function of the cell's own potential, through its implicit balance of
+fluxes with the newest values around it:
 
     c_i(phi) = [c_i_old / dt + sum_f D_i k_f B(-w_f) c_f] / [1 / dt + sum_f D_i k_f B(w_f)]
 
-and the potential is the root of  sum_f eps k_f (phi_f - phi) + F sum_i z_i c_i(phi) = 0,  which falls with phi, found
-by a few Newton steps. Relaxing ions and potential in turn instead diverges where cells are wider than two Debye
-lengths; this converges for any width. w_f and B are those of :mod:`minga.models.electrodeposition.fluxes`, k_f is one
-over the cell's width and the distance across face f.
+and the potential is the root of  sum_f eps k_f (phi_f - phi) + F sum_i z_i c_i(phi) = 0,  which decreases with phi,
+found by a few Newton steps. Relaxing ions and potential in turn would diverge where cells are wider than two Debye
+lengths; the coupled sweep converges for any width. w_f and B are those of
+:mod:`minga.models.electrodeposition.fluxes`; k_f is one over the product of the cell's width and the distance across
+face f.
 """
 
 from __future__ import annotations
@@ -35,15 +36,30 @@ Readers = Sequence[CellReader]
 class Face:
     """One face of a cell, seen from inside.
 
-    inside      whether solution lies beyond
-    metal       whether a metal does; None where that cannot be. Neither: nothing passes
-    cathode     whether that metal is the cathode
-    distance    to where the values beyond are; `per`, 1 / (width of the cell * distance)
-    displacing  permittivity / (width * distance with a Stern layer), 0 where no field passes
-    share       of a difference of potential that lies in the solution
-    beyond      offset of the neighbour
-    potential   beyond
-    velocity    outwards, None without flow
+    Nothing passes the face if neither solution nor a metal lies beyond it.
+
+    Attributes
+    ----------
+    inside
+        Whether solution lies beyond.
+    metal
+        Whether a metal lies beyond; None where that is impossible.
+    cathode
+        Whether that metal is the cathode.
+    distance
+        Distance to the position of the values beyond, m.
+    per
+        1 / (width of the cell * distance), 1/m2.
+    displacing
+        permittivity / (width * distance with a Stern layer); 0 where no field passes.
+    share
+        Fraction of the potential difference that drops in the solution.
+    beyond
+        Offset of the neighbour.
+    potential
+        Potential beyond, V.
+    velocity
+        Outward velocity, m/s; None without flow.
     """
 
     inside: Node
@@ -67,7 +83,7 @@ def faces(
     widths: Readers,
     voltage: Node,
 ) -> list[Face]:
-    """The faces of a cell, axis by axis, low before high."""
+    """Return the faces of a cell, axis by axis, the low one before the high one."""
     ndim, permittivity = lengths.ndim, problem.constants.permittivity
     found = []
     for axis in range(ndim):
@@ -100,7 +116,15 @@ def faces(
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """What leaves a cell of one ion, 1/s: `leaving` * c - `entering`, and their slopes by the potential."""
+    """The rate at which an ion leaves a cell, `leaving` * c - `entering`, in mol/m3/s.
+
+    Attributes
+    ----------
+    leaving, entering
+        Coefficients of the rate, in 1/s and mol/m3/s.
+    leaving_slope, entering_slope
+        Their derivatives with respect to the potential of the cell.
+    """
 
     leaving: Node
     entering: Node
@@ -109,7 +133,23 @@ class Balance:
 
 
 def passing(problem: Problem, number: int, face: Face, phi: Node, ions: Readers, given: Sequence[Number]) -> Balance:
-    """The exchange of ion `number` through a face; `given` balances the other electrode, at cathode and anode."""
+    """Return the exchange of an ion through a face.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    number
+        Index of the ion.
+    face
+        The face.
+    phi
+        Potential of the cell, V.
+    ions
+        Readers of the concentrations.
+    given
+        Fluxes into the solution at cathode and anode that balance the other electrode, mol/m2/s.
+    """
     ion, c = problem.species[number], ions[number]
     here = (0,) * len(face.beyond)
     charge = ion.charge * problem.beta
@@ -159,7 +199,19 @@ def passing(problem: Problem, number: int, face: Face, phi: Node, ions: Readers,
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Ions and charge of a cell at one value of its potential."""
+    """Ions and charge of a cell at a given potential.
+
+    Attributes
+    ----------
+    concentrations
+        Concentrations of the ions, mol/m3.
+    defects
+        Residuals of the ions' balances at their present concentrations.
+    charge
+        Charge density, C/m3.
+    slope
+        Derivative of the residual of Poisson's equation with respect to the potential.
+    """
 
     concentrations: list[Node]
     defects: list[Node]
@@ -168,10 +220,20 @@ class Point:
 
 
 def sweep(problem: Problem, lengths: Lengths, order: str | None, across: str, newton: int) -> Kernel:
-    """The kernel of a sweep: kind, ions and potential (in place), ions before the step, velocities, widths of cells.
+    """Return the kernel of a sweep.
 
-    Returns the largest scaled residuals that the sweep met, of ions and of the potential, before it mended them with
-    the newest values around, where, and the largest scaled change.
+    Its fields are kind, ions and potential (changed in place), ions before the step, velocities, and widths of cells.
+    It returns the largest scaled residuals of ions and of the potential that the sweep met, with the newest values
+    around and before it corrected them, the largest scaled change, and the cell of the largest residual.
+
+    Parameters
+    ----------
+    problem, lengths
+        The problem and the lengths of its grid.
+    order, across
+        Order of the cells, and whether blocks wait for one another; see `minga.compile.explain.kernel`.
+    newton
+        Number of Newton steps for the potential at a point.
     """
     species, constants = problem.species, problem.constants
     here = (0,) * lengths.ndim
@@ -253,10 +315,16 @@ class _IonScale:
 
 @dataclass(frozen=True, slots=True)
 class _Scales:
-    """What residuals are measured by: what a relative error of the smoothest wave of the cell would leave.
+    """Scales of residuals: the residuals that a relative error in the smoothest wave of the cell would cause.
 
-    ions       reference concentration (mol/m3) and rate (1/s) of each
-    potential  V; stiffness, leak: of a wave of 1 V, charge at once (C/m3) and current (A/m3)
+    Attributes
+    ----------
+    ions
+        Reference concentration (mol/m3) and rate (1/s) of each ion.
+    potential
+        Reference potential, V.
+    stiffness, leak
+        Charge (C/m3/V) and current (A/m3/V) due to a wave of the potential.
     """
 
     ions: tuple[_IonScale, ...]

@@ -1,4 +1,4 @@
-"""What accelerates the fluid at a face: charge in a field, ions that make it dense, and its own turning."""
+"""Acceleration of the fluid at a face: by charge in a field, by density differences due to ions, and by vorticity."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from minga.solve.laplacian import step
 
 
 def push_kernel(problem: Problem, flow: VectorPotential, axis: int) -> Kernel:
-    """The kernel of inner faces across an axis: kind, ions, potential, vorticity, velocities, the push, widths.
+    """Return the kernel of the acceleration at the inner faces across an axis.
 
-    The force of charges is sum RT N_i / D_i, with N_i the flux of ion i in fluid at rest: it differs from
-    -rho_e grad phi by a gradient, and is 0 to the last digits where ions are in equilibrium.
+    Its fields are kind, ions, potential, vorticity, velocities, the acceleration and widths. The force on charge is
+    sum RT N_i / D_i, with N_i the flux of ion i in fluid at rest: it differs from -rho_e grad phi by a gradient, and is
+    0 to rounding where ions are in equilibrium.
     """
     lengths, constants = flow.lengths, problem.constants
     here, below = (0,) * lengths.ndim, step(lengths.ndim, axis, -1)

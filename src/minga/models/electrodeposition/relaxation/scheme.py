@@ -1,7 +1,7 @@
-"""The scheme of Milano, Mocskos and Marshall: in every time step one relaxation over all unknowns until it settles.
+"""The scheme of Milano, Mocskos and Marshall: one relaxation over all unknowns in each time step, until it converges.
 
-Implicit Euler with a fixed time step. Sweeps go over ions and potential (coupled at each point), vorticity, vector
-potential and velocity, in one of three orders, until the largest residual is small.
+Time steps are those of implicit Euler with a fixed length. Sweeps go over ions and potential (coupled at each point),
+vorticity, vector potential and velocity, in one of three orders, until the largest residual is small.
 """
 
 from __future__ import annotations
@@ -37,17 +37,27 @@ Order = Literal["lexicographic", "boundary-first", "red-black"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the relaxation goes.
+    """Options of the relaxation.
 
-    order      of the points in a sweep. "red-black": the same bits on all layouts. "lexicographic" and
-               "boundary-first" sweep each block with its neighbours' values of the sweep before, so their results
-               depend on the layout, within the tolerance
-    across     "exact" for "lexicographic": blocks wait for one another, with the bits of one process
-    criterion  what is compared with `tolerance`: the largest scaled "residual", or the largest "update" of a sweep,
-               as in the paper, which can be small long before the solution is reached
-    limit      sweeps in a time step, at most
-    newton     steps for the potential at a point
-    wall       weight of the wall's new vorticity against its old one
+    Attributes
+    ----------
+    order
+        Order of the points in a sweep. "red-black" gives the same bits on all layouts. "lexicographic" and
+        "boundary-first" sweep each block with its neighbours' values of the previous sweep, so their results depend on
+        the layout, within the tolerance.
+    across
+        "exact" for "lexicographic" sweeps in which blocks wait for one another, with the same bits as in one process.
+    criterion
+        Quantity that is compared with `tolerance`: the largest scaled "residual", or, as in the paper, the largest
+        "update" of a sweep, which can be small long before the solution is reached.
+    tolerance
+        Tolerance of the scaled criterion.
+    limit
+        Largest number of sweeps in a time step.
+    newton
+        Newton steps for the potential at a point.
+    wall
+        Weight of the new vorticity at walls relative to the old one.
     """
 
     order: Order = "red-black"
@@ -60,31 +70,43 @@ class Settings:
 
     @property
     def between_blocks(self) -> Literal["exact", "block"]:
-        """What kernels are told of `across`: only lexicographic sweeps can wait for other blocks."""
+        """Value of `across` for kernels: only lexicographic sweeps can wait for other blocks."""
         return self.across if self.order == "lexicographic" else "block"
 
 
 def relaxation(problem: Problem, settings: Settings = Settings()) -> Model:
-    """The model of a problem, solved by relaxation. CaseError for what this scheme does not do."""
+    """Return the model of a problem, solved by relaxation.
+
+    Raises
+    ------
+    CaseError
+        If this scheme cannot solve the problem.
+    """
     refuse(problem, settings)
     return Scheme.of(problem, settings).model()
 
 
 def relaxation_model(problem: Problem, **options: Any) -> Model:
-    """The model of a problem, solved by relaxation, with some of `Settings` by name. CaseError for others."""
+    """Return the model of a problem, solved by relaxation with some of `Settings` by name.
+
+    Raises
+    ------
+    CaseError
+        If an option is unknown, or this scheme cannot solve the problem.
+    """
     known = [item.name for item in dataclasses.fields(Settings)]
     for name in options:
         if name not in known:
             raise CaseError(
                 f"relaxation has no option {name!r}",
                 key=f"electrodeposition.relaxation.{name}",
-                remedy=f"it has {', '.join(known)}",
+                remedy=f"its options are {', '.join(known)}",
             )
     return relaxation(problem, Settings(**options))
 
 
 def refuse(problem: Problem, settings: Settings) -> None:
-    """Raise CaseError for problems and orders that the scheme does not know."""
+    """Raise CaseError for problems and orders that the scheme does not support."""
     if problem.voltage is None:
         raise _not_here("a given current", "give voltage")
     if problem.growth is not None:
@@ -107,13 +129,23 @@ def _not_here(what: str, remedy: str) -> CaseError:
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
-    """What the scheme stores besides the state.
+    """The relaxation of a problem, with the data that it stores besides the state.
 
-    sweeps, worst  of the last time step: how many there were, and what was compared with the tolerance at the end
-    total          sweeps since the beginning
-    stuck          1 once a time step did not settle; nothing more happens then
-    met            largest residuals of the last sweep by equation, change, and where ions or potential were worst
-    given          mol/m2/s into the solution at cathode and anode, of ions that balance the other electrode
+    Attributes
+    ----------
+    sweeps, worst
+        Number of sweeps of the last time step, and the value of the criterion at its end.
+    total
+        Number of sweeps since the beginning.
+    stuck
+        1 once a time step did not converge; all later time steps are skipped.
+    met
+        Largest residuals of the last sweep by equation, largest change, and the cell where ions or potential were
+        worst.
+    given
+        Fluxes into the solution at cathode and anode of ions that balance the other electrode, mol/m2/s.
+    flow
+        The flow; None if the fluid does not move.
     """
 
     problem: Problem
@@ -130,6 +162,7 @@ class Scheme:
 
     @classmethod
     def of(cls, problem: Problem, settings: Settings) -> Scheme:
+        """Declare the relaxation of a problem."""
         state, lengths = state_of(problem), Lengths(problem.grid)
         flow = None
         if problem.flow:
@@ -155,12 +188,12 @@ class Scheme:
 
     @property
     def moving(self) -> tuple[Field, ...]:
-        """The fields that have time levels."""
+        """Fields with time levels."""
         turning = () if self.flow is None else (*self.state.velocity, *self.flow.zeta.values())
         return (*self.state.concentration, self.state.potential, *turning)
 
     def model(self) -> Model:
-        """All of it."""
+        """Return the complete model."""
         state, steps = self.state, self.problem.steps
         step = Program("time steps")
         if self.flow is not None:
@@ -199,7 +232,10 @@ class Scheme:
         )
 
     def observables(self, program: Program) -> dict[str, Register | tuple[Register, ...]]:
-        """Record what people see besides the fields, and name it. Currents are of ions, A/m2 of the cathode's plane."""
+        """Record the observables, and return their registers by name.
+
+        Currents are those of ions, in A/m2 of the cathode's plane.
+        """
         problem, state = self.problem, self.state
         grid = problem.grid
         plane = float(np.prod([np.sum(grid.widths(axis)) for axis in range(1, grid.ndim)]))
@@ -240,7 +276,7 @@ class Scheme:
             program.let(state.last, dt)
 
     def iteration(self, program: Program, dt: float) -> None:
-        """Record one sweep over everything."""
+        """Record one sweep over all unknowns."""
         state, settings = self.state, self.settings
         relax = sweep(self.problem, self.lengths, settings.order, settings.between_blocks, settings.newton)
         found: Any = program.apply(
@@ -267,13 +303,13 @@ class Scheme:
         program.let(self.worst, change if settings.criterion == "update" else worst)
 
     def balance(self, program: Program) -> None:
-        """Record what each electrode gives, of ions that balance what the other one takes."""
+        """Record the flux at each electrode of ions that balance what the other one removes."""
         sums = self.electrodes(program, new=True)
         program.let(self.given[0], sums.ions_anode / sums.area_cathode)
         program.let(self.given[1], sums.ions_cathode / sums.area_anode)
 
     def electrodes(self, program: Program, *, new: bool) -> Any:
-        """Record the sums over electrodes, of the newest state or of the present one."""
+        """Record the sums over electrodes, for the next state if `new`, else for the present one."""
         state = self.state
         return program.apply(
             electrode_sums(self.problem, self.lengths),
@@ -307,7 +343,10 @@ class Scheme:
 
 
 def start_values(problem: Problem, state: State) -> dict[Field, FieldValue]:
-    """First values: the bulk's concentrations, a potential that rises evenly from the cathode; metals have theirs."""
+    """Return the initial values: bulk concentrations, and a potential that rises linearly from the cathode.
+
+    Metals have their own potentials.
+    """
     grid = problem.grid
     kinds = np.zeros(grid.shape, np.uint8) if problem.kinds is None else problem.kinds
     values: dict[Field, FieldValue] = {state.kind: kinds}

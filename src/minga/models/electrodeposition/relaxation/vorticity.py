@@ -1,11 +1,11 @@
-"""The flow by vorticity and vector potential, relaxed point by point.
+"""Flow by vorticity and vector potential, relaxed point by point.
 
     d zeta/dt + curl (zeta x v) = nu lap zeta + curl f / rho0,    -lap psi = zeta,    v = curl psi,  div psi = 0
 
-(eqs. 4-6 of Milano, Mocskos and Marshall, the sign of gravity mended.) What accelerates the fluid,
-f / rho0 - zeta x v, is put on faces; its curl drives the vorticity. On walls psi has no component along them. Between
-solids that enclose no hole this has the same solution as the staggered scheme for velocity and pressure; nothing flows
-through periodic ends in the mean.
+(eqs. 4-6 of Milano, Mocskos and Marshall, with the sign of gravity corrected). The acceleration of the fluid,
+f / rho0 - zeta x v, is evaluated on faces; its curl drives the vorticity. On walls, psi has no tangential component. If
+solids enclose no hole, the solution is the same as that of the staggered scheme for velocity and pressure. There is no
+mean flow through periodic ends.
 """
 
 from __future__ import annotations
@@ -41,13 +41,26 @@ _LETTERS = "yzx"
 
 @dataclass(frozen=True, eq=False)
 class VectorPotential:
-    """The fields of the flow on edges, and what records its sweeps.
+    """The fields of the flow on edges, and the recording of its sweeps.
 
-    kind      what the cells are
-    velocity  one field an axis of the grid, at its faces, which this writes
-    push      m/s2, at faces: what accelerates the fluid, which others write (0 where fluid does not pass)
-    psi       m2/s, by component, on edges
-    zeta      1/s, likewise; slots now, next
+    Attributes
+    ----------
+    kind
+        Field of the kinds of cells.
+    velocity
+        Velocities, one field for each axis of the grid, at its faces; they are written by the sweeps.
+    viscosity
+        Kinematic viscosity, m2/s.
+    order, across
+        Order of the points in a sweep, and whether blocks wait for one another.
+    wall
+        Weight of the new vorticity at walls.
+    push
+        Acceleration of the fluid at faces, m/s2, written by the caller (0 where fluid does not pass).
+    psi
+        Vector potential on edges, by component, m2/s.
+    zeta
+        Vorticity on edges, by component, 1/s; slots now, next.
     """
 
     kind: Field
@@ -87,7 +100,7 @@ class VectorPotential:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """All fields but the velocities and `kind`."""
+        """All fields except the velocities and `kind`."""
         return (*self.psi.values(), *self.zeta.values(), *self.marks.values(), *self.nodes, *self.push)
 
     def setup(self, program: Program) -> None:
@@ -98,7 +111,7 @@ class VectorPotential:
             program.apply(_mark(self.lengths.ndim, None), self.kind, target)
 
     def inner_faces(self, axis: int) -> Box:
-        """The faces across an axis that are not at the grid's ends."""
+        """Return the faces across an axis that are not at the grid's ends."""
         points = self.velocity[axis].points
         if self.lengths.grid.periodic[axis]:
             return points
@@ -112,8 +125,21 @@ class VectorPotential:
     ) -> tuple[Register, Register]:
         """Record one sweep over vorticity, vector potential and velocity.
 
-        floor  1/s: vorticity below which errors do not count
-        Returns the largest scaled residual and the largest scaled change.
+        Parameters
+        ----------
+        program
+            The program to record in.
+        velocity
+            Fields of the velocities to write.
+        per_dt
+            Inverse of the time step, 1/s.
+        floor
+            Vorticity below which errors do not count, 1/s.
+
+        Returns
+        -------
+        tuple
+            Registers of the largest scaled residual and of the largest scaled change.
         """
         lengths = self.lengths
         widths, zeta = list(lengths.fields), [z.next for z in self.zeta.values()]
@@ -142,7 +168,7 @@ class VectorPotential:
 
     # Kernels -------------------------------------------------------------------------------------------------------
     def _transport(self, number: int, a: int, per_dt: float, slowest: float) -> Kernel:
-        """Component a of the vorticity: relaxed between fluid cells, from the velocity on walls."""
+        """Return the kernel of component a of the vorticity: relaxed between fluid cells, no slip on walls."""
         here, parts = (0,) * self.lengths.ndim, tuple(self.zeta)
         nu, weight_of_wall = self.viscosity, self.wall
 
@@ -173,7 +199,7 @@ class VectorPotential:
         return kernel(order=self.order, across=self.across)(relax)  # type: ignore[call-overload,no-any-return]
 
     def _invert(self, number: int, a: int) -> Kernel:
-        """Component a of the vector potential, 0 on walls."""
+        """Return the kernel of component a of the vector potential, 0 on walls."""
         here, parts = (0,) * self.lengths.ndim, tuple(self.psi)
         smoothest = self.lengths.smoothest
 
@@ -189,7 +215,7 @@ class VectorPotential:
         return kernel(order=self.order, across=self.across)(relax)  # type: ignore[call-overload,no-any-return]
 
     def _velocity(self, axis: int) -> Kernel:
-        """The velocity at faces across an axis: the curl of the vector potential."""
+        """Return the kernel of the velocity at faces across an axis, the curl of the vector potential."""
         here, parts = (0,) * self.lengths.ndim, tuple(self.psi)
 
         def curl(psi: Readers, target: CellReader, widths: Readers) -> None:
@@ -199,7 +225,7 @@ class VectorPotential:
         return kernel(curl)
 
     def turning(self, axis: int, zeta: Mapping[int, CellReader], velocity: Readers) -> Node:
-        """Component `axis` of zeta x v at a face across it, for a kernel over inner faces."""
+        """Return component `axis` of zeta x v at a face across it, for a kernel over inner faces."""
         here = (0,) * self.lengths.ndim
         c, a = cyclic(axis)
         value: Node | None = None
@@ -216,7 +242,7 @@ class VectorPotential:
 
 
 def _third(axes: Sequence[str]) -> str:
-    """The axis that a grid of two axes lacks."""
+    """Return the axis that a grid of two axes lacks."""
     return next(letter for letter in _LETTERS if letter not in axes)
 
 
