@@ -34,7 +34,7 @@ def test_alone() -> None:
     said = in_process("matmul", "a.npy", "b.npy", "-o", "c.npy", "--alpha", "2")
     assert said.status == 0, said.err
     assert "60 x 40 times 40 x 50 of f8" in said.out
-    assert "right by Freivalds' check" in said.out
+    assert "verified by Freivalds' check" in said.out
     assert "the result is c.npy" in said.out
     a, b = np.load("a.npy"), np.load("b.npy")
     assert close(np.load("c.npy"), 2 * a, b, 2 * a @ b)

@@ -132,7 +132,7 @@ def test_out_may_be_c() -> None:
         ({"b": np.ones((5, 4))}, "transpose b"),
         ({"b": np.ones((7, 7))}, "cannot be multiplied"),
         ({"beta": 1.0}, "there is no c"),
-        ({"beta": 1.0, "c": np.ones((2, 2))}, "shape 2 x 2, but the product 3 x 5"),
+        ({"beta": 1.0, "c": np.ones((2, 2))}, "shape 2 x 2, but the product has shape 3 x 5"),
         ({"beta": 1.0, "c": np.ones((3, 5), "f4")}, "c is f4"),
         ({"alpha": float("nan")}, "alpha is nan"),
         ({"out": np.empty((3, 4))}, "out is 3x4"),

@@ -1,4 +1,4 @@
-"""Products of matrices on machines of unequal speed: rows by the speed of each BLAS, panels of B to all in turn."""
+"""Matrix products on machines of unequal speed: rows in proportion to BLAS speed, panels of B sent to all in turn."""
 
 from minga.models.matmul.plan import Plan, make_plan
 from minga.models.matmul.product import matmul

@@ -1,4 +1,4 @@
-"""What all ranks of a product agree on before it begins: the operands, the place of the result, and what is wrong."""
+"""Agreement of all ranks before a product begins: on the operands, the destination of the result, and any error."""
 
 from __future__ import annotations
 
@@ -19,9 +19,21 @@ __all__ = ["agreed", "apart", "begun"]
 
 
 def agreed(comm: Comm, read: Callable[[], Problem], given: bool) -> tuple[Problem, bool]:
-    """The product as this rank sees it, and whether all ranks see the operands; the same error on all if it is wrong.
+    """Return the product as this rank sees it, and whether all ranks see the operands. Collective.
 
-    ``given``: whether this rank may read them. Collective.
+    Parameters
+    ----------
+    comm
+        The ranks.
+    read
+        Reads the product, where its operands can be seen.
+    given
+        Whether this rank may read the operands.
+
+    Raises
+    ------
+    MingaError
+        If the product is invalid; the same error on all ranks.
     """
     problem: Problem | None = None
     error: MingaError | None = None
@@ -45,7 +57,15 @@ def agreed(comm: Comm, read: Callable[[], Problem], given: bool) -> tuple[Proble
 def begun(
     comm: Comm, problem: Problem, out: Array | Path | None, seen: bool, *, overwrite: bool = False
 ) -> tuple[Result | None, bool]:
-    """Where this rank stores blocks, None for others than rank 0 where that does all; and whether all can."""
+    """Return where this rank stores blocks of the result, and whether all ranks can store theirs. Collective.
+
+    Where rank 0 stores all blocks, the destination is None on the other ranks.
+
+    Raises
+    ------
+    MingaError
+        If the result cannot be stored there; the same error on all ranks.
+    """
     result: Result | None = None
     error: MingaError | None = None
     if comm.rank == 0:
@@ -70,7 +90,7 @@ def _opened(problem: Problem, out: Array | Path | None, overwrite: bool) -> Resu
     shape: Range = (problem.rows, problem.columns)
     if isinstance(out, Path):
         if out.suffix != ".npy":
-            raise CaseError(f"{out} does not end in .npy, which is what is written", key="-o", remedy="name it C.npy")
+            raise CaseError(f"{out} does not end in .npy, the format of the result", key="-o", remedy="name it C.npy")
         for operand in (problem.a, problem.b):
             if operand.stored is not None and (mapped := mapped_part(operand.stored)) and same_file(mapped.file, out):
                 raise CaseError(f"out is the file of {operand.name}", key="out", remedy="name another file")
@@ -80,10 +100,10 @@ def _opened(problem: Problem, out: Array | Path | None, overwrite: bool) -> Resu
         return ArrayResult(np.empty(shape, problem.dtype))
     if out.shape != shape or out.dtype != problem.dtype or not out.flags.writeable:
         raise CaseError(
-            f"out is {'x'.join(map(str, out.shape))} {out.dtype.str[1:]}, and the result {shape[0]}x{shape[1]} "
+            f"out is {'x'.join(map(str, out.shape))} {out.dtype.str[1:]}, but the result is {shape[0]}x{shape[1]} "
             f"{problem.dtype.str[1:]}",
             key="out",
-            remedy="give a writable array of that shape and type, or none",
+            remedy="give a writable array of that shape and type, or leave it out",
         )
     for operand in (problem.a, problem.b):
         if operand.stored is not None and shared(out, operand.stored):
@@ -92,7 +112,7 @@ def _opened(problem: Problem, out: Array | Path | None, overwrite: bool) -> Resu
 
 
 def apart(problem: Problem, out: Array) -> Problem:
-    """The same product where C0 does not lie in the memory of the result: the check still needs it afterwards."""
+    """Copy C0 if it shares memory with the result, because the check needs it afterwards; return the product."""
     c = problem.c
     if c is None or c.stored is None or not shared(out, c.stored):
         return problem
@@ -100,7 +120,7 @@ def apart(problem: Problem, out: Array) -> Problem:
 
 
 def _joined(out: Array | Path | None, token: str, near: bool) -> PartialFile | None:
-    """The file that rank 0 has begun, if this rank sees it; ``near``: from the machine of rank 0."""
+    """Return the file that rank 0 has begun, if this rank sees it; ``near`` if it is on the machine of rank 0."""
     if not isinstance(out, Path):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Which parts of a result are there, which are missing, and how missing rows are dealt out."""
+"""Complete and missing parts of a result, and the distribution of missing rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Block", "Task", "missing", "part", "split"]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A rectangle of C that is computed and stored: rows and columns, each from the first to before the end."""
+    """A rectangle of C that is computed and stored, as half-open ranges of rows and columns."""
 
     first_row: int
     end_row: int
@@ -23,7 +23,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Rows of some columns of C that are still to be computed."""
+    """Rows that are still to be computed in the columns of C from ``first`` to before ``end``."""
 
     rows: tuple[Range, ...]
     first: int
@@ -36,7 +36,7 @@ class Task:
 
 
 def missing(rows: int, columns: int, done: Iterable[Block]) -> list[Task]:
-    """What is left of a result of this shape: strips of columns that lack the same rows, from left to right."""
+    """Return the missing parts of a result: strips of columns that lack the same rows, from left to right."""
     blocks = list(done)
     cuts = sorted({0, columns, *(b.first_column for b in blocks), *(b.end_column for b in blocks)})
     tasks: list[Task] = []
@@ -55,7 +55,7 @@ def missing(rows: int, columns: int, done: Iterable[Block]) -> list[Task]:
 
 
 def _gaps(rows: int, there: Sequence[Range]) -> tuple[Range, ...]:
-    """The rows that no range holds; ranges ascend by their beginning and may overlap."""
+    """Return the rows in no range; the ranges are in ascending order of their beginnings and may overlap."""
     found, at = [], 0
     for first, end in there:
         if first > at:
@@ -67,7 +67,7 @@ def _gaps(rows: int, there: Sequence[Range]) -> tuple[Range, ...]:
 
 
 def split(ranges: Sequence[Range], counts: Sequence[int]) -> list[tuple[Range, ...]]:
-    """Ranges cut into consecutive parts of so many indices; ``counts`` add up to all there are."""
+    """Cut ranges into consecutive parts with the given counts of indices, which add up to all indices."""
     bounds = [0]
     for count in counts:
         bounds.append(bounds[-1] + count)
@@ -75,7 +75,7 @@ def split(ranges: Sequence[Range], counts: Sequence[int]) -> list[tuple[Range, .
 
 
 def part(ranges: Sequence[Range], first: int, end: int) -> tuple[Range, ...]:
-    """The indices from number ``first`` to before number ``end`` of ranges."""
+    """Return the part of ranges that holds their indices number ``first`` to before ``end``."""
     found, at = [], 0
     for low, high in ranges:
         here, there = max(first, at), min(end, at + high - low)

@@ -1,14 +1,15 @@
-"""Is it right? Freivalds' check: C x against alpha A (B x) + beta C0 x, for random x of +1 and -1.
+"""Freivalds' check of a result: C x against alpha A (B x) + beta C0 x, for random x of +1 and -1.
 
-R. Freivalds, *Probabilistic machines can use less running time*, IFIP Congress 1977. It reads the matrices as they are
-stored and takes about n^2 operations. A single element that is wrong by more than the tolerance is found with
-certainty, as all components of x have magnitude 1; several in one row hide from one x with probability 1/2 at most.
+R. Freivalds, *Probabilistic machines can use less running time*, IFIP Congress 1977. The check reads the matrices as
+they are stored and takes about n^2 operations. A single element that is wrong by more than the tolerance is found with
+certainty, as all components of x have magnitude 1; several wrong elements in one row escape one x with a probability of
+at most 1/2.
 
-The tolerance is what rounding can do: a sum of k products is off by at most k u |A_i| |B_j| (u: unit roundoff; Higham,
-*Accuracy and Stability of Numerical Algorithms*, section 3.1), with random rounding errors by a small multiple of
-sqrt(k) u |A_i| |B_j| (Higham and Mary, SIAM J. Sci. Comput. 41, 2019): the smaller of the two is taken, with the
-multiple 16. As signs of x know nothing of these errors, their sum over a row is beyond 6 |errors| with a probability
-of 3e-8 (Hoeffding).
+The tolerance is the effect of rounding: a sum of k products is off by at most k u |A_i| |B_j| (u: unit roundoff;
+Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.1), and with random rounding errors by a small
+multiple of sqrt(k) u |A_i| |B_j| (Higham and Mary, SIAM J. Sci. Comput. 41, 2019). The smaller of the two is used, with
+16 as the multiple. As the signs of x are independent of these errors, their sum over a row exceeds 6 |errors| with a
+probability of 3e-8 (Hoeffding).
 """
 
 from __future__ import annotations
@@ -31,21 +32,29 @@ __all__ = ["Check", "freivalds"]
 Floats = NDArray[np.float64]
 
 VECTORS: Final = 4
+"""Default number of random vectors."""
 _DEVIATIONS: Final = 6.0
+"""Tolerance of the sum of errors over a row, in units of their norm."""
 _ROUNDING: Final = 16.0
+"""Multiple of sqrt(k) u in the bound of random rounding errors."""
 _SMALL, _LARGE = 1e-140, 1e150
-"""Norms between these are those of sums of squares."""
+"""Bounds between which norms can be computed as roots of sums of squares."""
 _CHUNK: Final = 1 << 23
-"""Elements of a matrix that are looked at at a time."""
+"""Elements of a matrix that are processed at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What came out.
+    """The outcome of a check that found no error.
 
-    largest   the largest |C x - alpha A (B x) - beta C0 x| over its tolerance; below 1
-    limit     any single element that is wrong by more than this would have been found
-    vectors   how many x there were; 0 where operands hold values that are not finite, so that nothing can be said
+    Attributes
+    ----------
+    largest
+        Largest |C x - alpha A (B x) - beta C0 x| over its tolerance; below 1.
+    limit
+        Size of an error from which on any single wrong element would have been found.
+    vectors
+        Number of vectors x; 0 if the operands hold values that are not finite, so that nothing could be checked.
     """
 
     largest: float
@@ -54,14 +63,14 @@ class Check:
 
     def __str__(self) -> str:
         if not self.vectors:
-            return "not checked, as the operands hold values that are not finite"
+            return "not checked, because the operands hold values that are not finite"
         return (
-            f"right by Freivalds' check with {self.vectors} random vectors: residual {self.largest:.2g} of what "
-            f"rounding can do; an element wrong by {self.limit:.2g} would have been found"
+            f"verified by Freivalds' check with {self.vectors} random vectors: the residual is {self.largest:.2g} "
+            f"times the tolerance for rounding; an element wrong by {self.limit:.2g} would have been found"
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the outcome as plain data for JSON."""
         limit = self.limit if math.isfinite(self.limit) else None
         return {"largest": self.largest, "limit": limit, "vectors": self.vectors}
 
@@ -69,10 +78,24 @@ class Check:
 def freivalds(
     problem: Problem, result: Array, comm: Comm | None = None, vectors: int = VECTORS, seed: int | None = None
 ) -> Check:
-    """Check a result; the same on all ranks.
+    """Check a result by random vectors.
 
-    With ``comm``, whose ranks must all see operands and result, each looks at a part; collective. ``seed`` makes the
-    vectors the same each time; by default nobody knows them. RunError that names a row where C is wrong.
+    Parameters
+    ----------
+    problem, result
+        The product and the matrix C.
+    comm
+        Ranks that share the check, of which each must see the operands and the result; the call is then collective and
+        its outcome is the same on all ranks. By default this process checks alone.
+    vectors
+        Number of random vectors.
+    seed
+        Seed that makes the vectors reproducible; by default they are unpredictable.
+
+    Raises
+    ------
+    RunError
+        If C is wrong; the error names a wrong row.
     """
     rank, size = (comm.rank, comm.size) if comm is not None else (0, 1)
     signs: Floats = np.random.default_rng(seed).integers(0, 2, (problem.columns, vectors)).astype(np.float64) * 2 - 1
@@ -93,7 +116,7 @@ def freivalds(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Of some rows: the worst ratio of residual to tolerance, where, and the largest tolerance."""
+    """Findings for some rows: the worst ratio of residual to tolerance, its row, and the largest tolerance."""
 
     ratio: float
     row: int
@@ -115,13 +138,15 @@ def _judged(problem: Problem, found: _Found, vectors: int) -> Check:
         return Check(0.0, math.inf, 0)
     if not found.ratio < 1:
         what = (
-            f"is off by {found.ratio:.3g} times what rounding can do" if math.isfinite(found.ratio) else "is not finite"
+            f"is off by {found.ratio:.3g} times the tolerance for rounding"
+            if math.isfinite(found.ratio)
+            else "is not finite"
         )
         raise RunError(
             f"the result is wrong: row {found.row} of C {what} by Freivalds' check",
-            remedy="compute it again; if that does not help, memory or network of a machine are at fault"
+            remedy="compute it again; if that does not help, the memory or the network of a machine is faulty"
             if math.isfinite(found.ratio)
-            else f"values too large for {problem.dtype.str[1:]}? scale the operands, or use f8",
+            else f"values may be too large for {problem.dtype.str[1:]}: scale the operands, or use f8",
         )
     return Check(found.ratio, found.limit, vectors)
 
@@ -147,7 +172,7 @@ def _rows(problem: Problem, result: Array, signs: Floats, image: Floats, norm: f
 
 
 def _growth(problem: Problem) -> float:
-    """Of rounding errors, relative to |A_i| |B|: of the product, and of this check, which is done in f8."""
+    """Return the bound of rounding errors of the product and of this check (done in f8), relative to |A_i| |B|."""
 
     def gamma(terms: int, unit: float) -> float:
         return min(terms + 2.0, _ROUNDING * math.sqrt(terms)) * unit
@@ -158,13 +183,13 @@ def _growth(problem: Problem) -> float:
 
 
 def _lost(problem: Problem) -> float:
-    """What a row of C may lack where numbers become too small for its type: the least normal one for each operation."""
+    """Return the error of a row of C that underflow may cause: the smallest normal number for each operation."""
     least = float(np.finfo(problem.dtype).tiny)
     return math.sqrt(problem.columns) * (abs(problem.alpha) * problem.depth + abs(problem.beta) + 2) * least
 
 
 def _times(operand: Operand, vectors: Floats, first: int, end: int) -> tuple[Floats, Floats]:
-    """Rows of op(X) from ``first`` to before ``end`` times vectors in f8, and their norms."""
+    """Return the rows of op(X) from ``first`` to before ``end`` times vectors, in f8, and the norms of the rows."""
     found = np.zeros((end - first, vectors.shape[1]))
     norms = np.zeros(end - first)
     for rows, columns in _chunks(operand, first, end):
@@ -176,7 +201,7 @@ def _times(operand: Operand, vectors: Floats, first: int, end: int) -> tuple[Flo
 
 
 def _norms(rows: Floats) -> Floats:
-    """Of rows, also where the squares of their elements are too small or too large for f8."""
+    """Return the norms of rows, also where the squares of their elements are too small or too large for f8."""
     norms: Floats = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     odd = ~((norms > _SMALL) & (norms < _LARGE))
     if odd.any():
@@ -188,7 +213,7 @@ def _norms(rows: Floats) -> Floats:
 
 
 def _chunks(operand: Operand, first: int, end: int) -> Iterator[tuple[slice, slice]]:
-    """Pieces that lie together in memory or in the file: stored rows, or parts of them."""
+    """Yield pieces that are contiguous in memory or in the file: stored rows, or parts of them."""
     columns = operand.shape[1]
     if operand.transposed:
         step = max(1, _CHUNK // max(1, end - first))
@@ -201,7 +226,7 @@ def _chunks(operand: Operand, first: int, end: int) -> Iterator[tuple[slice, sli
 
 
 def _together(comm: Comm, rows: Floats) -> Floats:
-    """The rows of all ranks, one after the other, on every rank."""
+    """Return the rows of all ranks, concatenated, on every rank."""
     gathered = comm.gather(rows)
     every: Floats = comm.bcast(None if gathered is None else np.concatenate(gathered))
     return every

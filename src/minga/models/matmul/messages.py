@@ -1,4 +1,4 @@
-"""Single messages between ranks: rows of A and blocks of C, where all begins and ends on rank 0."""
+"""Single messages between ranks, with rows of A and blocks of C, if all matrices begin and end on rank 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ __all__ = ["finished", "message", "parcels", "received"]
 
 
 def message(comm: Comm, peer: int, words: Array, tag: int, *, send: bool) -> Channel:
-    """Begin one message to or from a rank: the bytes of a contiguous array, which stays as it is until complete."""
+    """Start one message to or from a rank.
+
+    It consists of the bytes of a contiguous array, which must not change until the message is complete.
+    """
     envelope = Envelope(peer, words.reshape(-1).view(np.uint8))
     channel = comm.channel([envelope] if send else [], [] if send else [envelope], tag)
     channel.start()
@@ -23,7 +26,7 @@ def message(comm: Comm, peer: int, words: Array, tag: int, *, send: bool) -> Cha
 
 
 def finished(transfer: Channel) -> float:
-    """Complete a transfer; the seconds that took."""
+    """Complete a transfer; return the seconds that took."""
     began = time.perf_counter()
     transfer.wait()
     transfer.close()
@@ -31,7 +34,7 @@ def finished(transfer: Channel) -> float:
 
 
 def parcels(operand: Operand, ranges: Sequence[Range], most: int) -> Iterator[Array]:
-    """Some rows of op(X), about ``most`` elements at a time, in the order in which a stripe of them lies in memory."""
+    """Yield rows of op(X), about ``most`` elements at a time, in the order in which a stripe of them lies in memory."""
     stored = operand.whole.T if operand.transposed else operand.whole
     count, depth = length(ranges), operand.shape[1]
     step = parcel(operand, count, most)
@@ -43,12 +46,12 @@ def parcels(operand: Operand, ranges: Sequence[Range], most: int) -> Iterator[Ar
 
 
 def received(operand: Operand, flat: Array, count: int, most: int) -> Iterator[Array]:
-    """The parts of a stripe of ``count`` rows that :func:`parcels` fill, one after the other."""
+    """Yield the parts of a stripe of ``count`` rows that :func:`parcels` fills, one after the other."""
     step = parcel(operand, count, most) * (count if operand.transposed else operand.shape[1])
     for at in range(0, len(flat), step):
         yield flat[at : at + step]
 
 
 def parcel(operand: Operand, count: int, most: int) -> int:
-    """How many rows, or columns where the operand is transposed, are sent at a time."""
+    """Return the number of rows, or of columns if the operand is transposed, that are sent at a time."""
     return max(1, most // max(1, count if operand.transposed else operand.shape[1]))

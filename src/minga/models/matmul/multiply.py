@@ -1,4 +1,4 @@
-"""Multiplying: panels of B come to all ranks of a team in turn, each while the one before is multiplied."""
+"""Multiplication: panels of B are sent to all ranks of a team in turn, each while the previous one is multiplied."""
 
 from __future__ import annotations
 
@@ -22,24 +22,30 @@ from minga.models.matmul.teams import leave, team_of
 __all__ = ["Ledger", "Means", "Progress", "multiply"]
 
 Progress = Callable[[int, int], None]
-"""Told by rank 0 how many panels of how many are done."""
+"""Callback on rank 0 with the number of panels that are done, and of all panels."""
 
 _ROWS_TAG, _BLOCK_TAG = 30_102, 30_103
 _PARCEL: Final = 1 << 24
+"""Largest size of a piece of A that is sent at a time, in bytes."""
 _LOOKS: Final = 64
-"""How often a transfer is looked after while it is under way."""
+"""Number of times that a transfer is polled while it is under way."""
 _SHORTEST: Final = 5e-4
 _LONGEST: Final = 2e-2
-"""Seconds between two looks: the system's buffers hold what arrives meanwhile."""
+"""Bounds of the interval between two polls, s: the system's buffers hold what arrives in between."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Where a rank's time went, in seconds.
+    """The time that a rank spent on each activity, in seconds.
 
-    multiply  in BLAS
-    wait      for panels, rows or blocks of others
-    copy      between files and memory
+    Attributes
+    ----------
+    multiply
+        Time in BLAS.
+    wait
+        Time waiting for panels, rows or blocks of other ranks.
+    copy
+        Time copying between files and memory.
     """
 
     multiply: float = 0.0
@@ -47,18 +53,25 @@ class Ledger:
     copy: float = 0.0
 
     def as_dict(self) -> dict[str, float]:
-        """As JSON can hold it."""
+        """Return the times as plain data for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """How a product is made, beside who does what.
+    """The way a product is made, apart from the distribution of work.
 
-    seen       all ranks read the operands; else rank 0 alone does
-    stored     all ranks store what they compute; else rank 0 does all. Unless both, it is in the one team there is
-    route      how panels travel: see :class:`minga.models.matmul.panels.Panels`
-    progress   told how far it is, on rank 0
+    Attributes
+    ----------
+    seen
+        Whether all ranks read the operands; otherwise rank 0 alone does.
+    stored
+        Whether all ranks store what they compute; otherwise rank 0 stores everything. Unless both `seen` and `stored`
+        are set, there is only one team, and rank 0 belongs to it.
+    route
+        Route of the panels, see :class:`minga.models.matmul.panels.Panels`.
+    progress
+        Callback that reports the progress, on rank 0.
     """
 
     seen: bool
@@ -70,9 +83,22 @@ class Means:
 def multiply(
     problem: Problem, task: Task, plan: Plan, comm: Comm, result: Result | None, ledger: Ledger, means: Means
 ) -> None:
-    """Make the part of a product that a task names, as planned. Collective.
+    """Compute the part of a product that a task names, as planned. Collective.
 
-    ``plan`` counts columns from the task's first one; ``result`` is None where this rank stores nothing.
+    Parameters
+    ----------
+    problem, task
+        The product, and the part of it to compute.
+    plan
+        Distribution of the work; its columns are counted from the task's first one.
+    comm
+        The ranks.
+    result
+        Destination of the blocks; None where this rank stores nothing.
+    ledger
+        Times of this rank, which are added to.
+    means
+        The way the product is made.
     """
     team = team_of(comm, [column.ranks for column in plan.columns])
     if team is None:
@@ -115,7 +141,10 @@ def multiply(
 
 @dataclass(slots=True)
 class _Rank:
-    """What this rank does with a panel. ``members`` are ranks of ``comm``, ``place`` which of them this one is."""
+    """The work of this rank on its panels.
+
+    ``members`` are the ranks of ``comm`` in the team, ``place`` is the index of this rank among them.
+    """
 
     problem: Problem
     comm: Comm
@@ -133,22 +162,22 @@ class _Rank:
     leaving: list[tuple[Channel, Array]] = field(default_factory=list)
     """Blocks of C on their way to rank 0."""
     free: float = 0.0
-    """When this rank had nothing to do any more but wait."""
+    """Time from which on this rank could only wait."""
 
     @property
     def parcel(self) -> int:
-        """Elements of A that are sent at a time: no more than a panel has, and than is of use."""
+        """Number of elements of A that are sent at a time: at most as many as a panel has, and as are useful."""
         first, end = self.panels[0]
         return min(self.problem.depth * (end - first), _PARCEL // self.problem.itemsize)
 
     @property
     def root(self) -> int:
-        """The place of rank 0."""
+        """Index of rank 0 among the members."""
         return self.members.index(0)
 
     @property
     def stores(self) -> bool:
-        """Whether blocks of C are stored here."""
+        """Flag that is set if blocks of C are stored here."""
         return self.means.stored or self.comm.rank == 0
 
     def begin(self, parts: Sequence[tuple[Range, ...]], buffer: Array | None) -> None:
@@ -166,7 +195,7 @@ class _Rank:
         self.ledger.copy += self.free - began
 
     def use(self, number: int, flat: Array, progress: Callable[[], bool]) -> None:
-        """Multiply with a panel, and pass on what comes of it."""
+        """Multiply with a panel, and store or send the resulting block."""
         began = time.perf_counter()
         self.ledger.wait += began - self.free
         first, end = self.panels[number]
@@ -175,7 +204,7 @@ class _Rank:
         transfers = [transfer for transfer, _, _ in coming] + [transfer for transfer, _ in self.leaving]
 
         def all_there() -> bool:
-            return sum([not progress(), *(not transfer.test() for transfer in transfers)]) == 0  # look at all of them
+            return sum([not progress(), *(not transfer.test() for transfer in transfers)]) == 0  # poll all of them
 
         block = np.empty((self.rows.shape[0], panel.shape[1]), self.problem.dtype)
         began = time.perf_counter()
@@ -191,13 +220,13 @@ class _Rank:
         self.free = time.perf_counter()
 
     def end(self) -> None:
-        """All blocks of a pass have arrived where they are stored."""
+        """Wait until all blocks of a pass have arrived at their destination."""
         self.ledger.wait += time.perf_counter() - self.free
         self._let_go(0)
 
     # Rows of A, and blocks of C --------------------------------------------------------------------------------------
     def _rows_of_a(self, buffer: Array | None) -> Array:
-        """This rank's rows of A: in memory already, read, or sent by rank 0."""
+        """Return this rank's rows of A, which are in memory already, read, or received from rank 0."""
         operand, mine = self.problem.a, self.parts[self.place]
         began = time.perf_counter()
         waited = self.ledger.wait
@@ -223,7 +252,7 @@ class _Rank:
                     self.ledger.wait += finished(message(self.comm, member, piece, _ROWS_TAG, send=True))
 
     def _expected(self, width: int) -> list[tuple[Channel, tuple[Range, ...], Array]]:
-        """The blocks of C that other members will send for a panel, where rank 0 stores all."""
+        """Start receiving the blocks of C that other members send for a panel, where rank 0 stores all."""
         if self.means.stored or self.comm.rank != 0:
             return []
         found = []
@@ -234,7 +263,7 @@ class _Rank:
         return found
 
     def _deliver(self, first: int, end: int, block: Array) -> None:
-        """Store a block of C, or begin to send it to rank 0; the block before the last one must have arrived."""
+        """Store a block of C, or start sending it to rank 0 after all but the last earlier block have been sent."""
         if not len(block):
             return
         if self.stores:
@@ -244,13 +273,13 @@ class _Rank:
         self.leaving.append((message(self.comm, 0, block, _BLOCK_TAG, send=True), block))
 
     def _let_go(self, kept: int) -> None:
-        """Complete the sending of blocks but for so many."""
+        """Complete the sending of all blocks except the last ``kept``."""
         while len(self.leaving) > kept:
             transfer, _ = self.leaving.pop(0)
             self.ledger.wait += finished(transfer)
 
     def _store(self, rows: tuple[Range, ...], first: int, end: int, block: Array) -> None:
-        """Scale, add C0 and store; the block is used up."""
+        """Scale a block, add C0 and store it; the block is overwritten."""
         problem, began = self.problem, time.perf_counter()
         assert self.result is not None
         if problem.alpha != 1:
@@ -269,7 +298,7 @@ def _later(progress: Progress, before: int, total: int) -> Callable[[int], None]
 
 
 def _multiplied(rows: Array, panel: Array, product: Array) -> None:
-    """Multiply without warnings: some BLAS raise one for infinite operands, and the check of the result tells."""
+    """Multiply without warnings, which some BLAS raise for infinite operands; the check of the result reports those."""
     with np.errstate(all="ignore"):
         np.matmul(rows, panel, out=product)
 
@@ -279,13 +308,13 @@ def _nothing_moves() -> bool:
 
 
 def _in_parts(rows: Sequence[Range], passes: int) -> list[tuple[Range, ...]]:
-    """Rows in so many consecutive parts, as equal as can be."""
+    """Split rows into ``passes`` consecutive parts of sizes as equal as possible."""
     count = length(rows)
     return split(rows, [count * (n + 1) // passes - count * n // passes for n in range(passes)])
 
 
 def _room_for_rows(problem: Problem, parts: Sequence[tuple[Range, ...]]) -> Array | None:
-    """Memory for the rows of A of the largest pass; None where they lie in memory already."""
+    """Allocate memory for the rows of A of the largest pass; return None if they are in memory already."""
     if all(problem.a.view(rows) is not None for rows in parts if rows):
         return None
     return np.empty(max(length(rows) for rows in parts) * problem.depth, problem.dtype)

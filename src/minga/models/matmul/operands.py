@@ -1,4 +1,4 @@
-"""The operands of a matrix product as they are stored, and stripes of them: some rows or columns, ready for BLAS."""
+"""Operands of a matrix product as they are stored, and stripes of them: some rows or columns, ready for BLAS."""
 
 from __future__ import annotations
 
@@ -18,20 +18,33 @@ __all__ = ["TYPES", "Array", "Operand", "Range", "length", "mapped_part", "opene
 
 Array = NDArray[Any]
 Range = tuple[int, int]
-"""Rows or columns from the first to before the second."""
+"""A half-open range of rows or columns."""
 
 TYPES: Final = ("f4", "f8")
+"""Supported types of elements."""
 _SAMPLES: Final = 4096
-"""Elements that tell two matrices apart."""
+"""Number of elements that are sampled to distinguish matrices."""
 
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """op(X): a matrix or its transpose.
+    """An operand op(X): a matrix X or its transpose.
 
-    ``stored`` is the matrix as it lies in memory or in a file, None on a rank that cannot see it; ``extent`` is its
-    shape. A stripe is all elements of op(X) with some indices of one axis. It keeps the stored order of axes, so that
-    reading it never walks through memory crosswise, and BLAS gets a transposed view.
+    A stripe consists of all elements of op(X) with some indices of one axis. It keeps the stored order of axes, so that
+    reading it never strides across memory, and BLAS gets a transposed view.
+
+    Attributes
+    ----------
+    name
+        Name of the operand, for error messages.
+    extent
+        Shape of the stored matrix.
+    dtype
+        Type of the elements.
+    transposed
+        Whether op(X) is the transpose.
+    stored
+        The matrix as it lies in memory or in a file; None on a rank that cannot see it.
     """
 
     name: str
@@ -42,24 +55,24 @@ class Operand:
 
     @property
     def shape(self) -> Range:
-        """Rows and columns of op(X)."""
+        """Numbers of rows and columns of op(X)."""
         return self.extent[::-1] if self.transposed else self.extent
 
     @property
     def whole(self) -> Array:
-        """op(X), a view. Only where it can be seen."""
+        """View of op(X); only on ranks that can see it."""
         assert self.stored is not None
         return self.stored.T if self.transposed else self.stored
 
     def stripe(self, axis: int, flat: Array, count: int) -> Array:
-        """The stripe of ``count`` indices of an axis that lies in the first elements of ``flat``."""
+        """Return the stripe of ``count`` indices of an axis that lies in the first elements of ``flat``."""
         stored_axis = axis ^ self.transposed
         other = self.shape[1 - axis]
         held = flat[: count * other].reshape((count, other) if stored_axis == 0 else (other, count))
         return held.T if self.transposed else held
 
     def take(self, axis: int, ranges: Sequence[Range], flat: Array) -> Array:
-        """Copy a stripe into the first elements of ``flat``; the stripe."""
+        """Copy a stripe into the first elements of ``flat``, and return the stripe."""
         stripe = self.stripe(axis, flat, length(ranges))
         source, at = self.whole, 0
         for first, end in ranges:
@@ -72,14 +85,14 @@ class Operand:
         return stripe
 
     def view(self, ranges: Sequence[Range]) -> Array | None:
-        """Some rows without a copy, where they lie in memory in one piece that BLAS takes; else None."""
+        """Return rows without a copy if they lie in memory in one piece that BLAS accepts, else None."""
         if self.stored is None or isinstance(self.stored, np.memmap) or len(ranges) != 1:
             return None
         rows = self.whole[slice(*ranges[0])]
         return rows if self.dtype.itemsize in rows.strides and min(rows.strides) > 0 else None
 
     def fingerprint(self) -> str:
-        """A hash of shape, type, and an even sample of the elements: alike on ranks that see the same matrix."""
+        """Return a hash of shape, type and an even sample of the elements, equal on ranks that see the same matrix."""
         found = hashlib.sha256(f"{self.extent} {self.dtype.str} {self.transposed}".encode())
         if self.stored is not None and self.stored.size:
             step = max(1, self.stored.size // _SAMPLES) | 1
@@ -88,45 +101,48 @@ class Operand:
         return found.hexdigest()
 
     def hidden(self) -> Operand:
-        """The same operand on a rank that cannot see it."""
+        """Return the operand as on a rank that cannot see it."""
         return Operand(self.name, self.extent, self.dtype, self.transposed)
 
 
 def length(ranges: Sequence[Range]) -> int:
-    """How many indices ranges hold."""
+    """Return the number of indices in ranges."""
     return sum(end - first for first, end in ranges)
 
 
 def operand_of(name: str, value: ArrayLike | Path | str, transposed: bool = False) -> Operand:
-    """An operand from an array, or from a ``.npy`` file, which is mapped and not read.
+    """Return an operand from an array, or from a ``.npy`` file, which is mapped and not read.
 
-    CaseError for anything but a matrix of f4 or f8 in this machine's byte order.
+    Raises
+    ------
+    CaseError
+        If it is not a matrix of f4 or f8 in this machine's byte order.
     """
     stored = opened(name, value) if isinstance(value, str | Path) else np.asanyarray(value)
     if isinstance(value, str | Path):
         name = str(value)
     if stored.ndim != 2:
         raise CaseError(
-            f"{name} has {stored.ndim} axes, and a product takes matrices, which have two",
+            f"{name} has {stored.ndim} axes, but the operands of a product are matrices, which have two",
             remedy="reshape it: a vector of n elements is a matrix of n x 1",
         )
     if stored.dtype.kind != "f" or stored.dtype.str[1:] not in TYPES or not stored.dtype.isnative:
         raise CaseError(
-            f"{name} has elements of type {stored.dtype.str}; products are made of f4 or f8 in native byte order",
+            f"{name} has elements of type {stored.dtype.str}, but products need f4 or f8 in native byte order",
             remedy=f'convert it: {name if name.isidentifier() else "matrix"}.astype("f8")',
         )
     if stored.size and stored.dtype.itemsize not in stored.strides:
         stored = np.ascontiguousarray(stored)
     if (
         stored.flags.f_contiguous and not stored.flags.c_contiguous
-    ):  # column after column: the transpose of its transpose
+    ):  # in column-major order, it is the transpose of its transpose
         stored, transposed = stored.T, not transposed
     return Operand(name, (stored.shape[0], stored.shape[1]), stored.dtype, transposed, stored)
 
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """The bytes of a file, from ``first`` to before ``end``, that an array is a map of."""
+    """The bytes of a file, from ``first`` to before ``end``, that an array maps."""
 
     file: Path
     first: int
@@ -134,7 +150,7 @@ class Mapped:
 
 
 def mapped_part(array: Array) -> Mapped | None:
-    """Which part of which file an array is a map of; None where it lies in memory, or maps a file without a name."""
+    """Return the part of a file that an array maps; None if it lies in memory, or maps a file without a name."""
     low, high = np.lib.array_utils.byte_bounds(array)
     while isinstance(array.base, np.ndarray):
         array = array.base
@@ -145,7 +161,7 @@ def mapped_part(array: Array) -> Mapped | None:
 
 
 def shared(one: Array, other: Array) -> bool:
-    """Whether two arrays may have bytes in common, in memory or in a file that both are maps of."""
+    """Return whether two arrays may share bytes, in memory or in a file that both map."""
     if np.may_share_memory(one, other):
         return True
     here, there = mapped_part(one), mapped_part(other)
@@ -155,7 +171,13 @@ def shared(one: Array, other: Array) -> bool:
 
 
 def opened(name: str, path: Path | str) -> Array:
-    """The array in a ``.npy`` file, mapped. CaseError where there is none."""
+    """Return the array in a ``.npy`` file, mapped.
+
+    Raises
+    ------
+    CaseError
+        If the file does not exist or holds no array.
+    """
     try:
         return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Panels of B, each brought from its owner to all ranks of a team while the one before is used.
+"""Panels of B, each sent from its owner to all ranks of a team while the previous one is used.
 
-A Program does it: `move` of a box of what the owners have to a field that every rank holds, with two slots, so that
-the engine starts a panel on its way before the call that uses the one before, and finishes it afterwards.
+A Program does this: it moves a box from a field of the owners to a field that every rank holds. The latter has two
+slots, so that the engine starts a panel before the call that uses the previous one, and completes it afterwards.
 """
 
 from __future__ import annotations
@@ -29,19 +29,23 @@ Result = TypeVar("Result")
 
 
 class Panels:
-    """Panels of up to so many elements on their way from their owners to all ranks of ``comm``.
+    """Transfer of panels from their owners to all ranks of a communicator.
 
     Parameters
     ----------
+    comm
+        The ranks.
+    dtype
+        Type of the elements.
     sizes, owners
-        Elements of each panel, and the rank that has it.
+        Number of elements of each panel, and the rank that owns it.
     fill
         ``fill(number, flat)`` puts a panel into memory, on its owner.
     use
-        ``use(number, flat, progress)`` works with a panel, on every rank; ``progress()``, called now and then by one
-        thread, moves the next one on, and is True when that is there.
+        ``use(number, flat, progress)`` works with a panel, on every rank. ``progress()``, called now and then by one
+        thread, advances the transfer of the next panel and returns True once it has arrived.
     route
-        How panels travel: see :mod:`minga.engine.routes`. "group" is the network's own broadcast.
+        Route of the panels, see :mod:`minga.engine.routes`. "group" is the network's own broadcast.
     """
 
     def __init__(
@@ -84,11 +88,11 @@ class Panels:
         return program
 
     def run(self) -> None:
-        """All panels, one after the other. Collective."""
+        """Transfer and use all panels, one after the other. Collective."""
         self._engine.run(self._program)
 
     def close(self) -> None:
-        """Release messages and memory."""
+        """Release all messages and memory."""
         self._engine.close()
 
     def _first(self, engine: Engine) -> None:
@@ -109,16 +113,30 @@ class Panels:
 
 
 def _group(comm: Comm) -> Broadcasting:
-    """The network's own broadcast among ranks."""
+    """Return the network's own broadcast among the ranks."""
     from minga.network.broadcast import Group
 
     return cast(Broadcasting, Group.of(comm))
 
 
 def while_polling(work: Callable[[], Result], progress: Callable[[], bool], interval: float) -> Result:
-    """Do some work, and have a thread ask for progress every so many seconds until it says that all is done.
+    """Do some work while a thread polls for progress until everything has arrived.
 
-    MPI moves most messages only while somebody calls it; BLAS is one long call that lets other threads run.
+    MPI advances most messages only while it is being called; BLAS is one long call that lets other threads run.
+
+    Parameters
+    ----------
+    work
+        The work to do.
+    progress
+        Advances messages and returns True once all of them are complete.
+    interval
+        Seconds between two polls.
+
+    Returns
+    -------
+    object
+        The result of ``work``.
     """
     if progress() or not _threads_may_talk():
         return work()
@@ -143,7 +161,7 @@ def while_polling(work: Callable[[], Result], progress: Callable[[], bool], inte
 
 
 def _threads_may_talk() -> bool:
-    """Whether a thread other than the first may call MPI, as long as no two do so at once."""
+    """Return whether a thread other than the main one may call MPI, as long as no two do so at once."""
     import sys
 
     if "mpi4py.MPI" not in sys.modules:

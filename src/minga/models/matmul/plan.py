@@ -1,7 +1,8 @@
-"""Who multiplies which rows and columns, how long that will take, and which of the ways to do it is best.
+"""Plans of products: the distribution of rows and columns, the predicted time, and the choice of the best candidate.
 
-The model is that of F. Tinetti (Euro PVM/MPI 2001), with a panel on its way while the one before is multiplied: a team
-of ranks has some columns of C, each member rows of it in proportion to its speed; panels of B come to all in turn.
+The model is that of F. Tinetti (Euro PVM/MPI 2001), with each panel being sent while the previous one is multiplied: a
+team of ranks has some columns of C, each member has rows of them in proportion to its speed, and panels of B are sent
+to all members in turn.
 """
 
 from __future__ import annotations
@@ -25,28 +26,40 @@ __all__ = ["LAYOUTS", "Column", "Plan", "Size", "Timing", "break_even", "break_e
 
 Layout = Literal["auto", "rows", "columns", "alone", "equal"]
 LAYOUTS: Final = ("auto", "rows", "columns", "alone", "equal")
+"""Names of layouts."""
 
 WIDTH: Final = 256
-"""Columns of a panel, where nothing asks for more or less: BLAS is at its best, and the first panel is soon there."""
+"""Default number of columns of a panel: BLAS is at its best, and the first panel arrives soon."""
 LEAST_WIDTH: Final = 128
-"""Fewer are slow in BLAS; only a lack of memory makes panels narrower."""
+"""Smallest number of columns that is fast in BLAS; only a lack of memory makes panels narrower."""
 _LATENCIES: Final = 10
-"""A panel is multiplied for at least so many times as long as an empty message takes."""
+"""Least time of multiplying a panel, in units of the time of an empty message."""
 _FEWEST_PANELS: Final = 4
+"""Least number of panels, unless that would make them too narrow."""
 _HELD: Final = 5
-"""Panels in the memory of a rank that has company."""
+"""Number of panels in the memory of a rank that is not alone in its team."""
 _MOST_COLUMNS: Final = 8
+"""Largest number of columns of rectangles that are tried."""
 _MOST_TEAMS: Final = 24
-"""Numbers of ranks that are tried."""
+"""Largest number of team sizes that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Rows and columns of C, depth of the product, and bytes of an element.
+    """Size of a product, and where its matrices are.
 
-    seen       every rank can read the operands; else rank 0 alone can
-    stored     every rank stores what it computes; else all goes to rank 0
-    in_memory  the operand A lies in memory already, so that its rows take no more of it
+    Attributes
+    ----------
+    rows, columns, depth
+        Rows and columns of C, and depth of the product.
+    itemsize
+        Bytes of an element.
+    seen
+        Whether every rank can read the operands; otherwise rank 0 alone can.
+    stored
+        Whether every rank stores what it computes; otherwise everything goes to rank 0.
+    in_memory
+        Whether the operand A is in memory already, so that its rows take no more of it.
     """
 
     rows: int
@@ -59,18 +72,18 @@ class Size:
 
     @property
     def anywhere(self) -> bool:
-        """Whether no rank needs rank 0."""
+        """Flag that is set if no rank depends on rank 0."""
         return self.seen and self.stored
 
     @property
     def multiply_adds(self) -> float:
-        """Half the floating-point operations."""
+        """Number of multiply-adds: half the floating-point operations."""
         return float(self.rows) * self.columns * self.depth
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Ranks that share some columns of C, from ``first`` to before ``end``, with how many rows each has."""
+    """Ranks that share the columns of C from ``first`` to before ``end``, with the number of rows of each."""
 
     first: int
     end: int
@@ -85,7 +98,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Predicted seconds. ``panel`` and ``sent``: of one panel to be multiplied and to be sent; ``busy`` by rank."""
+    """Predicted times in seconds.
+
+    Attributes
+    ----------
+    seconds
+        Time of the whole product.
+    panel, sent
+        Time to multiply and to send one panel.
+    busy
+        Time that each rank multiplies, by rank.
+    """
 
     seconds: float
     panel: float = 0.0
@@ -95,12 +118,23 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A way to make a product.
+    """A way to compute a product.
 
-    name    "rows", "columns", "alone" or "equal"
-    width   columns of a panel
-    passes  rounds in which ranks take parts of their rows, as memory does not hold more; all panels come in each
-    others  what else was looked at: names and predicted seconds, the best first
+    Attributes
+    ----------
+    name
+        "rows", "columns", "alone" or "equal".
+    columns
+        Ranks and rows of each range of columns.
+    width
+        Number of columns of a panel.
+    passes
+        Number of rounds in which ranks take parts of their rows if memory does not hold all; every round needs all
+        panels.
+    timing
+        Predicted times.
+    others
+        Other candidates with their predicted seconds, the best first.
     """
 
     name: str
@@ -116,7 +150,7 @@ class Plan:
         return tuple(sorted(rank for column in self.columns for rank in column.ranks))
 
     def describe(self) -> str:
-        """A few words: ``rows on 3 ranks``."""
+        """Return a short description: ``rows on 3 ranks``."""
         count = len(self.ranks)
         ranks = f"{count} rank{'s' if count != 1 else ''}"
         if self.name == "alone":
@@ -126,7 +160,7 @@ class Plan:
         return f"{'equal ' if self.name == 'equal' else ''}rows on {ranks}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the plan as plain data for JSON."""
         return {
             "name": self.name,
             "columns": [
@@ -143,18 +177,19 @@ class Plan:
 
 
 def break_even(workers: Workers, itemsize: int) -> float:
-    """The side of square matrices above which multiplying takes longer than bringing B to all: ``4 beta S`` of f8.
+    """Return the side of square matrices above which multiplying takes longer than sending B to all ranks.
 
-    S is the sum of speeds in flop/s and beta seconds a byte to all; smaller products do not pay.
+    It is ``4 beta S`` for f8, with S the sum of speeds in flop/s and beta the seconds per byte sent to all ranks.
+    Smaller products do not pay.
     """
     return itemsize * workers.wire.slope(workers.ranks) * float(workers.rates.sum())
 
 
 def break_even_from_one(workers: Workers, itemsize: int, root: int = 0) -> float:
-    """The same where all matrices begin and end on one rank, so that A goes out and C comes back as well.
+    """Return the break-even side if all matrices begin and end on one rank, so that A is sent and C returned as well.
 
-    ``2 n^3 / s > 2 n^3 / S + 3 itemsize beta n^2`` with the root's speed s. Infinite where it is all the speed there
-    is.
+    It follows from ``2 n^3 / s > 2 n^3 / S + 3 itemsize beta n^2``, with s the speed of the root, and is infinite if
+    the root has all the speed there is.
     """
     total, own = float(workers.rates.sum()), workers.rate(root)
     if total <= own:
@@ -170,23 +205,31 @@ def make_plan(
     width: int | None = None,
     memory: int | None = None,
 ) -> Plan:
-    """The way with the least predicted time.
+    """Return the plan with the smallest predicted time.
 
     Parameters
     ----------
+    size
+        Size of the product.
+    workers
+        The ranks, with their speeds and network.
     layout
-        Look at these only: "rows", "columns" (rectangles), "alone" (one rank), "equal" (rows regardless of speed).
+        Restrict the candidates to "rows", "columns" (rectangles), "alone" (one rank) or "equal" (rows regardless of
+        speed).
     width
-        Columns of a panel; by default as many as hide the sending of the next one and suit BLAS.
+        Number of columns of a panel; by default enough to hide the sending of the next one and to suit BLAS.
     memory
-        Bytes of operands and result that each rank may hold; by default what the workers have.
+        Bytes of operands and result that each rank may hold; by default the memory of the workers.
 
-    CaseError for a layout that is impossible, and where a rank cannot hold six columns of the depth of the product.
+    Raises
+    ------
+    CaseError
+        If the layout is impossible, or a rank cannot hold six columns of the depth of the product.
     """
     if layout not in LAYOUTS:
-        raise CaseError(f"there is no layout {layout!r}", key="layout", remedy=f"choose among {', '.join(LAYOUTS)}")
+        raise CaseError(f"there is no layout {layout!r}", key="layout", remedy=f"choose one of {', '.join(LAYOUTS)}")
     if width is not None and width < 1:
-        raise CaseError(f"panels of {width} columns", key="width", remedy="give 1 or more")
+        raise CaseError(f"invalid width: panels of {width} columns", key="width", remedy="give 1 or more")
     caps = workers.crew.memory if memory is None else np.minimum(workers.crew.memory, memory)
     found = [_sized(size, workers, name, columns, width, caps) for name, columns in _candidates(size, workers, layout)]
     possible = sorted((plan for plan in found if plan is not None), key=lambda plan: plan.timing.seconds)
@@ -218,27 +261,29 @@ def _candidates(size: Size, workers: Workers, layout: Layout) -> Iterable[tuple[
         raise CaseError(
             "rectangles need operands that every rank can read, and a result that every rank can write",
             key="layout",
-            remedy="put the files where all ranks see them, or choose rows",
+            remedy='put the files where all ranks can see them, or use layout "rows"',
         )
     if layout == "columns" or (layout == "auto" and workers.ranks >= 4 and size.anywhere):
         speeds = [workers.rate(rank) for rank in order]
         most = min(_MOST_COLUMNS, workers.ranks, size.columns)
         if layout == "columns" and most < 2:
-            raise CaseError("rectangles in columns need two ranks", key="layout", remedy="use more ranks, or rows")
+            raise CaseError(
+                "rectangles in columns need at least two ranks", key="layout", remedy='use more ranks, or layout "rows"'
+            )
         for number in range(2, most + 1):
             groups = [[order[place] for place in group] for group in in_columns(speeds, number)]
             yield "columns", _rectangles(size, workers, groups)
 
 
 def _few(counts: range) -> list[int]:
-    """All of them, or some spread over them with the last."""
+    """Return all counts, or a selection spread over them that includes the last."""
     if len(counts) <= _MOST_TEAMS:
         return list(counts)
     return sorted({*np.geomspace(counts[0], counts[-1], _MOST_TEAMS).astype(int).tolist(), counts[-1]})
 
 
 def _column(size: Size, workers: Workers, first: int, end: int, ranks: tuple[int, ...]) -> Column:
-    """Rows for these ranks so that all are done at once."""
+    """Return the column with rows distributed such that all its ranks finish at the same time."""
     width = min(WIDTH, end - first)
     panels = (end - first) / max(1, width)
     handled = 0.0 if len(ranks) < 2 else float(size.itemsize) * size.depth * (end - first)
@@ -254,7 +299,7 @@ def _column(size: Size, workers: Workers, first: int, end: int, ranks: tuple[int
 
 
 def _rectangles(size: Size, workers: Workers, groups: Sequence[Sequence[int]]) -> tuple[Column, ...]:
-    """Columns for groups of ranks in proportion to their speed together, and rows within each."""
+    """Return columns for groups of ranks in proportion to their total speed, with rows distributed within each."""
     speeds = np.array([sum(workers.rate(rank) for rank in group) for group in groups])
     widths = assign(size.columns, partial(_time_at, speeds), np.ones(len(groups), np.int64)).tolist()
     ends = np.cumsum(widths).tolist()
@@ -273,7 +318,7 @@ def _time_at(speeds: NDArray[np.float64], shares: Ints) -> NDArray[np.float64]:
 def _sized(
     size: Size, workers: Workers, name: str, columns: tuple[Column, ...], width: int | None, caps: Ints
 ) -> Plan | None:
-    """The candidate with the panels and passes that are quickest within memory; None where nothing fits."""
+    """Return the candidate with the fastest panels and passes that fit in memory; None if nothing fits."""
     most = max(column.width for column in columns)
     tried, best = min(width or _wanted_width(size, workers, columns), most), None
     while tried >= 1:
@@ -282,7 +327,7 @@ def _sized(
             plan = Plan(name, columns, tried, passes, _timing(size, workers, columns, tried, passes))
             if best is None or plan.timing.seconds < best.timing.seconds:
                 best = plan
-        # Narrower ones only where memory asks for that: for any at all, or for fewer passes.
+        # Try narrower panels only if memory requires them, to fit at all or to need fewer passes.
         if width is not None or passes == 1 or (best is not None and tried <= LEAST_WIDTH):
             break
         tried //= 2
@@ -290,7 +335,7 @@ def _sized(
 
 
 def _wanted_width(size: Size, workers: Workers, columns: Sequence[Column]) -> int:
-    """Columns of a panel that take ten times the latency to be multiplied, and as long as the next takes to be sent."""
+    """Return the width at which multiplying a panel takes ten latencies and as long as sending the next one."""
     wanted = WIDTH
     for column in columns:
         count = len(column.ranks)
@@ -303,14 +348,15 @@ def _wanted_width(size: Size, workers: Workers, columns: Sequence[Column]) -> in
         wanted = max(wanted, math.ceil(_LATENCIES * alpha / compute))
         if compute > transfer:
             wanted = max(wanted, math.ceil(alpha / (compute - transfer)))
-    # With fewer panels than four there is little to hide the next one behind.
+    # With fewer than four panels there is little computation to hide the next one behind.
     return max(1, min(wanted, max(LEAST_WIDTH, -(-size.columns // _FEWEST_PANELS))))
 
 
 def _passes(size: Size, columns: Sequence[Column], width: int, caps: Ints) -> int | None:
-    """Least number of rounds in which all ranks have room for their rows, panels and what comes of them.
+    """Return the least number of rounds in which all ranks have room for their rows, panels and results.
 
-    Panels are one that is multiplied, one that comes, one of the rank's own, and two in messages; a rank alone has one.
+    A rank holds five panels: one being multiplied, one arriving, one of its own, and two in messages. A rank that is
+    alone holds one. None means that there is not enough memory for any number of rounds.
     """
     needed = 1
     for column in columns:
@@ -329,7 +375,7 @@ def _passes(size: Size, columns: Sequence[Column], width: int, caps: Ints) -> in
 
 
 def _timing(size: Size, workers: Workers, columns: Sequence[Column], width: int, passes: int) -> Timing:
-    """Predicted seconds: the teams work side by side, and queue where they share one medium."""
+    """Return the predicted times: teams work concurrently, and queue if they share one medium."""
     parts = [_column_timing(size, workers, column, width, passes, columns) for column in columns]
     busy = np.zeros(workers.ranks)
     for column, (_, _, _, each) in zip(columns, parts, strict=True):
@@ -341,7 +387,7 @@ def _timing(size: Size, workers: Workers, columns: Sequence[Column], width: int,
 def _column_timing(
     size: Size, workers: Workers, column: Column, width: int, passes: int, columns: Sequence[Column]
 ) -> tuple[float, float, float, list[float]]:
-    """Seconds of a team, of a panel to be multiplied and to be sent, and how long each member multiplies."""
+    """Return the seconds of a team, of multiplying and of sending a panel, and of multiplication by each member."""
     wire, count = workers.wire, len(column.ranks)
     panels = math.ceil(column.width / width)
     wide = column.width / panels
@@ -371,7 +417,7 @@ def _column_timing(
 
 
 def _from_root(size: Size, workers: Workers, column: Column, steps: int) -> tuple[float, float]:
-    """Seconds to send A from rank 0 before, and to bring a part of C back with each panel."""
+    """Return the seconds to send A from rank 0 beforehand, and to return a part of C with each panel."""
     if size.anywhere or column.ranks == (0,):
         return 0.0, 0.0
     away = sum(rows for rank, rows in zip(column.ranks, column.rows, strict=True) if rank != 0) * size.itemsize
@@ -383,7 +429,7 @@ def _from_root(size: Size, workers: Workers, column: Column, steps: int) -> tupl
 def _no_room(size: Size, caps: Ints) -> CaseError:
     least = (_HELD + 1) * (size.depth + 1) * size.itemsize
     return CaseError(
-        f"a rank may hold {int(caps.min()) / 1e6:.3g} MB, which is not enough for a product of depth {size.depth}",
+        f"a rank may hold only {int(caps.min()) / 1e6:.3g} MB, which is not enough for a product of depth {size.depth}",
         key="memory",
         remedy=f"allow {least / 1e6:.3g} MB or more, or use more ranks",
     )

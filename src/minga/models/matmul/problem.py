@@ -1,4 +1,4 @@
-"""What is to be computed: C = alpha op(A) op(B) + beta C0, checked before anything is done."""
+"""Definition of a product, C = alpha op(A) op(B) + beta C0, which is validated before anything is computed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Problem", "problem_of"]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A product. ``c`` is C0; None where there is none, or where beta is 0."""
+    """A product; ``c`` is C0, or None if there is none or beta is 0."""
 
     a: Operand
     b: Operand
@@ -28,22 +28,22 @@ class Problem:
 
     @property
     def rows(self) -> int:
-        """Of op(A) and C."""
+        """Number of rows of op(A) and C."""
         return self.a.shape[0]
 
     @property
     def columns(self) -> int:
-        """Of op(B) and C."""
+        """Number of columns of op(B) and C."""
         return self.b.shape[1]
 
     @property
     def depth(self) -> int:
-        """Columns of op(A), rows of op(B)."""
+        """Number of columns of op(A) and of rows of op(B)."""
         return self.a.shape[1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of all matrices."""
+        """Type of the elements of all matrices."""
         return self.a.dtype
 
     @property
@@ -53,30 +53,30 @@ class Problem:
 
     @property
     def multiply_adds(self) -> float:
-        """Products that are added up: half the floating-point operations."""
+        """Number of multiply-adds: half the floating-point operations."""
         return float(self.rows) * self.columns * self.depth
 
     @property
     def trivial(self) -> bool:
-        """Whether there is nothing to multiply."""
+        """Flag that is set if there is nothing to multiply."""
         return self.rows * self.columns * self.depth == 0
 
     def hidden(self) -> Problem:
-        """The same product on a rank that cannot see the operands."""
+        """Return the product as on a rank that cannot see the operands."""
         c = None if self.c is None else self.c.hidden()
         return Problem(self.a.hidden(), self.b.hidden(), c, self.alpha, self.beta)
 
     @property
     def operands(self) -> dict[str, Operand]:
-        """By name."""
+        """Operands by name."""
         return {"a": self.a, "b": self.b, **({} if self.c is None else {"c": self.c})}
 
     def fingerprints(self) -> str:
-        """Alike on ranks that see the same matrices."""
+        """Return hashes of the operands, which are equal on ranks that see the same matrices."""
         return " ".join(operand.fingerprint() for operand in self.operands.values())
 
     def identity(self) -> dict[str, Any]:
-        """What tells this product from others; plain data."""
+        """Return plain data that distinguish this product from others."""
         return {
             "shape": [self.rows, self.columns, self.depth],
             "dtype": self.dtype.str[1:],
@@ -96,7 +96,13 @@ def problem_of(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Problem:
-    """The product of these operands; CaseError says which of them does not fit and why."""
+    """Return the product of some operands, see :func:`minga.models.matmul.product.matmul`.
+
+    Raises
+    ------
+    CaseError
+        If an operand or a factor is invalid, or the operands do not fit together.
+    """
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not math.isfinite(value):
             raise CaseError(f"{name} is {value}", key=name, remedy="give a finite number")
@@ -104,24 +110,25 @@ def problem_of(
     if left.dtype != right.dtype:
         raise CaseError(
             f"{left.name} is {left.dtype.str[1:]} and {right.name} is {right.dtype.str[1:]}",
-            remedy="convert one of them, so that both have the same type",
+            remedy="convert one of them to the type of the other",
         )
     if left.shape[1] != right.shape[0]:
         raise CaseError(
-            f"{_says(left)} and {_says(right)} cannot be multiplied: {left.shape[1]} columns meet "
+            f"{_says(left)} and {_says(right)} cannot be multiplied: {left.shape[1]} columns do not match "
             f"{right.shape[0]} rows",
             remedy=_transposes(left, right),
         )
     if beta and c is None:
-        raise CaseError(f"beta is {beta:g}, but there is no c that it could multiply", key="beta", remedy="give c")
+        raise CaseError(f"beta is {beta:g}, but there is no c to multiply with it", key="beta", remedy="give c")
     added = None
     if c is not None and beta:
         added = operand_of("c", c)
         if added.dtype != left.dtype:
-            raise CaseError(f"{added.name} is {added.dtype.str[1:]}, but the product {left.dtype.str[1:]}", key="c")
+            raise CaseError(f"{added.name} is {added.dtype.str[1:]}, but the product is {left.dtype.str[1:]}", key="c")
         if added.shape != (left.shape[0], right.shape[1]):
             raise CaseError(
-                f"{added.name} has shape {_by(added.shape)}, but the product {_by((left.shape[0], right.shape[1]))}",
+                f"{added.name} has shape {_by(added.shape)}, but the product has shape "
+                f"{_by((left.shape[0], right.shape[1]))}",
                 key="c",
             )
     return Problem(left, right, added, float(alpha), float(beta))
@@ -136,15 +143,15 @@ def _by(shape: tuple[int, int]) -> str:
 
 
 def _transposes(left: Operand, right: Operand) -> str | None:
-    """What would fit, where transposing one of them is all it takes."""
+    """Suggest a transposition, if transposing one of the operands makes them fit."""
     if left.shape[0] == right.shape[0]:
-        return f"transpose {left.name}, if that is meant"
+        return f"transpose {left.name}, if that is intended"
     if left.shape[1] == right.shape[1]:
-        return f"transpose {right.name}, if that is meant"
+        return f"transpose {right.name}, if that is intended"
     return None
 
 
 def _age(operand: Operand) -> int:
-    """When the file of an operand was changed last, ns; 0 for one that is no file."""
+    """Return the time at which the file of an operand was last changed, in ns; 0 if the operand is not a file."""
     file = getattr(operand.stored, "filename", None)
     return Path(file).stat().st_mtime_ns if file is not None else 0

@@ -1,4 +1,4 @@
-"""``mg.matmul``: a product of matrices on this process alone or on all ranks of a communicator, checked."""
+"""``mg.matmul``: a checked product of matrices, in this process alone or on all ranks of a communicator."""
 
 from __future__ import annotations
 
@@ -32,24 +32,33 @@ __all__ = ["Account", "Options", "matmul", "plan_of", "product"]
 
 _SHORTEST: Final = 0.1
 _LONGEST: Final = 0.6
-"""Seconds for which products are timed, and messages."""
+"""Bounds of the time spent on timing products, and on timing messages, s."""
 _USUAL: Final = 1e10
-"""Multiply-adds a second of a usual core."""
+"""Typical speed of a core, multiply-adds per second."""
 _SMALL: Final = 2.0**27
-"""Multiply-adds below which nobody measures or plans: 10 ms of one core."""
+"""Number of multiply-adds below which nothing is measured or planned: 10 ms on one core."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to make a product.
+    """Options of a product.
 
-    layout   "auto", "rows", "columns", "alone" or "equal": see :func:`minga.models.matmul.plan.make_plan`
-    width    columns of a panel
-    memory   bytes of matrices that each rank may hold
-    check    whether the result is checked
-    cache    whether speeds measured in the last week will do
-    route    how panels travel: "pairwise", "collective", "chain" or "group"; None: whichever is best for the links
-    overwrite  whether a file that is there may be replaced by the result
+    Attributes
+    ----------
+    layout
+        "auto", "rows", "columns", "alone" or "equal", see :func:`minga.models.matmul.plan.make_plan`.
+    width
+        Number of columns of a panel.
+    memory
+        Bytes of matrices that each rank may hold.
+    check
+        Whether the result is checked.
+    cache
+        Whether speeds measured in the last week are reused.
+    route
+        Route of the panels: "pairwise", "collective", "chain" or "group"; by default the best one for the links.
+    overwrite
+        Whether the result may replace an existing file.
     """
 
     layout: Layout = "auto"
@@ -63,12 +72,28 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a product took, on rank 0; None elsewhere.
+    """Account of a product: its plan, the time it took and its check.
 
-    seconds  for the product alone; ``checking``: for the check; ``measuring``: for speeds and plan
-    ledgers  where each rank's time went
-    before   how much of the result was there, 0 to 1
-    predicted  seconds for the rest by the plans; 0 where nobody planned
+    Attributes
+    ----------
+    problem
+        The product.
+    plan
+        The plan of the last part; None if nothing had to be computed.
+    workers
+        The ranks; None if they were not measured.
+    seen, stored
+        Whether all ranks read the operands, and whether all ranks store what they compute.
+    seconds, measuring, checking
+        Time of the product alone, of measuring speeds and planning, and of the check, s.
+    ledgers
+        Times of each rank, by activity.
+    check
+        Outcome of the check; None if the result was not checked.
+    before
+        Fraction of the result that was already there, 0 to 1.
+    predicted
+        Time of the rest as predicted by the plans, s; 0 if nothing was planned.
     """
 
     problem: Problem
@@ -86,11 +111,11 @@ class Account:
 
     @property
     def flops(self) -> float:
-        """Floating-point operations that were made now."""
+        """Number of floating-point operations that were carried out now."""
         return 2 * self.problem.multiply_adds * (1 - self.before)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the account as plain data for JSON."""
         problem, workers = self.problem, self.workers
         found: dict[str, Any] = {
             "shape": [problem.rows, problem.columns, problem.depth],
@@ -113,7 +138,7 @@ class Account:
 
 
 def described_workers(workers: Workers, itemsize: int) -> dict[str, Any]:
-    """Speeds in flop/s, the network, and from which size on products pay; as JSON can hold it."""
+    """Return the speeds in flop/s, the network and the sizes at which products break even, as plain data for JSON."""
     alone = break_even_from_one(workers, itemsize)
     return {
         "ranks": [workers.name(rank) for rank in range(workers.ranks)],
@@ -144,34 +169,48 @@ def matmul(
     memory: int | None = None,
     check: bool = True,
 ) -> Array | None:
-    """C = alpha op(A) op(B) + beta C0, on all ranks of ``comm``, each with rows in proportion to its speed.
+    """Compute C = alpha op(A) op(B) + beta C0 on all ranks of ``comm``, with rows in proportion to their speeds.
+
+    The last bits of the result depend on the BLAS of each rank and on the distribution of the work.
 
     Parameters
     ----------
     a, b, c
-        Matrices of f4 or f8, all of one type: arrays, or ``.npy`` files, which are mapped. Every rank gives the same,
-        or rank 0 alone does and all others give None: then rank 0 sends them what they need, and gets the result.
+        Matrices of f4 or f8, all of one type: arrays, or ``.npy`` files, which are mapped. Either every rank gives the
+        same ones, or rank 0 alone gives them and all others give None; rank 0 then sends them what they need, and
+        receives the result.
     alpha, beta
-        Finite factors; with ``beta`` 0 there is no need of ``c``.
+        Finite factors; ``c`` is not needed if ``beta`` is 0.
     transpose_a, transpose_b
-        Multiply with the transposes.
+        Whether to multiply with the transpose.
     out
-        Where the result goes: an array of its shape and type, or a ``.npy`` file, which appears when it is complete.
-        What is done of an interrupted product is kept beside that file, in ``NAME.partial``, and used the next time.
-        It shares neither memory nor a file with ``a`` or ``b``; with ``c`` it may, whose values it then replaces.
+        Destination of the result: an array of its shape and type, or a ``.npy`` file, which appears when it is
+        complete. The finished part of an interrupted product is kept beside that file, in ``NAME.partial``, and reused
+        the next time. The destination must not share memory or a file with ``a`` or ``b``; if it shares memory with
+        ``c``, it replaces its values.
     overwrite
-        Whether ``out`` may name a file that exists, which is then replaced.
+        Whether ``out`` may name an existing file, which is then replaced.
     plan
-        Who does what, from :func:`minga.models.matmul.plan.make_plan`; by default made from speeds that are measured.
+        Distribution of the work, from :func:`minga.models.matmul.plan.make_plan`; by default it is planned from
+        measured speeds.
     comm
-        The ranks; collective. By default this process alone.
+        The ranks; the call is collective. By default this process alone.
     memory
         Bytes of matrices that each rank may hold.
     check
-        Whether the result is checked (Freivalds). RunError where it is wrong.
+        Whether the result is checked (Freivalds).
 
-    Returns the result on rank 0, a map of the file where ``out`` is one; None on other ranks. CaseError for operands
-    that do not fit or types that are not supported. The last bits depend on the BLAS of each rank and on who does what.
+    Returns
+    -------
+    ndarray or None
+        The result on rank 0, mapped from the file if ``out`` names one; None on other ranks.
+
+    Raises
+    ------
+    CaseError
+        If the operands do not fit together or their types are not supported.
+    RunError
+        If the check finds that the result is wrong.
     """
 
     def read() -> Problem:
@@ -200,7 +239,23 @@ def product(
     progress: Progress | None = None,
     workers: Workers | None = None,
 ) -> tuple[Array | None, Account | None]:
-    """:func:`matmul`, with an account of it. ``given``: whether this rank has operands, which ``read`` reads."""
+    """Compute a product like :func:`matmul`; return the result and an account of it, both None except on rank 0.
+
+    Parameters
+    ----------
+    read
+        Reads the product, where its operands can be seen.
+    out, comm, plan
+        See :func:`matmul`.
+    options
+        Options of the product.
+    given
+        Whether this rank has the operands that ``read`` reads.
+    progress
+        Callback that reports the progress, on rank 0.
+    workers
+        The ranks, if their speeds are known already.
+    """
     options = options or Options()
     problem, seen = agreed(comm, read, given)
     if isinstance(out, np.ndarray):
@@ -213,7 +268,7 @@ def product(
     except BaseException:
         if isinstance(result, PartialFile):
             with contextlib.suppress(MingaError):
-                result.settle()  # what is computed is kept
+                result.settle()  # keep what has been computed
             if comm.rank == 0 and not result.done():
                 result.discard()
         raise
@@ -233,7 +288,7 @@ def _made(
     progress: Progress | None,
     workers: Workers | None,
 ) -> Account | None:
-    """Plan, multiply and check; an account on rank 0."""
+    """Plan, multiply and check; return an account on rank 0, None elsewhere."""
     began = time.perf_counter()
     in_memory = problem.a.stored is not None and not isinstance(problem.a.stored, np.memmap)
     size = Size(problem.rows, problem.columns, problem.depth, problem.itemsize, *data, in_memory)
@@ -276,10 +331,19 @@ def plan_of(
     *,
     stored: bool | None = None,
 ) -> tuple[Workers, Plan]:
-    """Speeds of the ranks, unless they are known, and how the product would be made. Collective.
+    """Return the speeds of the ranks, measured unless they are known, and the plan of the product. Collective.
 
-    ``seen``: all ranks read the operands; ``stored``: each stores its part of the result, as in a file; else, and where
-    the result is an array, it all goes to rank 0. By default the same as ``seen``.
+    Parameters
+    ----------
+    comm, problem, options
+        The ranks, the product and its options.
+    seen
+        Whether all ranks read the operands.
+    workers
+        The ranks, if their speeds are known already.
+    stored
+        Whether each rank stores its part of the result, as in a file; otherwise, and if the result is an array,
+        everything goes to rank 0. By default the same as ``seen``.
     """
     known = workers or _measured(comm, problem, options)
     both = seen if stored is None else stored
@@ -289,7 +353,7 @@ def plan_of(
 
 def _given(name: str, value: Any) -> Any:
     if value is None:
-        raise CaseError(f"there is no matrix {name}", key=name, remedy="rank 0 gives both matrices")
+        raise CaseError(f"there is no matrix {name}", key=name, remedy="give both matrices on rank 0")
     return value
 
 
@@ -307,7 +371,7 @@ def _measured(comm: Comm, problem: Problem, options: Options) -> Workers:
 def _planned(
     comm: Comm, size: Size, problem: Problem, tasks: list[Task], options: Options, workers: Workers | None
 ) -> tuple[Workers | None, list[Plan]]:
-    """A plan for each task, made on rank 0."""
+    """Return a plan for each task, made on rank 0."""
     small = comm.size == 1 and problem.multiply_adds < _SMALL and workers is None
     known = _nominal(comm) if small else workers or _measured(comm, problem, options)
     found: list[Plan] | MingaError | None = None
@@ -332,24 +396,24 @@ def _planned(
 
 
 def _fitting(plan: Plan, task: Task, size: Size, ranks: int) -> Plan:
-    """A given plan, if it is one for this task."""
+    """Return a given plan, after checking that it is one for this task."""
     ends = [column.end for column in plan.columns]
     whole = ends[-1] == task.end - task.first and [0, *ends[:-1]] == [column.first for column in plan.columns]
     if not whole or any(sum(column.rows) != task.count for column in plan.columns):
         raise CaseError(
             f"the plan is not for {task.count} rows and {task.end - task.first} columns", key="plan",
-            remedy="make it for this product, or leave it out",
+            remedy="make a plan for this product, or leave it out",
         )  # fmt: skip
     if max(plan.ranks) >= ranks or (not size.anywhere and (len(plan.columns) > 1 or 0 not in plan.ranks)):
         raise CaseError(
-            f"{plan.describe()} cannot make this product on {ranks} ranks", key="plan",
-            remedy="a result in memory, or operands that only rank 0 has, need rows and rank 0",
+            f"the plan ({plan.describe()}) cannot make this product on {ranks} ranks", key="plan",
+            remedy="plan by rows with rank 0, as a result in memory or operands on rank 0 alone require",
         )  # fmt: skip
     return plan
 
 
 def _nominal(comm: Comm) -> Workers:
-    """One rank whose speed nobody needs to know, for a product that takes less time than measuring."""
+    """Return one rank with a nominal speed, for a product that takes less time than measuring the speed."""
     crew = Crew((Speed.constant(1e9),), np.zeros(1, np.int64), np.full(1, 1 << 62), seats_of(comm), Links(()))
     return Workers(crew, (1e-9,), (0.0,), Wire(0.0, 0.0, 1), "taken")
 
@@ -361,14 +425,14 @@ def _means(options: Options, workers: Workers | None, data: tuple[bool, bool], p
 
 
 def _without_products(problem: Problem, result: Result) -> None:
-    """A depth of 0, or no rows or columns: beta C0, or zeros."""
+    """Store a result without products (a depth of 0, or no rows or columns): beta C0, or zeros."""
     result.array[...] = 0
     if problem.c is not None:
         result.array[...] = problem.dtype.type(problem.beta) * problem.c.whole
 
 
 def _checked(comm: Comm, problem: Problem, result: Result | None, by_all: bool) -> Check:
-    """Check the result: all ranks a part of it, or rank 0 all. The same error on all where it is wrong."""
+    """Check the result, with parts on all ranks or on rank 0 alone; raise the same error on all if it is wrong."""
     if by_all and comm.size > 1:
         assert result is not None
         try:
@@ -391,7 +455,7 @@ def _checked(comm: Comm, problem: Problem, result: Result | None, by_all: bool) 
 
 
 def _forget(comm: Comm, result: Result) -> None:
-    """A wrong result is not kept: a product that went on with it would be wrong again."""
+    """Discard a wrong result, because a product resumed from it would be wrong again."""
     if comm.rank == 0 and isinstance(result, PartialFile):
         result.discard()
 

@@ -1,4 +1,4 @@
-"""What is said of a product to people: before it is made, whether it pays; afterwards, what it took."""
+"""Texts about a product: its plan and whether it pays before, a summary of time and speed afterwards."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from minga.models.matmul.workers import Workers
 __all__ = ["plan_as_dict", "plan_text", "summary"]
 
 _MOST = 12
-"""Ranks that are listed one by one."""
+"""Largest number of ranks that are listed individually."""
 _WAYS: Final = {
     "pairwise": " by a message to each",
     "collective": " by MPI's broadcast",
     "chain": " in a chain from rank to rank",
     "group": " by a broadcast of the network",
 }
-"""How panels travel, by route."""
+"""Descriptions of routes."""
 
 
 def plan_text(problem: Problem, workers: Workers, plan: Plan, anywhere: bool) -> str:
-    """The plan of a product in some lines."""
+    """Return a text of some lines about the plan of a product."""
     rows = [
         ("product", f"{_shape(problem)}, {_flops(2 * problem.multiply_adds)}"),
-        ("operands", "every rank can read them" if anywhere else "on rank 0, where the result goes as well"),
+        ("operands", "readable by every rank" if anywhere else "on rank 0, which also gets the result"),
         ("speeds", f"{_speeds(workers)} ({workers.origin})"),
     ]
     if workers.ranks > 1:
@@ -42,7 +42,7 @@ def plan_text(problem: Problem, workers: Workers, plan: Plan, anywhere: bool) ->
 
 
 def plan_as_dict(problem: Problem, workers: Workers, plan: Plan, anywhere: bool) -> dict[str, Any]:
-    """The same as JSON can hold it."""
+    """Return the plan of a product, with its workers, as plain data for JSON."""
     return {
         "shape": [problem.rows, problem.columns, problem.depth],
         "dtype": problem.dtype.str[1:],
@@ -53,12 +53,12 @@ def plan_as_dict(problem: Problem, workers: Workers, plan: Plan, anywhere: bool)
 
 
 def summary(account: Account) -> str:
-    """What a product took, beside what was predicted."""
+    """Return a text about the time that a product took, compared with the prediction."""
     problem = account.problem
     speed = f", {_rate(account.flops / account.seconds)}" if account.seconds > 0 and account.flops else ""
     lines = [f"{_shape(problem)} in {_time(account.seconds)}{speed}"]
     if account.before:
-        lines.append(f"  {100 * account.before:.3g} % of the result was there from before")
+        lines.append(f"  {100 * account.before:.3g} % of the result was already there")
     plan, workers = account.plan, account.workers
     if plan is not None and workers is not None:
         lines.append(
@@ -98,8 +98,8 @@ def _shares(workers: Workers, plan: Plan) -> list[tuple[str, str]]:
 
 
 def _panels(plan: Plan) -> str:
-    passes = f", in {plan.passes} passes, as memory holds no more rows" if plan.passes > 1 else ""
-    sent = f"; one is sent in {_time(plan.timing.sent)}" if len(plan.ranks) > 1 else ""
+    passes = f", in {plan.passes} passes, because memory holds no more rows" if plan.passes > 1 else ""
+    sent = f", sent in {_time(plan.timing.sent)}" if len(plan.ranks) > 1 else ""
     return f"{plan.width} columns, multiplied in {_time(plan.timing.panel)}{sent}{passes}"
 
 
@@ -115,21 +115,21 @@ def _network(workers: Workers) -> str:
     wire = workers.wire
     slope = wire.slope(workers.ranks)
     way = _WAYS.get(workers.route.partition(":")[0], "")
-    rate = f"{1e-6 / slope:.3g} MB/s" if slope > 0 else "no time"
+    rate = f"{1e-6 / slope:.3g} MB/s" if slope > 0 else "unlimited rate"
     return f"{rate} to all {workers.ranks} ranks{way}, {_time(wire.time(0, workers.ranks))} at least" + (
         ", on one shared medium" if wire.shared else ""
     )
 
 
 def _pays(problem: Problem, workers: Workers, anywhere: bool) -> str:
-    """From which size on more than one rank pays, and where this product lies."""
+    """Describe the size from which on more than one rank pays, and the size of this product relative to it."""
     least = break_even(workers, problem.itemsize) if anywhere else break_even_from_one(workers, problem.itemsize)
     if not math.isfinite(least):
-        return "never: rank 0 is all the speed there is"
+        return "never: rank 0 has all the speed there is"
     side = float(np.cbrt(problem.multiply_adds))
     why = "4 beta S" if problem.itemsize == 8 else "2 beta S"
     how = f"n* = {least:.0f} ({why})" if anywhere else f"n* = {least:.0f} (A and B go out, C comes back)"
-    return f"from {how} on; this one is {side / least:.2g} times as large" if least > 0 else "always"
+    return f"from {how} on; this product is {side / least:.2g} times as large" if least > 0 else "always"
 
 
 def _shape(problem: Problem) -> str:

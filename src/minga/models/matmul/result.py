@@ -1,8 +1,8 @@
-"""Where the result goes: into an array, or into a file that is whole or not there.
+"""Destination of the result: an array, or a file that is either complete or absent.
 
-A file grows beside its final place, in the directory ``NAME.partial``: ``c.npy`` is the matrix, ``product.json`` says
-of which product, and ``done-*.txt`` list the blocks that are complete, a file a process. A product that was
-interrupted goes on with what is there; when all is there and checked, the matrix gets its name.
+A file is assembled beside its final place, in the directory ``NAME.partial``: ``c.npy`` is the matrix, ``product.json``
+identifies the product, and ``done-*.txt``, one for each process, list the blocks that are complete. An interrupted
+product resumes from what is there; once everything is there and checked, the matrix gets its final name.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["ArrayResult", "PartialFile", "Result", "coherent", "partial_of"]
 _FORMAT: Final = "minga partial product 1"
 _NAMES: Final = ("c.npy", "product.json", ".product.json")
 _APART: Final = ("nfs", "cifs", "smb", "9p", "afs", "vboxsf", "fuse.")
-"""How types of file systems begin whose clients keep pages of their own."""
+"""Prefixes of the types of file systems whose clients cache pages of their own."""
 _SETTLED: Final = 0.5
-"""Seconds between two times at which blocks are brought to the disk and listed."""
+"""Least time between two writes of blocks to the disk and the list, s."""
 
 
 @dataclass(eq=False)
@@ -44,15 +44,15 @@ class ArrayResult:
     array: Array
 
     def store(self, rows: Sequence[Range], first: int, end: int, block: Array) -> None:
-        """Put computed rows of some columns where they belong."""
+        """Store computed rows of the columns from ``first`` to before ``end``."""
         _put(self.array, rows, first, end, block)
 
     def done(self) -> list[Block]:
-        """Nothing, at the beginning."""
+        """Return the complete blocks: none, at the beginning."""
         return []
 
     def settle(self) -> None:
-        """There is nothing to bring anywhere."""
+        """Do nothing: the result is in memory."""
 
 
 @dataclass(eq=False)
@@ -62,7 +62,7 @@ class PartialFile:
     out: Path
     array: Array
     token: str
-    """What tells this very file from one of the same name, on another host or of another process."""
+    """Token that distinguishes this file from one of the same name on another host or of another process."""
     _open: list[Block] = field(default_factory=list)
     _listed: float = -math.inf
     _list: Path | None = None
@@ -70,14 +70,28 @@ class PartialFile:
 
     @property
     def folder(self) -> Path:
-        """Where it grows."""
+        """Directory in which the file is assembled."""
         return partial_of(self.out)
 
     @classmethod
     def begin(cls, out: Path, identity: Mapping[str, Any], shape: Range, dtype: np.dtype[Any]) -> PartialFile:
-        """The file of a product that goes on, or else a new one. CaseError where it cannot be written.
+        """Resume the file of an interrupted product, or else begin a new one.
 
-        What is left of another product is removed: it would never be complete.
+        Remains of another product are removed, because it would never be completed.
+
+        Parameters
+        ----------
+        out
+            Final place of the file.
+        identity
+            Plain data that identify the product.
+        shape, dtype
+            Shape and type of the result.
+
+        Raises
+        ------
+        CaseError
+            If the file cannot be written.
         """
         folder = partial_of(out)
         try:
@@ -98,13 +112,19 @@ class PartialFile:
 
     @classmethod
     def join(cls, out: Path) -> PartialFile:
-        """The file that rank 0 has begun; OSError, ValueError or KeyError where it cannot be seen."""
+        """Open the file that rank 0 has begun.
+
+        Raises
+        ------
+        OSError, ValueError, KeyError
+            If the file cannot be seen.
+        """
         folder = partial_of(out)
         token = str(json.loads((folder / "product.json").read_text())["token"])
         return cls(out, np.load(folder / "c.npy", mmap_mode="r+"), token)
 
     def store(self, rows: Sequence[Range], first: int, end: int, block: Array) -> None:
-        """Put computed rows of some columns where they belong; they are listed soon, by a thread."""
+        """Store computed rows of some columns; a thread soon adds them to the list of complete blocks."""
         _put(self.array, rows, first, end, block)
         self._open += [Block(low, high, first, end) for low, high in rows]
         if time.monotonic() - self._listed > _SETTLED and (self._settling is None or self._settling.done()):
@@ -113,7 +133,13 @@ class PartialFile:
             threading.Thread(target=self._list_open, args=(self._taken(), self._settling), daemon=True).start()
 
     def settle(self) -> None:
-        """Bring all blocks to the disk, and then list them. RunError where there is no room."""
+        """Write all blocks to the disk, and then list them.
+
+        Raises
+        ------
+        RunError
+            If the disk is full or cannot be written.
+        """
         if self._settling is not None:
             self._settling.exception()  # wait for it
         self._raise()
@@ -123,7 +149,7 @@ class PartialFile:
         self._raise()
 
     def _taken(self) -> list[Block]:
-        """What is to be listed now."""
+        """Return the blocks to be listed now, and start collecting new ones."""
         taken, self._open, self._listed = self._open, [], time.monotonic()
         return taken
 
@@ -145,7 +171,7 @@ class PartialFile:
         return self.folder / f"done-{self.token}-{whose}.txt"
 
     def _sync(self) -> None:
-        """Bring what was stored to the disk. Not by the map: that would keep all threads from running meanwhile."""
+        """Write what was stored to the disk; flushing the map instead would block all other threads meanwhile."""
         file = os.open(self.folder / "c.npy", os.O_RDWR)
         try:
             os.fsync(file)
@@ -157,7 +183,7 @@ class PartialFile:
             raise error
 
     def done(self) -> list[Block]:
-        """The blocks that are listed, by whomever. Lines that a killed process left unfinished do not count."""
+        """Return the blocks listed by any process; unfinished lines of a killed process do not count."""
         rows, columns = self.array.shape
         found = []
         for path in sorted(self.folder.glob(self._list_named("*").name)):
@@ -170,11 +196,17 @@ class PartialFile:
         return found
 
     def finish(self) -> None:
-        """Give the file its name; its directory goes. RunError where another product has taken its place."""
+        """Give the file its final name, and remove its directory.
+
+        Raises
+        ------
+        RunError
+            If another product has taken its place, or the file cannot be written.
+        """
         if not self._is_there():
             raise RunError(
-                f"{self.folder} is that of another product by now, or gone",
-                remedy="write one product at a time under one name",
+                f"{self.folder} now belongs to another product, or is gone",
+                remedy="write only one product at a time under one name",
             )
         try:
             self._sync()
@@ -184,7 +216,7 @@ class PartialFile:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def discard(self) -> None:
-        """Remove all that is there of this product."""
+        """Remove everything that there is of this product."""
         if self._is_there():
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -198,7 +230,7 @@ Result = ArrayResult | PartialFile
 
 
 def partial_of(out: Path) -> Path:
-    """Where a file grows before it is complete."""
+    """Return the directory in which a file is assembled before it is complete."""
     return out.with_name(f"{out.name}.partial")
 
 
@@ -210,9 +242,9 @@ def _put(array: Array, rows: Sequence[Range], first: int, end: int, block: Array
 
 
 def coherent(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
-    """Whether several hosts may map one file there, and store next to one another.
+    """Return whether several hosts may map one file in a directory, and store rows next to one another.
 
-    Clients of network file systems keep whole pages of their own, and write back what they hold of the others' rows.
+    Clients of network file systems cache whole pages, and write them back with outdated rows of other hosts.
     """
     device = folder.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
@@ -224,12 +256,12 @@ def coherent(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what is left of another product; CaseError where the directory holds anything else."""
+    """Remove the remains of another product; raise CaseError if the directory holds anything else."""
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     strange = [name for name in names if name not in _NAMES and not name.startswith(("done-", ".nfs"))]
     if strange:
         raise CaseError(
-            f"{folder} is to hold the unfinished result, but there is {strange[0]!r} in it",
+            f"{folder} is needed for the unfinished result, but contains {strange[0]!r}",
             key="-o",
             remedy="move it away, or choose another name for the result",
         )
@@ -237,7 +269,7 @@ def _clear(folder: Path) -> None:
 
 
 def _continues(folder: Path, identity: Mapping[str, Any]) -> bool:
-    """Whether there is a part of this very product."""
+    """Return whether the directory holds a part of this very product."""
     with contextlib.suppress(OSError, ValueError):
         found = json.loads((folder / "product.json").read_text())
         found.pop("token", None)
@@ -247,13 +279,14 @@ def _continues(folder: Path, identity: Mapping[str, Any]) -> bool:
 
 
 def _room(folder: Path, shape: Range, dtype: np.dtype[Any]) -> None:
-    """CaseError where the disk cannot hold the result: a mapped file would end the process without a word."""
+    """Raise CaseError if the disk cannot hold the result: a mapped file would end the process without a message."""
     needed = shape[0] * shape[1] * dtype.itemsize
     free = shutil.disk_usage(folder).free
     if needed > free:
         folder.rmdir()
         raise CaseError(
-            f"the result takes {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free in {folder.parent.absolute()}",
+            f"the result takes {needed / 1e9:.3g} GB, but only {free / 1e9:.3g} GB are free in "
+            f"{folder.parent.absolute()}",
             key="-o",
-            remedy="choose another place, or make room",
+            remedy="choose another place, or free some space",
         )

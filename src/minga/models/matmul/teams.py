@@ -1,4 +1,4 @@
-"""Ranks that multiply the same columns, as a group of their own: over MPI, or as threads of one process."""
+"""Groups of ranks that multiply the same columns: over MPI, or as threads of one process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _TAG: Final = 30_110
 
 
 class Team:
-    """A part of a communicator; itself one. ``members[place]`` is a rank of ``comm``, ``rank`` this rank's place."""
+    """A communicator of some ranks of another one.
+
+    ``members[place]`` is a rank of ``comm``, and ``rank`` is the place of this rank.
+    """
 
     def __init__(self, comm: Comm, members: Sequence[int]) -> None:
         self._comm = comm
@@ -29,7 +32,7 @@ class Team:
         self.leads_node = self.node == self.rank
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
-        """Messages among members, who are told apart by place."""
+        """Return a channel of messages among members, whose peers are given by place."""
         return self._comm.channel(self._among(sends), self._among(receives), tag)
 
     def _among(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
@@ -43,14 +46,14 @@ class Team:
             words[...] = self.bcast(None if gathered is None else combine.reduce(gathered))
 
     def gather(self, value: Any) -> list[Any] | None:
-        """All members' values at place 0; None elsewhere."""
+        """Return all members' values at place 0; None elsewhere."""
         if self.rank:
             self._send(0, value)
             return None
         return [value, *(self._receive(place) for place in range(1, self.size))]
 
     def bcast(self, value: Any) -> Any:
-        """The value at place 0 on all members."""
+        """Return the value at place 0 on all members."""
         if self.rank:
             return self._receive(0)
         for place in range(1, self.size):
@@ -58,7 +61,7 @@ class Team:
         return value
 
     def barrier(self) -> None:
-        """Meet."""
+        """Wait for all members."""
         self.gather(None)
         self.bcast(None)
 
@@ -86,9 +89,9 @@ class Team:
 
 
 def team_of(comm: Comm, teams: Sequence[Sequence[int]]) -> Comm | None:
-    """The communicator of the one of these teams, which have no rank in common, that this rank is in, or None.
+    """Return the communicator of the team that this rank belongs to, or None. Collective.
 
-    Collective. It is ``comm`` itself where all ranks are in order in one team.
+    Teams have no rank in common. The communicator is ``comm`` itself if all ranks are in one team, in order.
     """
     if len(teams) == 1 and tuple(teams[0]) == tuple(range(comm.size)):
         return comm
@@ -102,7 +105,7 @@ def team_of(comm: Comm, teams: Sequence[Sequence[int]]) -> Comm | None:
             return None
         hook = sys.excepthook
         found = MPIComm(inner)
-        sys.excepthook = hook  # it outlives the team: errors nobody catches still end the job by `comm`
+        sys.excepthook = hook  # the hook of `comm`, which outlives the team, still ends the job on uncaught errors
         inner.Free()
         return found
     return None if number is None else Team(comm, teams[number])

@@ -1,8 +1,8 @@
-"""The ranks of a product: how fast the BLAS of each multiplies, measured with panels as the product has them.
+"""Ranks of a product, with the speed of the BLAS of each, measured with panels like those of the product.
 
 Speed is a function of size (Lastovetsky and Reddy, *Data Partitioning with a Functional Performance Model of
-Heterogeneous Processors*, IJHPCA 21, 2007): thin blocks of rows are slower a row than thick ones. All ranks measure at
-the same time, as those of one node share its memory; a host remembers what it found.
+Heterogeneous Processors*, IJHPCA 21, 2007): thin blocks of rows take more time per row than thick ones. All ranks
+measure at the same time, because those of one node share its memory; a host caches its measurements.
 """
 
 from __future__ import annotations
@@ -38,33 +38,40 @@ __all__ = ["KERNELS", "Wire", "Workers", "described", "measured"]
 Floats = NDArray[np.float64]
 
 KERNELS: Final = {"f4": "matmul f4", "f8": "matmul f8"}
-"""What speeds of products are called in machine files; their cells are multiply-adds."""
+"""Names of the speeds of products in machine files; their cells are multiply-adds."""
 
 _DEPTH: Final = 4096
-"""Columns of the block of A that is timed at most: more do not change the speed of BLAS."""
+"""Largest number of columns of the block of A that is timed: more do not change the speed of BLAS."""
 _ROWS: Final = (64, 256, 1024)
-"""Of the blocks of A that are timed."""
+"""Numbers of rows of the blocks of A that are timed."""
 _UNMEASURED: Final = 1.0 / 2e9
-"""Seconds for a byte to be copied between files and memory, of hosts that nobody has measured."""
+"""Time to copy a byte between files and memory on hosts without measurements, s."""
 _LONGEST: Final = 1.5
+"""Longest time for a size under a quota, s."""
 _FEWEST_PERIODS: Final = 20
+"""Least time for a size under a quota, in periods of the quota."""
 _MOST_OF_A_SAMPLE: Final = 2.0
-"""Of the time for a size, what one product may take."""
+"""Time that one product may take, as a multiple of the time for a size."""
 _SENT: Final = (1 << 18, 1 << 21)
-"""Bytes of the messages to all that are timed: more than shaped links let pass at once."""
+"""Bytes of the messages to all ranks that are timed: more than traffic-shaped links let pass at once."""
 _SERIES: Final = 4
+"""Least number of messages in a series."""
 _LOOK: Final = 5e-4
+"""Interval between two polls of a transfer, s."""
 _MOST_SERIES: Final = 20
+"""Largest number of series."""
 _THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+"""Environment variables that set the number of threads of BLAS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A message from one rank to ``ranks - 1`` others takes ``alpha + beta * bytes`` seconds.
+    """Cost of messages to all: a message from one rank to ``ranks - 1`` others takes ``alpha + beta * bytes`` seconds.
 
-    For fewer or more ranks it is scaled as large broadcasts of MPI libraries do: a scatter and a ring, which send each
-    byte from any rank ``(ranks - 1) / ranks`` times twice; on one shared medium all bytes queue, ``ranks - 1`` times.
-    With ``flat`` their number makes no difference: in chains at a switch, and where the network itself takes it to all.
+    For other numbers of ranks, the cost scales like that of large broadcasts of MPI libraries, a scatter and a ring, in
+    which every rank sends each byte ``2 (ranks - 1) / ranks`` times. On one shared medium all bytes queue,
+    ``ranks - 1`` times. If ``flat`` is set, the number of ranks makes no difference: for chains at a switch, and where
+    the network itself delivers a message to all.
     """
 
     alpha: float
@@ -74,11 +81,11 @@ class Wire:
     flat: bool = False
 
     def time(self, count: float, ranks: int) -> float:
-        """Seconds until all of ``ranks`` ranks have a message of ``count`` bytes."""
+        """Return the seconds until all of ``ranks`` ranks have a message of ``count`` bytes."""
         return 0.0 if ranks < 2 else (self.alpha + self.beta * count) * self._part(ranks) / self._part(self.ranks)
 
     def slope(self, ranks: int) -> float:
-        """Seconds a byte of large messages to ``ranks`` ranks."""
+        """Return the seconds per byte of large messages to ``ranks`` ranks."""
         return 0.0 if ranks < 2 else self.beta * self._part(ranks) / self._part(self.ranks)
 
     def _part(self, ranks: int) -> float:
@@ -89,13 +96,22 @@ class Wire:
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """Ranks, in units of multiply-adds: ``crew.speeds`` are seconds of one call of BLAS with so many.
+    """The ranks of a product, with their speeds and costs of communication.
 
-    copying  seconds for a byte between a file and memory, by rank
-    handling  seconds that a rank cannot multiply for each byte of a panel that passes through its network, by rank
-    wire     messages to all
-    origin   in words: how all that is known
-    route    how panels go to all: see :class:`minga.engine.engine.Engine`
+    Attributes
+    ----------
+    crew
+        The ranks; its speeds are seconds of one call of BLAS by the number of multiply-adds.
+    copying
+        Time to copy a byte between a file and memory, by rank, s.
+    handling
+        Time during which a rank cannot multiply for each byte of a panel that passes through its network, by rank, s.
+    wire
+        Cost of messages to all.
+    origin
+        Origin of these numbers, such as "measured".
+    route
+        Route of the panels, see :class:`minga.engine.engine.Engine`.
     """
 
     crew: Crew
@@ -111,24 +127,24 @@ class Workers:
         return self.crew.ranks
 
     def speed(self, rank: int) -> Speed:
-        """A rank's speed."""
+        """Return the speed of a rank."""
         return self.crew.speeds[int(self.crew.speed_of[rank])]
 
     def rate(self, rank: int) -> float:
-        """Multiply-adds a second of large blocks."""
+        """Return the multiply-adds per second of a rank for large blocks."""
         speed = self.speed(rank)
         return float(speed.cells[-1] / speed.seconds[-1])
 
     @property
     def rates(self) -> Floats:
-        """Multiply-adds a second of all ranks, shape (ranks,)."""
+        """Multiply-adds per second of all ranks, shape (ranks,)."""
         return np.array([self.rate(rank) for rank in range(self.ranks)])
 
     def timer(self, ranks: Sequence[int]) -> Callable[[Floats], Floats]:
-        """Seconds that each of some ranks takes for its number of multiply-adds: :meth:`Speed.time` of all at once."""
+        """Return a function of the multiply-adds of some ranks to their seconds: :meth:`Speed.time` for all at once."""
         speeds = [self.speed(rank) for rank in ranks]
         most = max(len(speed.cells) for speed in speeds)
-        # Shorter curves go on at the rate of their end; all begin at nothing.
+        # Shorter curves continue at the rate of their end; all begin at 0.
         scale = [np.r_[np.ones(len(speed.cells)), 2.0 ** np.arange(1, most - len(speed.cells) + 1)] for speed in speeds]
         last = [np.minimum(np.arange(most), len(speed.cells) - 1) for speed in speeds]
         cells = np.array([np.r_[0.0, s.cells[at] * by] for s, at, by in zip(speeds, last, scale)])
@@ -146,7 +162,7 @@ class Workers:
         return time_of
 
     def name(self, rank: int) -> str:
-        """What to call a rank: its node, with its own number where the node has several."""
+        """Return a name for a rank: its node, with the rank's number if the node has several ranks."""
         node = self.crew.node(rank)
         alone = int((self.crew.seats.paths[:, 0] == self.crew.seats.paths[rank, 0]).sum()) == 1
         return node if alone else f"{node} #{rank}"
@@ -156,11 +172,24 @@ def measured(
     comm: Comm, dtype: np.dtype[Any], rows: int, depth: int, width: int, *, seconds: float = 0.6, cache: bool = True,
     route: str | None = None, memory: int | None = None,
 ) -> Workers:  # fmt: skip
-    """The ranks of ``comm`` as they are; collective, equal on all.
+    """Measure the ranks of ``comm``; collective, with the same result on all.
 
-    ``rows`` is the equal share of a rank, ``width`` that of a panel; about ``seconds`` go to products and as much to
-    messages, unless this host remembers its speed; what is timed fills no more than ``memory`` bytes. Panels go by
-    ``route``, or by the one that is best for the links.
+    Parameters
+    ----------
+    comm
+        The ranks.
+    dtype
+        Type of the elements.
+    rows, depth, width
+        Rows of a rank with equal shares, depth of the product, and columns of a panel.
+    seconds
+        Approximate time for timing products, unless this host has cached its speed, and for timing messages.
+    cache
+        Whether cached speeds are used.
+    route
+        Route of the panels; by default the best one for the links.
+    memory
+        Largest number of bytes that the timed matrices may fill.
     """
     seats = seats_of(comm)
     crowd = int((seats.paths[:, 0] == seats.paths[comm.rank, 0]).sum())
@@ -190,9 +219,23 @@ def measured(
 
 
 def described(machine: Machine, dtype: np.dtype[Any], ranks: int | None = None, hosts: Sequence[str] = ()) -> Workers:
-    """The ranks that a machine file describes: all its nodes', or those that were started on ``hosts``.
+    """Return the ranks that a machine file describes.
 
-    CaseError where a node has no speed for products.
+    Parameters
+    ----------
+    machine
+        The machine.
+    dtype
+        Type of the elements.
+    ranks
+        Number of ranks; by default those of all nodes.
+    hosts
+        Hosts that ranks were started on; by default ranks are on the nodes of the machine.
+
+    Raises
+    ------
+    CaseError
+        If a node has no speed for products.
     """
     kernel = KERNELS[dtype.str[1:]]
     for number, kind in enumerate(machine.nodes):
@@ -207,12 +250,12 @@ def described(machine: Machine, dtype: np.dtype[Any], ranks: int | None = None, 
     crew = crew_on(machine, hosts, kernel) if hosts else machine.crew(ranks, kernel)
     link = crew.links.levels[0] if len(set(crew.seats.paths[:, 0].tolist())) > 1 else crew.links.levels[-1]
     wire, route = _expected(link, crew.ranks, crew.links.shared)
-    origin = f"as {machine.source or machine.name} says"
+    origin = f"from {machine.source or machine.name}"
     return Workers(crew, (_UNMEASURED,) * crew.ranks, (0.0,) * crew.ranks, wire, origin, route)
 
 
 def _expected(link: Link, ranks: int, shared: bool) -> tuple[Wire, str]:
-    """Messages to all over links that are described, by the route that is best for large ones."""
+    """Return the expected cost of messages to all over described links, and the best route for large messages."""
     if ranks == 1:
         return Wire(0.0, 0.0, 1), "auto"
     sizes = (1 << 20, 1 << 24)
@@ -224,7 +267,7 @@ def _expected(link: Link, ranks: int, shared: bool) -> tuple[Wire, str]:
 
 
 def _is_flat(route: str, shared: bool) -> bool:
-    """Whether a route takes as long for any number of ranks."""
+    """Return whether a route takes the same time for any number of ranks."""
     return route == "group" or (route.startswith("chain") and not shared)
 
 
@@ -232,10 +275,11 @@ def _is_flat(route: str, shared: bool) -> bool:
 _Found = tuple[tuple[float, ...], tuple[float, ...], float]
 """Multiply-adds and seconds of each size, and seconds to copy a byte."""
 _Size = tuple[int, int, int]
+"""Rows, depth and width of a product."""
 
 
 def _sizes(rows: int, depth: int, width: int, room: int) -> tuple[_Size, ...]:
-    """Rows, depth and width of the products that are timed, small ones first; ``room``: elements that may be filled."""
+    """Return the sizes of the products that are timed, small ones first; matrices fill at most ``room`` elements."""
     deep = max(1, min(depth, _DEPTH, room // (4 * width)))
     most = max(1, min(rows, _ROWS[-1], room // (4 * (deep + width))))
     return tuple((count, deep, max(1, width)) for count in sorted({min(most, count) for count in _ROWS}))
@@ -249,7 +293,7 @@ def _together(comm: Comm, dtype: np.dtype[Any], sizes: Sequence[_Size], seconds:
     if limit is not None:
         least = min(_LONGEST, max(least, _FEWEST_PERIODS * limit[1]))
     for rows, depth, width in sizes:
-        if times:  # slow ranks are content with fewer rows
+        if times:  # slow ranks measure with fewer rows
             affordable = int(_MOST_OF_A_SAMPLE * least / times[-1] * cells[-1] / (depth * width))
             rows = min(rows, max(affordable, int(cells[-1] / (depth * width))))
         left, right = _filled(dtype, rows, depth), _filled(dtype, depth, width)
@@ -265,13 +309,13 @@ def _together(comm: Comm, dtype: np.dtype[Any], sizes: Sequence[_Size], seconds:
 
 
 def _filled(dtype: np.dtype[Any], rows: int, columns: int) -> NDArray[Any]:
-    """Numbers that are neither zero nor subnormal, which some processors are slower or faster with."""
+    """Return a matrix of numbers that are neither 0 nor subnormal, which some processors treat slower or faster."""
     numbers = np.arange(rows * columns, dtype=np.int64) % 251 + 1
     return (numbers.reshape(rows, columns) / 251).astype(dtype)
 
 
 def _seconds(work: Callable[[], object], least: float, throttled: bool) -> float:
-    """Seconds of some work: the least, as others only disturb; the mean under a quota, which comes in periods."""
+    """Time some work, in seconds: the minimum, as disturbances only add; under a quota with periods, the mean."""
     began = time.perf_counter()
     work()
     long = time.perf_counter() - began > least
@@ -285,8 +329,11 @@ def _seconds(work: Callable[[], object], least: float, throttled: bool) -> float
 
 
 def _network(comm: Comm, seats: Tree, seconds: float, route: str | None, panel: int) -> tuple[Links, str, Wire, float]:
-    """What messages cost, between two and to all, how panels of so many bytes go to all, and the processor time that a
-    byte of a panel takes here; collective."""
+    """Measure the costs of messages; collective.
+
+    Returns the links between two ranks, the route for panels of ``panel`` bytes, the cost of messages to all, and the
+    processor time per byte of a panel on this rank.
+    """
     links = links_of(comm, seats, min(0.3, seconds))
     if comm.size == 1:
         return links, "auto", Wire(0.0, 0.0, 1), 0.0
@@ -310,8 +357,10 @@ def _network(comm: Comm, seats: Tree, seconds: float, route: str | None, panel: 
 
 
 def _to_all(comm: Comm, size: int, seconds: float, route: str) -> tuple[float, float]:
-    """Seconds of a message to all in a series of them from rank after rank, on the slowest rank, and the processor time
-    of a byte of it on this one: medians."""
+    """Time messages to all, in series with one rank after the other as the source.
+
+    Returns the seconds of a message on the slowest rank, and the processor time per byte on this rank: medians.
+    """
     times, busy = list[float](), list[float]()
     count = max(_SERIES, comm.size)
     owners = [number % comm.size for number in range(count)]
@@ -332,7 +381,7 @@ def _to_all(comm: Comm, size: int, seconds: float, route: str) -> tuple[float, f
 
 
 def _cores(crowd: int) -> float:
-    """Processors that a rank has: of its quota, or of those that ranks of its node share."""
+    """Return the number of processors of a rank: by its quota, or its part of those that ranks of its node share."""
     limit = quota()
     shared = max(1.0, len(usable()) / crowd)
     return shared if limit is None else min(shared, limit[0] / limit[1])
@@ -343,13 +392,13 @@ def _no_fill(number: int, flat: NDArray[Any]) -> None:
 
 
 def _only_wait(number: int, flat: NDArray[Any], progress: Callable[[], bool]) -> None:
-    """Look now and then, as a rank that multiplies does: waiting eagerly would take all of its processor."""
+    """Poll now and then, as a rank that multiplies does: busy waiting would take all of its processor."""
     while not progress():
         time.sleep(_LOOK)
 
 
 def _memory(found: Sequence[tuple[int, int | None]]) -> Ints:
-    """Bytes that each rank may fill: an equal part of what its node has left."""
+    """Return the bytes that each rank may fill: an equal part of the free memory of its node."""
     nodes = np.array([node for node, _ in found])
     free = np.array([1 << 62 if amount is None else amount for _, amount in found], float)
     each = [MEMORY_SHARE * free[nodes == node].min() / (nodes == node).sum() for node in nodes]
@@ -357,7 +406,7 @@ def _memory(found: Sequence[tuple[int, int | None]]) -> Ints:
 
 
 def _key(dtype: np.dtype[Any], sizes: Sequence[_Size], crowd: int) -> str:
-    """What speeds depend on."""
+    """Return a cache key of everything that speeds depend on."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     threads = [os.environ.get(name, "") for name in _THREADS]
     return key_of(
