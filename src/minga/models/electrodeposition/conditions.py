@@ -83,7 +83,7 @@ def check_pair(cathode: Electrode, anode: Electrode, current: float | None) -> N
         balancing = [ion for ion, surface in one.surfaces.items() if surface == Flux(None)]
         if len(balancing) > 1:
             raise CaseError(
-                f'{" and ".join(balancing)} both have "balance" at the {name}',
+                f'{" and ".join(balancing)} have "balance" at the {name}',
                 key=f"electrodeposition.{name}.{balancing[1]}",
                 remedy="only one ion balances; give the conditions of the others",
             )
