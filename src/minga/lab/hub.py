@@ -284,7 +284,7 @@ def _forward(
             if not isinstance(port, socket.socket):
                 return "the process that the hub belonged to has ended"
             if not _take(hub, port, number[port]) and not _is_there(names[number[port]]):
-                return f"port {names[number[port]]} has gone"
+                return f"port {names[number[port]]} has disappeared"
     return asked[0]
 
 

@@ -95,7 +95,7 @@ class Chain:
         """Lost members, with the reason for each."""
         return self.ring.lost
 
-    # What a group calls -----------------------------------------------------------------------------------------------
+    # Interface for the group ------------------------------------------------------------------------------------------
     def connect(self, seconds: float) -> bool:
         """Wait until both neighbours are connected; return False if they are not after ``seconds``."""
         deadline = time.monotonic() + seconds
@@ -191,7 +191,7 @@ class Chain:
         """Leave the ring."""
         self.ring.leave()
 
-    # What the ring calls ----------------------------------------------------------------------------------------------
+    # Interface for the ring -------------------------------------------------------------------------------------------
     def heard(self, kind: int, content: memoryview, *, before: bool) -> None:
         """See :class:`~minga.network.broadcast.ring.User`. Malformed messages are dropped."""
         if kind == START and before and len(content) >= _START.size:
