@@ -223,15 +223,15 @@ def test_nobody_names_a_file_before_all_have_it(
         ({"name": "/etc/passwd", "path": "/etc/passwd", "to": "/etc/"}, ""),
         ({"mode": 0o6777}, ""),
         ({"mode": 0o100777}, ""),
-        ({"size": -1}, "no file"),
-        ({"size": True}, "no file"),
-        ({"size": "4"}, "no file"),
-        ({"size": 1.5}, "no file"),
-        ({"size": None}, "no file"),
-        ({"size": 1 << 80}, "no file"),
+        ({"size": -1}, "invalid file"),
+        ({"size": True}, "invalid file"),
+        ({"size": "4"}, "invalid file"),
+        ({"size": 1.5}, "invalid file"),
+        ({"size": None}, "invalid file"),
+        ({"size": 1 << 80}, "invalid file"),
         ({"size": 1 << 55}, "cannot be written"),
-        ({"mode": -1}, "no file"),
-        ({"mode": "0644"}, "no file"),
+        ({"mode": -1}, "invalid file"),
+        ({"mode": "0644"}, "invalid file"),
     ],
 )
 def test_a_receiver_decides_what_is_written_where(
@@ -306,7 +306,7 @@ def test_what_is_in_a_files_place_stays_unless_it_is_to_be_replaced(tmp_path: Pa
             destination(f"{tmp_path}/{name}", "file", "h", replace=True)
     late = Arriving(tmp_path / "late", 0, 0o644)
     (tmp_path / "late").write_text("somebody's")
-    with pytest.raises(RunError, match="by somebody else"):
+    with pytest.raises(RunError, match="created by another program"):
         late.keep()
     assert (tmp_path / "late").read_text() == "somebody's"
     assert not list(tmp_path.glob(".*"))

@@ -233,7 +233,7 @@ def test_a_share_can_be_changed(rights: dict[str, Any], own_labs: Path) -> None:
 @pytest.mark.usefixtures("quotas")
 def test_a_share_that_cannot_be_given_is_told(rights: dict[str, Any], own_labs: Path) -> None:
     lab = named(Lab("x", (LabNode("fast"), LabNode("snail", 1e-5))), "snail")
-    with pytest.raises(CaseError, match=r"'snail' would get 1e-05 of a core, and 0\.001 is the least"):
+    with pytest.raises(CaseError, match=r"'snail' would get 1e-05 of a core, and the minimum is 0\.001"):
         up(lab, **rights)
     assert left_by("snail") == []
 
@@ -259,7 +259,7 @@ def test_a_lab_goes_with_all_that_runs_in_it(rights: dict[str, Any], own_labs: P
         time.sleep(0.01)
     assert find(lab) is not None
     assert [other.name for other in existing()] == [lab.name]
-    with pytest.raises(LaunchError, match="is up already"):
+    with pytest.raises(LaunchError, match="is already up"):
         up(lab, **rights)
     cluster.down()
     assert all(child.wait(60) < 0 for child in (*children, forgetful))

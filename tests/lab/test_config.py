@@ -126,7 +126,7 @@ NODE = '[[nodes]]\nname = "a"\n'
         (NODE + "count = 0", 3, "at least 1"),
         (NODE + NODE, 4, "two nodes have the name 'a'"),
         (NODE + "count = 2\n[[nodes]]\nname = 'a-2'", 5, "two nodes have the name 'a-2'"),
-        ("[[nodes]]\nname = 'Sofía'", 2, "small letters"),
+        ("[[nodes]]\nname = 'Sofía'", 2, "lower-case letters"),
         ("[[nodes]]\nname = 'localhost'", 2, "localhost"),
         ("loss = 1.5\n" + NODE, 1, "at most 1"),
         ("latency = '-1 ms'\n" + NODE, 1, "latency"),

@@ -1,1 +1,1 @@
-"""A heterogeneous cluster in one Linux box: nodes with speed, memory and links of their own."""
+"""A heterogeneous cluster in one Linux machine: nodes with their own speed, memory and links."""

@@ -1,7 +1,7 @@
-"""Shares of a CPU and limits of memory, by control groups of version 1 and 2.
+"""CPU shares and memory limits, enforced through control groups of version 1 or 2.
 
-A quota lets a group run for ``share * period`` in each period; the kernel takes back what was used too much, so the
-share is right on average over some periods, and a waiting program may wait for up to one of them.
+A quota lets a group run for ``share * period`` in each period. The kernel subtracts any excess from later periods, so
+the share is correct on average over several periods, and a throttled program may wait for up to one period.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ __all__ = [
 ]  # fmt: skip
 
 _LEAST_QUOTA = 1000
-"""Microseconds: the kernel takes no smaller quota, so that small shares need longer periods."""
+"""Smallest quota that the kernel accepts, in microseconds; small shares therefore need longer periods."""
 _MOST_PERIOD = 1_000_000
 LEAST_SHARE = _LEAST_QUOTA / _MOST_PERIOD
-"""Of a core; less cannot be given."""
+"""Smallest share of a core that a quota can express."""
 _PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchies:
-    """Where groups can be made: ``cpu`` and ``memory`` are directories, equal for version 2."""
+    """Directories in which groups can be created; ``cpu`` and ``memory`` are equal for version 2."""
 
     version: int
     cpu: Path
@@ -40,7 +40,11 @@ class Hierarchies:
 
 @dataclass(frozen=True, slots=True)
 class Throttling:
-    """CPU seconds a group has used where the kernel tells, and how often and how long it had to wait for its quota."""
+    """Throttling statistics of a group, as the kernel reports them.
+
+    ``periods`` is the number of periods that have passed, ``throttled`` the number of those in which the group had
+    used up its quota, and ``seconds`` the time for which it had to wait; all are zero if the kernel does not tell.
+    """
 
     periods: int = 0
     throttled: int = 0
@@ -48,9 +52,9 @@ class Throttling:
 
 
 def find_hierarchies(mounts: str | None = None, own: str | None = None) -> Hierarchies | None:
-    """The directories in which this process may make groups with a CPU quota and a memory limit, or None.
+    """Return the directories in which this process may create groups with a CPU quota and a memory limit, or None.
 
-    ``mounts`` and ``own`` are the texts of /proc/self/mountinfo and /proc/self/cgroup.
+    ``mounts`` and ``own`` are the texts of /proc/self/mountinfo and /proc/self/cgroup; None reads those files.
     """
     own_paths = _own_paths(_text("/proc/self/cgroup") if own is None else own)
     found = _mounted(_text("/proc/self/mountinfo") if mounts is None else mounts)
@@ -65,9 +69,10 @@ def find_hierarchies(mounts: str | None = None, own: str | None = None) -> Hiera
 
 
 def limits(version: int, share: float, memory: int | None, period: float) -> tuple[dict[str, str], dict[str, str]]:
-    """The files of a group and what to write there: those of the CPU, those of memory (swap included).
+    """Return the control files of a group and their contents, first for the CPU, then for memory (swap included).
 
-    Before other programs of the machine, nodes come first: their quota is all that holds them back.
+    Nodes get the highest scheduling weight, so that they take precedence over other programs of the machine: only
+    their quota limits them.
     """
     micros = round(min(_MOST_PERIOD, max(period * 1e6, _LEAST_QUOTA / share)))
     quota = max(_LEAST_QUOTA, round(share * micros))
@@ -77,14 +82,28 @@ def limits(version: int, share: float, memory: int | None, period: float) -> tup
     size = (
         {}
         if memory is None
-        # The limit with swap may not be below the one without, so that it comes second.
+        # The limit that includes swap must not be below the one that excludes it, so it is written second.
         else {"memory.limit_in_bytes": str(memory), "memory.memsw.limit_in_bytes": str(memory)}
     )
     return {"cpu.cfs_period_us": str(micros), "cpu.cfs_quota_us": str(quota), "cpu.shares": "262144"}, size
 
 
 def make_group(directories: Sequence[str], version: int, share: float, memory: int | None, period: float) -> None:
-    """Make the group of a node: in ``directories``, that of the CPU and, for version 1, that of memory."""
+    """Create the control groups of a node.
+
+    Parameters
+    ----------
+    directories
+        Directories to create: that of the CPU controller and, for version 1 and if it differs, that of memory.
+    version
+        Version of the control groups, 1 or 2.
+    share
+        Cores that the node may use.
+    memory
+        Memory limit in bytes; None sets no limit.
+    period
+        Period of the CPU quota in seconds.
+    """
     cpu, size = limits(version, share, memory, period)
     contents = [{**cpu, **size}] if version == 2 else [cpu, size]
     for directory, files in zip(directories, contents):
@@ -92,12 +111,12 @@ def make_group(directories: Sequence[str], version: int, share: float, memory: i
         place.mkdir()
         for name, value in files.items():
             if name.startswith(("memory.memsw", "memory.swap")) and not (place / name).exists():
-                continue  # a kernel that does not count swap
+                continue  # this kernel does not account for swap
             (place / name).write_text(value)
 
 
 def set_quota(directory: str, share: float, period: float) -> None:
-    """Change the quota of a group that is there."""
+    """Change the CPU quota of an existing group to ``share`` cores in each ``period`` (seconds)."""
     place = Path(directory)
     version = 2 if (place / "cpu.max").exists() else 1
     for name, value in limits(version, share, None, period)[0].items():
@@ -105,7 +124,7 @@ def set_quota(directory: str, share: float, period: float) -> None:
 
 
 def quota(directories: Sequence[str]) -> float | None:
-    """Cores that a group may use now; None where that is not limited or cannot be read."""
+    """Return the number of cores that a group may use now; None if it is unlimited or cannot be read."""
     for directory in directories:
         place = Path(directory)
         with contextlib.suppress(OSError, ValueError):
@@ -118,7 +137,7 @@ def quota(directories: Sequence[str]) -> float | None:
 
 
 def members(directories: Sequence[str]) -> set[int]:
-    """The processes in a group."""
+    """Return the ids of the processes in a group."""
     found: set[int] = set()
     for directory in directories:
         with contextlib.suppress(OSError):
@@ -127,7 +146,7 @@ def members(directories: Sequence[str]) -> set[int]:
 
 
 def throttling(directories: Sequence[str]) -> Throttling:
-    """How much the quota of a group has bitten."""
+    """Return how often, and for how long, a group has been throttled by its quota."""
     for directory in directories:
         with contextlib.suppress(OSError, ValueError):
             pairs = (line.split() for line in (Path(directory) / "cpu.stat").read_text().splitlines())
@@ -138,7 +157,7 @@ def throttling(directories: Sequence[str]) -> Throttling:
 
 
 def killed_for_memory(directories: Sequence[str]) -> int:
-    """How many processes of a group were killed as its memory limit was reached."""
+    """Return the number of processes of a group that were killed because it reached its memory limit."""
     for directory in directories:
         for name in ("memory.events", "memory.oom_control"):
             with contextlib.suppress(OSError, ValueError):
@@ -172,7 +191,7 @@ def _remove_when_empty(place: Path) -> None:
 
 
 def _mounted(mounts: str) -> dict[str, tuple[Path, str]]:
-    """For each controller of version 1, and "" for version 2, where it is mounted and which part of it that is."""
+    """Return the mount point, and the root of the mounted hierarchy, of each controller ("" stands for version 2)."""
     found: dict[str, tuple[Path, str]] = {}
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
@@ -187,13 +206,13 @@ def _mounted(mounts: str) -> dict[str, tuple[Path, str]]:
 
 
 def _own_paths(text: str) -> dict[str, str]:
-    """The group this process is in, for each controller of version 1, and "" for version 2."""
+    """Return the group of this process for each controller of version 1 ("" stands for version 2)."""
     rows = (line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2)
     return {name: path for _, names, path in rows for name in names.split(",")}
 
 
 def _below(place: Path, root: str, own: str) -> Path:
-    """The directory of a group: ``place`` shows the hierarchy from ``root`` on."""
+    """Return the directory of group ``own``, given that the hierarchy is mounted at ``place`` from ``root`` on."""
     if root != "/" and (own == root or own.startswith(root + "/")):
         own = own[len(root) :]
     directory = place / own.lstrip("/")
@@ -201,10 +220,10 @@ def _below(place: Path, root: str, own: str) -> Path:
 
 
 def _delegated(top: Path, own: Path) -> Path | None:
-    """The outermost group of version 2 between ``top`` and ``own`` where groups can get CPU and memory limits.
+    """Return the outermost version 2 group from ``top`` to ``own`` whose subgroups can get CPU and memory limits.
 
-    A group that holds processes cannot give controllers to groups in it, unless it is the root of all; so the groups
-    of a lab lie beside ours, in a group that was delegated to this user.
+    Except for the root, a group that contains processes cannot enable controllers for its subgroups. The groups of a
+    lab therefore lie beside the group of this process, in a group that was delegated to this user.
     """
     inside = own.relative_to(top).parts if own.is_relative_to(top) else ()
     for count in range(len(inside) + 1):
@@ -215,7 +234,7 @@ def _delegated(top: Path, own: Path) -> Path | None:
 
 
 def _enable(place: Path) -> bool:
-    """Let the groups in ``place`` have limits of CPU and memory; False where that is not permitted."""
+    """Enable CPU and memory limits for the subgroups of ``place``; return False if that is not permitted."""
     wanted = {"cpu", "memory"}
     control = place / "cgroup.subtree_control"
     try:

@@ -1,4 +1,4 @@
-"""Building a lab, finding it, running programs on its nodes, and removing all of it.
+"""Labs: building one, finding it, running programs on its nodes, and removing everything it created.
 
 >>> with laboratory("three-ages") as cluster:
 ...     cluster.execute("old", ["hostname"])
@@ -46,42 +46,48 @@ _SERIAL = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A lab that is up."""
+    """A lab that has been built, and access to its nodes."""
 
     state: State
 
     @property
     def lab(self) -> Lab:
-        """What was asked for."""
+        """Description from which the lab was built."""
         return self.state.lab
 
     @property
     def name(self) -> str:
-        """Its name on this machine."""
+        """Name of the lab on this machine."""
         return self.state.instance
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The host names of the nodes."""
+        """Host names of the nodes."""
         return tuple(node.name for node in self.lab.nodes)
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses of the nodes."""
+        """Addresses of the nodes."""
         return tuple(address(node) for node in range(len(self.lab.nodes)))
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """Cores that each node has, after scaling."""
+        """Cores of each node, after scaling."""
         return self.lab.shares(self.state.cores)
 
     @property
     def folder(self) -> Path:
-        """A directory for files that are removed together with the lab."""
+        """Directory for files that are removed together with the lab."""
         return self.state.folder
 
     def node(self, which: int | str) -> int:
-        """The number of a node, which may be given by its name or address. CaseError where there is none."""
+        """Return the number of a node, which may be given by number, name or address.
+
+        Raises
+        ------
+        CaseError
+            If the lab has no such node.
+        """
         if isinstance(which, int) and 0 <= which < len(self.names):
             return which
         for known in (self.names, self.addresses, tuple(map(str, range(len(self.names))))):
@@ -94,15 +100,16 @@ class Cluster:
         )
 
     def command(self, node: int | str, words: Sequence[str], environment: Mapping[str, str] | None = None) -> list[str]:
-        """The command line that runs a program inside a node: its network, host name and control group.
+        """Return the command line that runs a program inside a node: in its network, host name and control group.
 
-        It replaces itself by the program, so that signals reach it. ``environment`` is added to what is there.
+        The command replaces itself with the program, so that signals reach the program. The variables in
+        ``environment`` are added to the inherited environment.
         """
         changes = ["env", *(f"{key}={value}" for key, value in environment.items())] if environment else []
         return ["/bin/sh", str(entrance(self.state)), str(self.node(node)), *changes, *words]
 
     def execute(self, node: int | str, words: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
-        """``subprocess.run`` of a program inside a node."""
+        """Run a program inside a node with ``subprocess.run``; ``options`` are passed to it."""
         return subprocess.run(self.command(node, words), **{"check": False, **options})
 
     def run(
@@ -114,30 +121,30 @@ class Cluster:
         timeout: float | None = None,
         **options: Any,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program on MPI ranks of the nodes, to its end; see :func:`minga.lab.launch.run`."""
+        """Run a program on MPI ranks on the nodes and wait until it ends; see :func:`minga.lab.launch.run`."""
         from minga.lab.launch import run
 
         return run(self, argv, ranks, mpi, environment, timeout, **options)
 
     def counters(self) -> dict[int, Counters]:
-        """What has crossed each node's link, by the interfaces' own counters."""
+        """Return the traffic of each node's link, from the counters of the interfaces."""
         return counters(self.state)
 
     def processes(self) -> dict[int, set[int]]:
-        """The processes in each node; -1 has those that left it."""
+        """Return the process ids in each node; key -1 holds those in the switch and those that left their node."""
         return inside(self.state)
 
     def killed_for_memory(self) -> dict[str, int]:
-        """For each node with a memory limit, how many of its processes were killed as it was reached."""
+        """Return, for each node with a memory limit, the number of processes killed because it was reached."""
         limited = (pair for pair in zip(self.lab.nodes, self.state.groups) if pair[0].memory is not None)
         return {node.name: killed_for_memory(groups) for node, groups in limited}
 
     def fault(self) -> str | None:
-        """Why nobody can use the lab any more, or None."""
+        """Return the reason why the lab can no longer be used, or None if it works."""
         return self.state.fault()
 
     def status(self) -> dict[str, Any]:
-        """All that is known about the lab, as JSON can hold it."""
+        """Return everything that is known about the lab, as JSON-serialisable data."""
         state, fault = self.state, self.fault()
         crossed = {} if fault else self.counters()
         running = self.processes()
@@ -174,14 +181,25 @@ class Cluster:
         }
 
     def set_share(self, node: int | str, cores: float) -> None:
-        """Give a node another part of a core from now on, as when other programs on it begin or end.
+        """Change the share of a node from now on, as if other programs on it had started or ended.
 
-        It cannot have more than the cores it keeps to. CaseError for a share that cannot be given, LaunchError where
-        the lab has no quotas.
+        Parameters
+        ----------
+        node
+            Number, name or address of the node.
+        cores
+            Cores that the node may use, at most those it is bound to.
+
+        Raises
+        ------
+        CaseError
+            If the share is outside the possible range.
+        LaunchError
+            If the lab has no quotas, or the quota cannot be set.
         """
         number = self.node(node)
         if number >= len(self.state.groups):
-            raise LaunchError(f"the lab {self.name} was built without quotas, so that no share can be changed")
+            raise LaunchError(f"the lab {self.name} was built without quotas, so no share can be changed")
         most = len(self.state.cpus[number]) or self.state.cores
         if not LEAST_SHARE <= cores <= most:
             raise CaseError(
@@ -194,7 +212,7 @@ class Cluster:
             raise LaunchError(f"the quota cannot be set: {error.strerror}", where=str(error.filename)) from error
 
     def down(self) -> None:
-        """End all processes inside and remove everything the lab has made. Also where half of it is gone already."""
+        """End all processes in the lab and remove everything it created, even if part of that is already gone."""
         with uninterrupted(), locked():
             current = read_state(self.name)
             if current is not None and current.token == self.state.token:
@@ -203,14 +221,14 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What is permitted here: ``version`` of the control groups that can be made, 0 for none."""
+    """Rights of this user: ``version`` is that of the control groups that can be created, 0 if none can."""
 
     rootless: bool
     version: int
 
 
 def lab_rights() -> Rights:
-    """What is permitted here; LaunchError where no lab can be built."""
+    """Return what this user may do here; raise LaunchError if no lab can be built."""
     check_tools()
     if os.geteuid() != 0:
         check_user_namespaces()
@@ -230,16 +248,24 @@ def up(
 
     Parameters
     ----------
+    lab
+        Description of the lab.
     name
-        Its name on this machine; by default that of the lab.
+        Its name on this machine; by default the name in the description.
     temporary
-        It belongs to this process: when this has ended in any way, the next lab that is built removes it.
+        Tie the lab to this process: once the process has ended, for whatever reason, building the next lab removes
+        it.
     quota
-        Whether nodes get their shares of the CPU and their memory; if not, only the network is built.
+        Apply CPU shares and memory limits; otherwise only the network is built.
     rootless
-        Build it in a user namespace; by default unless this is root.
+        Build the lab in a user namespace; by default this is done unless the user is root.
 
-    Raises LaunchError, and has then removed what was made; so it has on an interrupt.
+    Raises
+    ------
+    LaunchError
+        If the lab cannot be built. Everything created so far is then removed, as it is after an interrupt.
+    CaseError
+        If the share of a node is too small for a quota.
     """
     check_tools()
     alone = os.geteuid() != 0 if rootless is None else rootless
@@ -258,7 +284,7 @@ def up(
     )
     hierarchies = find_hierarchies() if quota else None
     if quota and hierarchies is None:
-        raise _no_quota("no control group with CPU and memory limits is there that this user may change")
+        raise _no_quota("there is no control group with CPU and memory limits that this user may change")
     if hierarchies is not None:
         _check_shares(state)
         places = list(dict.fromkeys((hierarchies.cpu, hierarchies.memory)))
@@ -279,18 +305,18 @@ def up(
 
 
 def find(lab: Lab | str) -> Cluster | None:
-    """The lab of that name, if it has been built and not removed; see :meth:`Cluster.fault` for whether it works."""
+    """Return the lab of that name if it was built and not removed; :meth:`Cluster.fault` tells whether it works."""
     state = read_state(lab if isinstance(lab, str) else lab.name)
     return None if state is None else Cluster(state)
 
 
 def existing() -> list[Cluster]:
-    """All labs of this user, without those of :func:`unreadable`."""
+    """Return all labs of this user except those in :func:`unreadable`."""
     return _labs_and_errors()[0]
 
 
 def unreadable() -> dict[str, LaunchError]:
-    """The labs whose state cannot be read, by name, and what their user can do about each."""
+    """Return the errors of the labs whose state cannot be read, by lab name; each error carries a remedy."""
     return _labs_and_errors()[1]
 
 
@@ -299,25 +325,36 @@ def _labs_and_errors() -> tuple[list[Cluster], dict[str, LaunchError]]:
     for name in states.names():
         try:
             cluster = find(name)
-        except LaunchError as error:  # one such lab must not hide the others
+        except LaunchError as error:  # one unreadable lab must not hide the others
             errors[name] = error
         else:
-            if cluster is not None:  # nobody has removed it meanwhile
+            if cluster is not None:  # it has not been removed in the meantime
                 found.append(cluster)
     return found, errors
 
 
 def remove_stale() -> list[str]:
-    """Remove labs whose owner has ended, that were not built to the end, or are from before a restart; their names."""
+    """Remove labs whose owner has ended, whose building was interrupted, or that predate a restart of the machine.
+
+    Return the names of the removed labs.
+    """
     with uninterrupted(), locked():
         return _sweep()
 
 
 @contextlib.contextmanager
 def laboratory(lab: Lab | str | Path, *, quota: bool = True, rootless: bool | None = None) -> Iterator[Cluster]:
-    """A lab for the time of a ``with`` block, under a name of its own, so that several can be there at once.
+    """Build a lab for the duration of a ``with`` block.
 
-    Whatever happens in the block, afterwards nothing is left.
+    The lab has a unique name, so that several can exist at the same time. Whatever happens in the block, nothing is
+    left of the lab afterwards.
+
+    Parameters
+    ----------
+    lab
+        Description of the lab, path of its TOML file, or name of a lab that is shipped with minga.
+    quota, rootless
+        See :func:`up`.
     """
     chosen = lab if isinstance(lab, Lab) else read_lab(lab)
     name = f"{chosen.name}-{os.getpid()}-{next(_SERIAL)}"
@@ -331,42 +368,42 @@ def laboratory(lab: Lab | str | Path, *, quota: bool = True, rootless: bool | No
 
 # Building and removing ------------------------------------------------------------------------------------------------
 def _check_shares(state: State) -> None:
-    """CaseError where a node's part of a core is less than can be given."""
+    """Raise CaseError if the share of a node is below the smallest possible one."""
     for node, share in zip(state.lab.nodes, state.lab.shares(state.cores)):
         if share < LEAST_SHARE:
             raise CaseError(
-                f"node {node.name!r} would get {share:.2g} of a core, and {LEAST_SHARE:g} is the least",
+                f"node {node.name!r} would get {share:.2g} of a core, and the minimum is {LEAST_SHARE:g}",
                 remedy="raise its share, or use a machine with more cores",
             )
 
 
 def _make_room(state: State) -> None:
-    """LaunchError where the name is in use; the ruins of a lab of this name are removed."""
+    """Remove the remains of an earlier lab of this name; raise LaunchError if the name is in use."""
     there = read_state(state.instance)
     if there is not None:
         if there.fault() is None:
             raise LaunchError(
-                f"the lab {state.instance} is up already", remedy=f"remove it first: minga lab down {state.instance}"
+                f"the lab {state.instance} is already up", remedy=f"remove it first: minga lab down {state.instance}"
             )
         _remove(there)
     taken = [directory for directory in itertools.chain(*state.groups) if Path(directory).exists()]
     if taken:
         raise LaunchError(
-            f"the control group {taken[0]} is there already, and no lab of yours has made it",
+            f"the control group {taken[0]} already exists, and none of your labs created it",
             remedy=f"if nobody needs it: rmdir {' '.join(taken)}",
         )
     if state.rootless:
-        return  # its namespaces are in a place of their own
+        return  # the namespaces of a rootless lab are in a separate place
     taken = [name for name in state.namespaces if state.namespace_file(name).exists()]
     if taken:
         raise LaunchError(
-            f"the network namespace {taken[0]} is there already, and no lab of yours has made it",
+            f"the network namespace {taken[0]} already exists, and none of your labs created it",
             remedy=f"if nobody needs it: {' && '.join(f'ip netns delete {name}' for name in taken)}",
         )
 
 
 def _build(state: State, version: int) -> Cluster:
-    """Make everything; what is going to be made is written down first."""
+    """Create everything a lab consists of; the state records each part before it is created."""
     write_state(state)
     if state.rootless:
         state = replace(state, holder=hold(lambda process: write_state(replace(state, holder=process))))
@@ -404,10 +441,10 @@ def _make_groups(state: State, version: int) -> None:
 
 
 def _sweep() -> list[str]:
-    """Remove what nobody can want any more. Only under the lock: then nobody else is building."""
+    """Remove stale labs. Must be called with the lock held, so that no other process is building a lab."""
     removed = []
     for name in states.names():
-        with contextlib.suppress(LaunchError):  # whoever names that lab is told
+        with contextlib.suppress(LaunchError):  # the error is reported to anyone who names that lab
             state = read_state(name)
             if state is not None and _is_stale(state):
                 _remove(state)
@@ -421,7 +458,7 @@ def _is_stale(state: State) -> bool:
 
 
 def _remove(state: State) -> None:
-    """Remove everything that is still there. The state goes last: an error leaves it for the next attempt."""
+    """Remove everything that still exists. The state is removed last, so that an error leaves it for a new attempt."""
     if state.boot == states.boot_id():
         end(lambda: set().union(*inside(state).values()))
         end(lambda: [state.hub.pid] if state.hub is not None and state.hub.lives else [])
@@ -438,5 +475,5 @@ def _no_quota(why: str) -> LaunchError:
         f"quotas not permitted: {why}",
         remedy="run as root; or in a group that was delegated to you: "
         "systemd-run --user --scope -p Delegate=yes minga lab ...; in a container, once its processes are out of the "
-        "topmost group; or do without shares and limits: --no-quota",
+        "topmost group; or build the lab without shares and limits: --no-quota",
     )

@@ -1,4 +1,4 @@
-"""Running the system's own tools, and what their failures mean for a person."""
+"""Running the system's administration tools, and turning their failures into errors with a remedy."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _LIMIT = 60.0
 _detached: list[subprocess.Popen[str]] = []
 
 lent: list[int] = []
-"""Files that the tools keep open too: a lock stays until the last tool has ended, even if this process is killed."""
+"""File descriptors that tools inherit, so that a lock is held until the last tool ends, even if this process dies."""
 
 
 def check_tools() -> None:
-    """LaunchError unless the programs are there that make namespaces and links."""
+    """Raise LaunchError unless all programs that create namespaces and links are installed."""
     if sys.platform != "linux":
         raise LaunchError(f"a lab needs Linux, and this is {sys.platform}", remedy="use it in a virtual machine")
     missing = [tool for tool in _TOOLS if shutil.which(tool, path=environment()["PATH"]) is None]
@@ -48,12 +48,15 @@ def check_tools() -> None:
 
 
 def environment() -> dict[str, str]:
-    """The environment for these tools: those for administrators are not on everybody's PATH."""
+    """Return the environment for these tools, with administrator directories, which not every PATH contains."""
     return {**os.environ, "PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:{_PLACES}", "LC_ALL": "C"}
 
 
 def output(words: Sequence[str], text: str = "") -> str:
-    """What a tool prints, given ``text`` as input. LaunchError where it fails. A Ctrl-C does not reach it."""
+    """Run a tool with ``text`` as its input and return its output; raise LaunchError if it fails.
+
+    The tool runs in its own session, so Ctrl-C does not reach it.
+    """
     try:
         done = subprocess.run(
             words,
@@ -76,7 +79,7 @@ def output(words: Sequence[str], text: str = "") -> str:
 
 
 def detached(words: Sequence[str], **streams: Any) -> subprocess.Popen[str]:
-    """A program that goes on after this process has ended; until then :func:`collect` takes notice of its end."""
+    """Start a program that outlives this process; while this process runs, :func:`collect` reaps the program."""
     child = subprocess.Popen(
         words, text=True, errors="replace", env=environment(), cwd="/", start_new_session=True, **streams
     )
@@ -85,15 +88,15 @@ def detached(words: Sequence[str], **streams: Any) -> subprocess.Popen[str]:
 
 
 def collect() -> None:
-    """Forget detached programs that have ended; else they would be listed as defunct as long as this process lives."""
+    """Reap detached programs that have ended, which would otherwise stay defunct while this process lives."""
     _detached[:] = [child for child in _detached if child.poll() is None]
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Requests to end (SIGTERM, SIGHUP) become a KeyboardInterrupt, as Ctrl-C is, so that all is removed.
+    """Turn SIGTERM and SIGHUP into a KeyboardInterrupt, like Ctrl-C, so that everything is cleaned up.
 
-    Its argument is the number of the signal; that of a Ctrl-C has none.
+    The argument of the exception is the number of the signal; the exception of a Ctrl-C has no argument.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -111,7 +114,7 @@ def interruptible() -> Iterator[None]:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Requests to end wait until the block is done: removing must not stop half-way."""
+    """Defer signals that request termination until the block is done, so that removal never stops half-way."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

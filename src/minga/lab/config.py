@@ -1,4 +1,4 @@
-"""A lab as its TOML file describes it: nodes with shares of a core, memory and links, and the wiring between them."""
+"""Description of a lab in a TOML file: nodes with CPU shares, memory and links, and the wiring between them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ from minga.schema import validate
 __all__ = ["MOST_NODES", "Lab", "LabNode", "labs", "read_lab"]
 
 MOST_NODES: Final = 250
-"""Nodes that fit into one network, 10.77.0.0/24."""
+"""Maximum number of nodes, as many as fit into one network, 10.77.0.0/24."""
 
 _BUSY: Final = 0.9
-"""Part of the cores that nodes may use together; the rest is for the network, a hub and whoever measures."""
+"""Fraction of the cores that all nodes together may use; the rest is for the network, a hub and measurements."""
 
 _NAME = r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$"
 
 
 @dataclass(frozen=True, slots=True)
 class LabNode:
-    """A node: ``share`` of one CPU core, ``memory`` in bytes (None is no limit), ``rate`` of its line in bit/s (None
-    is that of the lab)."""
+    """A node of a lab.
+
+    ``share`` is in units of one CPU core; ``memory`` is in bytes, None for no limit; ``rate`` is that of the node's
+    link in bit/s, None for the rate of the lab.
+    """
 
     name: str
     share: float = 1.0
@@ -41,12 +44,13 @@ class LabNode:
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A cluster to be built. Times in seconds; ``loss``, ``duplicate`` and ``reorder`` are probabilities of a frame.
+    """Description of a virtual cluster.
 
-    ``rate`` (bit/s) is that of lines to nodes without one of their own; with ``wiring`` "hub" that of the one medium
-    which all nodes share. ``period`` is that of the CPU quotas; a node that has used its share of a period waits for
-    the next one. ``scale`` multiplies the shares, see :meth:`shares`. ``socket_buffer`` is the most bytes that TCP
-    keeps for a connection, each way; None leaves it to the system.
+    Times are in seconds; ``loss``, ``duplicate`` and ``reorder`` are probabilities for each frame. ``rate`` (bit/s)
+    applies to the links of nodes that set no rate; with ``wiring`` "hub" it is the rate of the medium that all nodes
+    share. ``period`` is that of the CPU quotas: a node that has used up its share of a period waits for the next one.
+    ``scale`` multiplies the shares, see :meth:`shares`. ``socket_buffer`` is the largest number of bytes that TCP
+    buffers for a connection, in each direction; None leaves the limit to the system.
     """
 
     name: str
@@ -64,44 +68,50 @@ class Lab:
 
     @property
     def rates(self) -> tuple[float | None, ...]:
-        """Of each node's line, in bit/s; None is no limit."""
+        """Rate of each node's link in bit/s; None means no limit."""
         return tuple(self.rate if node.rate is None else node.rate for node in self.nodes)
 
     @property
     def in_user_space(self) -> bool:
-        """Whether frames pass through :mod:`minga.lab.hub` instead of the kernel's bridge."""
+        """True if frames pass through :mod:`minga.lab.hub` instead of the kernel's bridge."""
         return self.wiring == "hub" or any((self.latency, self.loss, self.duplicate, self.reorder))
 
     def factor(self, cores: float) -> float:
-        """What shares are multiplied by: ``scale``, or else 1 where they fit into 0.9 of the cores, and less if not."""
+        """Return the factor that multiplies the shares on a machine with ``cores`` cores.
+
+        This is ``scale`` if it is set; otherwise 1 if the shares fit into 0.9 of the cores, and less if they do not.
+        """
         if self.scale is not None:
             return self.scale
         return min(1.0, _BUSY * cores / sum(node.share for node in self.nodes))
 
     def shares(self, cores: float) -> tuple[float, ...]:
-        """Cores that each node gets on a machine with so many of them: their ratios are those of the file."""
+        """Return the cores that each node gets on a machine with ``cores`` cores, in the ratios of the description."""
         factor = self.factor(cores)
         return tuple(node.share * factor for node in self.nodes)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it; :meth:`from_dict` reads it again."""
+        """Return the description as JSON-serialisable data, which :meth:`from_dict` reads."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Lab:
-        """The lab that :meth:`as_dict` wrote."""
+        """Return the lab that :meth:`as_dict` wrote."""
         return cls(**{**data, "nodes": tuple(LabNode(**node) for node in data["nodes"])})
 
 
 def labs() -> dict[str, Path]:
-    """The labs that ship with minga, by name."""
+    """Return the files of the labs that ship with minga, by name."""
     return {path.stem: path for path in sorted((SHIPPED / "labs").glob("*.toml"))}
 
 
 def read_lab(target: str | Path) -> Lab:
-    """The lab in a TOML file, or one that ships with minga by its name: ``read_lab("three-ages")``.
+    """Read a lab from a TOML file, or a lab that ships with minga by its name: ``read_lab("three-ages")``.
 
-    Raises CaseError with the key, the line and what was expected.
+    Raises
+    ------
+    CaseError
+        If the file cannot be read or is invalid; the error names the key, the line and what was expected.
     """
     path = _file(target)
     try:
@@ -158,8 +168,8 @@ _Probability = Annotated[float, Field(ge=0, le=1)]
 class _NodeSettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    name: Annotated[str, Field(pattern=_NAME, description="small letters, digits and '-', as in host names")]
-    share: Annotated[float, Field(gt=0, le=4096, description="part of one CPU core: 0.5, or 2.0 for two cores")] = 1.0
+    name: Annotated[str, Field(pattern=_NAME, description="lower-case letters, digits and '-', as in host names")]
+    share: Annotated[float, Field(gt=0, le=4096, description="share of one CPU core: 0.5, or 2.0 for two cores")] = 1.0
     memory: Annotated[
         Annotated[_Size, Field(ge=1 << 20, le=1 << 60)] | None,
         Field(description='memory of the node, from "1 MiB" to "1 EiB": memory = "512 MB"'),
@@ -167,35 +177,35 @@ class _NodeSettings(BaseModel):
     rate: Annotated[
         _Rate | None, Field(description='rate of its link, from "1 kb/s" to "1000 Gb/s": rate = "10 Mb/s"')
     ] = None
-    count: Annotated[int, Field(ge=1, le=MOST_NODES, description="how many nodes of this kind")] = 1
+    count: Annotated[int, Field(ge=1, le=MOST_NODES, description="number of nodes of this kind")] = 1
 
 
 class _LabSettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    name: Annotated[str | None, Field(pattern=_NAME, description="small letters, digits and '-'")] = None
+    name: Annotated[str | None, Field(pattern=_NAME, description="lower-case letters, digits and '-'")] = None
     wiring: Annotated[
         Literal["switch", "hub"], Field(description='"switch": a line for each node; "hub": one medium for all')
     ] = "switch"
     rate: Annotated[
         _Rate | None, Field(description='rate of the links, from "1 kb/s" to "1000 Gb/s": rate = "100 Mb/s"')
     ] = None
-    latency: Annotated[_Time, Field(description='added to each frame, at most "60 s": latency = "0.5 ms"')] = 0.0
+    latency: Annotated[_Time, Field(description='delay added to each frame, at most "60 s": latency = "0.5 ms"')] = 0.0
     loss: Annotated[_Probability, Field(description="probability that a frame is lost")] = 0.0
-    duplicate: Annotated[_Probability, Field(description="probability that a frame comes twice")] = 0.0
+    duplicate: Annotated[_Probability, Field(description="probability that a frame arrives twice")] = 0.0
     reorder: Annotated[_Probability, Field(description="probability that a frame is overtaken by later ones")] = 0.0
-    seed: Annotated[int, Field(ge=0, description="of loss, duplication and reordering")] = 0
+    seed: Annotated[int, Field(ge=0, description="seed of the random loss, duplication and reordering")] = 0
     period: Annotated[
         Annotated[_Time, Field(ge=1e-3, le=1.0)],
-        Field(description='of the CPU quotas, "1 ms" to "1 s": a node may wait that long in the midst of its work'),
+        Field(description='period of the CPU quotas, "1 ms" to "1 s": a node may pause that long during its work'),
     ] = 5e-3
     scale: Annotated[
         Literal["auto"] | Annotated[float, Field(gt=0, le=4096)],
-        Field(description='factor of all shares; "auto": less than 1 only where they exceed the cores there are'),
+        Field(description='factor of all shares; "auto": less than 1 only if they exceed the available cores'),
     ] = "auto"
     socket_buffer: Annotated[
         Annotated[_Size, Field(ge=4096, le=1 << 30)] | None,
-        Field(description='most that TCP keeps for a connection, each way, from "4 KiB" to "1 GiB": "16 KiB"'),
+        Field(description='limit of TCP buffers for a connection, each way, from "4 KiB" to "1 GiB": "16 KiB"'),
     ] = None
     nodes: Annotated[
         list[_NodeSettings], Field(min_length=1, description='a table for each kind of node: [[nodes]] name = "fast"')
@@ -220,7 +230,7 @@ def _nodes(kind: _NodeSettings) -> list[LabNode]:
 
 
 def _check(lab: Lab, settings: _LabSettings) -> None:
-    """What no single key shows."""
+    """Raise CaseError for faults that concern several keys together."""
     if len(lab.nodes) > MOST_NODES:
         raise CaseError(f"{len(lab.nodes)} nodes, but a lab has at most {MOST_NODES}", key="nodes")
     names = [node.name for node in lab.nodes]
@@ -244,7 +254,7 @@ def _check(lab: Lab, settings: _LabSettings) -> None:
 
 
 def _line(text: str, key: str) -> int:
-    """The line, from 1, that sets ``key``, such as ``nodes[1].share``, or else begins its table; 0 for neither."""
+    """Return the line, from 1, that sets ``key`` (``nodes[1].share``), else that begins its table; 0 for neither."""
     entry = re.match(r"nodes\[(\d+)\]", key)
     wanted = int(entry[1]) if entry else -1
     last = re.sub(r"\[\d+\]", "", key.rsplit(".", 1)[-1])

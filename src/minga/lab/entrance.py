@@ -1,4 +1,4 @@
-"""Running a program inside a node: a small shell script of the lab, as starting a Python for it would take longer."""
+"""Shell scripts that run a program inside a node; starting Python for this would take longer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ esac
 for group in $groups; do
     echo $$ > "$group/cgroup.procs" || exit 125
 done
-# From a node to another one, as launchers of ranks do it, the lab's user namespace has been entered already.
+# A caller inside a node, such as a launcher of ranks, has already entered the user namespace of the lab.
 outside="{prefix}"
 [ "$MINGA_LAB_TOKEN" = {token} ] && outside=
 MINGA_LAB={instance} MINGA_LAB_NODE=$node MINGA_LAB_TOKEN={token}
@@ -38,7 +38,7 @@ exec $keep $outside nsenter --net="/run/netns/{namespace}$node" unshare --mount 
 
 _INSIDE: Final = """\
 #!/bin/sh
-# Gives the program a host name, host names of the other nodes, and a /sys that shows the node's own interfaces.
+# Gives the program a host name, the host names of the other nodes, and a /sys that shows the node's own interfaces.
 hostname "$1" || exit 125
 mount --bind {folder}/hosts /etc/hosts
 if mount --rbind /sys/fs/cgroup {folder}/cgroup 2>/dev/null; then
@@ -52,12 +52,12 @@ exec "$@"
 
 
 def entrance(state: State) -> Path:
-    """The script ``enter NODE PROGRAM ARGUMENT...`` of a lab."""
+    """Return the path of a lab's script ``enter NODE PROGRAM ARGUMENT...``."""
     return state.folder / "enter"
 
 
 def write_entrance(state: State) -> None:
-    """Write the scripts, and the host names of the nodes."""
+    """Write the scripts and the file with the host names of the nodes."""
     nodes = []
     for number, node in enumerate(state.lab.nodes):
         groups = " ".join(state.groups[number]) if state.quota else ""
@@ -82,7 +82,7 @@ def write_entrance(state: State) -> None:
 
 
 def hosts(state: State) -> str:
-    """/etc/hosts of every node."""
+    """Return the text of /etc/hosts, which is the same for every node."""
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost"]
     lines += [f"{address(number)} {node.name}" for number, node in enumerate(state.lab.nodes)]
     return "\n".join(lines) + "\n"

@@ -1,19 +1,19 @@
-"""A hub or switch in user space: what a kernel's bridge cannot do, on the ports of a lab.
+"""A hub or switch in user space, which does on the ports of a lab what the kernel's bridge cannot.
 
     python -m minga.lab.hub --ports p0,p1,p2 [--rate BITS_A_SECOND[,...]] [--latency SECONDS] [--loss P]
                             [--duplicate P] [--reorder P] [--seed N] [--switch] [--status FILE] [--process PID]
 
-It runs in the network namespace that holds the ports, which must be up and belong to no bridge; no other shaping is
-needed. The nodes' ends must not leave checksums or segmentation to the card (``tx-checksum``, ``tso``, ``gso`` and
-``gro`` off). One hub is one shared medium: a frame keeps it busy for all nodes, as on 10BASE-T with a repeater. With
-``--switch`` each port has a line in each direction, of a rate of its own where as many rates as ports are given, and
-frames are stored before they are forwarded. Python forwards some tens of thousands of frames a second, enough for
-100 Mb/s.
+The program runs in the network namespace that contains the ports, which must be up and belong to no bridge; no other
+traffic shaping is needed. The nodes' interfaces must not offload checksums or segmentation (``tx-checksum``, ``tso``,
+``gso`` and ``gro`` off). A hub is one shared medium: a frame keeps it busy for all nodes, as on 10BASE-T with a
+repeater. With ``--switch`` each port has one line in each direction, with its own rate if as many rates as ports are
+given, and frames are stored before they are forwarded. Python forwards some tens of thousands of frames per second,
+enough for 100 Mb/s.
 
-FILE is JSON, written whole when the hub is ready, on SIGUSR1, at least every second while frames pass, and at the end:
-``{"pid": ..., "ended": null | reason, "ports": [...], "frames": ..., "bytes": ..., "lost": ..., ...}``.
-The hub ends on SIGTERM or SIGINT, when a port has gone, and with the process PID. Only the standard library is needed,
-so the file can also be started by its path.
+FILE is JSON. It is replaced atomically when the hub is ready, on SIGUSR1, at least every second while frames pass, and
+at the end: ``{"pid": ..., "ended": null | reason, "ports": [...], "frames": ..., "bytes": ..., "lost": ..., ...}``.
+The hub ends on SIGTERM or SIGINT, when a port disappears, and together with process PID. Only the standard library is
+needed, so the file can also be run by its path.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from pathlib import Path
 __all__ = ["Counts", "Hub", "main"]
 
 _HEADER, _SHORTEST, _BETWEEN = 14, 60, 24
-"""Bytes of Ethernet's header; of the shortest frame without its checksum; of preamble, checksum and gap (802.3)."""
+"""Bytes of the Ethernet header; of the shortest frame without checksum; of preamble, checksum and gap (802.3)."""
 _SECOND_COPY = 0.5e-3
 """Seconds by which a duplicate follows its frame."""
 _QUEUE = 8 << 20
-"""Bytes that may wait; a frame beyond is dropped, as every queue ends somewhere."""
+"""Capacity of the queue in bytes; a frame that does not fit is dropped, since every real queue is finite."""
 _AT_ONCE = 32
-"""Frames taken from one port before the next one has its turn."""
+"""Largest number of frames taken from one port before the next port is served."""
 
 _ALL_PROTOCOLS = 3  # ETH_P_ALL
 _SOL_PACKET, _IGNORE_OUTGOING, _RECEIVE_BUFFER_FORCE = 263, 23, 33
@@ -50,7 +50,10 @@ _SOL_PACKET, _IGNORE_OUTGOING, _RECEIVE_BUFFER_FORCE = 263, 23, 33
 
 @dataclass(slots=True)
 class Counts:
-    """What happened to the frames. ``frames`` and ``bytes`` came in; a group frame counts once and goes out often."""
+    """Counters of frames.
+
+    ``frames`` and ``bytes`` count what came in; a broadcast or multicast frame comes in once and is sent many times.
+    """
 
     frames: int = 0
     bytes: int = 0
@@ -59,24 +62,24 @@ class Counts:
     duplicated: int = 0
     reordered: int = 0
     overflowed: int = 0
-    """Found the queue full."""
+    """Frames dropped because the queue was full."""
     refused: int = 0
-    """The kernel did not take, as they are longer than the port allows: the sender leaves segmentation to its card."""
+    """Frames that the kernel refused, usually because the sender offloads segmentation and they exceed the MTU."""
 
 
 @dataclass(slots=True)
 class Hub:
-    """Decides what becomes of frames and when; it sends nothing itself and looks at no clock.
+    """Model of a hub or switch that decides where and when frames leave; it does no I/O and reads no clock.
 
-    ``rates`` in bit/s, one of a hub or one for each port of a switch, 0 for no limit; ``latency`` in seconds; ``loss``,
-    ``duplicate`` and ``reorder`` are probabilities, drawn for each outgoing port independently. The same frames with
-    the same ``seed`` have the same fate.
+    ``rates`` are in bit/s, one for a hub, or one for all or for each of the ports of a switch; 0 means no limit.
+    ``latency`` is in seconds. ``loss``, ``duplicate`` and ``reorder`` are probabilities, drawn independently for each
+    outgoing port. The same frames with the same ``seed`` are treated in the same way.
     """
 
     ports: int
     rates: Sequence[float] = (0.0,)
     shared: bool = True
-    """One medium for all (a hub), or a line for each port and direction (a switch)."""
+    """True for one medium for all ports (a hub), False for a line for each port and direction (a switch)."""
     latency: float = 0.0
     loss: float = 0.0
     duplicate: float = 0.0
@@ -95,7 +98,10 @@ class Hub:
         self._busy = [0.0] * (1 if self.shared else 2 * self.ports)
 
     def serialisation(self, line: int, frame: bytes) -> float:
-        """Seconds for which a frame keeps a line busy: that of a hub, or a switch's incoming and then outgoing ones."""
+        """Return the seconds for which a frame occupies a line.
+
+        Line 0 is the medium of a hub; a switch numbers first its incoming lines by port, then its outgoing ones.
+        """
         rate = self.rates[line % self.ports % len(self.rates)]
         return (max(_SHORTEST, len(frame)) + _BETWEEN) * 8 / rate if rate else 0.0
 
@@ -112,7 +118,7 @@ class Hub:
             self._send(arrived if self.shared else self._occupy(line, arrived, frame), line, output, frame)
 
     def due(self, now: float) -> list[tuple[int, bytes]]:
-        """The frames that leave until ``now``, in their order, each with its port."""
+        """Remove and return the frames that leave until time ``now``, in order, each with its port."""
         leaving = []
         while self._waiting and self._waiting[0][0] <= now:
             _, _, port, frame = heapq.heappop(self._waiting)
@@ -122,23 +128,23 @@ class Hub:
         return leaving
 
     def next_departure(self) -> float | None:
-        """When the next frame leaves; None where none waits."""
+        """Return the time at which the next frame leaves; None if none is waiting."""
         return self._waiting[0][0] if self._waiting else None
 
     def _outputs(self, port: int, frame: bytes) -> list[int]:
-        """The port that a frame is for, or all others: of group addresses and where its node has not spoken yet."""
+        """Return the port of a frame's destination, or all others for group and not yet learnt addresses."""
         known = None if frame[0] & 1 else self._known.get(frame[:6])
         if known is None:
             return [output for output in range(self.ports) if output != port]
         return [known] if known != port else []
 
     def _occupy(self, line: int, now: float, frame: bytes) -> float:
-        """When a frame that comes ``now`` has passed a line that others may use before it."""
+        """Occupy a line with a frame that arrives ``now``, after earlier frames; return the time when it has passed."""
         self._busy[line] = max(self._busy[line], now) + self.serialisation(line, frame)
         return self._busy[line]
 
     def _send(self, left: float, line: int, port: int, frame: bytes) -> None:
-        # All three are drawn for every frame, so that its fate does not depend on the settings of the others.
+        # All three numbers are drawn for every frame, so that changing one probability does not affect the others.
         lost, late, twice = (self._random.random() for _ in range(3))
         if lost < self.loss:
             self.counts.lost += 1
@@ -163,7 +169,7 @@ class Hub:
 
 @dataclass(slots=True)
 class _Status:
-    """The file that tells others how the hub is."""
+    """Status file through which other processes can read the counters of the hub."""
 
     path: Path | None
     ports: Sequence[str]
@@ -187,7 +193,7 @@ class _Status:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Forward frames until a signal comes, a port goes or the process that is watched ends; the exit status."""
+    """Forward frames until a signal arrives, a port disappears or the watched process ends; return the exit status."""
     options = _parser().parse_args(arguments)
     names = [name for name in options.ports.split(",") if name]
     hub = Hub(
@@ -223,24 +229,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m minga.lab.hub", description="A hub or switch in user space.")
-    parser.add_argument("--ports", required=True, help="interfaces, with commas between them")
-    parser.add_argument("--rate", default="0", help="bit/s, of a switch one for all or for each port; 0 is no limit")
+    parser.add_argument("--ports", required=True, help="interfaces, separated by commas")
+    parser.add_argument(
+        "--rate", default="0", help="bit/s; for a switch one rate for all ports or one for each; 0: no limit"
+    )
     parser.add_argument("--latency", type=float, default=0.0, help="seconds")
     for name in ("loss", "duplicate", "reorder"):
-        parser.add_argument(f"--{name}", type=float, default=0.0, help="probability of it for each frame")
+        parser.add_argument(f"--{name}", type=float, default=0.0, help="its probability for each frame")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--switch", action="store_true", help="a line for each port instead of one medium for all")
+    parser.add_argument("--switch", action="store_true", help="one line for each port instead of one medium for all")
     parser.add_argument("--status", type=Path, help="file for the counters")
     parser.add_argument("--process", type=int, help="end together with this process")
     return parser
 
 
 def _open(name: str) -> socket.socket:
-    """A raw socket that sees what comes in at an interface and not what this program sends there."""
+    """Open a raw socket that receives what arrives at an interface, but not what this program sends there."""
     port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     try:
         port.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
-        with contextlib.suppress(OSError):  # without the right to it the default must do
+        with contextlib.suppress(OSError):  # without the privilege, keep the default size
             port.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER_FORCE, 8 << 20)
         port.setblocking(False)
         port.bind((name, _ALL_PROTOCOLS))
@@ -258,7 +266,10 @@ def _forward(
     status: _Status,
     asked: Sequence[str],
 ) -> str:
-    """Forward frames; why it ended. `select` waits to the microsecond, `epoll` only to the millisecond."""
+    """Forward frames until the end and return its reason.
+
+    `select` waits with microsecond resolution, `epoll` only with millisecond resolution.
+    """
     number = {port: index for index, port in enumerate(sockets)}
     inputs: list[socket.socket | int] = [*sockets] + ([] if watched is None else [watched])
     while not asked:
@@ -271,14 +282,14 @@ def _forward(
         readable, _, _ = select.select(inputs, (), (), pause)
         for port in readable:
             if not isinstance(port, socket.socket):
-                return "the process it belonged to has ended"
+                return "the process that the hub belonged to has ended"
             if not _take(hub, port, number[port]) and not _is_there(names[number[port]]):
-                return f"port {names[number[port]]} has gone"
+                return f"port {names[number[port]]} has disappeared"
     return asked[0]
 
 
 def _take(hub: Hub, port: socket.socket, number: int) -> bool:
-    """Give the hub what has come in at a port; False where the port reports that it is down."""
+    """Pass the frames that have arrived at a port to the hub; return False if the port reports that it is down."""
     for _ in range(_AT_ONCE):
         try:
             frame = port.recv(65536)

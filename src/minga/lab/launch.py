@@ -1,11 +1,11 @@
-"""Starting real MPI ranks on the nodes of a lab: over real TCP, with the launcher that belongs to the library.
+"""Starting real MPI ranks on the nodes of a lab, over real TCP, with the launcher that belongs to the MPI library.
 
     with laboratory("three-ages") as cluster:
         done = cluster.run(["python", "program.py"], ranks=3, mpi="openmpi")
 
-Three things go wrong silently when namespaces of one machine play nodes, and are prevented here: ranks talk through
-shared memory although a slow link lies between them (the transport is set to TCP), all ranks are bound to core 0, and
-the processes become worlds of one rank each as launcher and library do not belong together.
+When namespaces of one machine act as nodes, three things go wrong silently, and this module prevents them: ranks
+communicate through shared memory although a slow link lies between them (so the transport is set to TCP), all ranks
+are bound to core 0, and each process becomes a world of one rank because launcher and library do not match.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from minga.launch.implementations import Implementation, find_implementation, ou
 __all__ = ["STOP_SIGNAL", "Started", "check_memory", "mpi_command", "mpi_environment", "run", "spread", "start"]
 
 STOP_SIGNAL: Final = signal.SIGUSR1
-"""Asks ranks of ``minga run`` to stop after the step they are at."""
+"""Signal that asks the ranks of ``minga run`` to stop after their current step."""
 
 _MARK: Final = "MINGA_LAB_JOB"
 _PATIENCE: Final = 5.0
@@ -72,7 +72,7 @@ exec "$@"
 
 
 class Nodes(Protocol):
-    """What launching needs of a cluster."""
+    """Part of a cluster that launching needs."""
 
     @property
     def lab(self) -> Lab: ...
@@ -96,9 +96,22 @@ class Started:
 
 
 def spread(nodes: int, ranks: int | None = None, per_node: int | None = None) -> tuple[int, ...]:
-    """Ranks of each node: one each, or ``per_node``; else ``ranks`` dealt out evenly, the first nodes having one more.
+    """Return the number of ranks for each node.
 
-    CaseError where both are given and do not agree.
+    Parameters
+    ----------
+    nodes
+        Number of nodes.
+    ranks
+        Total number of ranks; by default one for each node, or ``per_node`` for each node. Without ``per_node`` they
+        are distributed evenly, and the first nodes get one more if there is a remainder.
+    per_node
+        Largest number of ranks on a node; nodes are filled in order.
+
+    Raises
+    ------
+    CaseError
+        If a number is not positive, or ``ranks`` do not fit.
     """
     if ranks is not None and ranks < 1:
         raise CaseError(f"{ranks} ranks cannot be started", key="-n", remedy="ask for one rank or more")
@@ -121,9 +134,9 @@ def spread(nodes: int, ranks: int | None = None, per_node: int | None = None) ->
 
 
 def mpi_environment(mpi: Implementation) -> dict[str, str]:
-    """What makes an MPI use TCP between the nodes, and ranks let go of cores that they only wait on.
+    """Return variables that make an MPI use TCP between nodes, and make waiting ranks release their core.
 
-    A rank may bind itself to no core: all nodes have the same ones.
+    They also keep ranks from binding themselves to cores, because all nodes share the cores of one machine.
     """
     common = {"MINGA_PIN": "off", "MINGA_WAIT": os.environ.get("MINGA_WAIT", "patient"), "PYTHONUNBUFFERED": "1"}
     settings = {
@@ -144,9 +157,9 @@ def mpi_environment(mpi: Implementation) -> dict[str, str]:
 def mpi_command(
     cluster: Nodes, argv: Sequence[str], counts: Sequence[int], mpi: Implementation, folder: Path
 ) -> list[str]:
-    """The command line that starts ``counts[node]`` ranks of a program on each node, from the first of these nodes.
+    """Return the command line that starts ``counts[node]`` ranks of a program on each node.
 
-    Writes the scripts that the launcher needs into ``folder``.
+    The launcher runs on the first node that has ranks. The scripts that it needs are written into ``folder``.
     """
     remote, rank = _write_scripts(cluster, folder)
     used = [(cluster.addresses[node], count) for node, count in enumerate(counts) if count]
@@ -177,7 +190,7 @@ def start(
     *,
     capture: bool = False,
 ) -> subprocess.Popen[str]:
-    """Start the ranks and return at once. Whoever calls ends the job with :func:`end`, whatever happens."""
+    """Start the ranks and return at once. The caller must end the job with :func:`end`, whatever happens."""
     base = outside_jobs(os.environ) | mpi_environment(mpi) | {"TMPDIR": str(folder), _MARK: folder.name}
     base["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), base.get("PATH", os.defpath)])
     if not argv:
@@ -215,12 +228,38 @@ def run(
     home: Path | None = None,
     capture: bool = True,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program on ranks of the nodes, to its end. What it prints is kept, or else shown as it comes.
+    """Run a program on ranks on the nodes and wait until it ends. Nothing of the job is left running.
 
-    ``ranks`` and ``per_node`` as in :func:`spread`; ``environment`` is added to this process's own; ``timeout`` in
-    seconds. The first Ctrl-C asks ``minga run`` to stop at the next step and ends other programs, the second one ends
-    all. Raises LaunchError where other ranks came up than were asked for, RunError where a node or
-    the network was lost or the time is over. Nothing of the job is left running.
+    The first Ctrl-C asks ``minga run`` to stop at the next step and ends other programs; the second one ends
+    everything.
+
+    Parameters
+    ----------
+    cluster
+        The lab.
+    argv
+        The program and its arguments.
+    ranks, per_node
+        See :func:`spread`.
+    mpi
+        MPI implementation, or its name.
+    environment
+        Variables to add to the environment of this process.
+    timeout
+        Time limit in seconds.
+    home
+        Installation directory of the MPI implementation, if it is given by name.
+    capture
+        Return the output of the program; otherwise it is shown while the program runs.
+
+    Raises
+    ------
+    CaseError
+        If the numbers of ranks are invalid or the program does not exist.
+    LaunchError
+        If the ranks that started are not those that were requested.
+    RunError
+        If a node or the network was lost, a node ran out of memory, or the time limit was exceeded.
     """
     chosen = mpi if isinstance(mpi, Implementation) else find_implementation(mpi, home)
     counts = spread(len(cluster.lab.nodes), ranks, per_node)
@@ -242,7 +281,7 @@ def run(
 
 
 def _outcome(cluster: Nodes, job: subprocess.Popen[str], timeout: float | None) -> tuple[str | None, str | None]:
-    """What a job has printed at its end. RunError where the lab breaks meanwhile: its ranks would wait for ever."""
+    """Wait for a job and return its output; raise RunError if the lab breaks, as its ranks would then wait forever."""
     end = math.inf if timeout is None else time.monotonic() + timeout
     while True:
         try:
@@ -255,7 +294,7 @@ def _outcome(cluster: Nodes, job: subprocess.Popen[str], timeout: float | None) 
 
 
 def started(folder: Path) -> list[Started]:
-    """The ranks that have been started, in order."""
+    """Return the ranks that have been started, in order."""
     found = []
     for path in folder.glob("started.*"):
         words = path.read_text().split()
@@ -265,7 +304,7 @@ def started(folder: Path) -> list[Started]:
 
 
 def end(job: subprocess.Popen[str], folder: Path) -> None:
-    """Leave nothing running: the launcher takes its ranks along, what is left is killed."""
+    """End a job: the launcher, which ends its ranks, and then every process that is left."""
     if job.poll() is None:
         job.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -280,7 +319,7 @@ def end(job: subprocess.Popen[str], folder: Path) -> None:
 
 
 def left_over(folder: Path) -> list[int]:
-    """Processes of a job that are still there, by the mark in their environment."""
+    """Return the ids of a job's remaining processes, found by the mark in their environment."""
     mark = f"{_MARK}={folder.name}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
@@ -308,10 +347,10 @@ def _write_scripts(cluster: Nodes, folder: Path) -> tuple[Path, Path]:
 
 @contextlib.contextmanager
 def _asking_politely(job: subprocess.Popen[str], folder: Path, listening: bool) -> Iterator[None]:
-    """Turn the first Ctrl-C or termination signal into a request to ranks that listen; the next one interrupts.
+    """Turn the first Ctrl-C or termination signal into a stop request to ranks that listen; the next one interrupts.
 
-    Ranks that do not answer in time are killed. Other programs are interrupted at once: MPICH's library takes the
-    signal itself, so that it would not end them.
+    Ranks that do not respond in time are killed. Other programs are interrupted at once: the MPICH library handles the
+    signal itself, so it would not end them.
     """
     if not listening or threading.current_thread() is not threading.main_thread():
         with interruptible():
@@ -337,9 +376,9 @@ def _asking_politely(job: subprocess.Popen[str], folder: Path, listening: bool) 
 
 
 def check_memory(cluster: Nodes, before: Mapping[str, int], status: int) -> None:
-    """RunError where a program failed as its node's memory was full: the kernel ends it without a word.
+    """Raise RunError if a program failed because its node ran out of memory: the kernel kills it without a message.
 
-    ``before`` has how often that had happened on each node when the program was started.
+    ``before`` contains the number of such kills on each node before the program was started.
     """
     if status == 0:
         return
@@ -355,7 +394,7 @@ def check_memory(cluster: Nodes, before: Mapping[str, int], status: int) -> None
 def _check(
     cluster: Nodes, counts: Sequence[int], mpi: Implementation, folder: Path, status: int, err: str | None
 ) -> None:
-    """Raise where a node was lost, or the launcher started other ranks than it was told."""
+    """Raise an error if a node was lost, or the ranks that the launcher started are not those requested."""
     _check_nodes(cluster, counts, folder, status)
     expected = [node.name for node, count in zip(cluster.lab.nodes, counts) for _ in range(count)]
     here = started(folder)
@@ -371,7 +410,7 @@ def _check(
 
 
 def _check_nodes(cluster: Nodes, counts: Sequence[int], folder: Path, status: int) -> None:
-    """RunError where what ran on a node was killed. The launcher itself runs on the first one."""
+    """Raise RunError if the processes of a node were killed. The launcher itself runs on the first node with ranks."""
     lost, node, number = folder / "lost", "", 0
     if status != 0 and lost.exists():
         node, number = lost.read_text().strip(), int(signal.SIGKILL)
@@ -385,6 +424,6 @@ def _check_nodes(cluster: Nodes, counts: Sequence[int], folder: Path, status: in
 
 
 def _places(nodes: Sequence[str]) -> str:
-    """Nodes with how often each occurs."""
+    """Return the names of the nodes, each with the number of its occurrences."""
     counts = {node: list(nodes).count(node) for node in nodes}
     return ", ".join(node if count == 1 else f"{node} ({count})" for node, count in counts.items()) or "no node"

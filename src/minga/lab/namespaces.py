@@ -1,6 +1,6 @@
 """Nodes and links of a lab: network namespaces, pairs of virtual interfaces, a bridge, and token buckets as line rates.
 
-Every node has one interface, eth0, whose other end p0, p1, ... is in the namespace of the switch.
+Each node has one interface, eth0, whose other end (p0, p1, ...) is in the namespace of the switch.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["Counters", "address", "burst", "counters", "make_links", "make_names
 NETWORK: Final = "10.77.0"
 
 _LIMIT: Final = 150_000
-"""Bytes that wait for a line, as in a small switch; what does not fit is dropped."""
+"""Bytes that may queue for a line, as in a small switch; frames that do not fit are dropped."""
 
 
 class Counters(NamedTuple):
-    """Bytes and packets that a node has received and sent, all headers included."""
+    """Bytes and packets that a node has received and sent, including all headers."""
 
     received_bytes: int
     sent_bytes: int
@@ -36,16 +36,16 @@ class Counters(NamedTuple):
 
 
 def address(node: int) -> str:
-    """The address of a node, numbered from 0."""
+    """Return the address of a node; nodes are numbered from 0."""
     return f"{NETWORK}.{node + 1}"
 
 
 def burst(rate: float) -> int:
-    """Bytes that a token bucket lets pass at once, by the rate in bit/s.
+    """Return the bytes that a token bucket lets pass at once, for a rate in bit/s.
 
-    As small as the rate still is reached: messages below the burst look faster than the line, by burst/rate seconds.
-    A TCP stream reached 99.5 % of the ideal payload at 10 Mb/s with 1600, 99.3 % at 100 Mb/s with 3200, 79 % at
-    1 Gb/s with 64000 on a machine of two cores.
+    The burst is as small as reaching the rate permits, since messages smaller than it look faster than the line, by
+    burst/rate seconds. On a machine with two cores, a TCP stream reached 99.5 % of the ideal payload at 10 Mb/s with
+    1600 bytes, 99.3 % at 100 Mb/s with 3200 bytes, and 79 % at 1 Gb/s with 64000 bytes.
     """
     if rate <= 10e6:
         return 1600
@@ -53,12 +53,12 @@ def burst(rate: float) -> int:
 
 
 def make_namespaces(state: State) -> None:
-    """Make the namespaces, without links. None of them may exist."""
+    """Create the namespaces, without links. None of them may exist yet."""
     _ip(state, [f"netns add {name}" for name in state.namespaces])
 
 
 def make_links(state: State) -> None:
-    """Join the nodes: links, line rates, addresses and, unless frames pass through a program, the bridge."""
+    """Connect the nodes: create links, line rates, addresses and, unless a program forwards the frames, the bridge."""
     lab, switch = state.lab, state.namespace(None)
     bridged = not lab.in_user_space
     pairs = [
@@ -88,7 +88,7 @@ def make_links(state: State) -> None:
 
 
 def counters(state: State) -> dict[int, Counters]:
-    """What has crossed each node's link, by the counters of the interface at its other end."""
+    """Return the traffic of each node's link, from the counters of the interface at the switch's end."""
     shown = json.loads(_show(state) or "[]")
     found: dict[int, Counters] = {}
     for link in shown:
@@ -100,7 +100,7 @@ def counters(state: State) -> dict[int, Counters]:
 
 
 def remove_namespaces(state: State) -> None:
-    """Remove those namespaces that are there; links and shaping vanish with them."""
+    """Remove those namespaces that exist; links and traffic shaping vanish with them."""
     there = [name for name in state.namespaces if state.namespace_file(name).exists()]
     if there:
         _ip(state, [f"netns delete {name}" for name in there])
@@ -111,7 +111,7 @@ def _show(state: State) -> str:
 
 
 def _ip(state: State, lines: list[str], namespace: str | None = None, tool: str = "ip") -> None:
-    """Give many commands to one process of ``ip`` or ``tc``; the error names the one that failed."""
+    """Run many commands in one process of ``ip`` or ``tc``; the error names the command that failed."""
     words = [tool, *(() if namespace is None else ("-netns", namespace)), "-batch", "-"]
     try:
         output([*state.prefix, *words], "\n".join(lines) + "\n")
@@ -122,9 +122,10 @@ def _ip(state: State, lines: list[str], namespace: str | None = None, tool: str 
 
 
 def _shape(state: State, lab: Lab) -> None:
-    """Token buckets at both ends of each link, as a switch stores and forwards frames.
+    """Attach token buckets to both ends of each link, since a switch stores and forwards frames.
 
-    24 bytes a frame are preamble, checksum and the gap to the next one (IEEE 802.3), 84 those of the shortest frame.
+    The overhead of 24 bytes per frame is preamble, checksum and inter-frame gap (IEEE 802.3); the shortest frame
+    occupies 84 bytes with it.
     """
     ports = []
     for node, rate in enumerate(lab.rates):
@@ -140,7 +141,7 @@ def _shape(state: State, lab: Lab) -> None:
 
 
 def _limit_buffers(state: State, most: int) -> None:
-    """Bound what TCP keeps: least, usual and most bytes, which every network namespace has for itself."""
+    """Limit the TCP buffers (minimum, default and maximum bytes), a setting of each network namespace."""
     text = f"4096 {most} {most}"
     write = " && ".join(f"echo {text} > /proc/sys/net/ipv4/{name}" for name in ("tcp_wmem", "tcp_rmem"))
     for node in range(len(state.lab.nodes)):

@@ -1,11 +1,11 @@
-"""Turn off what a network card would do for the kernel: segments and checksums that no card is there to make. And IPv6.
+"""Turn off IPv6, and the offloading of segmentation and checksums to a network card, since virtual links have none.
 
     python offloads.py NAMESPACE:INTERFACE,INTERFACE ...
 
-With segmentation left to the card, 64 KiB cross a virtual link as one frame, and a token bucket of 1600 bytes drops it.
-With checksums left to the card, a hub in user space forwards frames that the receiver refuses. IPv6 announces its
-addresses, which would be counted as traffic. Only the standard library is needed. Runs as a program, since entering a
-namespace changes the process.
+If segmentation is offloaded, 64 KiB cross a virtual link as one frame, which a token bucket of 1600 bytes drops. If
+checksums are offloaded, a hub in user space forwards frames that the receiver rejects. IPv6 announces its addresses,
+which would be counted as traffic. Only the standard library is needed. This module runs as a program, because entering
+a namespace changes the process.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ __all__ = ["main"]
 _SIOCETHTOOL = 0x8946
 _CLONE_NEWNET = 0x40000000
 _SETTINGS = {"checksums": 0x17, "TCP segmentation": 0x1F, "segmentation": 0x24, "joining": 0x2C}
-"""ETHTOOL_STXCSUM, STSO, SGSO, SGRO of linux/ethtool.h. Without checksums the kernel drops UDP segmentation too."""
+"""Commands ETHTOOL_STXCSUM, _STSO, _SGSO and _SGRO of linux/ethtool.h.
+
+Without checksum offload the kernel turns off UDP segmentation too.
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Turn them off at all the interfaces; the exit status."""
+    """Turn them off for all given interfaces; return the exit status."""
     libc = ctypes.CDLL(None, use_errno=True)
     for argument in arguments:
         namespace, _, devices = argument.partition(":")
@@ -38,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
                 code = ctypes.get_errno()
                 raise OSError(code, f"entering the network namespace {namespace}: {os.strerror(code)}")
         for scope in ("all", "default"):
-            with contextlib.suppress(OSError):  # a kernel without it
+            with contextlib.suppress(OSError):  # this kernel has no IPv6
                 Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6").write_text("1")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
             for device in devices.split(","):

@@ -1,4 +1,4 @@
-"""The processes of a lab: finding and ending them."""
+"""Finding and ending the processes of a lab."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LAST_PATIENCE = 10.0
 
 
 def inside(state: State) -> dict[int, set[int]]:
-    """The processes in each node: those in its network namespace or its control groups.
+    """Return the ids of the processes in each node, that is, in its network namespace or its control groups.
 
-    Those of the switch, and those that were started inside and have left, by the mark in their environment, are under
-    node -1.
+    Key -1 holds the processes in the switch, and those that were started inside the lab and have left it, which the
+    mark in their environment identifies.
     """
     found: dict[int, set[int]] = {-1: set()}
     nodes: dict[tuple[int, int], int] = {}
@@ -45,7 +45,10 @@ def inside(state: State) -> dict[int, set[int]]:
 
 
 def end(find: Callable[[], Iterable[int]]) -> None:
-    """End the processes that ``find`` gives, kindly first, and those they start meanwhile, until there are none."""
+    """End the processes that ``find`` returns, and any they start meanwhile, until none are left.
+
+    They get SIGTERM first, and SIGKILL if they are still running after two seconds.
+    """
     begun = time.monotonic()
     asked: set[Process] = set()
     while time.monotonic() - begun < _LAST_PATIENCE:

@@ -1,4 +1,4 @@
-"""Labs of people who are not root: a process holds a user namespace, in which making networks is permitted."""
+"""Labs for users other than root: a process holds a user namespace, in which networks may be created."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["check_user_namespaces", "hold"]
 
 _NEW = ("unshare", "--user", "--map-root-user", "--net", "--mount", "--")
 
-# It begins only when it is told so: whoever starts it has then noted whom to end. /run/netns must be its own; where
-# there is none it cannot be made, except in a file system of its own on /run.
+# The script waits for a line of input, so that its parent can first record which process to end. /run/netns must be
+# private to the lab; if it does not exist, it can be created only in a separate file system mounted on /run.
 _HOLD = """\
 read -r go || exit 1
 [ -d /run/netns ] || mount -t tmpfs minga /run || exit 1
@@ -27,7 +27,7 @@ exec sleep infinity > /dev/null 2>&1 < /dev/null
 
 
 def check_user_namespaces() -> None:
-    """LaunchError unless this user may make user namespaces."""
+    """Raise LaunchError unless this user may create user namespaces."""
     try:
         output([*_NEW, "mount", "-t", "tmpfs", "minga", "/run"])
     except LaunchError as error:
@@ -39,7 +39,7 @@ def check_user_namespaces() -> None:
 
 
 def hold(note: Callable[[Process], None]) -> Process:
-    """Start the process that holds the namespaces; ``note`` is told of it before it does anything."""
+    """Start the process that holds the namespaces; ``note`` is called with it before it does anything."""
     pipe = subprocess.PIPE
     child = detached([*_NEW, "/bin/sh", "-c", _HOLD], stdin=pipe, stdout=pipe, stderr=pipe)
     assert child.stdin is not None
@@ -54,12 +54,13 @@ def hold(note: Callable[[Process], None]) -> Process:
                 child.stdin.flush()
         if process is None or child.stdout.readline() != "ready\n":
             child.kill()
-            raise LaunchError(f"namespaces could not be made: {child.stderr.read().strip() or 'no reason was given'}")
+            said = child.stderr.read().strip()
+            raise LaunchError(f"namespaces could not be created: {said or 'no reason was given'}")
     return process
 
 
 def _settings() -> list[str]:
-    """The settings of this machine that forbid user namespaces, and how to change them."""
+    """Return the sysctl commands that change the settings of this machine that forbid user namespaces."""
     wanted = {
         "kernel/unprivileged_userns_clone": "1",
         "kernel/apparmor_restrict_unprivileged_userns": "0",

@@ -1,6 +1,6 @@
-"""Which cores the nodes of a lab run on: each keeps to as few as its share needs, packed so that no core is overbooked.
+"""Assignment of cores to the nodes of a lab: each is bound to as few as its share needs, and no core is overbooked.
 
-Left alone, the kernel moves programs about while quotas stop them, and a fast node then waits behind a slow one.
+Without binding, the kernel migrates programs while quotas throttle them, and a fast node then waits behind a slow one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ _ROUNDING = 1e-9
 
 
 def seats(shares: Sequence[float], cores: int) -> tuple[tuple[int, ...], ...]:
-    """For each node the numbers of its cores, the largest share first and always to the emptiest cores.
+    """Return the numbers of the cores of each node, given the nodes' shares (in cores) and the number of cores.
 
-    Empty for all nodes where some core would have more than there is of it: then the kernel may move them about.
+    Nodes are placed in order of decreasing share, each on the least loaded cores. If some core would be overbooked,
+    the result is empty for every node, and the kernel may migrate them freely.
     """
     load = [0.0] * cores
     found: list[tuple[int, ...]] = [()] * len(shares)

@@ -1,4 +1,4 @@
-"""What a lab has made on this machine, written down before it is made, so that any later process can remove it."""
+"""State of a lab: a record of everything it creates, written beforehand, so that any later process can remove it."""
 
 from __future__ import annotations
 
@@ -34,80 +34,80 @@ __all__ = [
 
 _VERSION: Final = 1
 _PATIENCE: Final = 60.0
-"""Seconds to wait for another process that builds or removes a lab."""
+"""Seconds to wait for another process that is building or removing a lab."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process by its number and the time it began, in clock ticks since boot: numbers are used again."""
+    """A process, identified by its number and its start time in clock ticks since boot, since numbers are reused."""
 
     pid: int
     began: int
 
     @property
     def lives(self) -> bool:
-        """Whether this very process is still there and is no zombie."""
+        """True if this very process still exists and is not a zombie."""
         return process_here(self.pid) == self
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A lab on this machine. ``cores`` are what its shares were scaled to."""
+    """State of a lab on this machine. ``cores`` is the number of cores that its shares were scaled to."""
 
     instance: str
     lab: Lab
     token: str
-    """Is in the environment of every process that was started inside."""
+    """Mark in the environment of every process that was started inside the lab."""
     boot: str
     rootless: bool
     cores: float
     quota: bool = True
     built: bool = False
-    """False while it is being made, and for ever where that was interrupted."""
+    """False while the lab is being built, and forever if that was interrupted."""
     owner: Process | None = None
-    """Whose end makes the lab stale; None where it stays until somebody removes it."""
+    """Process whose end makes the lab stale; None if the lab stays until somebody removes it."""
     holder: Process | None = None
-    """Keeps the namespaces of a lab without root."""
+    """Process that holds the namespaces of a rootless lab."""
     hub: Process | None = None
     groups: tuple[tuple[str, ...], ...] = field(default=())
-    """For each node the directories of its control groups."""
+    """Directories of the control groups of each node."""
     cpus: tuple[tuple[int, ...], ...] = field(default=())
-    """For each node the processors that it keeps to; none where it may use all."""
+    """Processors that each node is bound to; empty if the node may use all."""
 
     @property
     def folder(self) -> Path:
-        """Where this lab's files are."""
+        """Directory of this lab's files."""
         return folder() / self.instance
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """Words before a command that looks at or changes the lab's namespaces."""
+        """Prefix of a command that inspects or changes the lab's namespaces."""
         if self.holder is None:
             return ()
         return ("nsenter", f"--target={self.holder.pid}", "--user", "--mount", "--net", "--preserve-credentials", "--")
 
     def namespace(self, node: int | None) -> str:
-        """Name of a node's network namespace; None is the switch."""
+        """Return the name of a node's network namespace; ``node`` None stands for the switch."""
         return f"minga-{self.instance}-{'switch' if node is None else node}"
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """All of them, the switch first."""
+        """Names of all network namespaces, that of the switch first."""
         return tuple(self.namespace(node) for node in (None, *range(len(self.lab.nodes))))
 
     def namespace_file(self, name: str) -> Path:
-        """The file that keeps a network namespace, as this process sees it."""
+        """Return the path of the file that keeps a network namespace alive, as this process sees it."""
         root = "" if self.holder is None else f"/proc/{self.holder.pid}/root"
         return Path(f"{root}/run/netns/{name}")
 
     def fault(self) -> str | None:
-        """Why nobody can use the lab any more, or None where it works."""
+        """Return the reason why the lab can no longer be used, or None if it works."""
         if self.boot != boot_id():
             return "the machine was restarted"
         if not self.built:
             return "it is being built, or that was interrupted"
         if self.owner is not None and not self.owner.lives:
-            return f"process {self.owner.pid}, which it was for, has ended"
+            return f"process {self.owner.pid}, which it belonged to, has ended"
         if self.rootless and (self.holder is None or not self.holder.lives):
             return "the process that held its namespaces has ended"
         if self.hub is not None and not self.hub.lives:
@@ -120,9 +120,9 @@ class State:
 
 
 def folder() -> Path:
-    """Where states are kept: it is gone after a restart, like the labs, and nobody else may write there.
+    """Return the directory of all states. It vanishes with a restart, as labs do, and only its owner may write there.
 
-    Labs without root may have a file system of their own on /run, so theirs are in /tmp.
+    A rootless lab may mount its own file system on /run, so its state is in /tmp.
     """
     if chosen := os.environ.get("MINGA_LAB_STATE"):
         return Path(chosen).absolute()
@@ -130,7 +130,7 @@ def folder() -> Path:
 
 
 def names() -> list[str]:
-    """The labs that have left a state."""
+    """Return the names of the labs that have a state."""
     with filing():
         if not folder().is_dir():
             return []
@@ -138,7 +138,13 @@ def names() -> list[str]:
 
 
 def read_state(instance: str) -> State | None:
-    """The state of a lab, None where there is none. One that cannot be read is an error: it tells what to remove."""
+    """Return the state of a lab, or None if there is none.
+
+    Raises
+    ------
+    LaunchError
+        If the state exists but cannot be read; it is not ignored, because it records what has to be removed.
+    """
     path = folder() / instance / "state.json"
     with filing():
         if folder().is_dir():
@@ -158,7 +164,7 @@ def read_state(instance: str) -> State | None:
 
 
 def write_state(state: State) -> None:
-    """Write a state whole or not at all."""
+    """Write a state atomically: completely or not at all."""
     part = state.folder / "state.json.part"
     with filing():
         state.folder.mkdir(exist_ok=True)
@@ -167,28 +173,28 @@ def write_state(state: State) -> None:
 
 
 def forget(state: State) -> None:
-    """Remove a lab's files."""
+    """Remove the files of a lab."""
     shutil.rmtree(state.folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def filing() -> Iterator[None]:
-    """Where a lab's own files are read and written: what the file system refuses becomes a LaunchError."""
+    """Turn errors of the file system into a LaunchError, where a lab's own files are read and written."""
     try:
         yield
     except OSError as error:
         raise LaunchError(
-            f"the files of labs cannot be kept: {error.strerror}",
+            f"the files of labs cannot be read or written: {error.strerror}",
             where=str(error.filename or folder()),
-            remedy="set MINGA_LAB_STATE to a directory of yours, on a disk with room",
+            remedy="set MINGA_LAB_STATE to a directory of yours, on a disk with free space",
         ) from error
 
 
 @contextlib.contextmanager
 def locked() -> Iterator[None]:
-    """Only one process at a time builds or removes labs; the lock of one that was killed is free.
+    """Hold the lock that lets only one process at a time build or remove labs.
 
-    Then its tools have ended too: they hold the lock with it.
+    The lock of a process that was killed becomes free once its tools have ended too, because they inherit it.
     """
     place = folder()
     with filing():
@@ -206,7 +212,7 @@ def locked() -> Iterator[None]:
                     raise LaunchError(
                         f"another process has been building or removing a lab for {_PATIENCE:.0f} seconds",
                         where=str(place / "lock"),
-                        remedy=f"see which one: fuser {place / 'lock'}",
+                        remedy=f"find out which one: fuser {place / 'lock'}",
                     ) from None
                 time.sleep(0.02)
         lent.append(file.fileno())
@@ -217,7 +223,7 @@ def locked() -> Iterator[None]:
 
 
 def boot_id() -> str:
-    """Identifies the time since this machine was started."""
+    """Return the identifier that the kernel chose when this machine was booted; empty if it cannot be read."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -225,7 +231,7 @@ def boot_id() -> str:
 
 
 def process_here(pid: int) -> Process | None:
-    """The process that has a number now; None for none, and for one that has ended and waits to be collected."""
+    """Return the process that has this number now; None if there is none, or only a zombie."""
     try:
         after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (OSError, ValueError):
@@ -234,7 +240,7 @@ def process_here(pid: int) -> Process | None:
 
 
 def _own(place: Path) -> Path:
-    """The directory, if nobody else can write there: what it says is to be removed will be removed."""
+    """Return the directory if nobody else can write there; its files decide what will be removed."""
     there = place.lstat()
     if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.geteuid() or there.st_mode & 0o022:
         raise LaunchError(
@@ -257,5 +263,5 @@ def _unreadable(path: Path, why: str) -> LaunchError:
     return LaunchError(
         f"the state of a lab cannot be read: {why}",
         where=str(path),
-        remedy=f"remove what it names by hand (ip netns list), then rm -r {path.parent}",
+        remedy=f"remove by hand what the file names (ip netns list), then rm -r {path.parent}",
     )

@@ -1,4 +1,4 @@
-"""The hub or switch of a lab as a program of its own: starting it and asking how it is."""
+"""Starting the hub or switch of a lab as a separate program, and reading its counters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,12 @@ _PATIENCE = 20.0
 def start_hub(state: State, note: Callable[[Process], None]) -> Process:
     """Start the hub in the namespace of the switch, and wait until it forwards frames.
 
-    ``note`` is told of the process at once. The hub also ends by itself when its ports are gone.
+    ``note`` is called with the process at once. The hub also ends by itself when its ports disappear.
+
+    Raises
+    ------
+    LaunchError
+        If the hub does not start within 20 seconds.
     """
     log = state.folder / "hub.log"
     with filing():
@@ -36,7 +41,7 @@ def start_hub(state: State, note: Callable[[Process], None]) -> Process:
     process = process_here(child.pid)
     if process is not None:
         note(process)
-        with contextlib.suppress(OSError):  # only root may; a real switch does not wait for the nodes' programs
+        with contextlib.suppress(OSError):  # root only; a real switch does not wait for the nodes' programs
             os.sched_setscheduler(child.pid, os.SCHED_RR, os.sched_param(1))
     end = time.monotonic() + _PATIENCE
     while child.poll() is None and time.monotonic() < end:
@@ -45,16 +50,16 @@ def start_hub(state: State, note: Callable[[Process], None]) -> Process:
         time.sleep(0.005)
     child.kill()
     said = log.read_text(errors="replace").strip()
-    raise LaunchError(f"the {state.lab.wiring} of the lab did not start: {said or 'it says nothing'}")
+    raise LaunchError(f"the {state.lab.wiring} of the lab did not start: {said or 'it printed nothing'}")
 
 
 def hub_counts(state: State) -> dict[str, Any] | None:
-    """What became of the frames until now, as :mod:`minga.lab.hub` counts them; None where there is no such program."""
+    """Return the current counters of :mod:`minga.lab.hub`, or None if the lab has no such program."""
     counts = _counts(state)
     if state.hub is None or counts is None or not state.hub.lives:
         return counts
     before = _status(state).stat().st_mtime_ns
-    os.kill(state.hub.pid, signal.SIGUSR1)  # it writes them again, within 0.2 seconds
+    os.kill(state.hub.pid, signal.SIGUSR1)  # it writes them anew, within 0.2 seconds
     end = time.monotonic() + 1.0
     while _status(state).stat().st_mtime_ns == before and time.monotonic() < end:
         time.sleep(0.005)

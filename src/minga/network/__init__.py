@@ -1,1 +1,1 @@
-"""Networks of machines: measuring what they do, and broadcasts over them."""
+"""Networks of machines: measuring their performance, and broadcasting over them."""

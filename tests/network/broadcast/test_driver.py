@@ -182,7 +182,7 @@ def test_a_flood_does_not_hold_a_member(monkeypatch: pytest.MonkeyPatch) -> None
         noise = Arrival(memoryview(b"noise"), one.address, True)
         monkeypatch.setattr(one, "receive", lambda: iter([noise]))
         drivers[1].progress()
-        with pytest.raises(RunError, match="no message of member 0"):
+        with pytest.raises(RunError, match="no message from member 0"):
             drivers[1].receive(0, timeout=0.01)
         drivers[1].linger(0.01)
         assert drivers[1].endpoint.refused.malformed > 3
@@ -217,7 +217,7 @@ def test_an_interrupted_root_tells_the_others() -> None:
 
 
 def test_receiving_ends_with_its_time() -> None:
-    with group(2) as drivers, pytest.raises(RunError, match=r"no message of member 0 within 0\.05 s"):
+    with group(2) as drivers, pytest.raises(RunError, match=r"no message from member 0 within 0\.05 s"):
         drivers[1].receive(0, timeout=0.05)
 
 

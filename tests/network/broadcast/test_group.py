@@ -79,7 +79,7 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(route: str) -> None:
                 return
             place = np.zeros(3000)
             place.flags.writeable = False
-            with pytest.raises(RunError, match="memory that may be written"):
+            with pytest.raises(RunError, match="memory that is writable"):
                 group.bcast(place)
             np.testing.assert_array_equal(group.bcast(), data)
 
@@ -234,7 +234,7 @@ def test_ranks_of_mpi(tmp_path: Path) -> None:
 
 def test_who_did_not_come_is_named() -> None:
     first, second = in_threads(2, lambda rank: Group.join(2 * rank, 4, PLACE, b"k" * 32, patience=0.6))
-    assert "3 did not come" in str(first)
+    assert "3 did not respond" in str(first)
     assert isinstance(second, MingaError)
 
 

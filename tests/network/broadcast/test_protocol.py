@@ -168,7 +168,7 @@ def test_several_roots_send_at_the_same_time() -> None:
 def test_a_root_sends_one_message_at_a_time() -> None:
     world = World(2)
     world.endpoints[0].send(0.0, b"one")
-    with pytest.raises(ProgramError, match="before its last one had reached all"):
+    with pytest.raises(ProgramError, match="before its previous one had reached all"):
         world.endpoints[0].send(0.0, b"two")
 
 
@@ -218,7 +218,7 @@ def test_a_message_that_does_not_fit_hinders_nobody_else(place: Any) -> None:
     root = world.endpoints[0].send(0.0, np.arange(500.0))
     world.run(lambda: root.done)
     assert not root.lost
-    with pytest.raises(RunError, match=r"the message is float64\[500\], the place for it"):
+    with pytest.raises(RunError, match=r"the message is float64\[500\], but its destination is"):
         world.endpoints[1].take(0)
     message = world.endpoints[2].take(0)
     assert message is not None
@@ -427,7 +427,7 @@ def test_a_next_message_ends_one_whose_end_was_lost() -> None:
     world.cut = set()
     root = world.endpoints[0].send(world.now, b"next")
     world.run(lambda: root.done)
-    with pytest.raises(Aborted, match="went on to its next message"):
+    with pytest.raises(Aborted, match="began its next message"):
         world.endpoints[1].take(0)
     message = world.endpoints[1].take(0)
     assert message is not None

@@ -34,4 +34,4 @@ def test_a_job_measures_itself(tmp_path: Path) -> None:
 def test_an_error_reaches_all_ranks() -> None:
     job = run_ranks(2, RANKS, "fail").check()
     assert job.out[0] == "0 a host is on fire\n"
-    assert "ended on rank 0: a host is on fire" in job.out[1]
+    assert "failed on rank 0: a host is on fire" in job.out[1]

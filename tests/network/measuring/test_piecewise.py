@@ -79,7 +79,7 @@ def test_time_never_falls_with_size_and_a_flat_end_is_told() -> None:
     fit = fit_pieces([1, 100, 1000, 10_000], [4e-5, 3.9e-5, 3.8e-5, 3.7e-5])
     assert fit.pieces[-1].beta == 0
     assert fit.bandwidth == float("inf")
-    assert any("no bandwidth" in said for said in fit.warnings)
+    assert any("bandwidth is unknown" in said for said in fit.warnings)
 
 
 def test_a_burst_shows_as_negative_latency() -> None:

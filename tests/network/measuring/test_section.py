@@ -145,4 +145,4 @@ def test_advice_about_broadcasts(kind: str, members: int, told: bool) -> None:
         return
     assert content["broadcast"]["receivers"] == 3
     assert "1000000 bytes to 3 receivers" in content["advice"][0]
-    assert "Open MPI 5.0.11 is at its best with --mca coll" in content["advice"][1]
+    assert "Open MPI 5.0.11 is fastest with --mca coll" in content["advice"][1]

@@ -104,4 +104,4 @@ def test_one_way_is_told_only_where_clocks_agree() -> None:
     assert "from 60000 bytes on" in said
     none, said = telling(points[:1])
     assert none == []
-    assert "too little" in said
+    assert "not accurately enough" in said

@@ -107,7 +107,7 @@ def test_everything_measured_is_on_the_page(section: dict[str, Any]) -> None:
 def test_a_page_of_one_machine(section: dict[str, Any]) -> None:
     bare = {key: type(value)() if isinstance(value, list | dict) else value for key, value in section.items()}
     text = network_page("alone", {**bare, "members": section["members"][:1], "pairs": {}})
-    assert "Nothing" in text
+    assert "None found" in text
     assert "<img" not in text
 
 

@@ -1,7 +1,7 @@
 """Reliable, authenticated broadcast to a closed group of machines, over UDP on a local network.
 
-:class:`Group` is what programs use. Below it lie a protocol without input or output (`endpoint`, made of `root` and
-`member`) and a thin driver that binds it to sockets (`driver`). Names are imported when they are first used.
+Programs use :class:`Group`. It is built on a protocol that does no I/O (`endpoint`, which consists of `root` and
+`member`) and a thin driver that connects the protocol to sockets (`driver`). Names are imported when first used.
 """
 
 from __future__ import annotations

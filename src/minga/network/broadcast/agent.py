@@ -1,7 +1,8 @@
-"""One member of a file's broadcast, started and told what to do by someone else, with ``python -m``.
+"""One member of the broadcast of a file: a program that another process starts with ``python -m`` and controls.
 
-Lines of JSON come on standard input and go out on standard output. The first line that comes holds the key, so that it
-is in no argument and no environment. The agent ends with its standard input, and leaves no half of a file.
+The two exchange lines of JSON over standard input and output. The first line of input contains the key, so that it
+appears in no argument and no environment variable. The agent ends when its standard input is closed, and never leaves
+a partial file.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ __all__ = ["GREETING", "main"]
 
 GREETING = "minga-broadcast"
 _PIECE = 1 << 25
-"""Bytes of the messages in which a file goes: what members keep in memory beside the file."""
+"""Bytes of the messages into which a file is divided; members hold that much in memory besides the file."""
 _GLANCE = 0.25
-"""Seconds between words about how far it is."""
+"""Seconds between reports of progress."""
 
 
 class Agent:
-    """Carries out one order. ``answers`` is where lines go."""
+    """Executor of one order. Lines of output go to ``answers``."""
 
     def __init__(self, answers: TextIO) -> None:
         self._answers = answers
@@ -43,17 +44,17 @@ class Agent:
         self.arriving: Arriving | None = None
 
     def say(self, **message: Any) -> None:
-        """Send a line."""
+        """Send a message as one line of JSON."""
         self._answers.write(json.dumps(message) + "\n")
 
     def ask(self, value: Any) -> list[Any]:
-        """What all members said."""
+        """Contribute a value and return the values of all members, in order."""
         self.say(ask=value)
         answer: list[Any] = self.lines.get()["all"]
         return answer
 
     def run(self) -> None:
-        """Send or receive the file, and tell how that went."""
+        """Send or receive the file, and report the outcome."""
         order = self.lines.get()
         try:
             self.say(done=self._do(order))
@@ -71,7 +72,7 @@ class Agent:
         wishes = Wishes(**order["wishes"])
         with Group.by_lines(rank, size, bytes.fromhex(order["key"]), self.ask, wishes) as group:
             self.say(route=group.route, passed_over=group.passed_over)
-            self.ask(None)  # all are there: from here on it counts
+            self.ask(None)  # all members are ready: the measured time starts here
             begin = time.perf_counter()
             if source is not None:
                 digest = self._send(group, source)
@@ -81,10 +82,11 @@ class Agent:
             seconds = time.perf_counter() - begin
             if digest != group.bcast(digest if rank == 0 else None):
                 raise RunError(
-                    "what arrived is not what was sent", remedy="send it again, and look at this machine's memory"
+                    "the received data differ from the data that were sent",
+                    remedy="send the file again, and check this machine's memory",
                 )
             if wishes.on_loss == "raise":
-                self.ask(None)  # nobody keeps what others may not get
+                self.ask(None)  # no member keeps the file unless all have received it
             if self.arriving is not None:
                 with self._telling(lambda: {"keeping": True}):  # a slow disk may take long
                     self.arriving.keep()
@@ -97,10 +99,10 @@ class Agent:
             }
 
     def _prepare(self, order: Mapping[str, Any], rank: int) -> Source | None:
-        """Open both ends of the way. All members learn of the trouble of any.
+        """Open the file to send or to write. An error of any member is raised by all.
 
-        The sender says how long its file is and what its permissions are; its name and place are in the order, which is
-        from whoever started this member.
+        The sender announces the size and the permissions of its file; name and destination are in the order, which
+        comes from the process that started this member.
         """
         source, trouble, announced = None, None, {}
         try:
@@ -135,7 +137,7 @@ class Agent:
 
     @contextmanager
     def _telling(self, words: Callable[[], dict[str, Any]]) -> Iterator[None]:
-        """Say something now and then, so that nobody takes this member for gone."""
+        """Report regularly during the block, so that this member is not considered lost."""
         over = threading.Event()
 
         def tell() -> None:
@@ -176,16 +178,16 @@ def _raise_trouble(troubles: list[Any], names: list[str]) -> None:
 
 
 def main() -> int:
-    """Serve one order."""
+    """Carry out one order, and return the exit status."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print must not come between the answers
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
     agent = Agent(answers)
     threading.Thread(target=_listen, args=(sys.stdin, agent), daemon=True).start()
     from importlib.metadata import version
 
     agent.say(greeting=GREETING, minga=version("minga"), pid=os.getpid())
     agent.run()
-    agent.lines.get()  # until whoever started it has heard everything, others may need this member
+    agent.lines.get()  # others may need this member until the parent process has heard from all of them
     return 0
 
 
@@ -196,7 +198,7 @@ def _listen(lines: TextIO, agent: Agent) -> None:
     finally:
         if agent.arriving is not None:
             agent.arriving.drop()
-        os._exit(0)  # also out of a broadcast that will never end
+        os._exit(0)  # also leaves a broadcast that would never end
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Broadcast along a chain of TCP connections: each member passes on what it gets while more of it is coming.
+"""Broadcast along a chain of TCP connections: each member forwards data while it is still receiving more.
 
-For networks that carry neither multicast nor broadcast, and for switches, where a chain of P receivers takes hardly
-longer than one: (n/s + P - 1) chunks instead of n/s. The members form a ring, and the messages of a root end at the
-member before it. When the last member has a message, it says so to the one before, and so it goes back to the root.
+This route is meant for networks that carry neither multicast nor broadcast, and for switches, where a chain of P
+receivers takes hardly longer than a single one: the time of (n/s + P - 1) chunks instead of n/s, for a message of n
+bytes in chunks of s. The members form a ring, and the messages of a root end at the member before it. When the last
+member has received a message, it acknowledges it to the member before, which passes the acknowledgement on, and so
+back to the root.
 
-Everything a member passes on it keeps until those after it have it; a ring that is closed without a lost member goes on
-where the new neighbour's bytes end.
+A member keeps everything it forwards until the members behind it have received it. When the ring is closed around a
+lost member, transfer resumes where the data of the new neighbour end.
 """
 
 from __future__ import annotations
@@ -31,16 +33,19 @@ _NAME: Final = struct.Struct("!HI")
 _STATE: Final = struct.Struct("!HIqB")
 _UNKNOWN: Final = -1
 _AHEAD: Final = 2
-"""Chunks that wait in this process for the kernel, so that it always has some."""
+"""Chunks queued in this process, so that the kernel never runs out of data to send."""
 _AT_ONCE: Final = 16
-"""Chunks passed on before looking at what came in."""
+"""Largest number of chunks of a message that are forwarded before incoming data are read."""
 _GLANCE: Final = 0.05
-"""Seconds of a wait that is looked at again."""
+"""Longest wait, in seconds, before conditions are checked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What passing on a chunk costs: ``alpha`` seconds each, ``beta`` seconds a byte; ``chunk`` instead of the best."""
+    """Cost of forwarding a chunk: ``alpha`` seconds plus ``beta`` seconds per byte.
+
+    ``chunk`` fixes the bytes of a chunk; None selects the best size.
+    """
 
     alpha: float = 1e-4
     beta: float = 8e-9
@@ -49,7 +54,7 @@ class Costs:
 
 @dataclass(slots=True)
 class ChainCounters:
-    """What this member did: chunks given to the next one, those given again after a loss, and bytes."""
+    """Counters of a member: chunks and bytes forwarded, and messages resumed after a loss (``again``)."""
 
     chunks: int = 0
     again: int = 0
@@ -57,9 +62,10 @@ class ChainCounters:
 
 
 class Chain:
-    """The chain at one member. ``ring`` is made by :meth:`start`, as both need each other.
+    """One member's end of the chain. :meth:`start` sets ``ring``, because chain and ring refer to each other.
 
-    Nothing happens but in calls of :meth:`broadcast`, :meth:`receive` and :meth:`progress`, one thread at a time.
+    Data move only during calls of :meth:`broadcast`, :meth:`receive` and :meth:`progress`, which only one thread may
+    make at a time.
     """
 
     def __init__(self, own: int, size: int, costs: Costs, *, waiting_bytes: int = 64 << 20, max_bytes: int = 1 << 34):
@@ -69,39 +75,46 @@ class Chain:
         self._waiting_bytes, self._max_bytes = waiting_bytes, max_bytes
         self._number = 0
         self._ring: Ring | None = None
-        self._compared = False  # whether the member behind has said what it has already
+        self._compared = False  # True once the member behind has told what it has already
         self._asking = False
         self._more = False
 
     def start(self, ring: Ring) -> None:
-        """Begin with these connections."""
+        """Open the ring that provides the connections."""
         self._ring = ring
         ring.open()
 
     @property
     def ring(self) -> Ring:
-        """The connections."""
+        """Ring of connections to the neighbours."""
         assert self._ring is not None
         return self._ring
 
     @property
     def lost(self) -> dict[int, str]:
-        """The members that are gone, and why."""
+        """Lost members, with the reason for each."""
         return self.ring.lost
 
-    # What a group calls -----------------------------------------------------------------------------------------------
+    # Interface for the group ------------------------------------------------------------------------------------------
     def connect(self, seconds: float) -> bool:
-        """Wait until both neighbours are there; False where they are not after so many seconds."""
+        """Wait until both neighbours are connected; return False if they are not after ``seconds``."""
         deadline = time.monotonic() + seconds
         while not self._connected() and not self._broken() and time.monotonic() < deadline:
             self.ring.progress(_GLANCE)
         return self._connected()
 
     def broadcast(self, data: object, *, wait: bool = True) -> Passing:
-        """Send a message. Returns when all have it, or (``wait=False``) when the next member was given all of it.
+        """Send a message to all members.
 
-        Raises MembersLost where that could not be, unless the ring is closed without lost members; RunError for a
-        message that is too long.
+        Returns when all members have received it or, with ``wait=False``, when all of it has been passed to the next
+        member.
+
+        Raises
+        ------
+        MembersLost
+            If members were lost and the ring cannot be closed around them.
+        RunError
+            If the message is too long.
         """
         self._raise_lost()
         head, view = pack_head(data)
@@ -121,9 +134,16 @@ class Chain:
         return message
 
     def receive(self, root: int, into: Into | None = None, *, timeout: float | None = None) -> Array | bytes:
-        """The next message of a root, in ``into`` if given.
+        """Receive and return the next message of a root, in ``into`` if given.
 
-        TimeoutError after so many seconds, MembersLost where it cannot come any more, RunError where it does not fit.
+        Raises
+        ------
+        TimeoutError
+            If the message is not complete after ``timeout`` seconds.
+        MembersLost
+            If the message can no longer arrive.
+        RunError
+            If the message does not fit.
         """
         target(into)
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -136,31 +156,31 @@ class Chain:
         self._pump()
         data: Bytes = np.frombuffer(message.data, np.uint8)
         if into is None and not message.answered:
-            data = data.copy()  # others still get it from here
+            data = data.copy()  # this buffer is still being forwarded
         return finish(data, unpack_head(message.head), into)
 
     def progress(self, seconds: float = 0.0) -> None:
-        """Pass on what has come, waiting so long for the first of it."""
+        """Forward received data, waiting at most ``seconds`` for the first of it."""
         self.ring.progress(0.0 if self._more else seconds)
         self._pump()
 
     @property
     def sent(self) -> int:
-        """Bytes of this member's latest message that were given to the next one."""
+        """Bytes of this member's latest message that were passed to the next member."""
         own = self.shelf.find(self.own, self._number)
         return max(0, own.passed) if own is not None else 0
 
     @property
     def files(self) -> list[int]:
-        """Descriptors to wait on."""
+        """File descriptors to wait on."""
         return [one.fileno() for one in self.ring.files()[0]]
 
     def unfinished(self) -> bool:
-        """Whether others still need something of this member."""
+        """Return True if other members still need data from this member."""
         return self.shelf.unfinished()
 
     def linger(self, seconds: float) -> None:
-        """Pass on all that others still need, until they have it or nothing has moved for so long."""
+        """Forward everything that others still need, until they have it or nothing has moved for ``seconds``."""
         deadline, before = time.monotonic() + seconds, -1
         while self.shelf.unfinished() and not self._broken() and time.monotonic() < deadline:
             self.progress(_GLANCE)
@@ -171,9 +191,9 @@ class Chain:
         """Leave the ring."""
         self.ring.leave()
 
-    # What the ring calls ----------------------------------------------------------------------------------------------
+    # Interface for the ring -------------------------------------------------------------------------------------------
     def heard(self, kind: int, content: memoryview, *, before: bool) -> None:
-        """See :class:`~minga.network.broadcast.ring.User`. What makes no sense is dropped."""
+        """See :class:`~minga.network.broadcast.ring.User`. Malformed messages are dropped."""
         if kind == START and before and len(content) >= _START.size:
             self._begin(content)
         elif kind == DATA and before and len(content) >= _DATA.size:
@@ -186,7 +206,7 @@ class Chain:
         self._pump()
 
     def joined(self, *, before: bool) -> None:
-        """See :class:`~minga.network.broadcast.ring.User`: a new member before is told what is here already."""
+        """See :class:`~minga.network.broadcast.ring.User`. A new member before is told what this member has already."""
         if before:
             entries = [
                 _STATE.pack(one.root, one.number, one.have, one.answered)
@@ -228,7 +248,7 @@ class Chain:
         if known is None and not self.shelf.old(root, number) and root in self.ring.order and root != self.own:
             if total > self._max_bytes:
                 raise RunError(
-                    f"member {root} announced a message of {total} bytes; {self._max_bytes} is the most",
+                    f"member {root} announced a message of {total} bytes; the maximum is {self._max_bytes}",
                     remedy="send it in several messages",
                 )
             head, store = bytes(content[_START.size :]), new_store(total).data
@@ -239,13 +259,13 @@ class Chain:
         message, data = self.shelf.find(root, number), content[_DATA.size :]
         if message is None or message.root == self.own:
             return
-        skip = message.have - offset  # after the ring was closed anew, some may come twice
+        skip = message.have - offset  # after the ring was closed anew, some data may arrive twice
         if 0 <= skip < len(data) and offset + len(data) <= message.total:
             message.data[message.have : offset + len(data)] = data[skip:]
             message.have = offset + len(data)
 
     def _compare(self, content: memoryview) -> None:
-        """The member behind is another one: go on where its bytes end."""
+        """Resume all messages where the data of a new member behind end, given the state that it sent."""
         wanted: dict[int, int] = {}
         there: dict[tuple[int, int], tuple[int, int]] = {}
         for root, number, have, answered in _STATE.iter_unpack(content):
@@ -263,7 +283,7 @@ class Chain:
         self._compared = True
 
     def _pump(self) -> None:
-        """Give the member behind what there is for it, and tell the one before what is done."""
+        """Pass available data to the member behind, and acknowledge completed messages to the member before."""
         ring, self._more = self.ring, False
         for message in list(self.shelf.messages.values()):
             if ring.ends(message.root):
@@ -273,7 +293,7 @@ class Chain:
             for _ in range(_AT_ONCE):
                 if not (self._may_pass(message) and self._pass(message)):
                     break
-                ring.flush()  # until the kernel is full: then it tells when it has room again
+                ring.flush()  # until the kernel's buffer is full; polling then tells when there is room again
             else:
                 self._more = True
             if message.acknowledged and message.complete and not message.answered:
@@ -288,7 +308,7 @@ class Chain:
         return self._compared and not message.acknowledged and self.ring.room(_AHEAD * message.chunk)
 
     def _pass(self, message: Passing) -> bool:
-        """Give a message's next piece to the member behind; False where there is none."""
+        """Pass the next piece of a message to the member behind; return False if there is none."""
         name = message.root, message.number
         if message.passed < 0:
             self.ring.send(START, _START.pack(*name, message.total, message.chunk), message.head, before=False)

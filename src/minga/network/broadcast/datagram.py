@@ -1,23 +1,23 @@
-"""What travels in one UDP datagram: a fixed header, a payload, a tag.
+"""Format of a UDP datagram: a fixed header, a payload and an authentication tag.
 
 All numbers are unsigned and big-endian:
 
 ====== ======= ==========================================================================================
 bytes  name    meaning
 ====== ======= ==========================================================================================
-2      mark    16 bits of a hash of the session, so that strangers on the address cost no cryptography
+2      mark    16 bits of a hash of the session, so that foreign datagrams are dropped without cryptography
 1      kind    version in the upper four bits, :class:`Kind` in the lower
 1      sender  number of the member that sent it
 4      message number of the message among those of its root; wraps around
-4      seq     DATA: the segment; other kinds: a counter of the sender, so that copies are told from originals
-4      nseg    segments of the whole message
+4      seq     DATA: the segment; other kinds: a counter of the sender, which reveals copies
+4      nseg    number of segments of the message
 2      length  bytes of payload
-1      root    number of the member whose message this is about
+1      root    number of the member whose message the datagram concerns
 1      flags   DATA: :data:`ASK`, and bytes of the head in units of :data:`HEAD_UNIT` in the upper bits
 ====== ======= ==========================================================================================
 
-The tag is a MAC over header and payload (:mod:`~minga.network.broadcast.keys`). A :class:`Datagram` exists only for
-bytes whose tag was right, so whatever takes one need not ask again where it came from.
+The tag is a MAC over header and payload (:mod:`~minga.network.broadcast.keys`). A :class:`Datagram` is created only
+for bytes with a valid tag, so code that receives one need not authenticate it again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SMALLEST_PAYLOAD = 64
 LARGEST_PAYLOAD = 65507 - OVERHEAD  # the longest datagram of UDP over IPv4
 UDP_AND_IP = 28
 
-ASK = 1  # flag of DATA: answer at once, as if a POLL followed
+ASK = 1  # flag of DATA: reply at once, as if a POLL followed
 HEAD_SHIFT = 3
 HEAD_UNIT = 8
 
@@ -68,7 +68,7 @@ _POLL = struct.Struct("!I")
 
 
 class Kind(IntEnum):
-    """What a datagram is for."""
+    """Purpose of a datagram."""
 
     HELLO = 1
     READY = 2
@@ -80,15 +80,15 @@ class Kind(IntEnum):
 
 
 class Reason(IntEnum):
-    """Why a root gave a message up."""
+    """Reason for which a root aborted a message."""
 
-    LOST = 1  # other members are gone
-    EXCLUDED = 2  # the one told is taken for gone
+    LOST = 1  # other members are lost
+    EXCLUDED = 2  # the recipient of the notice is itself considered lost
     CANCELLED = 3  # the program at the root ended it
 
 
 class Datagram(NamedTuple):
-    """An authenticated datagram; ``payload`` is a view of the buffer it was received in."""
+    """An authenticated datagram; ``payload`` is a view of the receive buffer."""
 
     kind: int
     sender: int
@@ -101,11 +101,11 @@ class Datagram(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """Payload of ACK and NACK: what a member has.
+    """Payload of ACK and NACK: the segments of a message that a member has.
 
-    ``have`` counts the segments it has without a hole before them, ``seen`` those it knows to have been sent; ``echo``
-    names the question that is answered, 0 for none; ``incarnation`` is a random number of the running process;
-    ``missing`` are half-open ranges of segments.
+    ``have`` is the number of contiguous segments from the start, ``seen`` the number that the member knows to have
+    been sent; ``echo`` is the sequence number of the question that is answered, 0 for none; ``incarnation`` is a random
+    number of the running process; ``missing`` are half-open ranges of segments.
     """
 
     have: int
@@ -115,18 +115,22 @@ class Reply(NamedTuple):
     missing: tuple[tuple[int, int], ...] = ()
 
     def arrived(self) -> int:
-        """How many segments the member has at least."""
+        """Return the smallest number of segments that the member can have."""
         if not self.missing:
             return self.have
         return self.missing[-1][1] - sum([last - first for first, last in self.missing])
 
     def pack(self) -> bytes:
+        """Return the payload as bytes."""
         fixed = _REPLY.pack(self.have, self.seen, self.echo, self.incarnation)
         return fixed + b"".join(_RANGE.pack(*pair) for pair in self.missing)
 
     @classmethod
     def unpack(cls, payload: memoryview, nseg: int) -> Reply | None:
-        """None where it cannot be: ranges that overlap, go backwards or beyond the ``nseg`` segments of the message."""
+        """Return the reply in a payload, or None if it is malformed.
+
+        Ranges must not overlap, go backwards or lie beyond the ``nseg`` segments of the message.
+        """
         if len(payload) < _REPLY.size or (len(payload) - _REPLY.size) % _RANGE.size:
             return None
         have, seen, echo, incarnation = _REPLY.unpack_from(payload)
@@ -140,7 +144,7 @@ class Reply(NamedTuple):
 
     @staticmethod
     def ranges_that_fit(payload: int) -> int:
-        """How many ranges a datagram of so many bytes of payload holds."""
+        """Return the number of ranges that fit into a datagram of ``payload`` bytes."""
         return (payload - _REPLY.size) // _RANGE.size
 
 
@@ -150,10 +154,12 @@ class Poll(NamedTuple):
     sent: int
 
     def pack(self) -> bytes:
+        """Return the payload as bytes."""
         return _POLL.pack(self.sent)
 
     @classmethod
     def unpack(cls, payload: memoryview, nseg: int) -> Poll | None:
+        """Return the question in a payload, or None if it is malformed or exceeds the ``nseg`` segments."""
         if len(payload) != _POLL.size:
             return None
         (sent,) = _POLL.unpack(payload)
@@ -161,30 +167,35 @@ class Poll(NamedTuple):
 
 
 class Abort(NamedTuple):
-    """Payload of ABORT: why, and which members are gone."""
+    """Payload of ABORT: the reason, and the lost members."""
 
     reason: Reason
     members: tuple[int, ...]
 
     def pack(self) -> bytes:
+        """Return the payload as bytes."""
         return bytes((self.reason, *self.members))
 
     @classmethod
     def unpack(cls, payload: memoryview) -> Abort | None:
+        """Return the notice in a payload, or None if it is malformed."""
         if not payload or payload[0] not in tuple(Reason):
             return None
         return cls(Reason(payload[0]), tuple(payload[1:]))
 
 
 def newer(a: int, b: int) -> bool:
-    """Whether number ``a`` comes after ``b``, both counted modulo 2³² (serial number arithmetic, RFC 1982)."""
+    """Return True if ``a`` comes after ``b``; both are counted modulo 2³² (serial number arithmetic, RFC 1982)."""
     return 0 < (a - b) & 0xFFFFFFFF < 0x80000000
 
 
 def payload_for(mtu: int | Iterable[int]) -> int:
-    """Bytes of payload in a datagram that no link of these MTUs cuts: 1436 for Ethernet's 1500.
+    """Return the payload bytes of a datagram that no link with these MTUs fragments, 1436 for Ethernet's 1500.
 
-    Raises :class:`minga.errors.RunError` for an MTU that leaves no room.
+    Raises
+    ------
+    RunError
+        If an MTU leaves no room.
     """
     least = mtu if isinstance(mtu, int) else min(mtu)
     payload = min(least - UDP_AND_IP - OVERHEAD, LARGEST_PAYLOAD)
@@ -192,6 +203,6 @@ def payload_for(mtu: int | Iterable[int]) -> int:
         raise RunError(
             f"an MTU of {least} bytes leaves no room for a broadcast: at least "
             f"{SMALLEST_PAYLOAD + OVERHEAD + UDP_AND_IP} are needed",
-            remedy="look at the interface with `ip link`; Ethernet has 1500",
+            remedy="check the interface with `ip link`; Ethernet has 1500",
         )
     return payload

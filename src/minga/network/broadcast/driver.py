@@ -1,4 +1,4 @@
-"""Binds an endpoint to sockets and the clock."""
+"""Driver that connects an endpoint to sockets and the clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Driver"]
 
 LONGEST_WRITE_WAIT = 0.05
 OVERTIME = 0.05
-"""Seconds beyond a deadline for which what goes on is seen through; a flood must not hold anybody for longer."""
+"""Seconds by which activity may exceed a deadline; a flood of datagrams must not hold the caller for longer."""
 clock = time.monotonic
 
 
@@ -31,14 +31,16 @@ class Driver:
     Parameters
     ----------
     sockets, endpoint
-        What it binds together.
+        The objects to connect.
     addresses
-        Where each member is reached alone, by number (``sockets.address`` of each).
+        Individual address of each member, by number (``sockets.address`` of each).
     group
-        Where all are reached.
+        Address that reaches all members.
 
-    Not thread-safe. A member must make progress (any of the calls below) at least every few seconds while others
-    send, or they take it for lost after ``settings.dead_timeout``.
+    Notes
+    -----
+    A driver is not thread-safe. While others send, a member must make progress (through any of the calls below) at
+    least every few seconds, or they consider it lost after ``settings.dead_timeout``.
     """
 
     def __init__(self, sockets: Sockets, endpoint: Endpoint, addresses: Sequence[Address], group: Address) -> None:
@@ -51,16 +53,20 @@ class Driver:
 
     @property
     def files(self) -> tuple[int, ...]:
-        """Descriptors that become readable when there is progress to make."""
+        """File descriptors that become readable when there is progress to make."""
         return self.sockets.files
 
     def broadcast(self, data: object, *, wait: bool = True) -> Root:
         """Send a message to all other members.
 
-        Returns when all have it; with ``wait=False`` when it has left once: ``data`` must then stay as it is until the
-        returned root is ``done``, which :meth:`progress` brings about. Raises
-        :class:`~minga.network.broadcast.lost.MembersLost` where members did not get it, unless the group excludes such
-        members; the returned root names them in ``lost``.
+        Returns when all have received it; with ``wait=False``, when all of it has been sent once. In that case,
+        ``data`` must not change until the returned root is ``done``, to which :meth:`progress` leads.
+
+        Raises
+        ------
+        MembersLost
+            If members did not receive the message, unless the group excludes such members; the returned root then
+            names them in ``lost``.
         """
         self.finish()
         root = self.endpoint.send(clock(), data)
@@ -70,11 +76,11 @@ class Driver:
         return root
 
     def unfinished(self) -> bool:
-        """Whether this member's own last message still needs repairs or answers."""
+        """Return True if this member's last message still needs repairs or replies."""
         return self.endpoint.root is not None and not self.endpoint.root.done
 
     def finish(self) -> None:
-        """Wait until all have this member's last message; raises as :meth:`broadcast` does."""
+        """Wait until all have received this member's last message; raise the same errors as :meth:`broadcast`."""
         root = self.endpoint.root
         if root is not None and not root.done:
             self._finish(root, lambda: root.done)
@@ -91,17 +97,22 @@ class Driver:
             raise MembersLost(root.lost, while_="a message was sent")
 
     def _end_without(self, root: Root, lost: tuple[int, ...]) -> None:
-        """A member was lost before, maybe when nobody waited for that message: the others are told with this one."""
+        """Abort a message because members were lost earlier, perhaps during one that nobody waited for.
+
+        The abort tells the others of the loss.
+        """
         root.lost = lost
         root.abort(Reason.LOST)
         self.progress()
         raise MembersLost(lost, while_="an earlier message was sent")
 
     def receive(self, root: int, into: Into | None = None, *, timeout: float | None = None) -> Message:
-        """The next message of ``root``, in ``into`` if given.
+        """Receive and return the next message of ``root``, in ``into`` if given.
 
-        Raises :class:`minga.errors.RunError` where the message ended early, does not fit, or did not come within
-        ``timeout`` seconds.
+        Raises
+        ------
+        RunError
+            If the message was aborted, does not fit, or did not arrive within ``timeout`` seconds.
         """
         self.endpoint.expect(clock(), root, into)
         messages: list[Message] = []
@@ -117,30 +128,30 @@ class Driver:
         wake = self.endpoint.settings.dead_timeout / 16
         if not self._run(arrived, None if timeout is None else clock() + timeout, wake=wake):
             raise RunError(
-                f"no message of member {root} within {timeout:g} s",
-                remedy="look whether that member runs and broadcasts, or wait longer",
+                f"no message from member {root} within {timeout:g} s",
+                remedy="check that this member is running and broadcasting, or wait longer",
             )
         return messages[0]
 
     def progress(self, seconds: float = 0.0) -> None:
-        """Answer others, and send what is due, for so many seconds; at least once."""
+        """Reply to others, and send what is due, for ``seconds``, at least once."""
         deadline = clock() + seconds
         self._round()
         self._run(lambda: False, deadline)
 
     def linger(self, seconds: float) -> None:
-        """Answer questions until nothing arrived for a while, at most so many seconds.
+        """Reply to questions until nothing has arrived for a while, for at most ``seconds``.
 
-        The last answer may have been lost, and its root would wait for one who is gone.
+        The last reply may have been lost, and its root would then wait for a member that has left.
         """
         self._heard_at = clock()
         quiet = 2 * self.endpoint.settings.longest_pause
         self._run(lambda: clock() - self._heard_at > quiet, clock() + seconds, wake=quiet / 2)
 
-    # -- one round after the other
+    # -- rounds
 
     def _run(self, reached: Callable[[], bool], deadline: float | None = None, *, wake: float | None = None) -> bool:
-        """Make rounds until something is reached, or the deadline; tells whether it is reached."""
+        """Repeat rounds until ``reached`` or the deadline; return True if it was reached."""
         while not reached():
             busy = self._round()
             now = clock()
@@ -155,7 +166,7 @@ class Driver:
         return True
 
     def _round(self) -> bool:
-        """Take in what has arrived, let time pass, send what may be sent; whether anything happened."""
+        """Receive what has arrived, advance the timers, and send what is due; return True if anything happened."""
         arrived = self._receive()
         self.endpoint.on_timer(clock())
         sent = self._send()

@@ -1,7 +1,7 @@
-"""One member of a group as a whole, without input or output: it receives from all others and may send itself.
+"""Complete protocol of one member of a group, without I/O: it receives from all others and may send itself.
 
-Bytes come in by :meth:`Endpoint.on_datagram`, time by :meth:`Endpoint.on_timer`, and what is to be sent is fetched by
-:meth:`Endpoint.poll_output`. Nothing is looked at before its tag was right.
+Received bytes are passed to :meth:`Endpoint.on_datagram`, the time to :meth:`Endpoint.on_timer`, and datagrams to send
+are fetched with :meth:`Endpoint.poll_output`. Datagrams are interpreted only after their tag has been verified.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Endpoint"]
 
 @dataclass(slots=True)
 class _Peer:
-    """What tells a member's fresh replies from copies, and its process from a later one."""
+    """State that distinguishes a member's fresh replies from copies, and its process from other processes."""
 
     incarnation: int | None = None
     counter: int = 0
@@ -39,17 +39,20 @@ class Endpoint:
     Parameters
     ----------
     session
-        What the members agreed on.
+        Session on which the members agreed.
     number
-        Which of them this is.
+        Number of this member.
     settings
-        The same at all members.
+        Settings of the protocol, the same at all members.
     incarnation
-        A random 32-bit number of this process, drawn if not given.
+        Random 32-bit number of this process, drawn if not given.
     first_message
-        Number that the first message of every root has.
+        Number of the first message of every root.
 
-    ``lost`` are members given up on: they get no further messages.
+    Attributes
+    ----------
+    lost
+        Members that are considered lost; they get no further messages.
     """
 
     def __init__(
@@ -67,7 +70,7 @@ class Endpoint:
         self.keys = Keys(session)
         self.lost: set[int] = set()
         self.root: Root | None = None
-        """The latest message of this member's own."""
+        """Latest message sent by this member itself."""
         self.pace = Pace(self.settings)
         self.round_trip = RoundTrip(self.settings.poll_floor)
         self._next_message = first_message
@@ -86,17 +89,17 @@ class Endpoint:
 
     @property
     def refused(self) -> Refused:
-        """Counts of datagrams that were nobody's of this session."""
+        """Counters of datagrams that came from no member of this session."""
         return self.keys.refused
 
     @property
     def traffic(self) -> Traffic:
-        """Counts of what was received."""
+        """Counters of received datagrams."""
         return self.member.traffic
 
     @property
     def replayed(self) -> int:
-        """Replies that were copies of earlier ones, or of a process that is no more."""
+        """Number of replies that were copies of earlier ones, or came from another process of their member."""
         return sum([peer.replayed for peer in self._peers.values()])
 
     # -- the program's side
@@ -104,12 +107,15 @@ class Endpoint:
     def send(self, now: float, data: object) -> Root:
         """Begin to send a message to all members that are not lost; ``data`` must not change until it is done.
 
-        Raises :class:`minga.errors.ProgramError` while the message before is unfinished.
+        Raises
+        ------
+        ProgramError
+            If the previous message is unfinished.
         """
         if self.root is not None and not self.root.done:
             raise ProgramError(
-                f"member {self.number} began a message before its last one had reached all",
-                remedy="wait until the root of the last message is done",
+                f"member {self.number} began a message before its previous one had reached all members",
+                remedy="wait until the root of the previous message is done",
             )
         message = Outgoing(self.keys, self.number, self._next_message, data, self.settings)
         self._next_message = (self._next_message + 1) & 0xFFFFFFFF
@@ -118,30 +124,36 @@ class Endpoint:
         return self.root
 
     def expect(self, now: float, root: int, into: Into | None = None) -> None:
-        """The reader wants the next message of ``root``, in ``into`` if given: before or while it arrives."""
+        """Request the next message of ``root``, in ``into`` if given, before or while it arrives."""
         self.member.expect(now, root, into)
 
     def await_root(self, now: float, root: int) -> None:
-        """A reader waits for the next message of ``root``, who is asked now and then whether it is still there.
+        """Note that a reader waits for the next message of ``root``; the root is asked regularly whether it is alive.
 
-        Raises :class:`minga.network.broadcast.lost.MembersLost` where it is not.
+        Raises
+        ------
+        MembersLost
+            If the root does not respond.
         """
         question = self._liveness.wait(now, root)
         if question is not None:
             self._notices.append(Batch(root, [(question,)]))
 
     def take(self, root: int) -> Message | None:
-        """The next message of ``root`` if it is whole.
+        """Return the next message of ``root`` if it is complete, otherwise None.
 
-        Raises :class:`minga.errors.RunError` where it never will be: its root gave it up or is silent, or it does not
-        fit the place it was wanted in.
+        Raises
+        ------
+        RunError
+            If the message can never be delivered: its root aborted it or is silent, or it does not fit into the
+            requested buffer.
         """
         return self.member.take(root)
 
     # -- the network's side
 
     def on_datagram(self, now: float, data: Buffer) -> None:
-        """Bytes that came from anywhere."""
+        """Process bytes received from any source."""
         datagram = self.keys.open(data)
         if datagram is None or datagram.sender == self.number:
             return
@@ -175,7 +187,7 @@ class Endpoint:
             self._tell_that_it_ended(datagram)
 
     def _tell_that_it_ended(self, datagram: Datagram) -> None:
-        """A member still works at a message that is over: it was lost, or missed the end."""
+        """Send an abort to a member that still works on an ended message: it was lost, or missed the end."""
         excluded = datagram.sender in self.lost
         members = (datagram.sender,) if excluded else tuple(sorted(self.lost))
         reason = Reason.EXCLUDED if excluded else Reason.LOST if members else Reason.CANCELLED
@@ -191,7 +203,10 @@ class Endpoint:
         self._notices.append(Batch(datagram.sender, [(abort,)]))
 
     def poll_output(self, now: float) -> list[Batch]:
-        """What to send now: replies, and at most one batch of this member's own message; call again until empty."""
+        """Return the batches to send now: replies, and at most one batch of this member's own message.
+
+        Must be called again until it returns an empty list.
+        """
         batches = self._notices + self.member.poll_output()
         self._notices = []
         if self.root is not None:
@@ -202,12 +217,12 @@ class Endpoint:
         return batches
 
     def next_timer(self) -> float | None:
-        """When :meth:`on_timer` and :meth:`poll_output` are to be called next, if nothing arrives before."""
+        """Return when to call :meth:`on_timer` and :meth:`poll_output` next, if nothing arrives before; or None."""
         times = [self.member.next_timer(), self.root.next_timer() if self.root is not None else None]
         return min([time for time in times if time is not None], default=None)
 
     def on_timer(self, now: float) -> None:
-        """Let time pass; call it after all that has arrived was given to :meth:`on_datagram`."""
+        """Advance the time to ``now``. Everything that has arrived must have been given to :meth:`on_datagram`."""
         self.member.on_timer(now)
         if self.root is not None:
             self.root.on_timer(now)

@@ -1,4 +1,4 @@
-"""Files that are broadcast: read where they are, and written so that nobody ever sees half of one."""
+"""Files that are broadcast: the source is read in place, and the copies never become visible while incomplete."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from minga.paths import check_free, plain_name
 __all__ = ["Announced", "Arriving", "Source", "destination"]
 
 _NOT_ALWAYS = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
-"""Answers of file systems that have no files without a name."""
+"""Error codes of file systems that do not support unnamed files."""
 
 
 @dataclass(eq=False)
 class Source:
-    """A file that is sent, as it was when it was opened."""
+    """A file to send, in the state in which it was opened."""
 
     path: Path
     size: int = 0
@@ -32,7 +32,7 @@ class Source:
 
     @classmethod
     def open(cls, path: Path) -> Source:
-        """CaseError for what is no file that can be read."""
+        """Open and map a file; raise CaseError if it is not a readable regular file."""
         try:
             with path.open("rb") as file:
                 state = os.fstat(file.fileno())
@@ -40,19 +40,21 @@ class Source:
                     return cls(path, 0, state.st_mode & 0o777, _stamp=(0, state.st_mtime_ns))
                 whole = mmap.mmap(file.fileno(), state.st_size, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no regular file"
-            raise CaseError(f"{path} cannot be read: {why}", remedy="name a file that is there") from error
+            why = error.strerror if isinstance(error, OSError) else "it is not a regular file"
+            raise CaseError(f"{path} cannot be read: {why}", remedy="name an existing file") from error
         stamp = (state.st_size, state.st_mtime_ns)
         return cls(path, state.st_size, state.st_mode & 0o777, memoryview(whole), stamp, whole)
 
     def check(self) -> None:
-        """RunError where the file was changed meanwhile."""
+        """Raise RunError if the file has changed since it was opened."""
         state = self.path.stat()
         if (state.st_size, state.st_mtime_ns) != self._stamp:
-            raise RunError(f"{self.path} was changed while it was sent", remedy="send it again when nobody writes it")
+            raise RunError(
+                f"{self.path} was changed while it was sent", remedy="send it again when no program writes to it"
+            )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         self.data.release()
         if self._map is not None:
             self._map.close()
@@ -67,13 +69,13 @@ class Announced:
 
     @classmethod
     def read(cls, said: object) -> Announced:
-        """Read what came from the sender. RunError for what no file can be; of the mode only permissions are kept."""
+        """Validate the announcement of a sender; raise RunError if it is invalid. Only permission bits are kept."""
         size, mode = (said.get("size"), said.get("mode")) if isinstance(said, dict) else (None, None)
         for number in (size, mode):
             if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 62:
                 raise RunError(
-                    f"the sender announced no file: {str(said)[:80]}",
-                    remedy="look at the host that sends, and at its minga",
+                    f"the sender announced an invalid file: {str(said)[:80]}",
+                    remedy="check the host that sends, and its version of minga",
                 )
         assert isinstance(size, int)
         assert isinstance(mode, int)
@@ -81,10 +83,15 @@ class Announced:
 
 
 def destination(text: str, name: str, host: str, *, replace: bool = False) -> Path:
-    """Where a file called ``name`` goes on ``host``: ``text`` with ``{host}`` filled in, below it if it is a directory.
+    """Return the path that a file called ``name`` gets on ``host``.
 
-    CaseError where that cannot be: for names that lead elsewhere, for anything but a regular file in its place, and for
-    a file there unless it is to be replaced.
+    This is ``text`` with ``{host}`` replaced by the host's name; if it is a directory, the file is placed in it.
+
+    Raises
+    ------
+    CaseError
+        If the path is invalid: for names that lead elsewhere, if its place is taken by anything but a regular file,
+        or by a regular file that is not to be replaced.
     """
     if "{host}" in text:
         text = text.replace("{host}", plain_name(host, "the host's name, which is part of --to,"))
@@ -94,19 +101,26 @@ def destination(text: str, name: str, host: str, *, replace: bool = False) -> Pa
             path = path / plain_name(name, "the file's name")
         there = path.parent.is_dir()
     except (ValueError, RuntimeError, OSError) as error:  # a NUL; no such user; a name that is too long
-        raise CaseError(f"--to {text[:80]!r} names no file: {error}", remedy="name a file or a directory") from None
+        raise CaseError(
+            f"--to {text[:80]!r} is not a valid path: {error}", remedy="name a file or a directory"
+        ) from None
     if not there:
-        raise CaseError(f"there is no directory {path.parent}", remedy="make it, or name another one")
+        raise CaseError(f"there is no directory {path.parent}", remedy="create it, or name another one")
     check_free(path, replace)
     return path
 
 
 class Arriving:
-    """A file that is being received: without a name, or with a temporary one, until :meth:`keep`.
+    """A file that is being received: it has no name, or a temporary one, until :meth:`keep`.
 
-    Its space is taken at once, so that a disk that is full is noticed before anything is sent. Of ``mode`` count the
-    permissions that this user gives to new files (umask). Unless ``replace``, a file that has appeared under its name
-    meanwhile stays. RunError for what the file system refuses.
+    Its space is allocated at once, so that a full disk is noticed before anything is sent. The permissions in ``mode``
+    are restricted by the umask. Unless ``replace`` is true, a file that has appeared under its name in the meantime is
+    preserved.
+
+    Raises
+    ------
+    RunError
+        If the file system refuses an operation.
     """
 
     def __init__(self, path: Path, size: int, mode: int, *, replace: bool = False) -> None:
@@ -130,14 +144,14 @@ class Arriving:
             raise _refused(path, error) from error
 
     def keep(self) -> None:
-        """All is there: give the file its name, when it is on the disk."""
+        """Flush the complete file to the disk, then give it its name."""
         try:
             if self._map is not None:
                 self._map.flush()
             os.fsync(self._number)
             if self._temporary is None:
                 self._temporary = self._name()
-                # With a descriptor, which an absolute path makes no use of, Python follows the link to the file.
+                # Passing a descriptor, though an absolute path ignores it, makes Python follow the symbolic link.
                 os.link(f"/proc/self/fd/{self._number}", self._temporary, src_dir_fd=self._number)
             if self._replace:
                 self._temporary.replace(self.path)
@@ -150,7 +164,7 @@ class Arriving:
             self.drop()
 
     def drop(self) -> None:
-        """Leave nothing but what was kept. Also from a signal, or twice."""
+        """Discard the file unless it was kept, and release all resources. May be called from a signal, or twice."""
         with contextlib.suppress(BufferError, ValueError):
             self.data.release()
             if self._map is not None:
@@ -172,7 +186,7 @@ class Arriving:
         return os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
 
     def _give_name(self) -> None:
-        """Name the file if the name is still free: a link, unlike a new name, replaces nothing."""
+        """Name the file if the name is still free: a hard link, unlike a rename, replaces nothing."""
         assert self._temporary is not None
         try:
             os.link(self._temporary, self.path)
@@ -185,12 +199,12 @@ class Arriving:
             self._temporary.unlink()
 
     def _name(self) -> Path:
-        # Not after the file, whose name may be as long as names can be.
+        # Not derived from the file's name, which may already have the maximum length.
         return self.path.with_name(f".{secrets.token_hex(8)}.partial")
 
 
 def _umask() -> int:
-    """The permissions that this process withholds from files it makes."""
+    """Return the permissions that this process withholds from files it creates."""
     found = os.umask(0o077)
     os.umask(found)
     return found
@@ -199,10 +213,10 @@ def _umask() -> int:
 def _refused(path: Path, error: OSError) -> RunError:
     if error.errno == errno.EEXIST:
         return RunError(
-            f"{path} was written by somebody else meanwhile; what arrived was not kept",
+            f"{path} was created by another program in the meantime; the received file was not kept",
             remedy="replace it with --force, or name another file",
         )
     return RunError(
         f"{path} cannot be written: {error.strerror or error}",
-        remedy="look at space and permissions, then send it again",
+        remedy="check free space and permissions, then send it again",
     )

@@ -1,11 +1,11 @@
-"""A group of programs on several machines, and its broadcasts.
+"""Group of programs on several machines, and its broadcasts.
 
 >>> with Group.of(MPI.COMM_WORLD) as group:
 ...     panel = group.bcast(panel if group.rank == 0 else None)
 
-A broadcast is collective: all members call it, with the same root, in the same order. Whoever calls drives the sockets;
-between calls a thread of the group's own does, so that a member that computes still answers the root's question
-whether it has everything, passes on what others wait for, and takes in what already comes.
+A broadcast is collective: all members call it, with the same root, in the same order. The calling thread drives the
+sockets; between calls, a background thread of the group does so. A member that is busy computing thus still answers
+the root's question whether it has everything, forwards data that others wait for, and receives data that arrive early.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ from minga.network.broadcast.secret import read_key
 __all__ = ["Group", "Statistics"]
 
 _IDLE, _BUSY = 0.25, 0.01
-"""Seconds between looks at the clock while nothing is under way, and while something is; less for the impatient."""
+"""Seconds between checks of the timers while idle and while busy; shorter if ``dead_timeout`` is short."""
 _LINGER: Final = 5.0
-"""Seconds for which a member at most answers those who have not heard that it has everything."""
+"""Longest time, in seconds, for which a leaving member answers those that do not know that it has everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What this member's part of all broadcasts so far was.
+    """Counters of this member over all broadcasts so far.
 
-    ``messages`` and ``bytes`` sent or received, ``seconds`` inside of :meth:`Group.bcast`. ``datagrams`` sent as a root
-    and ``repairs`` among them; on a chain ``chunks`` given to the next member.
+    ``messages`` and ``bytes`` count what was sent or received; ``seconds`` is the time spent in :meth:`Group.bcast`;
+    ``datagrams`` counts those sent as a root, including ``repairs``; ``chunks`` counts those passed to the next member
+    of a chain.
     """
 
     route: RouteName
@@ -60,11 +61,22 @@ class Statistics:
 
 
 class Group:
-    """Members that broadcast to each other; made by :meth:`of` or :meth:`join`. A context manager.
+    """Group of members that broadcast to each other, created by :meth:`of` or :meth:`join`. A context manager.
 
-    ``rank`` is this member's number, ``size`` how many there are, ``route`` what carries the messages, ``names`` the
-    hosts of all members, ``passed_over`` why better routes were not taken. Threads may share a group; their
-    broadcasts then happen one after another.
+    Threads may share a group; their broadcasts are then carried out one after another.
+
+    Attributes
+    ----------
+    rank
+        Number of this member.
+    size
+        Number of members.
+    route
+        Route that carries the messages.
+    names
+        Host names of all members.
+    passed_over
+        Reasons why better routes were not chosen.
     """
 
     def __init__(self, meeting: Meeting, key: bytes, wishes: Wishes) -> None:
@@ -87,7 +99,7 @@ class Group:
             name="minga broadcast",
             daemon=True,
         )
-        # Also when nobody closes the group: others may still need what this member has to pass on.
+        # This must also run if the group is never closed: others may still need data that this member forwards.
         self._end = weakref.finalize(self, _end, self._transport, self._lock, self._stop)
         self._keeper.start()
 
@@ -102,26 +114,35 @@ class Group:
         on_loss: str = "raise",
         dead_timeout: float = 10.0,
     ) -> Group:
-        """A group of the ranks of a communicator (mpi4py's, or one of minga's own); collective.
+        """Create a group of the ranks of a communicator (of mpi4py, or one of minga's own); collective.
 
         Parameters
         ----------
+        comm
+            The communicator.
         address
-            Of this member, the name of its interface, or the network to use (``"10.0.0.0/24"``), if there are several.
+            Address of this member, name of its interface, or network to use (``"10.0.0.0/24"``), if there are several.
         route
             ``"multicast"``, ``"broadcast"`` (of the subnet) or ``"chain"`` (TCP, from member to member); ``"auto"``
-            takes the first of these that carries a datagram from everybody to everybody.
+            selects the first of these that carries a datagram from every member to every other.
         rate
-            Bits per second that the network can take, all headers included; None: found out while sending.
+            Rate of the network in bits per second, including all headers; None determines it while sending.
         on_loss
-            ``"raise"``: a broadcast that a member is lost in raises :class:`MembersLost` at the root, and wherever not
-            all of it is there yet; ``"exclude"``: it goes on without that member (``lost``).
+            ``"raise"``: if a member is lost during a broadcast, :class:`MembersLost` is raised at the root and at every
+            member that does not have the whole message yet; ``"exclude"``: the group continues without that member,
+            which is listed in ``lost``.
         dead_timeout
-            Seconds of silence after which a member is lost.
+            Seconds of silence after which a member is considered lost.
 
-        Rank 0 draws the key, and the communicator carries it, in the clear where that is MPI: who can read MPI's
-        messages can forge this group's. Raises CaseError, LaunchError or RunError where the group cannot be made, at
-        all members.
+        Raises
+        ------
+        CaseError, LaunchError, RunError
+            If the group cannot be created; raised at all members.
+
+        Notes
+        -----
+        Rank 0 draws the key, and the communicator distributes it, unencrypted in the case of MPI: anyone who can read
+        the MPI messages can forge messages of this group.
         """
         import secrets
 
@@ -144,25 +165,34 @@ class Group:
         dead_timeout: float = 10.0,
         patience: float = 60.0,
     ) -> Group:
-        """Become member ``rank`` of ``size`` without MPI. All call it; member 0 is where the others come to.
+        """Become member ``rank`` of a group of ``size`` without MPI. All members call it and connect to member 0.
 
         Parameters
         ----------
+        rank, size
+            Number of this member, and number of members (at most 255).
         first
             Address and port of member 0, ``"10.0.0.1:5000"``, the same for all.
         key
-            32 random bytes that all members share: themselves, a file with mode 0600
-            (:func:`minga.network.broadcast.make_key_file`), or a pipe. Whoever knows them can send to the group.
+            32 random bytes that all members share: the bytes themselves, a file with mode 0600
+            (:func:`minga.network.broadcast.make_key_file`), or a pipe. Anyone who knows them can send to the group.
+        address, route, rate, on_loss, dead_timeout
+            See :meth:`of`.
         patience
-            Seconds to wait for the others.
+            Seconds to wait for the other members.
 
-        The rest is as for :meth:`of`. RunError, naming who is missing, where not all come.
+        Raises
+        ------
+        CaseError
+            If an argument is invalid.
+        RunError
+            If not all members arrive; the message names those that are missing.
         """
         if not (1 <= size <= 255 and 0 <= rank < size):
-            raise CaseError(f"member {rank} of {size}", remedy="members are numbered from 0, and 255 are the most")
+            raise CaseError(f"member {rank} of {size}", remedy="members are numbered from 0, and there are at most 255")
         host, colon, port = first.rpartition(":")
         if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
-            raise CaseError(f"{first!r} is no address and port", remedy='write "10.0.0.1:5000"')
+            raise CaseError(f"{first!r} is not an address with a port", remedy='write "10.0.0.1:5000"')
         wishes = Wishes(address, route, rate, on_loss, dead_timeout)
         secret = read_key(key)
         meeting = TcpMeeting(rank, size, (host, int(port)), secret, patience)
@@ -173,7 +203,7 @@ class Group:
 
     @classmethod
     def by_lines(cls, rank: int, size: int, key: bytes, ask: Callable[[Any], list[Any]], wishes: Wishes) -> Group:
-        """A group of processes that someone else has started, who answers what they ``ask`` when all have asked."""
+        """Create a group of processes that share a parent; it answers their ``ask`` once all of them have asked."""
         return cls(LineMeeting(rank, size, ask), key, wishes)
 
     def __repr__(self) -> str:
@@ -196,13 +226,13 @@ class Group:
 
     @property
     def lost(self) -> tuple[int, ...]:
-        """The members that are gone, as far as this one knows: without a chain, those that missed its own messages."""
+        """Members known to be lost; on routes other than a chain, those that missed this member's own messages."""
         transport = self._transport
         return tuple(sorted(transport.lost if isinstance(transport, Chain) else transport.endpoint.lost))
 
     @property
     def statistics(self) -> Statistics:
-        """What this member's part was so far."""
+        """Counters of this member so far."""
         transport = self._transport
         own = Statistics(self.route, self._messages, self._bytes, self._seconds)
         if isinstance(transport, Chain):
@@ -214,27 +244,38 @@ class Group:
         return replace(own, datagrams=before[0] + last.sent + last.repairs, repairs=before[1] + last.repairs)
 
     def bcast(self, data: Any = None, root: int = 0, *, wait: str = "all") -> np.ndarray[Any, Any] | bytes:
-        """Send from ``root`` to all; collective. What was sent, without a copy where it is there already.
+        """Send data from ``root`` to all members; collective.
 
         Parameters
         ----------
         data
-            At the root: an array (any order and byte order) or something bytes-like. Elsewhere: None, for a new array
-            or bytes as the root sent them, or a writable array or buffer of the same size, which is filled and
-            returned; the receiver sees to the order of bytes.
+            At the root: an array (of any memory and byte order) or a bytes-like object. At other members: None for a
+            new array or bytes, like those the root sent, or a writable array or buffer of the same size, which is
+            filled and returned; the receiver converts the byte order.
+        root
+            Number of the sending member.
         wait
-            At the root ``"all"``: return when all members have everything, ``"local"``: as soon as all has been sent;
-            the group sees to the rest, from a copy.
+            At the root: ``"all"`` returns when all members have everything, ``"local"`` as soon as everything has been
+            sent; the group then completes the broadcast from a copy.
 
-        Raises :class:`MembersLost` where members are gone, unless the group goes on without them; ProgramError in a
-        group that is closed.
+        Returns
+        -------
+        numpy.ndarray or bytes
+            The data that were sent; at the root without a copy.
+
+        Raises
+        ------
+        MembersLost
+            If members were lost, unless the group continues without them.
+        ProgramError
+            If an argument is invalid or the group is closed.
         """
         if not 0 <= root < self.size:
             raise ProgramError(f"member {root} cannot be a root", remedy=f"members are 0 to {self.size - 1}")
         if wait not in ("all", "local"):
-            raise ProgramError(f"wait={wait!r}", remedy='choose "all" or "local"')
+            raise ProgramError(f"invalid value wait={wait!r}", remedy='choose "all" or "local"')
         if root == self.rank and data is None:
-            raise ProgramError("the root of a broadcast gave nothing to send", remedy="give it an array or bytes")
+            raise ProgramError("the root of a broadcast gave no data to send", remedy="pass an array or bytes")
         with self._lock:
             if not self._end.alive:
                 raise ProgramError("the group is closed")
@@ -250,7 +291,7 @@ class Group:
         return value
 
     def under_way(self) -> int:
-        """Bytes of this member's latest message that have gone; may be asked while another thread sends it."""
+        """Return the bytes of this member's latest message sent so far; may be called while another thread sends it."""
         transport = self._transport
         if isinstance(transport, Chain):
             return transport.sent
@@ -258,7 +299,7 @@ class Group:
         return 0 if last is None else last.all_have * transport.endpoint.session.payload
 
     def close(self) -> None:
-        """Leave the group; what others still need of this member they get in the background. Twice is nothing."""
+        """Leave the group. A background thread serves what others still need; a second call has no effect."""
         self._end()
 
     def _send(self, data: Any, wait: str) -> np.ndarray[Any, Any] | bytes:
@@ -282,11 +323,11 @@ class Group:
 
 
 def _keep(transport: Driver | Chain, lock: threading.Lock, stop: threading.Event, idle: float) -> None:
-    """Answer and pass on while the program does something else; look at the clock every ``idle`` seconds at least."""
+    """Reply and forward while the program does something else; check the timers at least every ``idle`` seconds."""
     while not stop.is_set():
         poll = select.poll()
         for file in transport.files:
-            with contextlib.suppress(OSError, ValueError):  # closed meanwhile
+            with contextlib.suppress(OSError, ValueError):  # closed in the meantime
                 poll.register(file, select.POLLIN)
         poll.poll(1000 * (min(_BUSY, idle) if transport.unfinished() else idle))
         with lock:
@@ -295,16 +336,16 @@ def _keep(transport: Driver | Chain, lock: threading.Lock, stop: threading.Event
             try:
                 transport.progress(0.0)
             except (RunError, OSError):
-                stop.wait(_BUSY)  # whoever calls next is told
+                stop.wait(_BUSY)  # the next call of the program raises the error
 
 
 def _end(transport: Driver | Chain, lock: threading.Lock, stop: threading.Event) -> None:
-    """Part from the others. That may take a second in which the program goes on, but not its end."""
+    """Leave the others, in a thread; the program may continue meanwhile, but its exit waits for the thread."""
     stop.set()
     farewell = threading.Thread(target=_part, args=(transport, lock), name="minga broadcast farewell", daemon=False)
     try:
         farewell.start()
-    except RuntimeError:  # the interpreter ends
+    except RuntimeError:  # the interpreter is shutting down
         _part(transport, lock)
 
 

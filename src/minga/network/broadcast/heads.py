@@ -1,8 +1,8 @@
-"""What a message is: bytes, or an array whose type travels in a head before its bytes.
+"""Content of a message: bytes, or an array whose type and shape precede its bytes in a head.
 
-An array is sent in the byte order it has; a receiver with another one swaps ("receiver makes right"), so that equal
-machines pay nothing. The head holds the number of axes, the length of the type's name, the name (NumPy's, as ``<f8``),
-and the shape as 8-byte little-endian numbers, padded to a multiple of
+An array is sent in its own byte order; a receiver with a different order swaps the bytes ("receiver makes right"), so
+that machines with equal byte order incur no cost. The head contains the number of axes, the length of the type's name,
+the name (that of NumPy, such as ``<f8``) and the shape as 8-byte little-endian numbers, padded to a multiple of
 :data:`minga.network.broadcast.datagram.HEAD_UNIT`.
 """
 
@@ -25,18 +25,19 @@ Array: TypeAlias = npt.NDArray[Any]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Into: TypeAlias = Array | memoryview | bytearray
 
-LONGEST_HEAD = 31 * HEAD_UNIT  # as many units as fit in a datagram's flags
+LONGEST_HEAD = 31 * HEAD_UNIT  # the largest number of units that fits into the flags of a datagram
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """Type and shape of an array, byte order included."""
+    """Type (including byte order) and shape of an array."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the array."""
         return self.dtype.itemsize * prod(self.shape)
 
     def __str__(self) -> str:
@@ -44,10 +45,14 @@ class ArrayType:
 
 
 def pack_head(value: object) -> tuple[bytes, memoryview]:
-    """Head and bytes of an array or a bytes-like object; the head of bytes is empty.
+    """Return the head and the bytes of an array or a bytes-like object; the head of the latter is empty.
 
-    The bytes are a view of ``value`` where it lies in one piece (C order), a copy where it does not. Raises
-    :class:`minga.errors.RunError` for types that have no meaning on another machine, such as Python objects.
+    The bytes are a view of ``value`` if it is contiguous (C order), otherwise a copy.
+
+    Raises
+    ------
+    RunError
+        If the type has no meaning on another machine, such as Python objects, or the head is too long.
     """
     if isinstance(value, (bytes, bytearray, memoryview)):
         view = memoryview(value)
@@ -59,21 +64,24 @@ def pack_head(value: object) -> tuple[bytes, memoryview]:
     head += bytes(-len(head) % HEAD_UNIT)
     if len(head) > LONGEST_HEAD:
         raise RunError(
-            f"type and shape of a broadcast array fit in {LONGEST_HEAD} bytes; {array.ndim} axes need {len(head)}",
+            f"type and shape of a broadcast array must fit in {LONGEST_HEAD} bytes; {array.ndim} axes need {len(head)}",
             remedy="send array.reshape(-1)",
         )
     return head, _as_bytes(array.reshape(-1).view(np.uint8))
 
 
 def copied(value: object) -> Array | bytes:
-    """A copy of what :func:`pack_head` takes, which means the same; RunError as there."""
+    """Return an equivalent copy of an argument of :func:`pack_head`; raise RunError as that function does."""
     return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else _array(value).copy(order="C")
 
 
 def unpack_head(head: bytes | bytearray | memoryview) -> ArrayType | None:
-    """What :func:`pack_head` wrote; None for an empty head, which means bytes.
+    """Return the type in a head written by :func:`pack_head`; None for an empty head, which stands for bytes.
 
-    Raises :class:`minga.errors.RunError` for a head that it cannot have written.
+    Raises
+    ------
+    RunError
+        If the head is malformed.
     """
     data = bytes(head)
     if not data:
@@ -90,9 +98,12 @@ def unpack_head(head: bytes | bytearray | memoryview) -> ArrayType | None:
 
 
 def target(into: Into | None) -> Bytes | None:
-    """The bytes of a place that a message may be written to while it arrives; None where it must be copied afterwards.
+    """Return the bytes of a buffer into which a message can be written as it arrives; None if it must be copied later.
 
-    Raises :class:`minga.errors.RunError` for a place that cannot be written.
+    Raises
+    ------
+    RunError
+        If the buffer is not writable.
     """
     if into is None:
         return None
@@ -107,29 +118,37 @@ def target(into: Into | None) -> Bytes | None:
 
 
 def new_store(nbytes: int) -> Bytes:
-    """Memory for a message of at most so many bytes."""
+    """Allocate memory for a message of at most ``nbytes`` bytes."""
     return np.empty(nbytes, np.uint8)
 
 
 def finish(data: Bytes, kind: ArrayType | None, into: Into | None) -> Array | bytes:
-    """The value of a whole message.
+    """Return the value of a complete message.
 
     Parameters
     ----------
     data
-        Its bytes; where the message was written straight to ``into``, that same memory.
+        Bytes of the message; the memory of ``into`` itself if the message was written directly there.
     kind
-        What its head said.
+        Type and shape from the head of the message; None for bytes.
     into
-        Where the reader wants it: an array gets it in the array's own byte order, a buffer in this machine's.
+        Destination that the reader requested: an array is filled in its own byte order, a buffer in that of this
+        machine.
 
-    Returns ``into`` as an array, or a new array, or bytes. Raises :class:`minga.errors.RunError` where the message does
-    not fit ``into``.
+    Returns
+    -------
+    numpy.ndarray or bytes
+        ``into`` as an array if given, otherwise a new array or bytes.
+
+    Raises
+    ------
+    RunError
+        If the message does not fit ``into``.
     """
     if kind is not None and kind.nbytes != data.nbytes:
         raise RunError(
-            f"a message announced {kind}, {kind.nbytes} bytes, but held {data.nbytes}",
-            remedy="let all members run the same version of minga",
+            f"a message announced {kind}, {kind.nbytes} bytes, but contained {data.nbytes}",
+            remedy="run the same version of minga on all members",
         )
     if into is None:
         if kind is None:
@@ -139,8 +158,8 @@ def finish(data: Bytes, kind: ArrayType | None, into: Into | None) -> Array | by
     if not _fits(data.nbytes, kind, place, typed=isinstance(into, np.ndarray)):
         found = f"{data.nbytes} bytes" if kind is None else str(kind)
         raise RunError(
-            f"the message is {found}, the place for it {place.dtype.name}{list(place.shape)}",
-            remedy="give an array of the same type and shape as the root's, or none to get a new one",
+            f"the message is {found}, but its destination is {place.dtype.name}{list(place.shape)}",
+            remedy="pass an array of the same type and shape as the root's, or none to get a new one",
         )
     _fill(place, data, kind, typed=isinstance(into, np.ndarray))
     return place
@@ -153,7 +172,7 @@ def _fits(nbytes: int, kind: ArrayType | None, place: Array, *, typed: bool) -> 
 
 
 def _fill(place: Array, data: Bytes, kind: ArrayType | None, *, typed: bool) -> None:
-    """Bring ``data`` into ``place``; moves nothing where it lies there already in the right byte order."""
+    """Store ``data`` in ``place``; nothing is moved if they are the same memory and the byte order is right."""
     here = place.flags.c_contiguous and bool(data.nbytes) and np.may_share_memory(place, data)
     if kind is None:
         if not here:
@@ -175,7 +194,7 @@ def _native(values: Array) -> Array:
 
 
 def _array(value: object) -> Array:
-    """A value as an array that means the same on every machine."""
+    """Return a value as an array whose meaning does not depend on the machine."""
     try:
         array = np.asarray(value, order="C")
     except ValueError as error:
@@ -199,13 +218,13 @@ def _meaningless(value: object) -> RunError:
 
 def _unreadable(head: bytes) -> RunError:
     return RunError(
-        f"the head of a message names no type of NumPy: {head[:16]!r}",
-        remedy="let all members run the same version of minga and NumPy",
+        f"the head of a message does not name a NumPy type: {head[:16]!r}",
+        remedy="run the same versions of minga and NumPy on all members",
     )
 
 
 def _read_only() -> RunError:
     return RunError(
-        "a message can only be received into memory that may be written and lies in one piece",
-        remedy="give a writable array, or none to get a new one",
+        "a message can only be received into memory that is writable and contiguous",
+        remedy="pass a writable array, or none to get a new one",
     )

@@ -1,4 +1,4 @@
-"""A message on its way in: which segments are there, and where their bytes go."""
+"""State of an incoming message: the segments that have arrived, and the memory for their bytes."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ __all__ = ["Incoming"]
 
 
 class Incoming:
-    """One message at one member.
+    """An incoming message at one member.
 
     Parameters
     ----------
     number, nseg, head_bytes
-        The message, its number of segments and length of its head, as every segment says them.
+        Number of the message, number of its segments and length of its head, all of which each segment states.
     payload
         Bytes of a full segment.
     into
-        Where the reader wants it, if known by now. Segments are written straight there when the message may have
-        just that length; the last segment decides.
+        Destination that the reader requested, if known by now. Segments are written directly there if the message
+        can have exactly that length; the last segment decides.
 
-    ``have`` counts the segments without a hole before them, ``sent`` those that the root is known to have sent.
+    Attributes
+    ----------
+    have
+        Number of contiguous segments from the start.
+    sent
+        Number of segments that the root is known to have sent.
     """
 
     def __init__(self, number: int, nseg: int, head_bytes: int, payload: int, into: Into | None) -> None:
@@ -41,7 +46,7 @@ class Incoming:
 
     @staticmethod
     def bytes_needed(nseg: int, payload: int) -> int:
-        """The most bytes that a message of so many segments holds."""
+        """Return the largest number of bytes that a message of ``nseg`` segments can contain."""
         return nseg * payload
 
     def _place(self, into: Into | None) -> Bytes:
@@ -53,19 +58,20 @@ class Incoming:
 
     @property
     def complete(self) -> bool:
+        """True if all segments have arrived."""
         return not self._missing_count
 
     @property
     def has_gap(self) -> bool:
-        """Whether a segment is missing that the root has sent."""
+        """True if a segment that the root has sent is missing."""
         return self.have < self.sent
 
     def matches(self, datagram: Datagram) -> bool:
-        """Whether a datagram describes this message as the first one of it did."""
+        """Return True if a datagram describes the message in the same way as its first datagram did."""
         return datagram.nseg == self.nseg and (datagram.flags >> HEAD_SHIFT) * HEAD_UNIT == self.head_bytes
 
     def add(self, seq: int, piece: memoryview) -> bool:
-        """Take a segment in; False for one that was here before, or whose number or length cannot be."""
+        """Store a segment; return False for a duplicate, or if its number or length is invalid."""
         if seq >= self.nseg or self._here[seq] or not self._right_length(seq, len(piece)):
             return False
         self._write(seq, piece)
@@ -102,7 +108,7 @@ class Incoming:
         self._view[first:end] = piece
 
     def _leave_direct(self, length: int) -> None:
-        """The message is not as long as the place for it: keep it apart, the reader is told when it is whole."""
+        """Move to separate memory a message longer than its destination; the error is raised once it is complete."""
         if self._store.nbytes >= length:
             return
         store = new_store(length)
@@ -111,7 +117,7 @@ class Incoming:
         self._view = store.data
 
     def missing(self, most: int) -> tuple[tuple[int, int], ...]:
-        """The first ranges of segments that were sent and are not here, at most so many, half-open."""
+        """Return the first ranges (half-open, at most ``most``) of segments that were sent but have not arrived."""
         ranges: list[tuple[int, int]] = []
         first = self.have
         while first < self.sent and len(ranges) < most:
@@ -125,5 +131,5 @@ class Incoming:
         return tuple(ranges)
 
     def value(self, into: Into | None) -> Array | bytes:
-        """The whole message, in ``into`` or new; see :func:`minga.network.broadcast.heads.finish`."""
+        """Return the complete message, in ``into`` or new; see :func:`minga.network.broadcast.heads.finish`."""
         return finish(self._store[: self._length], unpack_head(self._head), into)

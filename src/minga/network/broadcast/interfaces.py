@@ -1,6 +1,7 @@
 """Interfaces of this machine, and the network that all members of a group share.
 
-Read with system calls, which show the network namespace of this process. IPv4: that is what has a subnet broadcast.
+Interfaces are read with system calls, which show the network namespace of this process. Only IPv4 is supported, since
+it has subnet broadcasts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _UP, _HAS_BROADCAST, _LOOPBACK = 1, 2, 8
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """An interface that is up. ``broadcast`` is None where its network has no such address; ``mtu`` in bytes."""
+    """A network interface that is up. ``broadcast`` is None if its network has no such address; ``mtu`` is in bytes."""
 
     name: str
     address: str
@@ -38,41 +39,41 @@ class Interface:
 
     @property
     def network(self) -> ipaddress.IPv4Network:
-        """The subnet it is on."""
+        """Subnet of the interface."""
         return ipaddress.IPv4Network(f"{self.address}/{self.mask}", strict=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the interface as JSON-serialisable data."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The network on which all members have an interface: theirs, in the order of the members."""
+    """Network on which all members have an interface, with these interfaces in the order of the members."""
 
     interfaces: tuple[Interface, ...]
     direct: bool
-    """Whether it is one subnet; if not, members reach each other through routers, and nothing can be broadcast."""
+    """True for one subnet; otherwise members reach each other through routers, and nothing can be broadcast."""
 
     @property
     def wireless(self) -> bool:
-        """Whether any member is there without a wire."""
+        """True if the interface of any member is wireless."""
         return any(one.wireless for one in self.interfaces)
 
     @property
     def mtu(self) -> int:
-        """Bytes that an IP packet may have for all members."""
+        """Bytes of the largest IP packet that all members can receive."""
         return min(one.mtu for one in self.interfaces)
 
     @property
     def broadcast(self) -> str | None:
-        """The address that reaches all of the subnet, None where there is none."""
+        """Broadcast address of the subnet; None if there is none."""
         found = {one.broadcast for one in self.interfaces}
         return found.pop() if self.direct and len(found) == 1 else None
 
 
 def interfaces() -> list[Interface]:
-    """The interfaces that are up and have an IPv4 address, those without a wire after the others, loopback last."""
+    """Return the interfaces that are up and have an IPv4 address: wired ones first, then wireless, loopback last."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
@@ -99,7 +100,7 @@ def interfaces() -> list[Interface]:
 
 
 def machine() -> str:
-    """What tells this machine, or network namespace, from others: members with the same share their loopback."""
+    """Return an identifier of this machine and network namespace; members with the same one share their loopback."""
     boot, namespace = "", ""
     with contextlib.suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -109,26 +110,29 @@ def machine() -> str:
 
 
 def shared_network(places: Sequence[Mapping[str, Any]], wanted: Sequence[str | None]) -> Shared:
-    """The network to use. All members find the same one.
+    """Return the network to use; all members find the same one.
 
     Parameters
     ----------
     places
-        Of each member: ``machine`` and ``interfaces`` (:meth:`Interface.as_dict`).
+        ``machine`` and ``interfaces`` (:meth:`Interface.as_dict`) of each member.
     wanted
-        What each member's user asked for: its own address, a network ``10.0.0.0/24``, an interface's name, or None.
+        Request of each member's user: its own address, a network ``10.0.0.0/24``, the name of an interface, or None.
 
-    Raises CaseError, with the member's number, where what was asked for is not there.
+    Raises
+    ------
+    CaseError
+        If a member has no suitable interface; the message gives the member's number.
     """
     offered = [_asked(place, text, number) for number, (place, text) in enumerate(zip(places, wanted, strict=True))]
     alone = len({place["machine"] for place in places}) == 1
-    # Members of one machine keep their datagrams inside of it.
+    # If all members are on one machine, their datagrams stay within it.
     for mine in sorted(offered[0], key=lambda one: not one.loopback) if alone else offered[0]:
         chosen = [next((one for one in others if one.network == mine.network), None) for others in offered]
         if None in chosen or (mine.loopback and not alone):
             continue
         found = [one for one in chosen if one is not None]
-        # Bridges for containers have the same address on every machine: no way between them.
+        # Container bridges have the same address on every machine and do not connect the machines.
         addresses = {(place["machine"], one.address) for place, one in zip(places, found, strict=True)}
         if len({address for _, address in addresses}) == len(addresses):
             return Shared(tuple(found), True)
@@ -143,7 +147,7 @@ def shared_network(places: Sequence[Mapping[str, Any]], wanted: Sequence[str | N
 
 
 def _asked(place: Mapping[str, Any], text: str | None, number: int) -> list[Interface]:
-    """The interfaces of a member that its user permits."""
+    """Return the interfaces of a member that its user permits."""
     there = [Interface(**entry) for entry in place["interfaces"]]
     if text is None:
         return there
@@ -157,7 +161,7 @@ def _asked(place: Mapping[str, Any], text: str | None, number: int) -> list[Inte
         known = ", ".join(f"{one.name} {one.address}" for one in there) or "none"
         raise CaseError(
             f"member {number} on {place.get('host', '?')} has no interface {text!r}; it has {known}",
-            remedy="give an address of its own, an interface's name, or a network such as 10.0.0.0/24",
+            remedy="give an address of this member, the name of an interface, or a network such as 10.0.0.0/24",
         )
     return fitting
 
@@ -166,7 +170,7 @@ _WIRELESS: Final = Path("/proc/self/net/wireless")
 
 
 def _wireless(name: str) -> bool:
-    # /sys may show the interfaces of another namespace, so both are asked.
+    # /sys may show the interfaces of another namespace, so both sources are consulted.
     with contextlib.suppress(OSError):
         lines = _WIRELESS.read_text().splitlines()
         if any(line.partition(":")[0].strip() == name for line in lines):

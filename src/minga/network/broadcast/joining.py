@@ -1,10 +1,10 @@
-"""Members become a group: who is there, which network they share, and which way of broadcasting it carries.
+"""Formation of a group: who the members are, which network they share, and which broadcast route it supports.
 
-First all tell their addresses and a nonce; the session is a hash of all nonces, so that nothing said in another one is
-believed. Then multicast is tried, then the broadcast of the subnet: every member sends a datagram of full size to the
-group, sealed for this session, and all compare whom they heard. A way is taken where everybody heard everybody; if none
-is, members connect to a chain. Without a wire neither is tried, as access points send both at their lowest rate and
-without acknowledgement (RFC 9119).
+First, all members exchange their addresses and a nonce; the session is a hash of all nonces, so datagrams of other
+sessions are never accepted. Then multicast is tried, and after it the subnet broadcast: each member sends a full-size
+datagram, sealed for this session, to the group, and all compare which members they heard. A route is chosen if every
+member heard every other; if neither works, the members connect to form a chain. On wireless networks neither is tried,
+because access points send both at their lowest rate and without acknowledgement (RFC 9119).
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ __all__ = ["ROUTES", "Joined", "RouteName", "Wishes", "join"]
 
 RouteName = Literal["multicast", "broadcast", "chain"]
 ROUTES: Final[tuple[RouteName, ...]] = ("multicast", "broadcast", "chain")
-"""From the one that costs the network least."""
+"""All routes, starting with the one that loads the network least."""
 
 _VERSION: Final = 1
 _ROUNDS: Final = 4
 _HOPELESS: Final = 2
-"""Rounds after which a way is given up that nobody heard anything on."""
+"""Rounds after which a route is abandoned if no member has heard anything."""
 _LONGEST_WINDOW: Final = 1024
 _LARGEST_BATCH: Final = 44
 _LONGEST_PACKET: Final = 9000
-"""Bytes of IP packets at most: larger ones, as a loopback takes, leave no window in usual receive buffers."""
+"""Limit of IP packets in bytes; larger ones, which a loopback accepts, leave no window in usual receive buffers."""
 _FIRST_PORT, _PORTS = 20_480, 12_000
-"""Ports of groups: below those that systems give out by themselves."""
+"""Range of the groups' ports, below those that systems assign automatically."""
 _CONNECT: Final = 10.0
 Opened = TypeVar("Opened")
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a member asks for. ``route``, ``rate``, ``on_loss`` and ``dead_timeout`` must be the same for all.
+    """Options of a member. ``route``, ``rate``, ``on_loss`` and ``dead_timeout`` must be the same for all members.
 
-    ``address``: of this member, the name of its interface, or the network to use, ``10.0.0.0/24``. ``rate``: bits per
-    second on the wire; None finds it out.
+    ``address`` is an address of this member, the name of its interface, or the network to use, ``10.0.0.0/24``.
+    ``rate`` is in bits per second on the wire; None determines it while sending. ``dead_timeout`` is in seconds.
     """
 
     address: str | None = None
@@ -70,20 +70,20 @@ class Wishes:
                 f"there is no route {self.route!r}", key="route", remedy=f"choose auto, {', '.join(ROUTES)}"
             )
         if self.rate is not None and not 1e3 <= self.rate <= 1e12:
-            raise CaseError(f"a rate of {self.rate} bit/s", key="rate", remedy="give bits per second: rate=100e6")
+            raise CaseError(f"invalid rate {self.rate} bit/s", key="rate", remedy="give bits per second: rate=100e6")
         if self.on_loss not in ("raise", "exclude"):
-            raise CaseError(f"on_loss={self.on_loss!r}", key="on_loss", remedy='choose "raise" or "exclude"')
+            raise CaseError(f"invalid value {self.on_loss!r}", key="on_loss", remedy='choose "raise" or "exclude"')
         if not 0.1 <= self.dead_timeout <= 3600:
-            raise CaseError(f"dead_timeout={self.dead_timeout}", key="dead_timeout", remedy="give 0.1 to 3600 seconds")
+            raise CaseError(f"invalid value {self.dead_timeout}", key="dead_timeout", remedy="give 0.1 to 3600 seconds")
 
     def common(self) -> list[Any]:
-        """What must be the same for all."""
+        """Return the options that must be the same for all members."""
         return [self.route, self.rate, self.on_loss, self.dead_timeout]
 
 
 @dataclass(slots=True)
 class Joined:
-    """A group that stands. ``passed_over``: for each way that was tried in vain, why."""
+    """Result of forming a group. ``passed_over`` gives the reason why each better route was not chosen."""
 
     route: RouteName
     transport: Driver | Chain
@@ -94,8 +94,14 @@ class Joined:
 def join(meeting: Meeting, key: bytes, wishes: Wishes) -> Joined:
     """Become a member of a group; collective over the meeting.
 
-    CaseError where members wish different things or lack what was asked for, RunError where a way that was asked for
-    does not work, with the members that heard nothing, LaunchError where not even a chain can be made.
+    Raises
+    ------
+    CaseError
+        If the options of the members differ, or a member lacks the requested interface.
+    RunError
+        If the requested route does not work; the message names the members that did not hear others.
+    LaunchError
+        If the members run different versions of the protocol, or not even a chain can be set up.
     """
     places = _introduce(meeting, wishes)
     names = _names(places)
@@ -110,7 +116,7 @@ def join(meeting: Meeting, key: bytes, wishes: Wishes) -> Joined:
             return Joined(route, found, names, passed_over)
         passed_over[route] = found
     way, why = next(reversed(passed_over.items()))
-    raise RunError(f"{way} does not work here: {why}", remedy='choose route="auto", which then takes a chain')
+    raise RunError(f"{way} does not work here: {why}", remedy='choose route="auto", which then uses a chain')
 
 
 def _introduce(meeting: Meeting, wishes: Wishes) -> list[dict[str, Any]]:
@@ -129,13 +135,13 @@ def _introduce(meeting: Meeting, wishes: Wishes) -> list[dict[str, Any]]:
             raise LaunchError(
                 f"member {number} on {place['host']} speaks version {place['version']} of the protocol, this one "
                 f"version {_VERSION}",
-                remedy="install the same minga on all machines",
+                remedy="install the same version of minga on all machines",
             )
         if place["wishes"] != places[0]["wishes"]:
             raise CaseError(
                 f"member {number} on {place['host']} asks for {place['wishes']}, member 0 for {places[0]['wishes']} "
                 "(route, rate, on_loss, dead_timeout)",
-                remedy="ask for the same everywhere",
+                remedy="use the same options at all members",
             )
     return places
 
@@ -151,14 +157,14 @@ def _candidates(wishes: Wishes, network: Shared, passed_over: dict[str, str]) ->
     if len(network.interfaces) == 1:
         return ["chain"]
     if not network.direct or network.wireless:
-        why = "a member has no wire" if network.wireless else "the members share no subnet"
+        why = "a member is on a wireless network" if network.wireless else "the members share no subnet"
         passed_over |= {"multicast": why, "broadcast": why}
         return ["chain"]
     return list(ROUTES)
 
 
 def _together(meeting: Meeting, action: Callable[[], Opened]) -> tuple[Opened | None, str]:
-    """Do something that all must be able to do. What came of it, and for all members the trouble any of them had."""
+    """Perform an action that must succeed at all members; return its result and the errors of all members."""
     done, trouble = None, ""
     try:
         done = action()
@@ -179,7 +185,7 @@ def _datagrams(
     names: Sequence[str],
     route: RouteName,
 ) -> Driver | str:
-    """A driver for datagrams to a group address that everybody hears from everybody; or why there is none."""
+    """Return a driver for datagrams to an address over which all members hear each other, or why there is none."""
     address = f"239.255.{ident[8]}.{ident[9]}" if route == "multicast" else network.broadcast
     if address is None:
         return "the network has no broadcast address"
@@ -220,11 +226,11 @@ def _datagrams(
 
 
 def _probe(meeting: Meeting, sockets: Sockets, session: Session, group: tuple[str, int]) -> dict[int, list[int]]:
-    """Say hello to all and listen. For each member that does not hear everybody, whom it does not hear."""
+    """Greet all members and listen; return, for each member that does not hear all others, those it does not hear."""
     keys = Keys(session)
     everybody = set(range(meeting.size)) - {meeting.rank}
     heard: set[int] = set()
-    # Of full size: a path that carries small datagrams only would be of no use.
+    # The datagram has full size, because a path that carries only small ones would be useless.
     hello = keys.seal(Kind.HELLO, meeting.rank, payload=bytes(session.payload))
     unheard = set(range(meeting.size))
     deaf: dict[int, list[int]] = {}
@@ -249,7 +255,7 @@ def _say(sockets: Sockets, group: tuple[str, int], hello: bytes) -> None:
     try:
         sockets.send(group, [hello])
     except (OSError, RunError):
-        return  # nobody will have heard it: that is what is found out
+        return  # then no member hears it, which is what the probe detects
 
 
 def _hear(sockets: Sockets, keys: Keys, heard: set[int], everybody: set[int], deadline: float) -> None:
@@ -286,7 +292,7 @@ def _chain(
     if trouble or listener is None:
         if listener is not None:
             listener.close()
-        raise LaunchError(f"no chain can be made: {trouble}", remedy="look at the addresses of these machines")
+        raise LaunchError(f"no chain can be set up: {trouble}", remedy="check the addresses of these machines")
     try:
         said = [(str(host), int(port)) for host, port in meeting.exchange([address, listener.getsockname()[1]])]
         costs = Costs(beta=8 / wishes.rate) if wishes.rate else Costs()
@@ -305,12 +311,12 @@ def _chain(
         pairs = ", ".join(f"{names[one]} and {names[other]} (at {said[other][0]})" for one, other in missing[:4])
         raise LaunchError(
             f"members cannot reach each other by TCP: {pairs}",
-            remedy="let these machines talk to each other on all ports (firewall), or name the right addresses",
+            remedy="allow these machines to reach each other on all ports (firewall), or give the correct addresses",
         )
     return chain
 
 
 def _order(machines: Sequence[str]) -> list[int]:
-    """Members of one machine follow each other, so that a message crosses its line once."""
+    """Return the ring order of the members: those of one machine are adjacent, so that a message enters it once."""
     first = {name: number for number, name in reversed(list(enumerate(machines)))}
     return sorted(range(len(machines)), key=lambda number: (first[machines[number]], number))

@@ -1,9 +1,9 @@
 """Keys of a session, and the datagrams they seal and open.
 
-One secret of 32 bytes is shared by the members of a group. Each session draws from it one key per sender by HKDF
-(RFC 5869), and each datagram carries a MAC of 16 bytes made with its sender's key: keyed BLAKE2b (RFC 7693), which is
-made for this and costs less than HMAC-SHA256. Datagrams of strangers, of other groups and of earlier sessions fail, and
-nothing they say is looked at.
+The members of a group share one secret of 32 bytes. Each session derives from it one key per sender by HKDF (RFC 5869),
+and each datagram carries a MAC of 16 bytes under its sender's key: keyed BLAKE2b (RFC 7693), which is designed for this
+purpose and costs less than HMAC-SHA256. Datagrams from outsiders, other groups and earlier sessions fail verification,
+and their content is never interpreted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEY_BYTES = 32
 SESSION_BYTES = 8
 LARGEST_GROUP = 255
 JOINING = b"\0minga\0\0"
-"""The session under which members greet each other before they have one."""
+"""Session identifier under which members greet each other before they have a session."""
 
 _FIRST_KIND = VERSION << 4 | min(Kind)
 _LAST_KIND = VERSION << 4 | max(Kind)
@@ -42,15 +42,15 @@ _LAST_KIND = VERSION << 4 | max(Kind)
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What the members of a group agreed on.
+    """Parameters on which the members of a group have agreed.
 
     Parameters
     ----------
     ident
-        8 bytes that no other session of this group has: random, or a hash of random numbers of all members. It is
-        never sent.
+        8 bytes that are unique among the sessions of this group: random, or a hash of random numbers of all members.
+        They are never sent.
     key
-        The group's secret, 32 bytes.
+        Secret of the group, 32 bytes.
     size
         Number of members, 1 to 255; they are numbered from 0.
     payload
@@ -67,7 +67,7 @@ class Session:
             raise RunError(
                 f"a session has a key of {KEY_BYTES} bytes and a name of {SESSION_BYTES}, "
                 f"found {len(self.key)} and {len(self.ident)}",
-                remedy="make them with secrets.token_bytes",
+                remedy="create them with secrets.token_bytes",
             )
         if not 1 <= self.size <= LARGEST_GROUP:
             raise RunError(
@@ -82,32 +82,36 @@ class Session:
 
 
 def derive(key: bytes, salt: bytes, label: bytes) -> bytes:
-    """32 bytes for one use: HKDF with SHA-256 (RFC 5869) of ``key``; other salts and labels give unrelated bytes."""
+    """Derive 32 bytes for one purpose from ``key`` by HKDF with SHA-256 (RFC 5869).
+
+    Different salts and labels give unrelated bytes.
+    """
     extracted = hmac.digest(salt, key, "sha256")
     return hmac.digest(extracted, label + b"\x01", "sha256")
 
 
 @dataclass(slots=True)
 class Refused:
-    """Counts of datagrams that were dropped before anything was done with them."""
+    """Counters of datagrams that were dropped without being interpreted."""
 
-    foreign: int = 0  # another session's mark, another program's bytes
-    malformed: int = 0  # lengths, kinds or numbers that cannot be
+    foreign: int = 0  # the mark of another session, or bytes of another program
+    malformed: int = 0  # invalid lengths, kinds or numbers
     forged: int = 0  # wrong tag
 
     @property
     def total(self) -> int:
+        """Number of all dropped datagrams."""
         return self.foreign + self.malformed + self.forged
 
 
 class Keys:
-    """The keys of all senders of a session; ``refused`` counts what :meth:`open` turned away."""
+    """Keys of all senders of a session; ``refused`` counts the datagrams that :meth:`open` rejected."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.refused = Refused()
         self.mark = int.from_bytes(derive(session.key, session.ident, b"minga broadcast mark")[:2], "big")
-        # Copying a hash that has taken the key in is cheaper than taking it in for every datagram.
+        # Copying a keyed hash state is cheaper than absorbing the key for every datagram.
         self._macs = [
             hashlib.blake2b(
                 digest_size=TAG_BYTES, key=derive(session.key, session.ident, b"minga broadcast sender %d" % number)
@@ -126,7 +130,7 @@ class Keys:
         flags: int,
         payload: tuple[Buffer, ...],
     ) -> tuple[Buffer, ...]:
-        """Header, pieces of payload and tag, to be sent as one datagram without being copied together."""
+        """Return header, pieces of payload and tag, which can be sent as one datagram without being joined."""
         length = sum([len(piece) for piece in payload])
         header = HEADER.pack(self.mark, VERSION << 4 | kind, sender, message, seq, nseg, length, root, flags)
         mac = self._macs[sender].copy()
@@ -147,13 +151,13 @@ class Keys:
         flags: int = 0,
         payload: Buffer = b"",
     ) -> bytes:
-        """A whole datagram."""
+        """Return a complete datagram as bytes."""
         return b"".join(self.seal_pieces(kind, sender, message, seq, nseg, root, flags, (payload,)))
 
     def open(self, data: Buffer) -> Datagram | None:
-        """The datagram in ``data`` if its sender holds the session's key; None, and one more in ``refused``, if not.
+        """Return the datagram in ``data`` if its sender knows the session's key; otherwise count it and return None.
 
-        Cheap looks come first, so that a flood of noise costs little; nothing is believed before the tag is right.
+        Cheap checks come first, so that a flood of noise costs little; nothing is trusted before the tag is verified.
         """
         refused = self.refused
         size = len(data)

@@ -1,11 +1,12 @@
-"""A connection between two members: frames over TCP, each with a MAC under a key that only this connection has.
+"""Connection between two members: frames over TCP, each with a MAC under a key that is unique to the connection.
 
-Both ends show that they know the group's key before anything else is heard. Nothing blocks: whoever owns the link calls
-:meth:`Link.read` and :meth:`Link.write` when its socket is ready.
+Both ends prove that they know the group's key before anything else is accepted. No call blocks: the owner of a link
+calls :meth:`Link.read` and :meth:`Link.write` when its socket is ready.
 
-Hello of the end that connects: magic, its number, the number it wants to reach, a nonce. Answer: a nonce and a proof.
-Then the proof of the end that connected. A frame is its length and kind, the content, and 16 bytes of MAC over a count
-of frames, so that none can be repeated, left out or changed in order.
+The end that connects sends a hello: a magic number, its own number, the number that it wants to reach, and a nonce. The
+other end answers with a nonce and a proof, and the first end replies with its own proof. A frame consists of its length
+and kind, the content, and a MAC of 16 bytes that covers a counter of frames as well, so that no frame can be repeated,
+omitted or reordered.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ _FRAME: Final = struct.Struct("!IB")
 _COUNT: Final = struct.Struct("!Q")
 _TAG: Final = 16
 LARGEST: Final = 1 << 20
-"""Bytes of content that a frame has at most."""
+"""Largest content of a frame in bytes."""
 _READ: Final = 1 << 18
 _READS: Final = 8
-"""Calls of the system for one of :meth:`Link.read`, so that a busy connection does not keep others waiting."""
+"""Largest number of system calls in one :meth:`Link.read`, so that a busy connection does not delay others."""
 _PIECES: Final = 64
-"""Parts that are given to the kernel at once; it takes 1024 at most."""
+"""Parts that are passed to the kernel at once; it accepts at most 1024."""
 
 
 class LinkError(Exception):
-    """The connection is of no use any more: closed, broken, silent, or the other end does not know the key."""
+    """Error of a connection that is no longer usable: closed, broken, silent, or without the group's key."""
 
 
 class Link:
-    """One end of a connection. ``peer`` is the other end's number, known once ``ready``.
+    """One end of a connection. ``peer`` is the number of the other end, known once the link is ``ready``.
 
-    ``key`` and ``session`` are the group's. The end that accepts a connection has ``wanted`` None.
+    ``key`` and ``session`` are those of the group. ``wanted`` is None at the end that accepts the connection.
     """
 
     def __init__(self, connection: socket.socket, own: int, key: bytes, session: bytes, wanted: int | None) -> None:
@@ -59,7 +60,7 @@ class Link:
         self.peer = -1 if wanted is None else wanted
         self.ready = False
         self.pending = 0
-        """Bytes that the kernel has not taken yet."""
+        """Bytes that have not been passed to the kernel yet."""
         self._key, self._session = key, session
         self._connects = wanted is not None
         self._hello = b""
@@ -74,7 +75,7 @@ class Link:
             self._push(self._hello)
 
     def fileno(self) -> int:
-        """For selectors."""
+        """Return the file descriptor of the socket, for selectors."""
         return self.socket.fileno()
 
     def send(self, kind: int, *parts: bytes | bytearray | memoryview) -> None:
@@ -89,7 +90,7 @@ class Link:
         self._push(head, *views, mac.digest())
 
     def write(self) -> None:
-        """Give the kernel what it takes. LinkError where the other end is gone."""
+        """Pass to the kernel as much as it accepts; raise LinkError if the other end is gone."""
         while self._out:
             pieces = [self._out[index] for index in range(min(_PIECES, len(self._out)))]
             try:
@@ -98,7 +99,7 @@ class Link:
                 return
             except OSError as error:
                 if error.errno == errno.ENOTCONN:
-                    return  # the connection is being made
+                    return  # the connection is being established
                 raise LinkError(error.strerror or "broken") from error
             self.pending -= count
             while count:
@@ -110,9 +111,12 @@ class Link:
                 self._out.popleft()
 
     def read(self) -> Iterator[tuple[int, memoryview]]:
-        """The frames that have come, (kind, content); each content lasts until the next one is asked for.
+        """Yield the frames that have arrived as (kind, content); a content is valid until the next one is requested.
 
-        LinkError where the other end is gone, or something was not written by it.
+        Raises
+        ------
+        LinkError
+            If the other end is gone, or did not write what arrived.
         """
         for _ in range(_READS):
             if self._filled == len(self._buffer):
@@ -133,7 +137,7 @@ class Link:
                 return
 
     def hush(self, deadline: float) -> None:
-        """Say no more, and hear no more until the other end falls silent, or the deadline (of the steady clock)."""
+        """Stop sending, and discard input until the other end stops too, or until a deadline of the monotonic clock."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
             while (left := deadline - time.monotonic()) > 0:
@@ -178,7 +182,7 @@ class Link:
             self._filled = rest
 
     def _shake(self, data: memoryview) -> int:
-        """Take the next part of the handshake from ``data``; how many bytes that was, 0 where it is not there yet."""
+        """Process the next part of the handshake in ``data``; return its bytes, 0 if it is incomplete."""
         if self._connects:
             if len(data) < _ANSWER.size:
                 return 0
@@ -209,7 +213,7 @@ class Link:
         return _TAG
 
     def _agree(self, nonce: bytes) -> None:
-        """The keys of this connection: each direction has its own, so that nothing can be sent back."""
+        """Derive the keys of this connection, one for each direction, so that frames cannot be reflected."""
         said = self._hello + nonce
         there, back = (derive(self._key, self._session, b"link " + label + said) for label in (b"there ", b"back "))
         self._send_key, self._receive_key = (there, back) if self._connects else (back, there)
@@ -226,7 +230,7 @@ class Link:
 
 
 def listen(address: str, port: int = 0) -> socket.socket:
-    """A non-blocking socket that takes connections."""
+    """Return a non-blocking socket that accepts connections."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -240,7 +244,7 @@ def listen(address: str, port: int = 0) -> socket.socket:
 
 
 def connect(place: tuple[str, int], own: int, peer: int, key: bytes, session: bytes) -> Link:
-    """Begin a connection to a member; LinkError where that is refused at once."""
+    """Begin a connection to a member; raise LinkError if it is refused at once."""
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     connection.setblocking(False)
     try:

@@ -1,4 +1,4 @@
-"""Whether the root that a reader waits for still lives: a message that never begins asks nobody anything by itself."""
+"""Check that the root for which a reader waits is alive; without it, a message that never begins would go unnoticed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from minga.network.broadcast.member import RootSilent
 __all__ = ["Liveness"]
 
 _QUESTIONS = 8
-"""Questions in the time after which silence means loss."""
+"""Questions asked within the time after which silence means loss."""
 _ENOUGH = 4
-"""Unanswered ones at least: a reader that was itself stopped finds much time gone by, and has asked few."""
+"""Unanswered questions needed for a loss: a reader that was itself stopped for long has asked only a few."""
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class _Waiting:
 
 
 class Liveness:
-    """Asks for signs of life, and gives them. Everything a member sends is one."""
+    """Requests and gives signs of life. Every datagram of a member counts as one."""
 
     def __init__(self, keys: Keys, number: int, counter: Iterator[int], dead_timeout: float) -> None:
         self._keys, self._number, self._counter = keys, number, counter
@@ -33,19 +33,25 @@ class Liveness:
         self._waiting: dict[int, _Waiting] = {}
 
     def heard(self, sender: int) -> None:
-        """A member has sent something."""
+        """Note that a member has sent something."""
         self._waiting.pop(sender, None)
 
     def answer(self, datagram: Datagram) -> bytes | None:
-        """The answer to a question, None for anything else."""
+        """Return the answer to a question; None for any other datagram."""
         if datagram.kind != Kind.HELLO or datagram.root != self._number:
             return None
         return self._keys.seal(Kind.READY, self._number, seq=next(self._counter) & 0xFFFFFFFF, root=datagram.sender)
 
     def wait(self, now: float, root: int) -> bytes | None:
-        """A reader waits for a root: a question to it, if it is time for one. Raises RootSilent where it is gone."""
+        """Note that a reader waits for a root; return a question to send if one is due, otherwise None.
+
+        Raises
+        ------
+        RootSilent
+            If the root has not answered for the timeout.
+        """
         waiting = self._waiting.get(root)
-        if waiting is None or now - waiting.asked_at > self._timeout / 2:  # a new wait, or this member was stopped
+        if waiting is None or now - waiting.asked_at > self._timeout / 2:  # a new wait, or this member was suspended
             waiting = self._waiting[root] = _Waiting(now, now)
         if waiting.asked >= _ENOUGH and now - waiting.since >= self._timeout:
             del self._waiting[root]

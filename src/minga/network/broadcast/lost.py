@@ -1,4 +1,4 @@
-"""The error of a broadcast whose members went away."""
+"""Error of a broadcast that lost members."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["MembersLost"]
 
 
 class MembersLost(RunError):
-    """Members of a group that did not answer any more; the message did not reach them, or did not come from them.
+    """Error raised when members of a group no longer respond, as receivers of a message or as its root.
 
-    ``members`` are their numbers, ``names`` what people call them where that is known, ``why`` what was noticed.
+    ``members`` are their numbers, ``names`` their names if known, and ``why`` is the observed reason.
     """
 
     def __init__(self, members: Sequence[int], names: Sequence[str] = (), *, while_: str = "", why: str = "") -> None:
@@ -26,11 +26,11 @@ class MembersLost(RunError):
         super().__init__(
             f"member{'s' if plural else ''} {', '.join(shown)} of the group {'were' if plural else 'was'} lost"
             f"{' while ' + while_ if while_ else ''}{': ' + why if why else ''}",
-            remedy="look whether the machine is up and its program still runs; "
-            'a group made with on_loss="exclude" goes on without it',
+            remedy="check that the machine is up and its program is still running; "
+            'a group created with on_loss="exclude" continues without it',
         )
 
     def named(self, names: Sequence[str]) -> Self:
-        """The same error, with the names of its members; ``names`` has those of all members of the group."""
+        """Return the same error with the names of its members; ``names`` lists those of all members of the group."""
         mine = [names[number] for number in self.members if number < len(names)]
         return type(self)(self.members, mine, while_=self.while_, why=self.why)

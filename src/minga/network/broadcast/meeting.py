@@ -1,7 +1,7 @@
-"""How members talk before they are a group: each says something small, and all hear what all said.
+"""Communication of members before they form a group: each contributes a small value, and all receive all values.
 
-Over a communicator of MPI, over pipes to whoever started the members, or over TCP to the first member. What is said
-there is believed, so these ways are the ones on which the group's key travels or is proved.
+It uses an MPI communicator, pipes to the process that started the members, or TCP connections to the first member.
+The values are trusted, so these are the channels on which the group's key is distributed or proved.
 """
 
 from __future__ import annotations
@@ -25,35 +25,42 @@ _MORE, _LAST = 1, 2
 _PART: Final = 1 << 19
 _PAUSE: Final = 0.05
 _STRANGERS: Final = 32
-"""Connections beside the members' own that are listened to at a time; of more the oldest goes."""
+"""Connections accepted at a time besides those of the members; if there are more, the oldest is dropped."""
 
 
 class Meeting(Protocol):
-    """A way for ``size`` members to talk; ``rank`` is this one's number."""
+    """Channel over which ``size`` members communicate; ``rank`` is the number of this one."""
 
     rank: int
     size: int
 
     def exchange(self, value: Any) -> list[Any]:
-        """What all members say, in their order; collective. Values are such as JSON can hold."""
+        """Contribute a JSON-serialisable value and return those of all members, in order; collective."""
 
     def close(self) -> None:
-        """The meeting is over."""
+        """End the meeting."""
 
 
 class Communicator(Protocol):
-    """What is needed of MPI, as mpi4py's communicators and minga's own have it."""
+    """Part of MPI that is needed, which the communicators of mpi4py and minga's own provide."""
 
     @property
-    def rank(self) -> int: ...
+    def rank(self) -> int:
+        """Number of this rank."""
+
     @property
-    def size(self) -> int: ...
-    def gather(self, value: Any, /) -> list[Any] | None: ...
-    def bcast(self, value: Any, /) -> Any: ...
+    def size(self) -> int:
+        """Number of ranks."""
+
+    def gather(self, value: Any, /) -> list[Any] | None:
+        """Return the values of all ranks at rank 0, None at the others."""
+
+    def bcast(self, value: Any, /) -> Any:
+        """Return the value of rank 0 at all ranks."""
 
 
 class CommMeeting:
-    """Members are the ranks of a communicator."""
+    """Meeting of the ranks of a communicator."""
 
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
@@ -65,11 +72,11 @@ class CommMeeting:
         return said
 
     def close(self) -> None:
-        """The communicator stays."""
+        """Do nothing; the communicator remains open."""
 
 
 class LineMeeting:
-    """Members are processes that someone started: they ``ask`` this, and it answers when all have asked."""
+    """Meeting of processes with a common parent, which answers their ``ask`` once all of them have asked."""
 
     def __init__(self, rank: int, size: int, ask: Callable[[Any], list[Any]]) -> None:
         self.rank, self.size = rank, size
@@ -80,13 +87,16 @@ class LineMeeting:
         return self._ask(value)
 
     def close(self) -> None:
-        """The pipes stay."""
+        """Do nothing; the pipes remain open."""
 
 
 class TcpMeeting:
-    """Members connect to the first one, at an address and port that all know; each must know the key.
+    """Meeting over TCP connections to member 0, at an address and port known to all; each must know the key.
 
-    RunError, naming who is missing, where not all have come within ``patience`` seconds.
+    Raises
+    ------
+    RunError
+        If not all members arrive within ``patience`` seconds; the message names those that are missing.
     """
 
     def __init__(self, rank: int, size: int, place: tuple[str, int], key: bytes, patience: float) -> None:
@@ -139,7 +149,7 @@ class TcpMeeting:
         except OSError as error:
             raise RunError(
                 f"member 0 cannot listen at {self._place[0]} port {self._place[1]}: {error.strerror}",
-                remedy="give an address of this machine, and a port that nothing else uses",
+                remedy="give an address of this machine and a port that no other program uses",
             ) from error
         self._gathering = True
         with listener:
@@ -165,16 +175,16 @@ class TcpMeeting:
                     ) from error
             if 0 in self._links:
                 self._dismiss(self._links.pop(0))
-            time.sleep(_PAUSE)  # the first member may come later
+            time.sleep(_PAUSE)  # member 0 may start later
 
     def _wait(self, missing: Callable[[], list[int]], listener: socket.socket | None = None) -> None:
-        """Read and write until nobody is missing."""
+        """Read and write until no member is missing."""
         deadline = time.monotonic() + self.patience
         while waited_for := missing():
             if time.monotonic() > deadline:
                 who = f"member{'s' if len(waited_for) > 1 else ''} {', '.join(map(str, waited_for))}"
                 raise RunError(
-                    f"{who} did not come within {self.patience:g} s",
+                    f"{who} did not respond within {self.patience:g} s",
                     remedy="start all members, with the same size, address, port and key",
                 )
             links = [*self._guests, *self._links.values()]
@@ -190,7 +200,7 @@ class TcpMeeting:
                     self._accept(one)
 
     def _accept(self, listener: socket.socket) -> None:
-        with contextlib.suppress(OSError):  # gone before it was taken
+        with contextlib.suppress(OSError):  # closed before it was accepted
             connection, _ = listener.accept()
             guest = Link(connection, self.rank, self._key, JOINING, None)
             self._guests.append(guest)
@@ -223,8 +233,10 @@ class TcpMeeting:
         except LinkError as error:
             self._dismiss(link)
             if link in self._guests:
-                self._guests.remove(link)  # a stranger
+                self._guests.remove(link)  # not a member
             elif self._gathering:
-                self._links.pop(link.peer)  # it may come again
+                self._links.pop(link.peer)  # it may connect again
             else:
-                raise RunError(f"the group was not made: {error}", remedy="see what other members say") from error
+                raise RunError(
+                    f"the group was not formed: {error}", remedy="see the errors of other members"
+                ) from error

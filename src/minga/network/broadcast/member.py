@@ -1,9 +1,9 @@
-"""All messages of all roots at one member, without input or output.
+"""Receiving side of a member: all messages of all roots, without I/O.
 
-A member takes the messages of each root in the order of their numbers, one at a time: a root begins the next when all
-have the last. It answers questions, tells now and then how far it is, and asks for what is missing. A message that
-nobody has asked for yet is taken in while there is room; after that the member answers that it has nothing of it, and
-the root's window makes it wait.
+A member receives the messages of each root in numerical order, one at a time: a root begins the next message when all
+members have the previous one. The member answers questions, reports its progress regularly, and requests missing
+segments. A message that no reader has requested yet is stored while there is room. If there is none, the member replies
+that it has nothing of the message, and the root's window makes the root wait.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ __all__ = ["Aborted", "Member", "Message", "RootSilent", "Traffic"]
 
 FIRST_NACK_PAUSE, LONGEST_NACK_PAUSE = 8e-3, 0.25  # seconds between requests for the same segments
 FEW_MEMBERS = 8
-"""Up to so many members ask for repairs at once; more spread their requests, so that one speaks for many."""
+"""Number of receivers up to which each requests repairs at once; more spread them, so that one speaks for many."""
 MOST_SKIPPED = 64
 
 
 class Aborted(RunError):
-    """A message that its root gave up before this member had it all; ``members`` are those it lost, if that is why."""
+    """Error of a message that its root aborted; ``members`` are the members that it lost, if that is the reason."""
 
     def __init__(self, message: str, members: Iterable[int] = (), *, remedy: str) -> None:
         self.members = tuple(members)
@@ -52,16 +52,16 @@ class Aborted(RunError):
 
 
 class RootSilent(MembersLost):
-    """The root of a message stopped sending in the middle of it; ``members`` is the root."""
+    """Error of a message whose root fell silent before it was complete; ``members`` contains the root."""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Counts of what a member did with authenticated datagrams."""
+    """Counters of authenticated datagrams, by the way in which the member treated them."""
 
     segments: int = 0
     duplicates: int = 0
-    nonsense: int = 0  # authenticated, but contradicting what came before
+    nonsense: int = 0  # authenticated, but inconsistent with earlier ones
     refused: int = 0  # segments for which there was no room yet
     acks: int = 0
     nacks: int = 0
@@ -69,7 +69,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A whole message as its reader gets it."""
+    """A complete message as its reader receives it."""
 
     root: int
     number: int
@@ -78,22 +78,23 @@ class Message:
 
 @dataclass(slots=True)
 class _Inbox:
-    """What a member knows of one root."""
+    """State of a member regarding one root."""
 
-    next: int  # number of the message that comes next
+    next: int  # number of the next message
     current: Incoming | None = None
     ready: deque[Incoming | RunError] = field(default_factory=deque)
-    wanted: bool = False  # the reader waits
+    wanted: bool = False  # a reader is waiting
     into: Into | None = None
-    refused: tuple[int, int] | None = None  # segments, and how many were sent, of a message there was no room for
+    refused: tuple[int, int] | None = None  # number of segments, and of those sent, of a message without room
     nack_at: float | None = None
     nack_pause: float = FIRST_NACK_PAUSE
     heard_at: float = 0.0
-    quiet_at: float = 0.0  # when to remind the root of us
+    quiet_at: float = 0.0  # when to remind the root of this member
     reminders: int = 0
-    given_up: int | None = None  # number of a message that was ended here though its root may still send it
+    given_up: int | None = None  # number of a message abandoned here that its root may still send
 
     def end_current(self, result: Incoming | RunError) -> None:
+        """End the current message with a result, and expect the next one."""
         self.ready.append(result)
         self.current = None
         self.refused = None
@@ -102,16 +103,18 @@ class _Inbox:
 
 
 class Member:
-    """The receiving side of one member of a group.
+    """Receiving side of one member of a group.
 
     Parameters
     ----------
     keys, number
-        The session's keys, and which member this is.
+        Keys of the session, and number of this member.
+    settings
+        Settings of the protocol.
     counter
-        Numbers the control datagrams of this member.
+        Source of the numbers of this member's control datagrams.
     incarnation
-        A random number of this process: a root does not take a restarted program for the one that knew the session.
+        Random number of this process, by which a root distinguishes it from a program that was restarted.
     first_message
         Number of the first message of every root.
     """
@@ -136,7 +139,7 @@ class Member:
         self._replies: list[Batch] = []
         self._random = random.Random(incarnation)
         size = keys.session.size
-        # The more members, the seldomer each tells how far it is.
+        # The more members there are, the less often each reports its progress.
         self._ack_every = max(1, settings.window // 4, min(4 * size, settings.window // 2))
         self._stagger = number * self._ack_every // size
         self._most_ranges = Reply.ranges_that_fit(keys.session.payload)
@@ -144,9 +147,12 @@ class Member:
     # -- the reader's side
 
     def expect(self, now: float, root: int, into: Into | None = None) -> None:
-        """The reader wants the next message of ``root``, in ``into`` if that is given.
+        """Request the next message of ``root``, in ``into`` if given.
 
-        Raises :class:`minga.errors.RunError` for a place that cannot be written.
+        Raises
+        ------
+        RunError
+            If ``into`` is not writable.
         """
         target(into)
         inbox = self._inboxes[root]
@@ -161,7 +167,7 @@ class Member:
             self._reply(root, inbox.next, nseg, 0, sent, 0, ((0, sent),))
 
     def take(self, root: int) -> Message | None:
-        """The next message of ``root`` if it is whole; raises what happened to it if it will never be."""
+        """Return the next message of ``root`` if it is complete, otherwise None; raise its error if it failed."""
         inbox = self._inboxes[root]
         if not inbox.ready:
             return None
@@ -171,10 +177,10 @@ class Member:
             raise incoming
         return Message(root, incoming.number, incoming.value(into))
 
-    # -- what comes in
+    # -- input
 
     def on_datagram(self, now: float, datagram: Datagram) -> None:
-        """DATA, POLL or ABORT of a root."""
+        """Process a DATA, POLL or ABORT datagram of a root."""
         inbox = self._inboxes.get(datagram.root)
         if inbox is None or datagram.sender != datagram.root or not datagram.nseg:
             self.traffic.nonsense += 1
@@ -195,9 +201,9 @@ class Member:
             self._on_abort(inbox, datagram)
 
     def _answer_for_past(self, datagram: Datagram) -> None:
-        """The root asks about a message that was delivered or ended: it need not send any of it again."""
+        """Answer a question about a message that was delivered or ended: the root need not send it again."""
         if datagram.message == self._inboxes[datagram.root].given_up:
-            return  # silence says that it is not here
+            return  # silence tells the root that the message is not here
         if datagram.kind == Kind.POLL:
             self._reply_with_all(datagram, datagram.seq & 0x7FFFFFFF)
         elif datagram.kind == Kind.DATA:
@@ -206,12 +212,12 @@ class Member:
                 self._reply_with_all(datagram, echo_of_segment(datagram.seq))
 
     def _skip_to(self, inbox: _Inbox, datagram: Datagram) -> None:
-        """The root went on to a later message without us."""
+        """Abort the messages up to a later one with which the root has continued without this member."""
         for _ in range(min((datagram.message - inbox.next) & 0xFFFFFFFF, MOST_SKIPPED)):
             inbox.end_current(
                 Aborted(
-                    f"member {datagram.root} went on to its next message before this one was whole",
-                    remedy="look at the error of that member: it gave the message up, or took this member for lost",
+                    f"member {datagram.root} began its next message before this one was complete",
+                    remedy="see the error of that member: it aborted the message, or considered this member lost",
                 )
             )
         inbox.next = datagram.message
@@ -277,7 +283,7 @@ class Member:
     # -- room
 
     def _open(self, inbox: _Inbox, datagram: Datagram) -> Incoming | None:
-        """Begin the message that a segment belongs to, if there is room for it."""
+        """Begin the message to which a segment belongs; return None if there is no room for it."""
         payload = self.keys.session.payload
         head_bytes = (datagram.flags >> HEAD_SHIFT) * HEAD_UNIT
         if not self._has_room(inbox, Incoming.bytes_needed(datagram.nseg, payload)):
@@ -298,7 +304,7 @@ class Member:
         return self.waiting_bytes() + nbytes <= self.settings.waiting_bytes
 
     def waiting_bytes(self) -> int:
-        """Bytes held for readers who have not asked for them."""
+        """Return the bytes held for readers that have not requested them."""
         payload = self.keys.session.payload
         held = 0
         for inbox in self._inboxes.values():
@@ -308,7 +314,7 @@ class Member:
         return held
 
     def _answer_unopened(self, inbox: _Inbox, datagram: Datagram, sent: int, echo: int) -> None:
-        """The root asks about a message of which nothing is here: send it again, or wait until there is room."""
+        """Answer a question about a message of which nothing is here: request it, or make the root wait for room."""
         missing: tuple[tuple[int, int], ...] = ()
         if not self._has_room(inbox, Incoming.bytes_needed(datagram.nseg, self.keys.session.payload)):
             self._refuse(inbox, datagram.nseg, sent)
@@ -321,10 +327,10 @@ class Member:
         known = inbox.refused[1] if inbox.refused is not None else 0
         inbox.refused = (nseg, max(known, min(sent, nseg)))
 
-    # -- what goes out
+    # -- output
 
     def _answer(self, now: float, root: int, inbox: _Inbox, incoming: Incoming, echo: int) -> None:
-        """Reply at once: with what is missing, or how far the message is."""
+        """Reply at once with the missing segments, or with the progress of the message."""
         if incoming.has_gap:
             self._ask_for_missing(now, root, inbox, incoming, echo)
         else:
@@ -342,13 +348,13 @@ class Member:
         self._reply(root, incoming.number, incoming.nseg, incoming.have, incoming.sent, echo, missing)
 
     def _backoff(self) -> float:
-        """A random pause, so that of many members that missed the same segment one asks first."""
+        """Return a random pause, so that among many members that missed the same segment one asks first."""
         if self.keys.session.size - 1 <= FEW_MEMBERS:
             return 0.0
         return self._random.random() * 4 * self.settings.guard
 
     def _reply_with_all(self, datagram: Datagram, echo: int) -> None:
-        """The message that a datagram belongs to is here, or over."""
+        """Reply that the message of a datagram is complete here, or over."""
         self._reply(datagram.root, datagram.message, datagram.nseg, datagram.nseg, datagram.nseg, echo)
 
     def _reply(
@@ -378,14 +384,14 @@ class Member:
         self._replies.append(Batch(root, [(datagram,)]))
 
     def poll_output(self) -> list[Batch]:
-        """The replies to send now."""
+        """Return the replies to send now."""
         replies, self._replies = self._replies, []
         return replies
 
     # -- time
 
     def next_timer(self) -> float | None:
-        """When :meth:`on_timer` has something to do; None while no message is under way."""
+        """Return the time at which :meth:`on_timer` has something to do; None while no message is in progress."""
         times = []
         for inbox in self._inboxes.values():
             if inbox.current is not None:
@@ -395,7 +401,7 @@ class Member:
         return min(times, default=None)
 
     def on_timer(self, now: float) -> None:
-        """Ask for what is missing, remind roots that have gone quiet, and end messages of roots that stay so."""
+        """Request missing segments, remind silent roots, and end the messages of roots that remain silent."""
         for root, inbox in self._inboxes.items():
             incoming = inbox.current
             if incoming is None:
@@ -423,8 +429,8 @@ def _aborted(root: int, abort: Abort) -> RunError:
         return MembersLost(abort.members, while_=f"member {root} sent a message")
     if abort.reason == Reason.EXCLUDED:
         return Aborted(
-            f"member {root} took this member ({members}) for lost and went on without it",
+            f"member {root} considered this member ({members}) lost and continued without it",
             abort.members,
-            remedy="look whether this machine was suspended or overloaded; a longer dead_timeout waits for it",
+            remedy="check whether this machine was suspended or overloaded; a longer dead_timeout waits for it",
         )
-    return Aborted(f"member {root} cancelled its message", remedy="look at the error of that member")
+    return Aborted(f"member {root} cancelled its message", remedy="see the error of that member")

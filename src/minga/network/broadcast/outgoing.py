@@ -1,4 +1,4 @@
-"""A message on its way out: how it is cut into segments, and what leaves together."""
+"""Outgoing messages: their division into segments, and batches of datagrams that are sent together."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from minga.network.broadcast.settings import Settings, wire_bytes
 __all__ = ["GROUP", "Batch", "Outgoing"]
 
 GROUP = -1
-"""Destination of what all members are to get."""
+"""Destination of datagrams for all members."""
 
 MOST_SEGMENTS = 1 << 31
 
 
 class Batch(NamedTuple):
-    """Datagrams for one destination, in order; all are equally long, but the last may be shorter.
+    """Datagrams for one destination, in order; all have the same length, except that the last may be shorter.
 
-    Each datagram is a tuple of buffers that follow each other in it.
+    Each datagram is a tuple of buffers to be concatenated.
     """
 
     destination: int
@@ -29,9 +29,14 @@ class Batch(NamedTuple):
 
 
 class Outgoing:
-    """A message and its segments; the bytes stay where the program has them and must not change until it is done.
+    """A message and its segments; the bytes are not copied and must not change until the message is done.
 
-    ``data`` is an array or bytes-like. Raises :class:`minga.errors.RunError` for what cannot be sent.
+    ``data`` is an array or a bytes-like object.
+
+    Raises
+    ------
+    RunError
+        If the data cannot be sent.
     """
 
     def __init__(self, keys: Keys, sender: int, number: int, data: object, settings: Settings) -> None:
@@ -50,14 +55,14 @@ class Outgoing:
         if len(self.data) > settings.max_bytes or self.nseg >= MOST_SEGMENTS:
             raise RunError(
                 f"a message of this group has at most {settings.max_bytes} bytes, found {len(self.data)}",
-                remedy="send it in parts, or give max_bytes to the group",
+                remedy="send it in parts, or raise max_bytes of the group",
             )
         self.wire = wire_bytes(min(length, self.payload) + OVERHEAD)
-        """Bytes on the wire of a segment (of the longest, where they differ)."""
+        """Bytes on the wire of a segment (of the longest one if they differ)."""
         self._flags = len(self.head) // HEAD_UNIT << HEAD_SHIFT
 
     def segment(self, seq: int, *, ask: bool) -> tuple[Buffer, ...]:
-        """The datagram of one segment."""
+        """Return the datagram of one segment; ``ask`` requests an immediate reply."""
         first = seq * self.payload - len(self.head)
         piece = self.data[max(first, 0) : first + self.payload]
         pieces: tuple[Buffer, ...] = (piece,) if seq or not self.head else (self.head, piece)

@@ -1,4 +1,4 @@
-"""How fast a root sends, and how long it waits for an answer."""
+"""Rate at which a root sends, and time for which it waits for an answer."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ __all__ = ["Pace", "RoundTrip"]
 
 SLOWEST, FASTEST = 1e6, 1e11  # bits per second between which a pace adapts
 BURST = 2e-3
-"""Seconds of the wire that are handed over at once, as timers of the system are not finer."""
+"""Seconds of transmission that are passed to the kernel at once, since system timers are not finer."""
 CATCH_UP_BYTES = 1 << 16
-"""Bytes that a sender who overslept may send at once to be on time again; queues of switches hold more."""
+"""Bytes that a sender that woke too late may send at once to catch up; the queues of switches hold more."""
 MAY_DOUBLE, MAY_GROW = 0.6, 0.85
-"""Shares of the rate that must arrive for it to double (more than half then arrives of the double) or to grow a bit."""
-LOSSES_THAT_SLOW, FEWEST_THAT_SLOW = 0.02, 4  # share of an epoch, and segments: one alone says nothing
-ABOVE_CARRIED = 1.1  # a rate above what arrives by more than this may be why segments are lost
+"""Fractions of the rate that must arrive for it to double (over half of the doubled rate then arrives) or to grow."""
+LOSSES_THAT_SLOW, FEWEST_THAT_SLOW = 0.02, 4  # fraction of an epoch, and segments: a single loss means nothing
+ABOVE_CARRIED = 1.1  # a rate that exceeds the arriving rate by more than this may be the cause of losses
 FIRST_LIMIT = 64  # segments
 SHORTEST_EPOCH = 32
-"""Segments below which a share of lost ones says nothing about the rate."""
+"""Smallest number of segments whose loss fraction says anything about the rate."""
 
 
 class Pace:
-    """A token bucket over the wire, whose rate is given or found.
+    """Token bucket for the wire, whose rate is given or determined while sending.
 
-    A found rate, and the segments that may be under way with it (``limit``), double with each epoch (what was under way
-    when it began) while the network keeps up; once it does not, they grow by 5 %. An epoch in which some member missed
-    more than 2 % brings the rate down to half, or to what the network carried lately if that is more: one that loses at
-    random still carries what it carries, and sending slower would not help. They only grow while the rate is what
-    limits: a root that waits for a slow reader learns nothing about the wire.
+    An adaptive rate, and with it the number of segments that may be in flight (``limit``), doubles with each epoch (the
+    segments that were in flight when it began) as long as the network keeps up; afterwards it grows by 5 %. An epoch in
+    which some member missed more than 2 % reduces the rate to half, or to the rate that the network carried recently if
+    that is higher: a network with random losses has a certain throughput, and sending more slowly would not raise it.
+    The rate grows only while it is the limit: a root that waits for a slow reader learns nothing about the wire.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -38,55 +38,57 @@ class Pace:
         self.achieved = self.rate  # bits per second that arrived in the last epoch
         self.limit = float(min(FIRST_LIMIT, settings.window) if self.adaptive else settings.window)
         self._window = settings.window
-        self._free_at = 0.0  # when the wire has finished what was sent
+        self._free_at = 0.0  # when the wire has transmitted everything sent
         self._doubling = True
-        self._carried: deque[float] = deque(maxlen=8)  # what arrived in the last epochs, bits per second
+        self._carried: deque[float] = deque(maxlen=8)  # arriving rates of the last epochs, bits per second
         self._lost: dict[int, int] = {}  # member -> segments it missed in this epoch
-        self._epoch: tuple[float, int, int] | None = None  # when it began, what was got then, where it ends
+        self._epoch: tuple[float, int, int] | None = (
+            None  # time when it began, segments received then, segment at which it ends
+        )
 
     def ready_at(self) -> float:
-        """The time from which more may be sent."""
+        """Return the time from which more may be sent."""
         return self._free_at
 
     def allowed(self, now: float, wire: int, most: int) -> int:
-        """How many datagrams of ``wire`` bytes each may be sent now, up to ``most``."""
+        """Return how many datagrams of ``wire`` bytes each may be sent now, at most ``most``."""
         if now < self._free_at:
             return 0
         return max(1, min(most, int(self.rate * BURST / (8 * wire))))
 
     def spend(self, now: float, wire: int) -> None:
-        """Account for ``wire`` bytes handed over at ``now``."""
+        """Account for ``wire`` bytes passed to the kernel at time ``now``."""
         credit = max(BURST, CATCH_UP_BYTES * 8 / self.rate)
-        if self._epoch is None:  # a message begins: there is nothing to catch up with
+        if self._epoch is None:  # a message begins: there is nothing to catch up on
             self._epoch = (now, 0, SHORTEST_EPOCH)
             credit = BURST
         self._free_at = max(self._free_at, now - credit) + wire * 8 / self.rate
 
     def lost(self, member: int, segments: int) -> None:
-        """A member missed so many segments."""
+        """Note that a member missed ``segments`` segments."""
         self._lost[member] = self._lost.get(member, 0) + segments
 
     def under_way(self) -> int:
-        """Segments that may be sent beyond what all members have."""
+        """Return the number of segments that may be sent beyond those that all members have."""
         return int(self.limit)
 
     def ask_after(self) -> int | None:
-        """Segments after which to ask members how far they are; None where what they tell of themselves suffices."""
+        """Return the segments after which to ask members for their progress; None if their own reports suffice."""
         return int(self.limit) // 2 if self.adaptive else None
 
     def begin(self) -> None:
-        """A new message starts: its segments count from 0 again."""
+        """Begin a new message, whose segments are counted from 0."""
         self._epoch = None
         self._lost.clear()
 
     def arrived(self, now: float, got: int, sent: int, wire: int) -> None:
-        """Each member got at least ``got`` of the ``sent`` segments, which take ``wire`` bytes each."""
+        """Note that each member has at least ``got`` of the ``sent`` segments of ``wire`` bytes; adapt the rate."""
         if self._epoch is None:
             return
         began, first, end = self._epoch
         if got < end or got - first < SHORTEST_EPOCH or now <= began:
             return
-        # Answers come in bunches, but nothing arrives faster than it is sent.
+        # Answers arrive in bunches, but data cannot arrive faster than they are sent.
         self.achieved = min((got - first) * wire * 8 / (now - began), self.rate)
         if self.adaptive:
             self._adapt(max(self._lost.values(), default=0), got - first)
@@ -95,7 +97,7 @@ class Pace:
 
     def _adapt(self, lost: int, segments: int) -> None:
         self._carried.append(self.achieved)
-        carried = sorted(self._carried)[-2:][0]  # the best of late, but for one that may have been a bunch
+        carried = sorted(self._carried)[-2:][0]  # the second best, since the best may come from a bunch
         loses = lost >= max(FEWEST_THAT_SLOW, LOSSES_THAT_SLOW * segments)
         self._doubling = self._doubling and self.achieved > MAY_DOUBLE * self.rate and not loses
         if loses:
@@ -111,9 +113,9 @@ class Pace:
         self.rate = min(max(factor * self.rate, SLOWEST), FASTEST)
 
     def backlog(self, now: float, wire: int) -> float:
-        """Seconds until ``wire`` bytes that were sent have left.
+        """Return the seconds until ``wire`` bytes that were sent have left.
 
-        A given rate is believed. One that is still being found may be far above what the wire carries.
+        A given rate is trusted. An adaptive rate may be far above the capacity of the wire.
         """
         if not self.adaptive:
             return max(0.0, self._free_at - now)
@@ -121,11 +123,11 @@ class Pace:
 
 
 class RoundTrip:
-    """Times between a question and its answer (RFC 6298), one estimate for all members.
+    """Estimate of the time between a question and its answer (RFC 6298), one for all members.
 
-    An answer names its question, so that a repeated question never mistakes an answer to an earlier one for its own
-    (Karn's rule). What the wire needs for the bytes still under way is added by the caller: a timer trained by small
-    messages must not expire while a large one is still leaving.
+    An answer names its question, so that the answer to an earlier question is never attributed to a repetition (Karn's
+    rule). The caller adds the time that the wire needs for the bytes in flight: a timer trained by small messages must
+    not expire while a large one is still being sent.
     """
 
     def __init__(self, floor: float) -> None:
@@ -135,6 +137,7 @@ class RoundTrip:
         self._known = False
 
     def sample(self, seconds: float) -> None:
+        """Update the estimate with a measured time."""
         if not self._known:
             self._known = True
             self.smoothed, self.variation = seconds, seconds / 2
@@ -143,5 +146,5 @@ class RoundTrip:
         self.smoothed += (seconds - self.smoothed) / 8
 
     def timeout(self) -> float:
-        """Seconds after which an answer is overdue on an idle wire."""
+        """Return the seconds after which an answer is overdue on an idle wire."""
         return max(self.floor, self.smoothed + 4 * self.variation)

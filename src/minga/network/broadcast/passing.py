@@ -1,4 +1,4 @@
-"""Messages on their way along a chain: what has come, what was passed on, and what the reader still has to take."""
+"""State of messages in a chain: what a member has received, what it has forwarded, and what its reader has taken."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 __all__ = ["Passing", "Shelf", "chunk_for"]
 
 _LEAST, _MOST = 1 << 10, 1 << 18
-"""Bytes of a chunk: below, frames cost more than what they carry; above, nothing is gained."""
+"""Limits of a chunk in bytes: in smaller ones the overhead of frames dominates, and larger ones gain nothing."""
 _GRAIN = 1 << 10
 
 
 def chunk_for(nbytes: int, receivers: int, alpha: float, beta: float) -> int:
-    """Bytes that a chain passes on at a time.
+    """Return the best chunk size, in bytes, for a message of ``nbytes`` along a chain.
 
-    A chain of P receivers takes (n/s + P - 1) (alpha + s beta), which is least at s = sqrt(n alpha / ((P - 1) beta))
-    (P. Patarasuk, A. Faraj, X. Yuan, IPDPS 2006). ``alpha`` in seconds a chunk, ``beta`` in seconds a byte.
+    A chain of P receivers takes (n/s + P - 1) (alpha + s beta), which is minimal at s = sqrt(n alpha / ((P - 1) beta))
+    (P. Patarasuk, A. Faraj, X. Yuan, IPDPS 2006). ``alpha`` is in seconds per chunk, ``beta`` in seconds per byte.
     """
     if receivers < 2 or beta <= 0:
         return _MOST
@@ -26,7 +26,7 @@ def chunk_for(nbytes: int, receivers: int, alpha: float, beta: float) -> int:
 
 @dataclass(eq=False, slots=True)
 class Passing:
-    """A message at one member. ``data`` holds ``total`` bytes, of which the first ``have`` are there."""
+    """A message at one member. ``data`` has room for ``total`` bytes, of which the first ``have`` have arrived."""
 
     root: int
     number: int
@@ -36,76 +36,76 @@ class Passing:
     data: memoryview
     have: int = 0
     passed: int = -1
-    """Bytes given to the next member; -1 before it was told that there is a message."""
+    """Bytes passed to the next member; -1 before the message was announced to it."""
     acknowledged: bool = False
-    """The next member said that it and all after it have the message."""
+    """True once the next member has reported that it and all members behind it have the message."""
     answered: bool = False
-    """The member before was told so."""
+    """True once this was reported to the member before."""
     taken: bool = False
-    """The reader has it."""
+    """True once the reader has the message."""
 
     @property
     def complete(self) -> bool:
-        """Whether all of it is here."""
+        """True if the whole message has arrived."""
         return self.have == self.total
 
     def ready_to_pass(self) -> int:
-        """Bytes from ``passed`` on that make a chunk, or the rest."""
+        """Return the bytes of the next chunk, or of the rest; 0 if a chunk is not complete yet."""
         there = self.have - max(self.passed, 0)
         return min(self.chunk, there) if there >= self.chunk or self.complete else 0
 
     def resume(self, have: int) -> None:
-        """The next member is another one, which has so many bytes; -1: it knows nothing of the message."""
+        """Resume at a new next member, which has ``have`` bytes; -1 means that it does not know the message."""
         self.passed = have
 
 
 @dataclass(eq=False, slots=True)
 class Shelf:
-    """All messages that are under way at a member, in the order in which they came."""
+    """All messages in progress at a member, in order of arrival."""
 
     messages: dict[tuple[int, int], Passing] = field(default_factory=dict)
     wanted: dict[int, int] = field(default_factory=dict)
-    """By root: the number of the message that the reader takes next."""
+    """Number of the message that the reader takes next, by root."""
 
     def add(self, message: Passing) -> None:
-        """A message begins."""
+        """Add a new message."""
         self.messages[message.root, message.number] = message
 
     def find(self, root: int, number: int) -> Passing | None:
-        """The message of that root and number."""
+        """Return the message of that root and number, or None."""
         return self.messages.get((root, number))
 
     def old(self, root: int, number: int) -> bool:
-        """Whether the reader had that message already."""
+        """Return True if the reader has already taken that message."""
         return number < self.wanted.get(root, 1)
 
     def next(self, root: int) -> Passing | None:
-        """The message that the reader of a root's messages takes next, if any of it is here."""
+        """Return the message of a root that the reader takes next, or None if nothing of it has arrived."""
         return self.messages.get((root, self.wanted.get(root, 1)))
 
     def take(self, message: Passing) -> None:
-        """The reader has got a message."""
+        """Note that the reader has taken a message."""
         message.taken = True
         self.wanted[message.root] = message.number + 1
         self.tidy(message)
 
     def tidy(self, message: Passing) -> None:
-        """Forget a message that nobody needs any more."""
+        """Remove a message that is no longer needed."""
         if message.taken and message.answered:
             self.messages.pop((message.root, message.number), None)
 
     def drop(self, message: Passing) -> None:
-        """Forget a message that will never be complete."""
+        """Remove a message that will never be complete."""
         self.messages.pop((message.root, message.number), None)
 
     def held(self) -> int:
-        """Bytes that are here for a reader who has not taken them."""
+        """Return the bytes of messages that the reader has not taken."""
         return sum(one.have for one in self.messages.values() if not one.taken)
 
     def unfinished(self) -> bool:
-        """Whether another member still needs something of this one."""
+        """Return True if another member still needs data from this one."""
         return any(not one.answered for one in self.messages.values())
 
     def moved(self) -> int:
-        """Grows whenever something comes in, is passed on or is answered."""
+        """Return a number that grows whenever data arrive, are forwarded or are acknowledged."""
         return sum(one.have + one.passed + one.acknowledged for one in self.messages.values())

@@ -1,7 +1,7 @@
-"""The connections of a chain: each member has one to the next member of a ring and one from the member before it.
+"""Connections of a chain: each member has one to the next member of a ring and one from the member before it.
 
-A member that goes away is noticed by its neighbours, at once where the connection breaks, after ``patience`` seconds of
-silence where it does not; they tell all others. With ``around`` the ring is then closed without it.
+The neighbours of a member detect its loss, at once if the connection breaks, otherwise after ``patience`` seconds of
+silence, and notify all others. With ``around``, the ring is then closed without the lost member.
 """
 
 from __future__ import annotations
@@ -22,39 +22,49 @@ __all__ = ["ACK", "DATA", "START", "STATE", "Ring", "User"]
 START, DATA, ACK, STATE, HEART, LOST, BYE = range(1, 8)
 _LOSS: Final = struct.Struct("!HB")
 _BEATS: Final = 4
-"""Signs of life that are sent in the time after which a silent member is lost."""
+"""Signs of life sent within the time after which a silent member is considered lost."""
 _FAREWELL: Final = 0.5
-"""Seconds for each part of leaving."""
+"""Time limit, in seconds, of each phase of leaving."""
 _MOST_GUESTS: Final = 16
-"""Connections that have not proved the key yet; of more the oldest goes, so that strangers take no room from others."""
+"""Connections whose key is not proved yet; if there are more, the oldest is dropped to make room for members."""
 
 
 class User(Protocol):
-    """Whoever sends over the ring."""
+    """Object that sends and receives over a ring."""
 
     def heard(self, kind: int, content: memoryview, *, before: bool) -> None:
-        """A frame came, from the member before or the one behind. The content lasts for the call."""
+        """Process a frame from the member before or behind; the content is valid only during the call."""
 
     def joined(self, *, before: bool) -> None:
-        """There is a connection with the member before, or behind: the first one, or a new one."""
+        """Note that a connection with the member before or behind is ready, be it the first one or a new one."""
 
     def changed(self) -> None:
-        """Members were lost."""
+        """Note that members were lost."""
 
 
 class Ring:
-    """The connections of one member.
+    """The ring connections of one member.
 
     Parameters
     ----------
+    user
+        Object that is notified of frames, connections and losses.
+    listener
+        Listening socket of this member.
+    own
+        Number of this member.
     order
-        The members as they follow each other; the last is followed by the first.
+        The members in ring order; the last is followed by the first.
     places
-        Where each member's listener is.
+        Address and port of each member's listener.
+    key, session
+        Key and session of the group.
     patience
-        Seconds of silence after which a neighbour is lost.
+        Seconds of silence after which a neighbour is considered lost.
     around
-        Whether the ring is closed without lost members.
+        Close the ring without lost members.
+    clock
+        Monotonic clock.
     """
 
     def __init__(
@@ -73,13 +83,13 @@ class Ring:
     ) -> None:
         self.user, self.own, self.order, self.places = user, own, list(order), list(places)
         self.lost: dict[int, str] = {}
-        """The members that are gone, and why."""
+        """Lost members, with the reason for each."""
         self.listener = listener
         self.before: Link | None = None
         self.behind: Link | None = None
         self.patience, self.around, self.clock = patience, around, clock
         self.reading = True
-        """Whether frames from the member before are wanted; if not, they wait at their sender."""
+        """True if frames from the member before are accepted; otherwise they wait at their sender."""
         self._key, self._session = key, session
         self._guests: list[Link] = []
         self._left: set[int] = set()
@@ -87,22 +97,22 @@ class Ring:
         self._spoken: dict[Link, float] = {}
 
     def open(self) -> None:
-        """Begin to connect to the member behind."""
+        """Begin to connect to the member behind this one."""
         if len(self.order) > 1:
             self._connect()
 
     @property
     def alive(self) -> list[int]:
-        """The members that are not lost, in their order."""
+        """Members that are not lost, in ring order."""
         return [member for member in self.order if member not in self.lost]
 
     def neighbour(self, step: int) -> int:
-        """The member that many places behind this one, of those that are not lost."""
+        """Return the member ``step`` places behind this one, among those that are not lost."""
         alive = self.alive
         return alive[(alive.index(self.own) + step) % len(alive)]
 
     def ends(self, root: int) -> bool:
-        """Whether messages of a root go no further than here: all members from here to its place are lost."""
+        """Return True if messages of a root end here, because all members between here and the root are lost."""
         count = len(self.order)
         own, last = self.order.index(self.own), self.order.index(root)
         between = ((own + step) % count for step in range(1, (last - own) % count or count))
@@ -110,15 +120,15 @@ class Ring:
 
     # Progress ---------------------------------------------------------------------------------------------------------
     def files(self) -> tuple[list[Link | socket.socket], list[Link]]:
-        """What to wait for: to be read, and to be written."""
+        """Return the objects to wait on for reading and for writing."""
         links = [link for link in (self.before, self.behind, *self._guests) if link is not None]
         readable: list[Link | socket.socket] = [link for link in links if self.reading or link is not self.before]
         return [*readable, self.listener], [link for link in links if link.pending]
 
     def progress(self, seconds: float) -> None:
-        """Read and write what can be, waiting so long for the first of it."""
+        """Read and write what is possible, after waiting at most ``seconds`` for the first event."""
         readable, writable = self.files()
-        poll = select.poll()  # not `select`, which knows no descriptors above 1023
+        poll = select.poll()  # not `select`, which supports no descriptors above 1023
         known: dict[int, Link | socket.socket] = {one.fileno(): one for one in readable}
         for number in known:
             poll.register(number, select.POLLIN)
@@ -137,13 +147,13 @@ class Ring:
         self._look_at_clock()
 
     def flush(self) -> None:
-        """Give the kernel what waits."""
+        """Pass queued data to the kernel."""
         for link in (self.before, self.behind):
             if link is not None and link.pending:
                 self._guarded(link, link.write)
 
     def send(self, kind: int, *parts: bytes | memoryview, before: bool) -> bool:
-        """Send a frame to the member before or behind; False where there is no connection now."""
+        """Send a frame to the member before or behind; return False if there is no connection at present."""
         link = self.before if before else self.behind
         if link is None or not link.ready:
             return False
@@ -152,19 +162,19 @@ class Ring:
         return True
 
     def room(self, most: int) -> bool:
-        """Whether less than so many bytes wait for the member behind."""
+        """Return True if fewer than ``most`` bytes are queued for the member behind."""
         return self.behind is not None and self.behind.ready and self.behind.pending < most
 
     def need(self, *, before: bool) -> None:
-        """A neighbour is needed; if it has left, it is lost from now on."""
+        """Declare that a neighbour is needed; if it has left the group, it is considered lost from now on."""
         if len(self.alive) > 1 and (member := self.neighbour(-1 if before else 1)) in self._left:
             self.lose({member: "it had left the group"})
 
     def lose(self, members: dict[int, str]) -> None:
-        """Members are lost: tell the others, and close the ring without them if that is wanted."""
+        """Mark members as lost, notify the others, and close the ring without them if ``around`` is set."""
         news = {member: why for member, why in members.items() if member not in self.lost and member != self.own}
         if not news or (self.lost and not self.around):
-            return  # where a group has broken, others leave because of that
+            return  # the group has already failed, and others leave because of that
         self.lost |= news
         for before in (True, False):
             self.send(LOST, self._said(), before=before)
@@ -178,13 +188,13 @@ class Ring:
         self.user.changed()
 
     def leave(self) -> None:
-        """Tell the neighbours that this member goes, and go."""
+        """Notify the neighbours that this member leaves, and close the connections."""
         for before in (True, False):
             self.send(BYE, before=before)
         deadline = self.clock() + _FAREWELL
         while any(link.pending for link in (self.before, self.behind) if link) and self.clock() < deadline:
             self.progress(0.05)
-        # What has not been read yet when a connection is closed makes the other end forget the last words said to it.
+        # Closing a connection with unread input would make the other end discard the last data that were sent to it.
         for link in (self.before, self.behind):
             if link is not None:
                 link.hush(self.clock() + _FAREWELL)
@@ -211,7 +221,7 @@ class Ring:
         self._heard[link] = self._spoken[link] = self.clock()
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # gone before it was taken, or no descriptors left
+        with contextlib.suppress(OSError):  # closed before it was accepted, or no descriptors left
             connection, _ = self.listener.accept()
             guest = Link(connection, self.own, self._key, self._session, None)
             self._guests.append(guest)
@@ -220,7 +230,7 @@ class Ring:
                 self._forget(self._guests.pop(0))
 
     def _admit(self, guest: Link) -> None:
-        """Someone who knows the key has connected: the member before, or who takes its place."""
+        """Admit a connection whose key is proved: that of the member before, or of the one that replaces it."""
         self._guests.remove(guest)
         expected = self.neighbour(-1) if len(self.alive) > 1 else self.own
         if guest.peer in self.lost or guest.peer not in self.order or (guest.peer != expected and not self.around):
@@ -229,7 +239,7 @@ class Ring:
         if self.before is not None:
             self._drop(self.before)
         self.before = guest
-        if guest.peer != expected:  # it knows of members that were lost before the news of them came
+        if guest.peer != expected:  # it knows of losses of which this member has not been notified yet
             alive = self.alive
             place, own = alive.index(guest.peer), alive.index(self.own)
             between = [alive[(place + step) % len(alive)] for step in range(1, (own - place) % len(alive))]
@@ -280,7 +290,7 @@ class Ring:
         return found
 
     def _guarded(self, link: Link, action: Callable[[], None]) -> None:
-        """Do something with a link; where it turns out broken, its member is lost, unless it had said goodbye."""
+        """Perform an action on a link; if the link is broken, its member is lost, unless it has left the group."""
         try:
             action()
         except LinkError as error:
@@ -308,7 +318,7 @@ class Ring:
         now = self.clock()
         for link in (self.before, self.behind):
             if link is None or link not in (self.before, self.behind):
-                continue  # one member on both sides: its loss has ended both connections
+                continue  # the same member on both sides: its loss has ended both connections
             if link.ready and now - self._spoken[link] > self.patience / _BEATS:
                 self.send(HEART, before=link is self.before)
             unheard = self.reading or link is not self.before

@@ -1,8 +1,8 @@
-"""One message from its root to the members of a group, without input or output.
+"""Sending side of one message, from its root to the members of a group, without I/O.
 
 A root sends segments at its pace while the slowest member is less than a window behind, repairs what members miss
-before it sends what is new, and asks when it has nothing to send. The last datagram before it falls silent is itself
-a question, so that a message of one datagram costs that datagram and one answer a member.
+before it sends new segments, and asks questions when it has nothing to send. The last datagram before it falls silent
+is itself a question, so that a message of one datagram costs that datagram and one answer from each member.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from minga.network.broadcast.settings import Settings, wire_bytes
 __all__ = ["Root", "echo_of_segment"]
 
 LEAST_UNANSWERED = 8
-"""Questions without an answer before silence means loss: a root that was itself stopped has asked few."""
+"""Unanswered questions needed before silence means loss: a root that was itself suspended has asked few."""
 REORDERED = 3
-"""Segments by which a datagram may be overtaken before it counts as lost."""
+"""Number of segments that may overtake a datagram before it counts as lost."""
 ABORT_COPIES = 3
 MOST_ASKED = 32
 
 
 def echo_of_segment(seq: int) -> int:
-    """What an answer to the question in segment ``seq`` echoes; questions of their own have the upper bit clear."""
+    """Return the echo of a question in segment ``seq``; that of a separate question has the upper bit clear."""
     return 0x80000000 | seq
 
 
 @dataclass(slots=True)
 class _Receiver:
-    """What a root knows of a member that does not have all yet."""
+    """State of a root regarding one member."""
 
     have: int = 0
-    got: int = 0  # segments that arrived, holes left out
-    seen: int = 0  # segments below it have left the wire
+    got: int = 0  # number of segments that arrived, not counting gaps
+    seen: int = 0  # segments below this number have left the wire
     unanswered: int = 0
     since: float = 0.0  # when the first unanswered question was asked
 
 
 @dataclass(frozen=True, slots=True)
 class _Repair:
-    """A segment that was sent again: when, to whom, and how many segments had been sent at least once by then."""
+    """A repair: when and to whom it was sent, and how many segments had been sent at least once by then."""
 
     at: float
     to: int
     sent: int
 
     def is_overdue(self, seen: int, asked: float | None) -> bool:
-        """Whether a member that saw segments below ``seen``, and a question ``asked`` then, should have had it."""
+        """Return True if a member should have the repair, given the segments it has seen, and when it was asked."""
         return seen > self.sent + REORDERED or (asked is not None and asked >= self.at)
 
 
@@ -61,16 +61,24 @@ class Root:
     Parameters
     ----------
     message
-        What is sent.
+        The message to send.
     members
-        Numbers of those who are to get it.
-    settings, pace, round_trip
-        Pace and round trip live on from message to message.
+        Numbers of the receiving members.
+    settings
+        Settings of the protocol.
+    pace, round_trip
+        Rate and round-trip time, which persist from message to message.
     counter
-        Numbers the control datagrams of this sender.
+        Source of the numbers of this sender's control datagrams.
 
-    ``done`` tells that nothing more is to be sent for it: all members have it, or it was given up (``failed``).
-    ``lost`` are the members given up on. ``sent``, ``repairs`` and ``polls`` count what was sent.
+    Attributes
+    ----------
+    done
+        True if nothing more has to be sent: all members have the message, or it was aborted (``failed``).
+    lost
+        Members that are considered lost.
+    sent, repairs, polls
+        Numbers of segments, repairs and questions sent.
     """
 
     def __init__(
@@ -95,12 +103,12 @@ class Root:
         self._counter = counter
         self._receivers = {member: _Receiver() for member in members}
         self._unfinished = set(self._receivers)
-        self._base = 0  # the segments below it are with all
+        self._base = 0  # all members have the segments below this number
         self._wanted: dict[int, int] = {}  # segment to repair -> destination
         self._repaired: dict[int, _Repair] = {}
         self._asked: dict[int, float] = {}  # echo -> when
-        self._last_batch = 0  # segments sent in one go, repairs included
-        self._asked_after = -1  # the last segment that asked
+        self._last_batch = 0  # segments sent at once, including repairs
+        self._asked_after = -1  # the last segment that contained a question
         self._pause = 0.0
         self._ask_at = 0.0
         self._notices: list[Batch] = []
@@ -109,22 +117,23 @@ class Root:
 
     @property
     def number(self) -> int:
+        """Number of the message."""
         return self.message.number
 
     @property
     def all_sent(self) -> bool:
-        """Whether each segment has left at least once."""
+        """True if each segment has been sent at least once."""
         return self.sent == self.message.nseg
 
     @property
     def all_have(self) -> int:
-        """How many segments every member has."""
+        """Number of contiguous segments that every member has."""
         return self._base
 
-    # -- what comes in
+    # -- input
 
     def on_reply(self, now: float, sender: int, reply: Reply) -> None:
-        """An ACK or NACK of a member about this message."""
+        """Process an ACK or NACK of a member for this message."""
         receiver = self._receivers.get(sender)
         if receiver is None or self.done or reply.have > self.sent:
             return
@@ -163,15 +172,16 @@ class Root:
             self._wanted = {seq: to for seq, to in self._wanted.items() if seq >= base}
 
     def _drop_wanted(self, member: int, have: int) -> None:
-        """Repairs of segments below `have` that only this member wanted are not needed any more."""
+        """Cancel repairs of segments below ``have`` that only this member needed."""
         if self._wanted:
             self._wanted = {seq: to for seq, to in self._wanted.items() if to != member or seq >= have}
 
     def _want(self, sender: int, reply: Reply, asked: float | None) -> None:
-        """Queue what a member misses for repair, unless a repair that it gets may still be on its way.
+        """Queue the segments that a member misses for repair, unless an earlier repair may still be on its way.
 
-        It is not if the member has seen something that left later: segments, or the question ``asked`` then that it
-        answers. Networks seldom reorder, and no clock is needed: a guess of how long the wire takes would be wrong.
+        It is not on its way if the member has seen something that was sent later: segments, or the question, sent at
+        time ``asked``, that it answers. Networks rarely reorder, and this needs no estimate of the time that the wire
+        takes, which would be wrong.
         """
         have = self._receivers[sender].have
         first_time = 0
@@ -181,7 +191,7 @@ class Root:
                 if repair is not None and repair.to in (GROUP, sender) and not repair.is_overdue(reply.seen, asked):
                     continue
                 first_time += repair is None and seq not in self._wanted
-                # One who misses what another missed is seldom the last.
+                # If a second member misses the same segment, others usually do too, so it is repaired for all.
                 alone = (repair is None or repair.to == sender) and self._wanted.get(seq, sender) == sender
                 self._wanted[seq] = sender if alone else GROUP
         if first_time:
@@ -190,7 +200,7 @@ class Root:
     # -- time
 
     def on_timer(self, now: float) -> None:
-        """Give up on members that have been silent for too long."""
+        """Consider members lost that have been silent for too long."""
         if self.done or now < self._ask_at:
             return
         silent = [
@@ -203,7 +213,7 @@ class Root:
             self._give_up_on(silent)
 
     def next_timer(self) -> float | None:
-        """When to call again: what was sent is paced, or a question is due; None when done."""
+        """Return when to call again, because the pace permits more or a question is due; None when done."""
         if self._notices:
             return 0.0
         if self.done:
@@ -224,7 +234,7 @@ class Root:
         self._finish_if_all_have_it()
 
     def abort(self, reason: Reason) -> None:
-        """End the message for all; the members are told."""
+        """Abort the message for all members, and notify them."""
         if self.done:
             return
         self._notices += [self._abort_batch(GROUP, reason, self.lost) for _ in range(ABORT_COPIES)]
@@ -239,10 +249,10 @@ class Root:
             self.done = True
             self._wanted.clear()
 
-    # -- what goes out
+    # -- output
 
     def poll_output(self, now: float) -> Batch | None:
-        """The next datagrams to send now, None when there are none; call again until None."""
+        """Return the next datagrams to send now, or None; must be called again until it returns None."""
         if self._notices:
             return self._notices.pop(0)
         if self.done:
@@ -289,7 +299,7 @@ class Root:
         return self._emit(now, destination, segments)
 
     def _emit(self, now: float, destination: int, segments: Iterable[int]) -> Batch:
-        """Seal segments, the last one of which may ask for an answer."""
+        """Seal segments for one destination; the last one may ask for an answer."""
         *earlier, last = segments
         silent = not self._has_work()
         ask = self._is_to_ask(last, silent)
@@ -306,9 +316,9 @@ class Root:
         return Batch(destination, datagrams)
 
     def _is_to_ask(self, seq: int, silent: bool) -> bool:
-        """Whether a segment is to ask for an answer: nothing can follow it, or members should tell how far they are.
+        """Return True if a segment should ask for an answer: nothing can follow it, or progress reports are due.
 
-        A window that is full asks twice per window at most: members tell of themselves how far they are.
+        While the window is full, at most two questions per window are asked, as members also report unasked.
         """
         since = seq - self._asked_after
         if silent:
@@ -328,7 +338,7 @@ class Root:
         return Batch(destination, [datagram])
 
     def _question(self, now: float, destination: int, echo: int) -> None:
-        """Remember that a question was asked, and when to ask again."""
+        """Record that a question was asked, and when to ask again."""
         self._ask_at = now + self._pause
         self._asked[echo] = now
         if len(self._asked) > MOST_ASKED:
@@ -340,10 +350,11 @@ class Root:
             receiver.unanswered += 1
 
     def _timeout(self, now: float) -> float:
-        """Seconds after which an answer is overdue: a round trip, and twice what the bytes under way take to leave.
+        """Return the seconds after which an answer is overdue.
 
-        Questions are cheap and never make anything be sent twice, so that a member that was stopped for a while, and
-        answered late, does not make the root patient for long.
+        This is the larger of the round-trip timeout and twice the time that the bytes in flight take to leave, but at
+        most the longest pause. Questions are cheap and never cause anything to be sent twice; so the pause is capped,
+        and a member that was suspended and answered late does not slow the root down for long.
         """
         seen = min([self._receivers[member].seen for member in self._unfinished], default=self.sent)
         under_way = 2 * self._pace.backlog(now, (self.sent - seen + self._last_batch) * self.message.wire)

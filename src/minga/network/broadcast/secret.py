@@ -1,4 +1,4 @@
-"""The key of a group: 32 random bytes, in a file that only its owner reads or in a pipe, never in an argument."""
+"""Key of a group: 32 random bytes, in a file that only its owner can read, or in a pipe; never in an argument."""
 
 from __future__ import annotations
 
@@ -16,35 +16,46 @@ KEY_BYTES: Final = 32
 
 
 def make_key_file(path: str | Path) -> bytes:
-    """Write a new key to a file that only its owner may read; the key. RunError where the file cannot be made."""
+    """Write a new key to a new file that only its owner may read, and return the key.
+
+    Raises
+    ------
+    RunError
+        If the file cannot be created.
+    """
     key = secrets.token_bytes(KEY_BYTES)
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(number, "wb") as file:
             file.write(key.hex().encode() + b"\n")
     except OSError as error:
-        raise RunError(f"the key file {path} cannot be made: {error.strerror}", remedy="name a new file") from error
+        raise RunError(f"the key file {path} cannot be created: {error.strerror}", remedy="name a new file") from error
     return key
 
 
 def read_key(source: bytes | str | Path | BinaryIO) -> bytes:
-    """The key itself: from a file with mode 0600, from something open (a pipe), or as it is.
+    """Return a key: from a file with mode 0600, from an open binary stream (a pipe), or the given bytes themselves.
 
-    A file or pipe holds a line of 64 hexadecimal digits. CaseError for anything else, and for a file that others read.
+    A file or pipe contains a line of 64 hexadecimal digits.
+
+    Raises
+    ------
+    CaseError
+        If the source contains no valid key, or is a file that others can read.
     """
     if isinstance(source, bytes):
         if len(source) != KEY_BYTES:
             raise CaseError(f"a key has {KEY_BYTES} bytes, found {len(source)}", remedy="secrets.token_bytes(32)")
         return source
     if not isinstance(source, (str, Path)):
-        return _key(source.readline(), "what was given")
+        return _key(source.readline(), "the given stream")
     try:
         with Path(source).open("rb") as file:
             mode = os.fstat(file.fileno())
             if stat.S_ISREG(mode.st_mode) and mode.st_mode & 0o077:
                 raise CaseError(
                     f"the key file {source} can be read by others",
-                    remedy=f"chmod 600 {source}, and make a new key if others may have seen it",
+                    remedy=f"chmod 600 {source}, and create a new key if others may have seen it",
                 )
             return _key(file.readline(), str(source))
     except OSError as error:
@@ -58,7 +69,7 @@ def _key(line: bytes, where: str) -> bytes:
         key = b""
     if len(key) != KEY_BYTES:
         raise CaseError(
-            f"{where} holds no key: a line of {2 * KEY_BYTES} hexadecimal digits is expected",
-            remedy="make one with minga.network.broadcast.make_key_file(path)",
+            f"{where} contains no key: a line of {2 * KEY_BYTES} hexadecimal digits is expected",
+            remedy="create one with minga.network.broadcast.make_key_file(path)",
         )
     return key

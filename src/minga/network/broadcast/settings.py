@@ -1,4 +1,4 @@
-"""Numbers that a broadcast works with, the same at all members of a group."""
+"""Parameters of the broadcast protocol, the same at all members of a group."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from minga.network.broadcast.datagram import OVERHEAD, UDP_AND_IP
 __all__ = ["ETHERNET", "Settings", "batch_for", "window_for", "wire_bytes"]
 
 ETHERNET = 38
-"""Bytes that a frame costs beside its contents: preamble 8, addresses and type 14, checksum 4, gap 12."""
+"""Overhead of a frame in bytes: preamble 8, addresses and type 14, checksum 4, gap 12."""
 
-MOST_SEGMENTS_A_SEND = 64  # Linux takes 64 before 6.9, 128 since
+MOST_SEGMENTS_A_SEND = 64  # Linux accepts 64 before version 6.9, 128 since
 MOST_BYTES_A_SEND = 65507
 PAGE_OVERHEAD = 900
-"""Memory that Linux charges to a socket beside a datagram's bytes: 1400 bytes are charged as 2304."""
+"""Memory that Linux charges to a socket in addition to a datagram's bytes: 1400 bytes are charged as 2304."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a group broadcasts.
+    """Settings of the broadcast protocol.
 
     Parameters
     ----------
     window
-        Segments that may be under way beyond what the slowest member has (:func:`window_for`).
+        Segments that may be in flight beyond those that the slowest member has (:func:`window_for`).
     rate
-        Bits per second on the wire, frames included; None starts at ``start_rate`` and adapts to losses.
+        Bits per second on the wire, including frame overhead; None starts at ``start_rate`` and adapts to losses.
     start_rate
-        Where an adaptive rate begins.
+        Initial value of an adaptive rate in bits per second.
     batch
-        Most datagrams handed to the system in one go.
+        Largest number of datagrams passed to the kernel at once.
     dead_timeout
-        Seconds of silence, in spite of questions, after which a member is lost.
+        Seconds of silence, in spite of questions, after which a member is considered lost.
     on_loss
-        ``"raise"``: the message ends for all; ``"exclude"``: it goes on without the lost member.
+        ``"raise"`` aborts the message for all; ``"exclude"`` continues without the lost member.
     max_bytes
-        The largest message that is accepted.
+        Largest message that is accepted, in bytes.
     waiting_bytes
-        Bytes of messages kept for a reader who has not asked for them yet; beyond it the roots wait.
+        Bytes of messages kept for readers that have not requested them yet; beyond that, the roots must wait.
     guard
-        Seconds for which a missing segment may just be late.
+        Seconds for which a missing segment is assumed to be merely late.
     poll_floor, poll_ceiling
-        Shortest and longest time between two questions of a root, seconds.
+        Shortest and longest time between two questions of a root, in seconds.
     """
 
     window: int = 64
@@ -70,27 +70,27 @@ class Settings:
 
     @property
     def longest_pause(self) -> float:
-        """Seconds between questions at most: several must fit in the time after which silence means loss."""
+        """Longest pause between questions in seconds; several must fit into the time after which silence means loss."""
         return min(self.poll_ceiling, self.dead_timeout / 16)
 
 
 def window_for(granted: int, payload: int) -> int:
-    """Segments that fit in a receive buffer of ``granted`` bytes as the system counts them, with room to spare.
+    """Return the number of segments that fit, with a margin, into a receive buffer of ``granted`` bytes.
 
-    Take the least of all members. Linux charges a datagram more than its bytes: the default buffer of 212 992 bytes
-    holds 92 datagrams of 1400 bytes.
+    A group uses the smallest value among its members. ``granted`` is as the system counts it: Linux charges a datagram
+    more than its bytes, so the default buffer of 212 992 bytes holds 92 datagrams of 1400 bytes.
     """
     charged = payload + OVERHEAD + PAGE_OVERHEAD
     return max(4, int(0.7 * granted / charged))
 
 
 def batch_for(payload: int) -> int:
-    """Most full datagrams that one send may hand over to be cut by the system (UDP_SEGMENT)."""
+    """Return the largest number of full datagrams that one call can send by kernel segmentation (UDP_SEGMENT)."""
     return max(1, min(MOST_SEGMENTS_A_SEND, MOST_BYTES_A_SEND // (payload + OVERHEAD)))
 
 
 def wire_bytes(datagram: int) -> int:
-    """Bytes that a datagram occupies on Ethernet, the pause between frames included."""
+    """Return the bytes that a datagram occupies on Ethernet, including the inter-frame gap."""
     return max(64 - 18, datagram + UDP_AND_IP) + ETHERNET
 
 

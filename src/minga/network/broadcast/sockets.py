@@ -1,7 +1,7 @@
-"""UDP sockets of one member: one for what is sent to the group, one of its own for everything else.
+"""UDP sockets of one member: one that receives what is sent to the group, and an individual one for everything else.
 
-Where the system can cut one send into many datagrams (UDP_SEGMENT, Linux 4.18) and hand over many at once (UDP_GRO,
-Linux 5.0), it does; where it cannot, each datagram is sent and received by itself. No privileges are needed.
+If the kernel can split one send into many datagrams (UDP_SEGMENT, Linux 4.18) and deliver many at once (UDP_GRO, Linux
+5.0), this is used; otherwise each datagram is sent and received separately. No privileges are needed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["Address", "Arrival", "Sockets"]
 Address: TypeAlias = tuple[str, int]
 
 LINUX = sys.platform == "linux"
-# Numbers of Linux that Python's socket module does not name.
+# Linux constants that Python's socket module does not define.
 SOL_UDP, UDP_SEGMENT, UDP_GRO = 17, 103, 104
 IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
 
 SEND_BUFFER = 1 << 20
 LARGEST_READ = 1 << 16
 MOST_READS = 64
-"""Reads in a row before time is looked at again, so that a flood cannot stop the clock."""
+"""Largest number of consecutive reads before the timers are served, so that a flood cannot block them."""
 
 _BLOCKED = {errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS}
 _NO_SEGMENTING = {errno.EINVAL, errno.EIO, errno.ENOPROTOOPT, errno.EOPNOTSUPP}
@@ -38,9 +38,9 @@ _GRO_SPACE = socket.CMSG_SPACE(struct.calcsize("=i")) if hasattr(socket, "CMSG_S
 
 
 class Arrival(NamedTuple):
-    """A datagram from the network; ``data`` is valid until the next one is fetched.
+    """A received datagram; ``data`` is valid until the next one is fetched.
 
-    ``by_group`` tells that it came on the address of the group, which proves that this address works.
+    ``by_group`` is True if it arrived at the address of the group, which proves that this address works.
     """
 
     data: memoryview
@@ -49,12 +49,16 @@ class Arrival(NamedTuple):
 
 
 class Sockets:
-    """The sockets of one member; made by :meth:`open`, a context manager.
+    """The sockets of one member, created by :meth:`open`. A context manager.
 
-    ``address`` is where others reach this member alone. ``granted`` is the receive buffer in bytes as the system
-    counts them (the smaller of the two sockets'). ``segmenting`` and ``merging`` tell whether sends are cut and
-    arrivals merged by the system. ``dropped`` counts datagrams that the system refused to send, ``last_error`` says
-    why: a protocol that repairs losses treats them as lost.
+    Attributes
+    ----------
+    segmenting, merging
+        True if the kernel splits sends and merges received datagrams.
+    dropped
+        Number of datagrams that the kernel refused to send; the protocol treats and repairs them like losses.
+    last_error
+        Error of the last refused send.
     """
 
     def __init__(self, own: socket.socket, shared: socket.socket | None, *, segmenting: bool) -> None:
@@ -82,24 +86,29 @@ class Sockets:
         rcvbuf: int = 4 << 20,
         segmenting: bool = True,
     ) -> Sockets:
-        """Open and bind.
+        """Open and bind the sockets.
 
         Parameters
         ----------
         own
-            Address of the interface to use, and a port or 0 for any.
+            Address of the interface to use, and a port, or 0 for any.
         group
             Address and port of the group: a multicast address, or the interface's broadcast address; None for none.
+        route
+            ``"multicast"`` or ``"broadcast"``.
         loop
-            Whether what this member sends to the group also reaches other members on this machine.
+            Let multicasts of this member also reach other members on this machine.
         ttl
-            Routers that a multicast may pass, plus one.
+            Number of routers that a multicast may pass, plus one.
         rcvbuf
-            Bytes of receive buffer to ask for; the system may grant less.
+            Requested receive buffer in bytes; the system may grant less.
         segmenting
-            Use UDP_SEGMENT and UDP_GRO where the system has them.
+            Use UDP_SEGMENT and UDP_GRO if the system supports them.
 
-        Raises :class:`minga.errors.RunError` where an address cannot be bound or joined.
+        Raises
+        ------
+        RunError
+            If an address cannot be bound or joined.
         """
         opened: list[socket.socket] = []
         try:
@@ -125,7 +134,7 @@ class Sockets:
                 one.close()
             raise RunError(
                 f"a socket for {route} to {_shown(group)} cannot be opened at {_shown(own)}: {error.strerror or error}",
-                remedy="give the address of one of this machine's interfaces (`ip -4 address`) and a port that is free",
+                remedy="give the address of one of this machine's interfaces (`ip -4 address`) and a free port",
             ) from error
         return cls(single, shared, segmenting=segmenting)
 
@@ -134,25 +143,36 @@ class Sockets:
 
     @property
     def address(self) -> Address:
+        """Address and port at which others reach this member individually."""
         host, port = self._own.getsockname()
         return host, port
 
     @property
     def granted(self) -> int:
+        """Receive buffer in bytes, as the system counts it; the smaller one of the two sockets."""
         return min([one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for one in self._all()])
 
     @property
     def files(self) -> tuple[int, ...]:
-        """Descriptors that become readable when something arrives."""
+        """File descriptors that become readable when something arrives."""
         return tuple(one.fileno() for one in self._all())
 
     # -- sending
 
     def send(self, destination: Address, datagrams: Sequence[Buffer | Sequence[Buffer]]) -> int:
-        """Send datagrams, each a buffer or a sequence of them; returns how many the system took before it was full.
+        """Send datagrams, each a buffer or a sequence of buffers.
 
-        All but the last must be equally long. Raises :class:`minga.errors.RunError` where one is too long for the
-        network.
+        All but the last must have the same length.
+
+        Returns
+        -------
+        int
+            Number of datagrams that the kernel accepted before its buffer was full.
+
+        Raises
+        ------
+        RunError
+            If a datagram is too long for the network.
         """
         split = [(one,) if isinstance(one, (bytes, bytearray, memoryview)) else one for one in datagrams]
         if self.segmenting and len(split) > 1:
@@ -165,7 +185,7 @@ class Sockets:
         return len(split)
 
     def _send_cut(self, destination: Address, datagrams: Sequence[Sequence[Buffer]]) -> int | None:
-        """All in one call, cut by the system; None where it cannot."""
+        """Send all in one call, split by the kernel; return None if it cannot do so."""
         size = sum([len(piece) for piece in datagrams[0]])
         pieces = [piece for datagram in datagrams for piece in datagram]
         try:
@@ -185,12 +205,15 @@ class Sockets:
         return 1
 
     def _failed(self, error: OSError, size: int, many: int) -> int:
-        """0 where the system is full, so that the caller tries again; ``many`` where it refused, as if lost."""
+        """Return 0 if the kernel's buffer is full, so that the caller retries; ``many`` if the send was refused.
+
+        Refused datagrams are treated like lost ones.
+        """
         if error.errno in _BLOCKED:
             return 0
         if error.errno == errno.EMSGSIZE:
             raise RunError(
-                f"a datagram of {size} bytes is too long for the network, which does not cut them",
+                f"a datagram of {size} bytes is too long for the network, which does not fragment it",
                 remedy="use the smallest MTU of all members' interfaces: payload_for(mtu)",
             ) from error
         self.dropped += many
@@ -200,13 +223,13 @@ class Sockets:
     # -- receiving
 
     def receive(self, most: int = MOST_READS) -> Iterator[Arrival]:
-        """What has arrived, without waiting; at most so many reads of each socket."""
+        """Yield the datagrams that have arrived, without waiting; at most ``most`` reads of each socket."""
         for one in self._all():
             by_group = one is self._shared
             for _ in range(most):
                 try:
                     length, ancillary, flags, source = one.recvmsg_into([self._buffer], _GRO_SPACE)
-                except OSError:  # nothing there, or an ICMP error of an earlier send
+                except OSError:  # nothing has arrived, or an ICMP error of an earlier send
                     break
                 if flags & socket.MSG_TRUNC:
                     continue
@@ -216,7 +239,10 @@ class Sockets:
                     yield Arrival(view[first : first + size], source, by_group)
 
     def wait(self, seconds: float | None, *, write: bool = False) -> bool:
-        """Sleep until something arrives or, with ``write``, can be sent; False when the time is over (None: never)."""
+        """Wait until something arrives or, with ``write``, can be sent.
+
+        Return False if nothing has happened after ``seconds`` (None: no limit).
+        """
         if write:
             self._selector.modify(self._own, selectors.EVENT_READ | selectors.EVENT_WRITE)
         try:
@@ -226,6 +252,7 @@ class Sockets:
                 self._selector.modify(self._own, selectors.EVENT_READ)
 
     def close(self) -> None:
+        """Close the sockets."""
         self._selector.close()
         for one in self._all():
             one.close()
@@ -245,7 +272,7 @@ def _udp(opened: list[socket.socket], rcvbuf: int) -> socket.socket:
 
 
 def _merge(one: socket.socket) -> bool:
-    """Ask the system to hand over many datagrams at once."""
+    """Request that the kernel delivers many datagrams at once; return False if it cannot."""
     try:
         one.setsockopt(SOL_UDP, UDP_GRO, 1)
     except OSError:
@@ -254,7 +281,7 @@ def _merge(one: socket.socket) -> bool:
 
 
 def _merged(ancillary: Iterable[tuple[int, int, bytes]]) -> int:
-    """Length of the datagrams that were handed over as one; 0 where it was one."""
+    """Return the length of datagrams that were delivered merged; 0 for a single one."""
     for level, kind, data in ancillary:
         if level == SOL_UDP and kind == UDP_GRO:
             return int.from_bytes(data[:4], sys.byteorder)

@@ -1,7 +1,7 @@
-"""Networks measured: transports, encodings and machines side by side, pieces fitted to times, pairs, overlap, faults.
+"""Measurement of networks: comparison of transports, encodings and machines, piecewise fits, pairs, overlap, anomalies.
 
-``measure_hosts`` and ``measure_job`` do all of it; the parts can be used alone. What they leave is plain data
-(docs/network.md): ``links_from`` makes a planner's links of it, ``find_anomalies`` says what is wrong, by name.
+``measure_hosts`` and ``measure_job`` do everything; the parts can also be used separately. Their result is plain data
+(docs/network.md): ``links_from`` turns it into links for the planner, ``find_anomalies`` names what is wrong.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``python -m minga.network.measuring.agent``: an agent on a host, told by lines of JSON what to measure.
+"""Measuring agent on a host (``python -m minga.network.measuring.agent``), controlled by lines of JSON.
 
-It listens to standard input and answers on standard output, and it ends as soon as its standard input does, whatever
-it is doing: when whoever measures goes away, nothing stays behind.
+It reads orders from standard input and replies on standard output. It ends as soon as its standard input is closed,
+whatever it is doing, so that nothing is left behind when the measuring process ends.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ GREETING = "minga-agent"
 
 
 def main() -> int:
-    """Serve until standard input ends."""
+    """Serve orders until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print must not come between the answers
+    os.dup2(2, 1)  # output of libraries must not mix with the replies
     orders: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(sys.stdin, orders), daemon=True).start()
     worker = Worker()
@@ -34,7 +34,7 @@ def main() -> int:
         before = clocks()
         try:
             reply = worker.do(order)
-        except Exception as error:  # whatever it is, the other side can say where it happened
+        except Exception as error:  # any error is reported, so that the other side can name the host
             reply = {"failed": f"{type(error).__name__}: {error}", "remedy": None, "unavailable": False}
         _say(answers, {"reply": reply, "number": order.get("number"), "clocks": [before, clocks()]})
 
@@ -44,7 +44,7 @@ def _listen(lines: TextIO, orders: queue.Queue[dict[str, Any]]) -> None:
         for line in lines:
             orders.put(json.loads(line))
     finally:
-        os._exit(0)  # also out of a wait for a peer that will never answer
+        os._exit(0)  # also leaves a wait for a peer that would never answer
 
 
 def _say(answers: TextIO, message: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
-"""What is wrong with a network, by name: on which machine, on what evidence, and what would cure it.
+"""Named anomalies of a network: the affected machine, the evidence, and a remedy.
 
-Layers of the same machine are compared, and machines on the same layer: where TCP is slow and ICMP is well on the same
-machine, the wire is well and TCP's configuration is not (F. Tinetti, thesis, Appendix C, about *sofia* and *prited*).
+The layers of one machine are compared with each other, and the machines on the same layer: if TCP is slow but ICMP is
+normal on the same machine, the wire is fine and the configuration of TCP is not (F. Tinetti, thesis, Appendix C, about
+*sofia* and *prited*).
 """
 
 from __future__ import annotations
@@ -26,26 +27,29 @@ Environment = Mapping[str, Any]
 Times = dict[int, float]
 
 _BAD: Final = 2.0
-"""How many times as slow as the layer below, or as others, a layer is that something is wrong with."""
+"""Ratio to the layer below, or to other machines, above which the time on a layer is anomalous."""
 _ODD: Final = 1.3
-"""How many times as slow as with most other machines, where there are such."""
+"""Ratio to the median of the other machines above which a machine is anomalous, if there are enough machines."""
 _SURE: Final = 1.15
-"""As above, for the fastest message of each."""
+"""Ratio like ``_ODD``, for the fastest message of each machine."""
 _DIFFERENT: Final = 1.5
-"""How many times as much as usual is something else than noise."""
+"""Ratio to the usual value above which a difference is more than noise."""
 _CLEAR: Final = 200e-6
 """Seconds below which differences say nothing about configurations."""
 _STEPS: Final = (0.02, 0.04, 0.1, 0.2)
-"""One way, when one or both ends of a ping-pong wait for an acknowledgement: 40 ms on Linux, 200 ms elsewhere."""
+"""One-way delays if one or both ends of a ping-pong wait for an acknowledgement: 40 ms on Linux, 200 ms elsewhere."""
 _COLLAPSE: Final = 3.0
 _SMALL_BUFFER: Final = 65_536
 _FREE, _HALVED = 0.85, 0.65
-"""What streams of both directions keep of their speed: on a switch at least, at a half-duplex port at most."""
+"""Fraction of speed that simultaneous streams in both directions keep: least on a switch, most at half duplex."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """Something wrong. ``node``: the machine's name, or several with "or" where they cannot be told apart."""
+    """Something wrong with a machine.
+
+    ``node`` is the machine's name, or several names joined by "or" if the machines cannot be told apart.
+    """
 
     name: str
     node: str
@@ -56,13 +60,13 @@ class Anomaly:
         return f"{self.name} of {self.node}: {'; '.join(self.evidence)}. {self.cure[:1].upper()}{self.cure[1:]}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the anomaly as JSON-serialisable data."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class _Machine:
-    """A machine's curves: medians in seconds by bytes, for each transport and encoding."""
+    """Curves of a machine for each transport and encoding."""
 
     number: int
     name: str
@@ -71,15 +75,17 @@ class _Machine:
     curves: Mapping[tuple[str, str], Curve]
 
     def times(self, transport: str, encoding: str = "none") -> Times:
+        """Return the median times in seconds by bytes; empty if they were not measured."""
         curve = self.curves.get((transport, encoding))
         return {} if curve is None else curve.medians()
 
     def least(self, transport: str) -> Times:
+        """Return the minimum times in seconds by bytes; empty if they were not measured."""
         curve = self.curves.get((transport, "none"))
         return {} if curve is None else curve.minima()
 
     def wire(self) -> Times:
-        """The least times of the slower one of ICMP and UDP, by size: what TCP may take."""
+        """Return by size the minimum times of the slower one of ICMP and UDP, which TCP should achieve."""
         icmp, udp = self.least("icmp"), self.least("udp")
         return {size: max(times[size] for times in (icmp, udp) if size in times) for size in sorted({*icmp, *udp})}
 
@@ -90,7 +96,22 @@ def find_anomalies(
     around: Mapping[int, Environment],
     matrix: PairMatrix,
 ) -> list[Anomaly]:
-    """What the curves, the machines' own words (identity and environment by member) and the pairs say."""
+    """Find the anomalies of a network.
+
+    Parameters
+    ----------
+    curves
+        Measured curves.
+    known, around
+        Identity and environment of the machines, by member.
+    matrix
+        Measured pairs.
+
+    Returns
+    -------
+    list of Anomaly
+        The anomalies found.
+    """
     machines = _machines(curves)
     found = [*_links(machines)]
     waiting = [*_waiting(machines)]
@@ -99,7 +120,7 @@ def find_anomalies(
     found += _memory(machines, known)
     found += _interfaces(machines, known, around)
     small = {name: text for number, name in _names(machines).items() if (text := _small_buffers(number, around))}
-    # Where TCP waits or is bad, its acknowledgements make the two directions halve each other too.
+    # If TCP waits or is slow, its acknowledgements also make the two directions halve each other.
     found += _duplex(_names(machines), around, matrix, _nodes(waiting + bad), small)
     slow = _nodes(one for one in found if one.name == "TCP configuration")
     found += (Anomaly("small buffers", name, tuple(small[name]), _BUFFER_CURE) for name in small if name not in slow)
@@ -126,7 +147,7 @@ def _machines(curves: Sequence[Curve]) -> list[_Machine]:
 
 
 def _links(machines: Sequence[_Machine]) -> Iterator[Anomaly]:
-    """Slow already on the wire."""
+    """Find machines that are slow already on the wire."""
     for machine in machines:
         times = machine.wire()
         others = [other.wire() for other in machines if other is not machine]
@@ -138,14 +159,14 @@ def _links(machines: Sequence[_Machine]) -> Iterator[Anomaly]:
                 continue
             if times[size] > _BAD * float(np.median(usual)) and times[size] - float(np.median(usual)) > _CLEAR:
                 others_take = _time(float(np.median(usual)))
-                text = f"{size} bytes take {_time(times[size])} already by ICMP or UDP, {others_take} to the others"
-                cure = f"look at cable, port and negotiated speed of {machine.name}"
+                text = f"{size} bytes take {_time(times[size])} even by ICMP or UDP, {others_take} to other machines"
+                cure = f"check the cable, port and negotiated speed of {machine.name}"
                 yield Anomaly("slow link", machine.name, (text,), cure)
             break
 
 
 def _waiting(machines: Sequence[_Machine]) -> Iterator[Anomaly]:
-    """Steps of a delayed acknowledgement over TCP or MPI."""
+    """Find the delay of delayed acknowledgements over TCP or MPI."""
     for transport in ("tcp", "mpi"):
         stuck = {machine.number: steps for machine in machines if (steps := _steps(machine, transport))}
         for machine in machines:
@@ -157,16 +178,17 @@ def _waiting(machines: Sequence[_Machine]) -> Iterator[Anomaly]:
             )
             cure = "set TCP_NODELAY on the connection, or write header and data of a message in one call"
             if transport == "mpi":
-                cure = "give the MPI library its setting for TCP_NODELAY"
+                cure = "set the MPI library's option for TCP_NODELAY"
             yield Anomaly("Nagle with delayed ACK", _culprit(machine, machines, stuck), evidence, cure)
             if len(stuck) == len(machines) > 1:
-                return  # the hub's, said once
+                return  # the hub's fault, reported once
 
 
 def _steps(machine: _Machine, transport: str) -> tuple[float, list[int]] | None:
-    """The step, and the sizes at which messages wait for it.
+    """Return the delay and the sizes at which messages wait for it, or None.
 
-    At two sizes at least a tenth of them; or all of the largest that was measured, as waiting leaves no time for more.
+    It counts if at least a tenth of the messages wait at two or more sizes, or if all messages of the largest measured
+    size do, since waiting leaves no time for larger ones.
     """
     curve = machine.curves.get((transport, "none"))
     if curve is None:
@@ -194,13 +216,13 @@ def _steps(machine: _Machine, transport: str) -> tuple[float, list[int]] | None:
 
 
 def _step(excess: float, base: float) -> float | None:
-    """The step that ``excess`` seconds are, unless a message that takes ``base`` varies by as much."""
+    """Return the delay in ``_STEPS`` that matches ``excess``, unless a message that takes ``base`` varies as much."""
     near = (step for step in _STEPS if 0.9 * step <= excess <= 1.2 * step and step >= 0.5 * base)
     return next(near, None)
 
 
 def _tcp(machines: Sequence[_Machine], around: Mapping[int, Environment], said: set[str]) -> Iterator[Anomaly]:
-    """TCP slow where ICMP and UDP are well on the same machine."""
+    """Find machines on which TCP is slow while ICMP and UDP are normal."""
     found = {machine.number: slow for machine in machines if (slow := _slowness(machine)) is not None}
     everyone = len(machines) > 1 and all(slow.ratio > _BAD and slow.excess > _CLEAR for slow in found.values())
     for machine in machines:
@@ -212,7 +234,7 @@ def _tcp(machines: Sequence[_Machine], around: Mapping[int, Environment], said: 
         if slow.excess < _CLEAR or slow.ratio <= (_BAD if alone else _ODD * max(1.0, usual)):
             continue
         if not alone and slow.best <= _SURE * max(1.0, float(np.median([other.best for other in rest]))):
-            continue  # only some of its messages are slow: other programs
+            continue  # only some of its messages are slow, because of other programs
         node = _culprit(machine, machines, found if everyone else ())
         if node in said:
             continue
@@ -222,9 +244,10 @@ def _tcp(machines: Sequence[_Machine], around: Mapping[int, Environment], said: 
         small = {name: own for number, name in ends.items() if (own := _small_buffers(number, around))}
         if small:
             node = " or ".join(small)
-        text = slow.words + (f"; elsewhere TCP takes {usual:.3g} times as long" if rest and not everyone else "")
+        elsewhere = f"; on other machines TCP takes {usual:.3g} times as long as the wire"
+        text = slow.words + (elsewhere if rest and not everyone else "")
         texts = (text, *(text for own in small.values() for text in own))
-        cure = "look at the socket buffers, congestion control and offloads there; the wire needs no new cable"
+        cure = "check the socket buffers, congestion control and offloads there; the cable is fine"
         yield Anomaly("TCP configuration", node, texts, _BUFFER_CURE if small else cure)
         if everyone:
             return
@@ -232,17 +255,20 @@ def _tcp(machines: Sequence[_Machine], around: Mapping[int, Environment], said: 
 
 @dataclass(frozen=True, slots=True)
 class _Slow:
-    """How many times as long as on the wire TCP messages take: most of them, the fastest; and in words."""
+    """Slowness of TCP relative to the wire."""
 
     ratio: float
+    """Ratio of the median time to that of the wire."""
     best: float
+    """Ratio of the minimum time to that of the wire."""
     excess: float
-    """Seconds more than on the wire."""
+    """Seconds beyond the time of the wire."""
     words: str
+    """Description of the evidence."""
 
 
 def _slowness(machine: _Machine) -> _Slow | None:
-    """At the largest size of TCP and of ICMP or UDP, or beyond it by bandwidth, whichever is worse."""
+    """Compare TCP with the wire at the largest common size and, by bandwidth, beyond it; return the worse result."""
     tcp, best, wire = machine.times("tcp"), machine.least("tcp"), machine.wire()
     common = sorted(size for size in tcp if size in wire and size >= 1000)
     if not common:
@@ -259,7 +285,7 @@ def _slowness(machine: _Machine) -> _Slow | None:
 
 
 def _memory(machines: Sequence[_Machine], known: Mapping[int, Identity]) -> Iterator[Anomaly]:
-    """Large messages collapse where an encoding needs a second copy, and do not where it needs none."""
+    """Find machines whose bandwidth for large messages collapses only if the encoding needs a second copy."""
     for carrier in ("tcp", "mpi"):
         for machine in machines:
             plain = _collapse(machine.times(carrier))
@@ -274,8 +300,8 @@ def _memory(machines: Sequence[_Machine], known: Mapping[int, Identity]) -> Iter
                 memory = known.get(machine.number, {}).get("memory")
                 slow, well = (size / one[size] / 1e6 for one in (times, machine.times(carrier)))
                 text = (
-                    f"{size} bytes in {encoding} move at {slow:.3g} MB/s, {factor:.2g} times less than smaller ones, "
-                    f"and at {well:.3g} MB/s where no second copy is made"
+                    f"{size} bytes in {encoding} move at {slow:.3g} MB/s, {factor:.2g} times slower than smaller ones, "
+                    f"and at {well:.3g} MB/s without a second copy"
                 )
                 has = (f"the machine has {memory / 1e6:.0f} MB",) if memory else ()
                 cure = "receive in place (encoding none or translated), send smaller messages, or give it memory"
@@ -284,18 +310,18 @@ def _memory(machines: Sequence[_Machine], known: Mapping[int, Identity]) -> Iter
 
 
 def _collapse(times: Times) -> tuple[float, int]:
-    """How many times as fast as the largest message smaller ones move, and the largest size, of a megabyte or more."""
+    """Return by which factor smaller messages are faster than the largest one, and its size (0 below a megabyte)."""
     large = max(times, default=0)
     if large < 1_000_000:
         return 0.0, 0
-    # Short ones may travel in a shaper's burst, faster than the wire.
+    # Short messages are left out: they may pass within the burst of a traffic shaper, faster than the wire.
     return max(size / times[size] for size in times if size >= 60_000) * times[large] / large, large
 
 
 def _interfaces(
     machines: Sequence[_Machine], known: Mapping[int, Identity], around: Mapping[int, Environment]
 ) -> Iterator[Anomaly]:
-    """A faster or wired network joins the same two machines, or messages are faster than the interface."""
+    """Find machines that a faster or wired network also connects, or whose messages outpace their interface."""
     for machine in machines:
         used = (around.get(machine.number) or {}).get("interface") or {}
         if not used or used.get("loopback"):
@@ -306,15 +332,13 @@ def _interfaces(
             faster = (other.get("speed") or 0) > _DIFFERENT * (used.get("speed") or math.inf)
             wired = bool(used.get("wireless")) and not other.get("wireless")
             if faster or wired:
-                text = (
-                    f"messages go by {_interface(used)}, while {_interface(other)} joins it to {machine.hub_name} too"
-                )
+                text = f"messages use {_interface(used)}, but {_interface(other)} connects it to {machine.hub_name} too"
                 yield Anomaly(
                     "wrong interface",
                     machine.name,
                     (text,),
-                    f"write address={other['address']} behind {machine.name} in the hosts file, and name the interface "
-                    "to the MPI library",
+                    f"write address={other['address']} after {machine.name} in the hosts file, and give the MPI "
+                    "library the name of the interface",
                 )
                 break
         speed, times = used.get("speed"), machine.times("tcp")
@@ -325,7 +349,7 @@ def _interfaces(
                     "wrong interface",
                     machine.name,
                     (f"TCP moves {8 * rate / 1e6:.3g} Mb/s, more than {_interface(used)} can",),
-                    "messages take another way than was believed: look at routes and at containers on one host",
+                    "messages take a different path than assumed: check routes, and containers on the same host",
                 )
 
 
@@ -336,9 +360,9 @@ def _duplex(
     slow: set[str],
     small: Mapping[str, list[str]],
 ) -> Iterator[Anomaly]:
-    """What drivers say, and machines at which the two directions halve each other while others do not.
+    """Find half-duplex links: from drivers, and machines where, unlike others, the two directions halve each other.
 
-    By TCP: where its buffers are small, it is these.
+    The comparison uses TCP; if its buffers are small, they are the cause.
     """
     said = set(slow)
     for number, environment in around.items():
@@ -346,9 +370,9 @@ def _duplex(
         if used.get("duplex") == "half":
             name = names.get(number, str(number))
             said.add(name)
-            yield Anomaly("half duplex", name, (f"the driver of {used['name']} says so",), _DUPLEX_CURE)
+            yield Anomaly("half duplex", name, (f"the driver of {used['name']} reports it",), _DUPLEX_CURE)
     if matrix.medium.kind == "hub":
-        return  # there all ports are
+        return  # on a hub, all ports are half duplex
     kept: dict[int, list[float]] = {}
     for met in matrix.rounds:
         for (i, j), together, alone in zip(met.pairs, met.together, met.alone):
@@ -358,7 +382,7 @@ def _duplex(
         others = [min(own) for other, own in kept.items() if other != machine and max(own) > _FREE]
         name = matrix.names[machine]
         if len(shares) > 1 and max(shares) < _HALVED and len(others) > 1 and name not in said:
-            text = f"sending and receiving at once it keeps {100 * max(shares):.0f} % of its speed, others nearly all"
+            text = f"sending and receiving at once, it keeps {100 * max(shares):.0f} % of its speed, others nearly all"
             if name in small:
                 yield Anomaly("TCP configuration", name, (text, *small[name]), _BUFFER_CURE)
             else:
@@ -370,12 +394,12 @@ def _small_buffers(number: int, around: Mapping[int, Environment]) -> list[str]:
     for key in ("net.ipv4.tcp_wmem", "net.ipv4.tcp_rmem"):
         words = re.findall(r"\d+", ((around.get(number) or {}).get("settings") or {}).get(key) or "")
         if len(words) == 3 and int(words[2]) < _SMALL_BUFFER:
-            found.append(f"{key} = {' '.join(words)}: at most {int(words[2])} bytes are under way")
+            found.append(f"{key} = {' '.join(words)}: at most {int(words[2])} bytes are in flight")
     return found
 
 
 def _culprit(machine: _Machine, machines: Sequence[_Machine], bad: Collection[int]) -> str:
-    """The machine; the one they all talk to where all are bad; both where there are only two."""
+    """Return the machine; the hub if all machines are affected; both if there are only two."""
     if len(machines) == 1:
         return f"{machine.name} or {machine.hub_name}"
     return machine.hub_name if len(bad) == len(machines) else machine.name
@@ -404,6 +428,6 @@ def _time(seconds: float) -> str:
 
 
 _BUFFER_CURE: Final = (
-    "give it room: sysctl -w net.ipv4.tcp_wmem='4096 16384 4194304' net.ipv4.tcp_rmem='4096 131072 6291456'"
+    "enlarge its buffers: sysctl -w net.ipv4.tcp_wmem='4096 16384 4194304' net.ipv4.tcp_rmem='4096 131072 6291456'"
 )
 _DUPLEX_CURE: Final = "let both ends of the cable negotiate (ethtool -s eth0 autoneg on), and replace hubs by switches"

@@ -1,7 +1,7 @@
-"""A curve for each machine: one of them exchanges messages with each of the others, over every transport and encoding.
+"""Curves of time over size: one machine exchanges messages with each other one, over every transport and encoding.
 
-That is how F. Tinetti (thesis, Appendix C, Figures C.6 to C.15) found two workstations whose TCP was bad while their
-wires were well: the same machine is compared with itself on other layers, and with the others on the same layer.
+In this way F. Tinetti (thesis, Appendix C, Figures C.6 to C.15) found two workstations whose TCP was slow although
+their wires were fine: a machine is compared with itself on other layers, and with other machines on the same layer.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from minga.network.measuring.transports import Unavailable
 __all__ = ["SIZES", "Curve", "best_machine", "curves_wanted", "measure_curves"]
 
 SIZES: Final = (8, 104, 1000, 4000, 10_000, 60_000, 250_000, 1_000_000, 4_000_000, 10_000_000)
-"""Bytes, whole numbers of float64: those of the thesis, and some between them."""
+"""Message sizes in bytes, multiples of a float64: those of the thesis, and some in between."""
 _SPLIT_SIZES: Final = (8, 104, 1000, 60_000)
-"""Where every message may wait for an acknowledgement that is delayed."""
+"""Message sizes for a transport on which every message may wait for a delayed acknowledgement."""
 _MOST_MACHINES: Final = 16
 _LEAST_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Times one way between two machines over sizes. ``machine``, ``hub``: numbers of members."""
+    """One-way times between two machines over sizes. ``machine`` and ``hub`` are numbers of members."""
 
     machine: int
     name: str
@@ -42,11 +42,11 @@ class Curve:
     samples: tuple[Sample, ...]
 
     def medians(self) -> dict[int, float]:
-        """Median seconds by bytes, without sizes of which no message came back."""
+        """Return the median seconds by bytes, without sizes of which no message came back."""
         return {size: statistics.median(times) for size, times in self._answered()}
 
     def minima(self) -> dict[int, float]:
-        """The least seconds by bytes, without sizes of which no message came back."""
+        """Return the minimum seconds by bytes, without sizes of which no message came back."""
         return {size: min(times) for size, times in self._answered()}
 
     def _answered(self) -> Iterator[tuple[int, list[float]]]:
@@ -56,7 +56,7 @@ class Curve:
                 yield sample.size, times
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the curve as JSON-serialisable data."""
         return {
             "machine": self.machine,
             "name": self.name,
@@ -69,12 +69,12 @@ class Curve:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Curve:
-        """Back from JSON."""
+        """Return the curve that :meth:`as_dict` wrote."""
         return cls(**{**data, "samples": tuple(map(Sample.from_dict, data["samples"]))})
 
 
 def best_machine(matrix: PairMatrix) -> int:
-    """The machine to which the others are compared: the one that moves most, so that it hides nobody's faults."""
+    """Return the machine with which the others exchange: the fastest one, so that it hides no faults of others."""
     if not matrix.pairs:
         return 0
     caps = capacities(matrix.values("bandwidth"))
@@ -82,13 +82,13 @@ def best_machine(matrix: PairMatrix) -> int:
     for machine in range(len(matrix.names)):
         own = [pair.latency for pair in matrix.pairs if machine in (pair.sender, pair.receiver)]
         waits.append(min(own, default=math.inf))
-    # Machines that differ by less than a tenth are alike in bandwidth; among them the quickest counts.
+    # Machines that differ by less than a tenth count as equal in bandwidth; among them latency decides.
     alike = [machine for machine, cap in enumerate(caps) if cap >= 0.9 * float(caps.max())]
     return min(alike, key=lambda machine: (waits[machine], machine))
 
 
 def curves_wanted(transports: Sequence[str]) -> list[tuple[str, Encoding]]:
-    """Transports with the numbers as they lie in memory; the other encodings on the layer that programs use."""
+    """Return the curves to measure: all transports without encoding, and other encodings on the layer programs use."""
     plain: list[tuple[str, Encoding]] = [(transport, "none") for transport in transports]
     if "udp" in transports:
         plain.insert(plain.index(("udp", "none")) + 1, ("udpbcast", "none"))
@@ -108,9 +108,16 @@ def measure_curves(
     seed: int,
     on_progress: Callable[[float, str], None],
 ) -> tuple[list[Curve], dict[str, str]]:
-    """Curves in about ``budget`` seconds, and for each transport that could not be used, why.
+    """Measure curves in about ``budget`` seconds.
 
-    With more than 16 machines those that are slowest come first, and the rest is left out.
+    With more than 16 other machines, only the slowest 16 are measured.
+
+    Returns
+    -------
+    list of Curve
+        The curves.
+    dict
+        The reason for each transport and machine that could not be measured.
     """
     hub = best_machine(matrix)
     caps = capacities(matrix.values("bandwidth"))

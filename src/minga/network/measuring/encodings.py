@@ -1,9 +1,10 @@
-"""How the numbers of a message are written, so that machines of another byte order understand them.
+"""Encodings of the numbers in a message for machines with different byte orders.
 
-Four ways: as they lie in memory (``none``: both ends must be alike); as they lie in memory behind a descriptor, so that
-only a receiver that differs translates (``translated``: *receiver makes right*, F. Tinetti, thesis, Appendix C, §C.7:
-it must be the receiver, as a broadcast has many of them); in the one form of XDR, which both ends translate (``xdr``,
-RFC 4506, PVM's default); and by Python's pickle (``pickled``, what careless programs send).
+There are four: ``none`` sends the memory as it is, so both ends must have the same order. ``translated`` puts a
+descriptor before it, so that only a receiver that differs translates (*receiver makes right*, F. Tinetti, thesis,
+Appendix C, §C.7: it must be the receiver, because a broadcast has many of them). ``xdr`` uses the single representation
+of XDR (RFC 4506, PVM's default), which both ends translate. ``pickled`` is Python's pickle, which careless programs
+send.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Order = Literal["little", "big"]
 
 ENCODINGS: Final[tuple[Encoding, ...]] = ("none", "translated", "xdr", "pickled")
 BUFFERED: Final[tuple[Encoding, ...]] = ("xdr", "pickled")
-"""Those that need memory for a second copy of the message."""
+"""Encodings that need memory for a second copy of the message."""
 
 _HEAD: Final = struct.Struct("!4scBBB")
 _MARK: Final = b"mgna"
@@ -40,18 +41,18 @@ _MOST_AXES = 32
 
 
 def own_order() -> Order:
-    """The byte order of this machine."""
+    """Return the byte order of this machine."""
     return "little" if sys.byteorder == "little" else "big"
 
 
 def foreign(order: Order) -> Order:
-    """The other byte order."""
+    """Return the opposite byte order."""
     return "big" if order == "little" else "little"
 
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """What goes before an array: NumPy's letter for the kind, bytes of an item, their order, and the shape."""
+    """Descriptor before an array: NumPy's letter for the kind, bytes of an item, byte order, and shape."""
 
     kind: str
     item: int
@@ -60,7 +61,7 @@ class Descriptor:
 
     @classmethod
     def of(cls, array: NDArray[Any]) -> Descriptor:
-        """Of an array as it lies in memory. RunError for items that are no numbers."""
+        """Return the descriptor of an array in memory; raise RunError if its items are not numbers."""
         dtype = array.dtype
         if dtype.kind not in _KINDS:
             raise RunError(f"{dtype} cannot be sent: only numbers have a byte order", remedy="send an array of numbers")
@@ -68,7 +69,7 @@ class Descriptor:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """With the sender's byte order."""
+        """NumPy type with the sender's byte order."""
         return np.dtype(f"{_MARKS[self.order]}{self.kind}{self.item}")
 
     @property
@@ -82,36 +83,36 @@ class Descriptor:
         return _HEAD.size + 8 * len(self.shape)
 
     def packed(self) -> bytes:
-        """As it travels: big-endian, whatever the array is."""
+        """Return the descriptor as sent: big-endian, whatever the order of the array."""
         head = _HEAD.pack(_MARK, self.kind.encode(), self.item, self.order == "big", len(self.shape))
         return head + struct.pack(f"!{len(self.shape)}Q", *self.shape)
 
     @classmethod
     def unpack(cls, message: memoryview | bytes) -> Descriptor:
-        """The descriptor at the beginning of a message. RunError where there is none, or it does not fit to it."""
+        """Return the descriptor of a message; raise RunError if there is none or it does not match the message."""
         if len(message) < _HEAD.size:
             raise _broken("it is too short")
         mark, kind, item, big, axes = _HEAD.unpack_from(message)
         letter = kind.decode("latin-1")
         if mark != _MARK or letter not in _KINDS or big > 1 or axes > _MOST_AXES:
-            raise _broken("it begins with something else")
+            raise _broken("it does not begin with a descriptor")
         if len(message) < _HEAD.size + 8 * axes:
             raise _broken("it is too short")
         found = cls(letter, item, "big" if big else "little", struct.unpack_from(f"!{axes}Q", message, _HEAD.size))
         try:
             size = found.dtype.itemsize
         except TypeError as error:
-            raise _broken(f"there is no {letter}{item}") from error
+            raise _broken(f"there is no type {letter}{item}") from error
         if size != item or found.nbytes != len(message) - found.length:
-            raise _broken(f"{found.shape} items of {item} bytes are announced in {len(message)} bytes")
+            raise _broken(f"it announces {found.shape} items of {item} bytes, but has {len(message)} bytes")
         return found
 
 
 class Parcel:
-    """One end of a message of a given size: an array to send, memory for the one that comes, and their encoding.
+    """One end of a message of a given size: an array to send, memory for the one to receive, and their encoding.
 
-    ``order`` is the byte order of this end's memory; one that is not the machine's own plays a foreign machine. What is
-    allocated is allocated here, so that :meth:`encode` and :meth:`decode` cost what the encoding costs.
+    ``order`` is the byte order of this end's memory; if it is not that of the machine, this end emulates a foreign
+    machine. All memory is allocated here, so :meth:`encode` and :meth:`decode` cost only what the encoding costs.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Parcel:
         head = descriptor.packed() if encoding == "translated" else b""
         self._out = bytearray(head) + bytearray(descriptor.nbytes)
         self.values: NDArray[Any] = np.ndarray(tuple(shape), self.native, self._out, len(head))
-        """What this end sends; to be filled."""
+        """Array that this end sends, to be filled by the caller."""
         self.values[...] = 1
         self._in = bytearray(len(self.encode()))
 
@@ -135,11 +136,11 @@ class Parcel:
 
     @property
     def room(self) -> memoryview:
-        """Where the other end's message is to be received."""
+        """Memory into which the other end's message must be received."""
         return memoryview(self._in)
 
     def encode(self) -> memoryview:
-        """The message; the array's own memory where nothing has to be done."""
+        """Return the encoded message, which is the array's own memory if no conversion is needed."""
         match self.encoding:
             case "xdr":
                 return self.values.astype(xdr_type(self.native)).reshape(-1).view(np.uint8).data
@@ -148,9 +149,12 @@ class Parcel:
         return memoryview(self._out)
 
     def decode(self) -> NDArray[Any]:
-        """The array in :attr:`room`, in this end's byte order; in place where the encoding permits.
+        """Return the array in :attr:`room` in this end's byte order, decoded in place if the encoding permits.
 
-        RunError for a message that is none of this encoding.
+        Raises
+        ------
+        RunError
+            If the message is not valid in this encoding.
         """
         match self.encoding:
             case "none":
@@ -171,25 +175,26 @@ class Parcel:
         except (pickle.UnpicklingError, EOFError, AttributeError, IndexError, TypeError, ValueError) as error:
             raise _broken(str(error)) from error
         if not isinstance(array, np.ndarray):
-            raise _broken(f"it holds a {type(array).__name__}")
+            raise _broken(f"it contains a {type(array).__name__}")
         if array.dtype.kind not in _KINDS:
-            raise _broken(f"it holds {array.dtype}")
+            raise _broken(f"it contains {array.dtype}")
         return array.astype(self.native, copy=False)
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes arrays of numbers and nothing else, whoever wrote what it reads."""
+    """Unpickler that creates nothing but arrays, whoever wrote its input."""
 
     _ALLOWED: Final = {"_frombuffer", "_reconstruct", "ndarray", "dtype"}
 
     def find_class(self, module: str, name: str) -> Any:
+        """Return a class or function that arrays consist of; raise UnpicklingError for any other."""
         if module.partition(".")[0] == "numpy" and name in self._ALLOWED:
             return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} is none of an array's parts")
+        raise pickle.UnpicklingError(f"{module}.{name} is not part of an array")
 
 
 def xdr_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that numbers have in XDR: big-endian, integers of at least four bytes. RunError where XDR has none."""
+    """Return the XDR type of numbers: big-endian, integers of at least four bytes; raise RunError if there is none."""
     kind, size = ("u" if dtype.kind == "b" else dtype.kind), dtype.itemsize
     size = max(size, 4) if kind in "iu" else size
     if (kind in "iuf" and size in (4, 8)) or (kind == "c" and size in (8, 16)):
@@ -199,9 +204,9 @@ def xdr_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds that one encoding takes on one host for a message of ``bytes`` bytes, the wire left out.
+    """Seconds that one encoding takes on one host for a message of ``bytes`` bytes, without transmission.
 
-    ``cold`` are those with buffers that are not in a cache.
+    The ``cold`` times are for buffers that are not in a cache.
     """
 
     encoding: Encoding
@@ -213,9 +218,16 @@ class Cost:
 
 
 def encoding_costs(sizes: Sequence[int], arena: int, seconds: float = 0.3) -> list[Cost]:
-    """What this host spends on each encoding: medians, float64 from a host of the other byte order.
+    """Measure the cost of each encoding on this host: medians for float64 from a host of the other byte order.
 
-    ``arena``: bytes through which buffers are rotated, more than the last cache holds; ``seconds`` are shared.
+    Parameters
+    ----------
+    sizes
+        Message sizes in bytes.
+    arena
+        Bytes through which buffers are rotated, more than the last-level cache holds.
+    seconds
+        Time for all measurements together.
     """
     each = seconds / (4 * len(ENCODINGS) * max(1, len(sizes)))
     evict = np.ones(arena // 8)
@@ -230,20 +242,20 @@ def _cost(encoding: Encoding, size: int, evict: NDArray[np.float64], seconds: fl
     copies = max(3, min(16, evict.nbytes // (2 * warm.length)))
     many = [warm, *(_filled(foreigner) for _ in range(copies - 1))]
     if 2 * copies * warm.length >= evict.nbytes:
-        evict = evict[:0]  # the copies alone are more than the cache
+        evict = evict[:0]  # the copies alone exceed the cache
     far = [_timed(many, method, seconds, evict) for method in ("encode", "decode")]
     return Cost(encoding, 8 * count, near[0], near[1], far[0], far[1])
 
 
 def _filled(sender: Parcel) -> Parcel:
-    """A parcel of this host that holds what another one has sent."""
+    """Return a parcel of this host that contains the message of another one."""
     mine = Parcel(sender.encoding, sender.values.shape)
     mine.room[:] = sender.encode()
     return mine
 
 
 def _timed(parcels: Sequence[Parcel], method: str, seconds: float, evict: NDArray[np.float64] | None = None) -> float:
-    """Median seconds of a call, taking the parcels in turns; ``evict`` is read before each round."""
+    """Return the median seconds of a call, using the parcels in turn; ``evict`` is read before each round."""
     times: list[float] = []
     before = perf_counter()
     while len(times) < 3 or (perf_counter() - before < seconds and len(times) < 2000):
@@ -263,4 +275,6 @@ def _order_of(dtype: np.dtype[Any]) -> Order:
 
 
 def _broken(why: str) -> RunError:
-    return RunError(f"a message cannot be decoded: {why}", remedy="both ends must use the same encoding and minga")
+    return RunError(
+        f"a message cannot be decoded: {why}", remedy="use the same encoding and version of minga at both ends"
+    )

@@ -1,6 +1,7 @@
-"""What a measurement depends on: interface, kernel settings, library, variables, load, and counters of bytes.
+"""Environment of a measurement: interface, kernel settings, library, variables, load, and byte counters.
 
-Read with system calls and from ``/proc``, which show the network namespace of this process; ``/sys`` may show another.
+All is read with system calls and from ``/proc``, which show the network namespace of this process; ``/sys`` may show
+another one.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _PRIVATE: Final = re.compile(r"KEY|TOKEN|SECRET|PASS|URI|COOKIE", re.IGNORECASE)
 
 
 def identity() -> dict[str, Any]:
-    """Who this is, what runs here, and what its clocks say; for comparing hosts."""
+    """Return the identity of this process and host, its software and its clocks, for comparing hosts."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -63,12 +64,12 @@ def identity() -> dict[str, Any]:
 
 
 def clocks() -> dict[str, float]:
-    """Seconds of the clock of the day, of one that nobody sets, and of one that counts sleep too."""
+    """Return the seconds of the time of day, of the monotonic clock, and of a monotonic clock that includes sleep."""
     return {"day": time.time(), "steady": time.monotonic(), "awake": time.clock_gettime(time.CLOCK_BOOTTIME)}
 
 
 def mpi_library() -> str | None:
-    """Name and version of the MPI library that mpi4py finds, without starting MPI; None without one."""
+    """Return name and version of the MPI library that mpi4py finds, without starting MPI; None if there is none."""
     try:
         import mpi4py
 
@@ -81,7 +82,7 @@ def mpi_library() -> str | None:
 
 
 def interfaces() -> list[dict[str, Any]]:
-    """The interfaces that are up and have an IPv4 address, the loopback last."""
+    """Return the interfaces that are up and have an IPv4 address, the loopback last."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
@@ -107,9 +108,9 @@ def interfaces() -> list[dict[str, Any]]:
 def common_address(
     sender: Sequence[Mapping[str, Any]], receiver: Sequence[Mapping[str, Any]], only: str | None = None
 ) -> str | None:
-    """An address of the receiver on a network that both have an interface on; None if there is none.
+    """Return an address of the receiver on a network to which both have an interface; None if there is none.
 
-    ``only`` names the interface to use. Loopback counts only where both are on one machine.
+    ``only`` is the name of the interface to use. Loopback interfaces are ignored.
     """
     for mine in sender:
         network = ipaddress.ip_network(f"{mine['address']}/{mine['mask']}", strict=False)
@@ -124,7 +125,7 @@ def common_address(
 
 
 def environment(address: str | None = None) -> dict[str, Any]:
-    """What a measurement towards ``address`` depends on."""
+    """Return the environment on which a measurement towards ``address`` depends."""
     name = _route(address)
     own = next((one for one in interfaces() if one["address"] == name or one["name"] == name), None)
     return {
@@ -142,7 +143,7 @@ def environment(address: str | None = None) -> dict[str, Any]:
 
 
 def counters(name: str) -> dict[str, int] | None:
-    """Bytes and packets that an interface of this network namespace has received and sent; None if it is not there."""
+    """Return bytes and packets received and sent by an interface of this network namespace; None if it is absent."""
     for line in (_text(Path("/proc/self/net/dev")) or "").splitlines():
         label, _, rest = line.partition(":")
         if label.strip() == name:
@@ -158,7 +159,7 @@ def counters(name: str) -> dict[str, int] | None:
 
 
 def _route(address: str | None) -> str | None:
-    """This machine's own address on the way to another."""
+    """Return the address of this machine on the route to another."""
     if address is None:
         return None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -170,7 +171,7 @@ def _route(address: str | None) -> str | None:
 
 
 def _hardware(probe: socket.socket, name: str) -> dict[str, Any]:
-    """Speed in bits per second, duplex and offloads, as far as the driver tells."""
+    """Return speed in bits per second, duplex and offloads, as far as the driver reports them."""
     settings = _ethtool(probe, name, struct.pack("@I", 1) + bytes(40))  # ETHTOOL_GSET
     speed, duplex = None, None
     if settings is not None:

@@ -1,4 +1,4 @@
-"""Two members, or many pairs at once, exchange messages: the orders for it, and what comes back."""
+"""Exchange of messages between two members, or many pairs at once: the orders, and the measured times."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from minga.network.measuring.worker import Order, Reply
 __all__ = ["Ends", "both_sides", "exchange_times", "ladder_of", "measure_matrix", "payload"]
 
 Part = tuple[int, Mode, float, int]
-"""Size, mode, at least so many seconds, at least so many exchanges."""
+"""Size in bytes, mode, minimum seconds, minimum number of exchanges."""
 
 _TARGET, _SMALLEST, _LARGEST = 0.015, 16_384, 4_000_000
-"""Seconds that a message takes with which bandwidth is measured, and its bytes at least and at most."""
+"""Time in seconds of a message that measures bandwidth, and its smallest and largest size in bytes."""
 _TOGETHER, _LEAST_TOGETHER, _MOST_ROUNDS = 0.27, 16, 4
-"""Seconds that exchanges of all pairs would take if they did not feel each other, and how many they are at least."""
+"""Seconds of simultaneous exchanges if they did not affect each other; their least number; most rounds of them."""
 _LEAST_ROUNDS = 3
-"""Of pairs alone, so that each machine meets others and three machines are told apart."""
+"""Least number of rounds of pairs alone, so that each machine meets several and three machines can be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Who exchanges: the member that measures, the one that echoes, and the latter's address for IP's transports."""
+    """Ends of an exchange: the member that measures, the one that echoes, and its address for IP transports."""
 
     sender: int
     receiver: int
@@ -54,10 +54,37 @@ def ladder_of(
     encoding: Encoding = "none",
     cold: bool = False,
 ) -> list[Sample]:
-    """Ping-pong times over sizes. Unavailable where the transport is, RunError where it fails half way.
+    """Measure ping-pong times over sizes.
 
-    With an ``encoding`` the messages are numbers from and to a machine of the other byte order, which the sender plays.
-    ``cold``: neither messages nor room for them are in a cache.
+    Parameters
+    ----------
+    team
+        Team of the members.
+    ends
+        The two members.
+    transport
+        Name of the transport.
+    sizes
+        Message sizes in bytes.
+    budget
+        Time for all sizes in seconds.
+    seed
+        Seed of the random order of the sizes.
+    least
+        Least number of samples per size.
+    buffer
+        Socket buffer in bytes; None leaves it to the system.
+    encoding
+        Encoding of the messages: numbers from and to a machine of the other byte order, which the sender emulates.
+    cold
+        Use messages and receive buffers that are not in a cache.
+
+    Raises
+    ------
+    Unavailable
+        If the transport is not available.
+    RunError
+        If the exchange fails half-way.
     """
     order = {
         "task": "ladder",
@@ -74,16 +101,16 @@ def ladder_of(
 
 
 def exchange_times(team: Team, pairs: Sequence[Ends], transport: str, parts: Sequence[Part]) -> list[list[list[float]]]:
-    """For each pair, all at the same time, and each part: seconds of its exchanges."""
+    """Measure all pairs at the same time; return the seconds of the exchanges for each pair and part."""
     order = {"task": "times", "parts": [list(part) for part in parts], "allowed": sum(10 * part[2] for part in parts)}
     replies = _exchange(team, pairs, transport, [order] * len(pairs))
     return [reply["seconds"] for reply in replies]
 
 
 def both_sides(team: Team, ends: Ends, what: str, transport: str, **details: Any) -> list[dict[str, Any]]:
-    """Order something that both ends do together; the points that the first end reports.
+    """Run a measurement that both ends do together, and return the points that the first end reports.
 
-    ``what``: ``overhead``, ``trains``, ``one_way`` or ``overlap``.
+    ``what`` is ``overhead``, ``trains``, ``one_way`` or ``overlap``.
     """
     token = secrets.token_hex(16)
     common = {"do": what, "transport": transport, "token": token, "address": ends.address, **details}
@@ -106,10 +133,10 @@ def measure_matrix(
     transport: str,
     budget: float,
 ) -> PairMatrix:
-    """Pairs of ``members`` alone, then in rounds at the same time, in about ``budget`` seconds.
+    """Measure pairs of ``members`` alone, then in rounds at the same time, in about ``budget`` seconds.
 
-    With many members only some pairs are measured, but each member in equally many. The numbers of members in the
-    result are places in ``members``.
+    With many members, only some pairs are measured, but each member is in the same number of pairs. The member numbers
+    in the result are indices into ``members``.
     """
     start = time.monotonic()
     names = tuple(team.names[member] for member in members)
@@ -144,7 +171,7 @@ def measure_matrix(
 
 
 def _telling_size(team: Team, ends: Ends, transport: str) -> int:
-    """Bytes that take long enough for a bandwidth, and not too long when many pairs talk."""
+    """Return a message size that takes long enough to measure bandwidth, but not too long with many pairs at once."""
     size = _SMALLEST
     while True:
         ((times,),) = exchange_times(team, [ends], transport, [(size, "pingpong", 0.0, 3)])
@@ -157,7 +184,7 @@ def _telling_size(team: Team, ends: Ends, transport: str) -> int:
 def _alone(team: Team, ends: Ends, pair: tuple[int, int], transport: str, size: int) -> Pair:
     parts: list[Part] = [(1, "pingpong", 0.02, 20), (size, "oneway", 3 * _TARGET, 4)]
     ((small, large),) = exchange_times(team, [ends], transport, parts)
-    # The least times: what the network can do, even on a busy machine.
+    # The minimum times show what the network can do, even on a busy machine.
     latency = min(small)
     return Pair(*pair, latency, size, max(min(large) - latency, 1e-9))
 
@@ -170,16 +197,17 @@ def _together(
     transport: str,
     size: int,
 ) -> Round:
-    # As many for all, in one go, so that no pair is alone for long: on a hub it would look faster than it is.
+    # All pairs make the same number of exchanges in one go, so that no pair is alone for long: on a hub, a pair that is
+    # alone looks faster than it is.
     usual = float(np.median([alone[pair].seconds for pair in met]))
     count = int(max(_LEAST_TOGETHER, _TOGETHER / usual))
     measured = exchange_times(team, pairs, transport, [(size, "both", 0.0, count)])
     own = []
     for i, j in met:
-        # As the two directions differ, so does what "alone" means; their mean is compared with the time of both.
+        # The two directions may differ; the slower one alone is compared with both together.
         own.append(size / max(alone[i, j].seconds, alone[j, i].seconds))
-    # The mean, as an end that is late finds the next message waiting, so that long and short times take turns; and of
-    # the middle, as not all pairs begin and end together.
+    # The mean is used because an end that is late finds the next message waiting, so that long and short times
+    # alternate; and only of the middle part, because not all pairs begin and end together.
     speeds = [size / float(np.mean(times[len(times) // 4 : -(len(times) // 4)])) for (times,) in measured]
     return Round(tuple(met), tuple(speeds), tuple(own))
 
@@ -189,7 +217,7 @@ def _exchange(team: Team, pairs: Sequence[Ends], transport: str, tasks: Sequence
     for ends, task in zip(pairs, tasks):
         if transport != "mpi" and ends.address is None:
             a, b = team.names[ends.sender], team.names[ends.receiver]
-            raise Unavailable(f"no network was found that joins {a} and {b}")
+            raise Unavailable(f"no network was found that connects {a} and {b}")
         token = secrets.token_hex(32)  # also the key of a group
         common = {**task, "transport": transport, "token": token, "address": ends.address}
         port = None
@@ -219,5 +247,5 @@ def _check(team: Team, replies: Mapping[int, Reply]) -> None:
 
 
 def payload(samples: Sequence[Sample]) -> int:
-    """Bytes that went one way in a ladder."""
+    """Return the bytes sent in one direction in a series over sizes."""
     return sum(sample.size * sum(not math.isnan(t) for t in (*sample.seconds, *sample.warmup)) for sample in samples)

@@ -1,4 +1,4 @@
-"""A team of agents on hosts: who measures a network without MPI."""
+"""Team of agents on hosts, which measures a network without MPI."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from minga.network.measuring.worker import Order, Reply
 __all__ = ["HostTeam", "agents"]
 
 _CLOCK, _JUMP = 60.0, 1.0
-"""Seconds by which clocks of the day may differ between hosts, and by which one may be set while measuring."""
+"""Seconds by which the time of day may differ between hosts, and may jump during a measurement."""
 _AGENT: Final = "minga.network.measuring.agent"
 
 
@@ -25,10 +25,24 @@ _AGENT: Final = "minga.network.measuring.agent"
 def agents(
     hosts: Sequence[Host], launcher: Launcher = ssh, *, patience: float = 30.0, alike: bool = True
 ) -> Iterator[HostTeam]:
-    """A team of agents, one on each host; all are ended on the way out.
+    """Start a team of agents, one on each host, for the duration of a ``with`` block; all are ended on exit.
 
-    LaunchError, naming the host, for one that cannot be reached within ``patience`` seconds, or that has another minga,
-    Python or MPI than the first one or a clock that differs by more than a minute (``alike=False``: anything goes).
+    Parameters
+    ----------
+    hosts
+        The hosts.
+    launcher
+        Function that runs a command on a host.
+    patience
+        Seconds to wait for each agent.
+    alike
+        Require that all hosts have the same versions of minga, Python and MPI as the first one, and clocks that differ
+        from this machine's by at most a minute.
+
+    Raises
+    ------
+    LaunchError
+        If a host cannot be reached or is not alike; the message names the host.
     """
     team = HostTeam()
     try:
@@ -44,7 +58,7 @@ def agents(
 
 
 class _Member:
-    """An agent, and what it said that nobody has heard yet."""
+    """An agent, with the queue of its unread messages."""
 
     def __init__(self, host: Host, launcher: Launcher) -> None:
         self.host = host
@@ -55,24 +69,24 @@ class _Member:
 
 
 class HostTeam:
-    """Agents on hosts, see :class:`~minga.network.measuring.team.Team`."""
+    """Team of agents on hosts, see :class:`~minga.network.measuring.team.Team`."""
 
     def __init__(self) -> None:
         self.members: list[_Member] = []
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The hosts' names as they are listed."""
+        """Names of the hosts, in the given order."""
         return tuple(member.host.name for member in self.members)
 
     def run(self, orders: Mapping[int, Order]) -> dict[int, Reply]:
-        """See :class:`Team`. RunError also for a host whose clock was set, or that slept, meanwhile."""
+        """See :class:`Team`. Also raises RunError if the clock of a host was set, or a host slept, in the meantime."""
         for member, order in orders.items():
             self._tell(self.members[member], order)
         return {member: self._hear(self.members[member], orders[member]) for member in orders}
 
     def end(self) -> None:
-        """End all agents, the patient way first."""
+        """End all agents, gracefully at first."""
         end_all([member.process for member in self.members])
 
     def _tell(self, member: _Member, order: Order) -> None:
@@ -89,7 +103,7 @@ class HostTeam:
             if answer is None:
                 raise RunError(
                     f"host {member.host.name} did not answer for {patience:.0f} s while measuring",
-                    remedy="look whether it is still up; nothing was left running there as far as it can be reached",
+                    remedy="check that it is still up; nothing was left running there if it can be reached",
                 )
             if answer.get("number") == member.number:
                 _check_clocks(member, *answer["clocks"])
@@ -107,7 +121,7 @@ def _greeting(member: _Member, patience: float) -> dict[str, Any]:
                     f"host {member.host.name} did not answer within {patience:g} s", remedy=reach(member.host)
                 )
             if answer.get("greeting") == GREETING:
-                # Both clocks of the day at about the same time: what is between is this machine's.
+                # The time of day of this machine at about the same moment, for comparing the two clocks.
                 answer["here"] = time.time()
                 return answer
     except RunError as error:
@@ -118,7 +132,7 @@ def _greeting(member: _Member, patience: float) -> dict[str, Any]:
 
 
 def _message(member: _Member, patience: float) -> dict[str, Any] | None:
-    """The next message; None after so many seconds. RunError where the agent is gone."""
+    """Return the next message, or None after ``patience`` seconds; raise RunError if the agent has ended."""
     try:
         message = member.messages.get(timeout=max(0.0, patience))
     except queue.Empty:
@@ -132,7 +146,7 @@ def _gone(member: _Member) -> RunError:
     how, said = member.process.how_it_ended(), member.process.last_words()
     return RunError(
         f"the agent on host {member.host.name} {how} while measuring" + (f": {said}" if said else ""),
-        remedy="all other agents were ended too; measure again when the host is well",
+        remedy="all other agents were ended too; measure again when the host works",
     )
 
 
@@ -145,14 +159,14 @@ def _compare(members: Sequence[_Member]) -> None:
                 raise LaunchError(
                     f"host {member.host.name} has {name} {theirs or 'none'}, "
                     f"but host {first.host.name} has {ours or 'none'}",
-                    remedy=f"install the same {name} on all hosts; python=PATH in the hosts file chooses another one",
+                    remedy=f"install the same {name} on all hosts; python=PATH in the hosts file selects another one",
                 )
         ahead = member.identity["clocks"]["day"] - member.identity["here"]
         if abs(ahead) > _CLOCK:
             raise LaunchError(
                 f"the clock of host {member.host.name} is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} "
                 "this machine's",
-                remedy="synchronise the clocks (chrony, ntpd), so that files and logs of a run can be put in order",
+                remedy="synchronise the clocks (chrony, ntpd), so that files and logs of a run can be ordered in time",
             )
 
 

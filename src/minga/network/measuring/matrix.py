@@ -1,7 +1,8 @@
-"""Pairs of machines: alone and all at once. Is the medium shared? Which machine is slow, which pair is odd?
+"""Measured pairs of machines, alone and simultaneously: shared media, slow machines and odd pairs.
 
-One pair at a time gives latency and bandwidth of each ordered pair; disjoint pairs at the same time, as in the rounds
-of a tournament, show what they share: the streams of a switch do not feel each other, those of a hub share one.
+One pair at a time gives the latency and bandwidth of each ordered pair. Disjoint pairs at the same time, as in the
+rounds of a tournament, show what they share: the streams of a switch do not affect each other, while those of a hub
+share the bandwidth of one.
 """
 
 from __future__ import annotations
@@ -31,16 +32,19 @@ Floats = NDArray[np.float64]
 Kind = Literal["switch", "hub", "mixed", "unknown"]
 
 _HUB, SWITCH = 0.35, 0.7
-"""Freedom (see :class:`Round`) of hubs at most, of switches at least."""
+"""Largest freedom (see :class:`Round`) of a hub, and smallest of a switch."""
 _FASTEST_HUB = 2.5e8
-"""Bytes per second that no shared medium carries: hubs end at 100 Mb/s, a radio channel at about 2 Gb/s."""
+"""Bytes per second above which no shared medium exists: hubs reach 100 Mb/s, a radio channel about 2 Gb/s."""
 _ODD = 0.7
 _ASYMMETRIC = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A message from one machine to another, alone on the network: ``seconds`` of ``size`` bytes, latency of one."""
+    """Message from one machine to another, alone on the network: ``seconds`` for ``size`` bytes, ``latency`` for one.
+
+    Times are in seconds.
+    """
 
     sender: int
     receiver: int
@@ -50,38 +54,39 @@ class Pair:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes per second without the latency."""
+        """Bandwidth in bytes per second, without the latency."""
         return self.size / max(self.seconds - self.latency, 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Disjoint pairs at work at the same time, both ways: bandwidth of each stream together and alone."""
+    """Disjoint pairs that exchange simultaneously in both directions: bandwidth of each stream together and alone."""
 
     pairs: tuple[tuple[int, int], ...]
     together: tuple[float, ...]
     """Bytes per second in each of the two directions of each pair."""
+
     alone: tuple[float, ...]
 
     @property
     def streams(self) -> int:
-        """Messages that travelled at the same time."""
+        """Number of messages in transit at the same time."""
         return 2 * len(self.pairs)
 
     @property
     def gain(self) -> float:
-        """How many single streams the network carried: 1 on a hub, all of them on a switch."""
+        """Throughput in units of a single stream: 1 on a hub, the number of streams on a switch."""
         return 2 * sum(t / a for t, a in zip(self.together, self.alone))
 
     @property
     def freedom(self) -> float:
-        """0 for a hub, 1 for a switch: the logarithm of the gain to the base of the streams."""
+        """Logarithm of the gain to the base of the number of streams: 0 for a hub, 1 for a switch."""
         return math.log(max(self.gain, 1e-3)) / math.log(self.streams)
 
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """What joins the machines, and why that is believed."""
+    """Medium that connects the machines, and the evidence for it."""
 
     kind: Kind
     freedom: float
@@ -90,17 +95,17 @@ class Medium:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """``alpha_ij = o_i + o_j + wire``: what each machine adds to a message's latency; the least of them is 0."""
+    """Contributions to latency: ``alpha_ij = o_i + o_j + wire`` seconds, where the smallest of the ``o_i`` is 0."""
 
     nodes: tuple[float, ...]
     wire: float
     odd: tuple[tuple[int, int], ...]
-    """Pairs that this does not explain."""
+    """Pairs that this model does not explain."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairMatrix:
-    """All that was measured between machines."""
+    """All measurements between pairs of machines."""
 
     names: tuple[str, ...]
     transport: str
@@ -110,21 +115,21 @@ class PairMatrix:
     costs: Costs | None = None
 
     def values(self, what: Literal["latency", "bandwidth"]) -> Floats:
-        """Shape (senders, receivers), NaN where a pair was not measured: seconds, or bytes per second."""
+        """Return latencies (seconds) or bandwidths (bytes per second): shape (senders, receivers), NaN if unknown."""
         table = np.full((len(self.names), len(self.names)), np.nan)
         for pair in self.pairs:
             table[pair.sender, pair.receiver] = pair.latency if what == "latency" else pair.bandwidth
         return table
 
     def asymmetric(self) -> list[tuple[int, int, float]]:
-        """(i, j, ratio) of pairs for which the way there is more than 25 % faster than the way back."""
+        """Return (i, j, ratio) of the pairs that are more than 25 % faster from i to j than back."""
         table = self.values("bandwidth")
         with np.errstate(invalid="ignore"):
             ratio = table / table.T
         return [(int(i), int(j), float(ratio[i, j])) for i, j in np.argwhere(ratio > _ASYMMETRIC)]
 
     def odd(self) -> list[tuple[int, int]]:
-        """Pairs slower than the slower of their two machines is with others."""
+        """Return the pairs that are slower than the slower of their two machines is with others."""
         table = self.values("bandwidth")
         caps = capacities(table)
         with np.errstate(invalid="ignore"):
@@ -132,7 +137,7 @@ class PairMatrix:
         return [(int(i), int(j)) for i, j in np.argwhere(slow)]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the matrix as JSON-serialisable data."""
         rounds = [asdict(one) | {"gain": one.gain, "freedom": one.freedom} for one in self.rounds]
         return {
             "names": list(self.names),
@@ -147,7 +152,7 @@ class PairMatrix:
 
 
 def tournament(players: int) -> list[list[tuple[int, int]]]:
-    """Rounds of disjoint pairs in which each meets each once; with an odd number one rests in each round."""
+    """Return rounds of disjoint pairs in which each meets each once; if the number is odd, one rests in each round."""
     seats: list[int | None] = list(range(players))
     if players % 2:
         seats.append(None)
@@ -161,9 +166,9 @@ def tournament(players: int) -> list[list[tuple[int, int]]]:
 
 
 def medium(rounds: Sequence[Round]) -> Medium:
-    """Hub or switch? The evidence is in words that can be printed."""
+    """Classify the medium as a hub, a switch or neither; the evidence is text that can be printed."""
     if not rounds:
-        return Medium("unknown", math.nan, "one machine, or nothing was measured at the same time")
+        return Medium("unknown", math.nan, "there is one machine, or nothing was measured simultaneously")
     freedoms = [one.freedom for one in rounds]
     typical = float(np.median(freedoms))
     widest = max(rounds, key=lambda one: one.streams)
@@ -172,24 +177,22 @@ def medium(rounds: Sequence[Round]) -> Medium:
         return Medium("switch", typical, said)
     carried = max(sum(one.together) for one in rounds)
     if carried > _FASTEST_HUB and not all(value > _HUB for value in freedoms):
-        reason = f"{said}, at {carried / 1e6:.0f} MB/s each way: no hub does, so processors or memory were the limit"
+        reason = f"{said}, at {carried / 1e6:.0f} MB/s each way: no hub can, so processors or memory were the limit"
         return Medium("unknown", typical, reason)
     if all(value < _HUB for value in freedoms):
         return Medium("hub", typical, said)
     slow = min(rounds, key=lambda one: one.freedom)
     free = max(rounds, key=lambda one: one.freedom)
-    said = (
-        f"between {slow.gain / slow.streams:.0%} and {free.gain / free.streams:.0%} of a stream's own bandwidth is left"
-    )
+    said = f"between {slow.gain / slow.streams:.0%} and {free.gain / free.streams:.0%} of a stream's bandwidth remain"
     how = "disjoint pairs talk" if widest.streams > 2 else "a pair talks both ways"
     return Medium("mixed", typical, f"{said} when {how} at the same time")
 
 
 def node_costs(latencies: Floats) -> Costs | None:
-    """Each machine's part of the latencies, shape (machines, machines), NaN where unknown.
+    """Split latencies, shape (machines, machines) and NaN where unknown, into contributions of machines and wire.
 
-    Least squares that forgets odd pairs; None with fewer than three machines, or when a machine has too few partners to
-    tell its part from the wire's.
+    The method is least squares with weights that discount odd pairs. The result is None with fewer than three machines,
+    or if a machine has too few partners to separate its contribution from that of the wire.
     """
     count = len(latencies)
     found = [(i, j) for i in range(count) for j in range(count) if i != j and np.isfinite(latencies[i, j])]
@@ -206,21 +209,21 @@ def node_costs(latencies: Floats) -> Costs | None:
         errors = np.abs(values - matrix @ halves)
         scale = max(1.4826 * float(np.median(errors)), 0.01 * float(np.median(values)))
         trust = 1 / (1 + (errors / (2 * scale)) ** 2)
-    # Only sums of two are known, so half of the wire is in each part: the cheapest machine is said to cost nothing.
+    # Only sums of two are known, so half of the wire is in each part; the fastest machine is assumed to add nothing.
     least = max(float(halves.min()), 0.0)
     odd = tuple(found[row] for row in np.flatnonzero(errors > 5 * scale))
     return Costs(tuple(max(float(value) - least, 0.0) for value in halves), 2 * least, odd)
 
 
 def capacities(bandwidths: Floats) -> Floats:
-    """Bytes per second of each machine, if a pair is as fast as the slower of its two: its best with any other."""
+    """Return the bytes per second of each machine: its best pair, assuming that the slower machine limits a pair."""
     both = np.fmax(bandwidths, bandwidths.T)
     caps: Floats = np.where(np.isfinite(both), both, 0.0).max(axis=1, initial=0.0)
     return caps
 
 
 def slow_nodes(matrix: PairMatrix, tolerance: float = 1.3) -> Mapping[int, tuple[float, float]]:
-    """(extra seconds of latency, factor on the time of a byte) of machines that are clearly slower than most."""
+    """Return, for machines clearly slower than most, the extra latency in seconds and the factor on time per byte."""
     caps = capacities(matrix.values("bandwidth"))
     usual = float(np.median(caps[caps > 0])) if (caps > 0).any() else 0.0
     parts = matrix.costs.nodes if matrix.costs is not None else (0.0,) * len(caps)

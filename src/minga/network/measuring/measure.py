@@ -1,4 +1,4 @@
-"""Measure a network: over hosts without MPI, or inside an MPI job. The result is plain data for a machine's JSON."""
+"""Measurement of a network, over hosts without MPI or inside an MPI job; gives plain data for a machine's JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from minga.plan.topology import Tree
 __all__ = ["Progress", "measure_hosts", "measure_job"]
 
 Progress = Callable[[float, str], None]
-"""Told what part is done, 0 to 1, and what comes next."""
+"""Function that is called with the fraction done, 0 to 1, and the next step."""
 
 
 def measure_hosts(
@@ -45,10 +45,36 @@ def measure_hosts(
     interface: str | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Measure between hosts by agents that ``launcher`` starts, in about ``budget`` seconds; no MPI is needed.
+    """Measure between hosts through agents; no MPI is needed. All agents are ended in any case.
 
-    ``interface``: measure over this one only. Errors: see :func:`minga.launch.hosts.agents`; RunError for a host
-    that goes away meanwhile. All agents are ended in any case.
+    Parameters
+    ----------
+    hosts
+        The hosts.
+    launcher
+        Function that runs a command on a host, used to start the agents.
+    budget
+        Approximate time in seconds.
+    on_progress
+        Called with the fraction done and the next step.
+    transports
+        Transports to measure.
+    interface
+        Name of the only interface to use; None uses any.
+    seed
+        Seed of the random order of sizes.
+
+    Returns
+    -------
+    dict
+        The network section of a machine's JSON, see docs/network.md.
+
+    Raises
+    ------
+    LaunchError
+        See :func:`minga.network.measuring.host_team.agents`.
+    RunError
+        If a host is lost during the measurement.
     """
     say = on_progress or _quietly
     say(0.0, f"starting agents on {len(hosts)} hosts")
@@ -73,10 +99,26 @@ def measure_job(
     interface: str | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Measure inside an MPI job (mpi4py's communicator); collective, the result is equal on all ranks.
+    """Measure inside an MPI job; collective, with the same result on all ranks.
 
-    ``seats``: where the ranks sit (:func:`minga.plan.topology.seats_of`); with it a pair of ranks stands for each level
-    inside a node. Progress is told on rank 0.
+    Parameters
+    ----------
+    communicator
+        Communicator of mpi4py.
+    budget
+        Approximate time in seconds.
+    on_progress
+        Called on rank 0 with the fraction done and the next step.
+    seats
+        Locations of the ranks (:func:`minga.plan.topology.seats_of`); if given, one pair of ranks is measured for each
+        level inside a node.
+    transports, interface, seed
+        See :func:`measure_hosts`.
+
+    Returns
+    -------
+    dict
+        The network section of a machine's JSON, see docs/network.md.
     """
     section: dict[str, Any] | None = None
     leaders, inside = _places(communicator, seats)
@@ -133,7 +175,7 @@ def _measure(survey: Survey, inside: Mapping[int, tuple[str, int, int]]) -> dict
 
 
 def _empty(known: Mapping[int, Mapping[str, Any]], members: Sequence[int], seed: int) -> dict[str, Any]:
-    """The section before anything is measured."""
+    """Return the section before anything is measured."""
     return {
         "version": VERSION,
         "seed": seed,
@@ -161,7 +203,7 @@ def _empty(known: Mapping[int, Mapping[str, Any]], members: Sequence[int], seed:
 
 
 def _matrix(survey: Survey) -> PairMatrix:
-    """Over TCP where it can be had: MPI libraries that wait by polling keep each other from the cores."""
+    """Measure pairs over TCP if possible, because MPI libraries that poll while waiting compete for the cores."""
     team, members, addresses, budget = survey.team, survey.members, survey.addresses, survey.share("pairs")
     reachable = all(addresses.get((a, b)) for a in members for b in members if a != b)
     if "mpi" not in survey.transports or ("tcp" in survey.transports and reachable):
@@ -174,7 +216,7 @@ def _matrix(survey: Survey) -> PairMatrix:
 
 
 def _caches(survey: Survey, inside: Mapping[int, tuple[str, int, int]], ends: Ends | None) -> None:
-    """In cache and out of it: on the layer that programs use between machines, and inside one node."""
+    """Compare messages in and out of cache, on the layer that programs use between machines and inside one node."""
     budget = max(0.2, 0.02 * survey.budget)
     carrier = next((transport for transport in ("mpi", "tcp") if transport in survey.fits), None)
     if ends is not None and carrier is not None:
@@ -187,7 +229,7 @@ def _caches(survey: Survey, inside: Mapping[int, tuple[str, int, int]], ends: En
 def _addresses(
     known: Mapping[int, Mapping[str, Any]], given: Mapping[int, str | None], interface: str | None
 ) -> dict[tuple[int, int], str | None]:
-    """For each ordered pair of members an address of the second one that the first one reaches."""
+    """Return, for each ordered pair of members, an address of the second one that the first one can reach."""
     return {
         (a, b): given.get(b) or common_address(known[a]["interfaces"], known[b]["interfaces"], interface)
         for a in known
@@ -197,7 +239,7 @@ def _addresses(
 
 
 def _typical(matrix: PairMatrix, members: Sequence[int], addresses: Mapping[tuple[int, int], str | None]) -> Ends:
-    """The pair of machines with the median bandwidth."""
+    """Return the pair of machines with the median bandwidth."""
     ordered = sorted(matrix.pairs, key=lambda pair: (pair.bandwidth, pair.sender, pair.receiver))
     chosen = ordered[len(ordered) // 2]
     a, b = members[chosen.sender], members[chosen.receiver]
@@ -205,7 +247,7 @@ def _typical(matrix: PairMatrix, members: Sequence[int], addresses: Mapping[tupl
 
 
 def _places(communicator: Any, seats: Tree | None) -> tuple[list[int], dict[int, tuple[str, int, int]]]:
-    """The first rank of each node, and for each level inside nodes its name and a pair of ranks that stands for it."""
+    """Return the first rank of each node, and the name and a representative pair of ranks of each level in nodes."""
     from mpi4py import MPI
 
     node = communicator.Split_type(MPI.COMM_TYPE_SHARED)
@@ -232,4 +274,4 @@ def _places(communicator: Any, seats: Tree | None) -> tuple[list[int], dict[int,
 
 
 def _quietly(part: float, what: str) -> None:
-    """Where nobody wants to be told."""
+    """Ignore progress."""

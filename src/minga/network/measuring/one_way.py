@@ -1,7 +1,7 @@
-"""Messages timed one way, by clocks that messages compare: as well as the fastest of these can.
+"""One-way times of messages, by clocks that are compared through messages.
 
 The difference of two clocks is known to within half of the shortest round trip (F. Cristian, *Probabilistic clock
-synchronization*, Distributed Computing 3, 1989), so one way is told only where a message takes far longer than that.
+synchronization*, Distributed Computing 3, 1989), so one-way times are reported only for messages that take far longer.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ __all__ = ["Clocks", "measure_one_way", "telling"]
 _STAMP: Final = struct.Struct("!d")
 _EXCHANGES: Final = 100
 _TELLING: Final = 10
-"""How many times as long as the doubt about the clocks a message must take."""
+"""Least ratio of the time of a message to the uncertainty of the clocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The other end's clock minus this one's: ``offset`` seconds at ``when`` (of this one), give or take ``doubt``."""
+    """Comparison of two clocks, in seconds.
+
+    ``offset`` is the other end's clock minus this end's, at time ``when`` of this end, with uncertainty ``doubt``.
+    """
 
     when: float
     offset: float
@@ -34,10 +37,13 @@ class Clocks:
 
 
 def measure_one_way(wire: Wire, first: bool, sizes: Sequence[int], budget: float) -> list[dict[str, Any]]:
-    """Run on both ends with the same sizes; the results are the first end's.
+    """Measure one-way times; must run on both ends with the same sizes.
 
-    Each entry: ``bytes``, ``there`` and ``back`` (median seconds) and ``doubt`` (seconds by which both may be wrong, in
-    opposite directions).
+    Returns
+    -------
+    list of dict
+        On the first end, for each size: ``bytes``, ``there`` and ``back`` (median seconds), and ``doubt`` (seconds by
+        which both may be wrong, in opposite directions). Empty on the second end.
     """
     if not first:
         _second(wire, sizes)
@@ -58,20 +64,20 @@ def measure_one_way(wire: Wire, first: bool, sizes: Sequence[int], budget: float
 
 
 def telling(points: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """The points at which clocks agree well enough, and in words how well they do."""
+    """Return the points for which the clocks are known well enough, and a text about their accuracy."""
     if not points:
         return [], "one-way times were not measured"
     doubt = max(float(point["doubt"]) for point in points)
     good = [point for point in points if min(point["there"], point["back"]) > _TELLING * doubt]
     known = f"the clocks are known to within {doubt * 1e6:.3g} us"
     if not good:
-        return [], f"{known}, too little for one-way times of these messages"
+        return [], f"{known}, not accurately enough for one-way times of these messages"
     least = min(int(point["bytes"]) for point in good)
-    return good, f"{known}: good enough for one-way times from {least} bytes on"
+    return good, f"{known}, accurately enough for one-way times from {least} bytes on"
 
 
 def _exchange(wire: Wire, data: memoryview) -> tuple[float, float, float, float]:
-    """Sent here, arrived there, sent there, arrived here; each by the clock of the place."""
+    """Exchange a message; return when the first end sent and received, then when the other end received and sent."""
     stamp = memoryview(bytearray(2 * _STAMP.size))
     sent = perf_counter()
     wire.send(data)
@@ -98,7 +104,7 @@ def _second(wire: Wire, sizes: Sequence[int]) -> None:
 
 
 def _compare(wire: Wire) -> Clocks:
-    """By the shortest of many round trips."""
+    """Compare the clocks by the shortest of many round trips."""
     mark, stamp = memoryview(bytearray(_STAMP.size)), memoryview(bytearray(_STAMP.size))
     best = Clocks(0.0, 0.0, float("inf"))
     for _ in range(_EXCHANGES):
@@ -122,7 +128,7 @@ def _be_compared(wire: Wire) -> None:
 def _point(
     size: int, ways: Sequence[tuple[float, float, float, float]], before: Clocks, after: Clocks
 ) -> dict[str, Any]:
-    """Medians; between the two comparisons the clocks are taken to drift apart evenly."""
+    """Return the median times; the clocks are assumed to drift linearly between the two comparisons."""
     there, back = [], []
     for sent, arrived, reached, left in ways:
         there.append(reached - _offset(before, after, sent) - sent)

@@ -1,7 +1,7 @@
-"""What a message costs the two hosts, apart from the wire: time inside send and receive calls, and processor time.
+"""Overhead of a message on the two hosts, apart from the wire: time in send and receive calls, and processor time.
 
-``o_s`` is the time inside the call that sends, ``o_r`` inside the call that receives a message which has arrived
-already (D. Culler and others, *LogP*, PPoPP 1993).
+``o_s`` is the time inside the call that sends, ``o_r`` that inside the call that receives a message which has already
+arrived (D. Culler and others, *LogP*, PPoPP 1993).
 """
 
 from __future__ import annotations
@@ -22,10 +22,14 @@ _MARK = 1
 
 
 def measure_overhead(wire: Wire, first: bool, sizes: Sequence[int], repeats: int = 20) -> list[dict[str, Any]]:
-    """Run on both ends with the same sizes; the results are the first end's.
+    """Measure the overhead of messages; must run on both ends with the same sizes.
 
-    Each entry: ``bytes``, ``send`` and ``receive`` (median seconds of one call), ``cpu_send`` and ``cpu_receive``
-    (processor seconds a byte while messages stream; a library that waits by polling uses all of the time it waits).
+    Returns
+    -------
+    list of dict
+        On the first end, for each size: ``bytes``, ``send`` and ``receive`` (median seconds of one call), ``cpu_send``
+        and ``cpu_receive`` (processor seconds per byte while messages stream; a library that polls while waiting uses
+        all of the waiting time). Empty on the second end.
     """
     results = []
     for size in sizes:
@@ -85,7 +89,7 @@ def _second(wire: Wire, data: memoryview, mark: memoryview, repeats: int) -> Non
         wire.receive(data)
         arrivals.append(perf_counter() - start)
         wire.send(mark)
-    # By then a message has surely arrived, unless the library moves large ones only in the receiver's call.
+    # After this time a message has certainly arrived, unless the library moves large ones only in the receiver's call.
     wait = min(0.5, 3 * float(np.median(arrivals)) + 1e-3)
     wire.send(memoryview(np.array([wait]).tobytes()))
     for _ in range(_receptions(wait, repeats)):
@@ -101,17 +105,17 @@ def _second(wire: Wire, data: memoryview, mark: memoryview, repeats: int) -> Non
 
 
 def _receptions(wait: float, repeats: int) -> int:
-    """As many as fit into about a second, the same on both ends."""
+    """Return the number of receptions that fit into about a second, the same on both ends."""
     return max(3, min(repeats, round(1 / wait)))
 
 
 def _stream_length(size: int, wait: float) -> int:
-    """Messages that take about a fifth of a second, the same on both ends."""
+    """Return the number of messages that take about a fifth of a second, the same on both ends."""
     return max(2, min(2000, round(0.2 / wait * 3), (1 << 28) // size))
 
 
 def _post(wire: Wire, data: memoryview) -> Any:
-    """Begin to send; what completes it."""
+    """Begin to send; return the function that completes it."""
     if isinstance(wire, MpiWire):
         from mpi4py import MPI
 

@@ -1,8 +1,8 @@
-"""Time against size as straight pieces: ``t(n) = alpha + beta n``, with breaks where protocols change.
+"""Piecewise linear fit of time against size: ``t(n) = alpha + beta n``, with breaks where protocols change.
 
-Breaks are chosen by dynamic programming over the measured sizes (R. Bellman, R. Roth, *Curve fitting by segmented
+The breaks are chosen by dynamic programming over the measured sizes (R. Bellman, R. Roth, *Curve fitting by segmented
 straight lines*, JASA 64, 1969), their number by the Bayesian information criterion (G. Schwarz, Ann. Stat. 6, 1978).
-Errors count relative to the time; weights by Huber and by Student's t keep single bad sizes from bending a piece.
+Errors are relative to the time; weights by Huber and by Student's t keep single outlying sizes from bending a piece.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _POINTS = 3
-"""Fewest sizes of a piece."""
+"""Smallest number of sizes in a piece."""
 _SPAN = 1.3
-"""Least ratio of its last to its first size, so that it has a slope."""
+"""Smallest ratio of the last to the first size of a piece, so that its slope is defined."""
 _PRICE = 5
-"""Parameters that a piece counts for."""
+"""Number of parameters for which a piece counts in the information criterion."""
 _FLOOR = 0.004
-"""Relative errors below this are not worth another piece."""
+"""Relative error below which another piece is not worthwhile."""
 _HUBER, _ROUNDS = 1.345, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Messages of ``least`` to ``most`` bytes take ``alpha + beta * bytes`` seconds; 95 % intervals by bootstrap.
+    """Piece of a fit: messages of ``least`` to ``most`` bytes take ``alpha + beta * bytes`` seconds.
 
-    ``above`` is the last measured size of the piece before: the break lies between the two. ``name``: what is known to
-    change there.
+    The intervals are 95 % intervals by bootstrap. ``above`` is the last measured size of the previous piece: the break
+    lies between it and ``least``. ``name`` is the name of the known limit there.
     """
 
     least: int
@@ -53,41 +53,41 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Pieces of a measured curve, the first of which holds from 0 and the last without end."""
+    """Fit of a measured curve by pieces, of which the first extends down to 0 and the last up without limit."""
 
     pieces: tuple[Piece, ...]
     zero: float
-    """Measured seconds of the smallest message: the latency."""
+    """Measured seconds of the smallest message, that is, the latency."""
     half: float
-    """n_1/2: bytes from which on half the final bandwidth is reached (R. Hockney's)."""
+    """R. Hockney's n_1/2: bytes from which half of the final bandwidth is reached."""
     worst: float
     """Largest relative error of the fit over the measured sizes."""
     warnings: tuple[str, ...] = field(default=())
 
     @property
     def bandwidth(self) -> float:
-        """Bytes per second of large messages; inf where time does not grow."""
+        """Bandwidth of large messages in bytes per second; inf if time does not grow with size."""
         beta = self.pieces[-1].beta
         return 1 / beta if beta > 0 else float("inf")
 
     def time(self, size: Sequence[float] | Floats) -> Floats:
-        """Seconds for each size."""
+        """Return the seconds for each size in bytes."""
         return self.link().time(np.asarray(size, float))
 
     def link(self, overlap: float = 1.0) -> Link:
-        """For the planner."""
+        """Return the fit as a link for the planner."""
         return link_of([asdict(piece) for piece in self.pieces], self.zero, overlap)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the fit as JSON-serialisable data."""
         unbounded = {"half": self.half, "bandwidth": self.bandwidth}
         return asdict(self) | {key: value if np.isfinite(value) else None for key, value in unbounded.items()}
 
 
 def link_of(pieces: Sequence[Mapping[str, Any]], zero: float, overlap: float = 1.0) -> Link:
-    """A link from pieces as JSON has them and the latency that was measured.
+    """Return a link from pieces as in JSON and the measured latency ``zero`` in seconds.
 
-    Where the first piece has a negative alpha, nothing is faster than the latency.
+    If alpha of the first piece is not positive, the latency is the lower limit of the time.
     """
     segments = [Segment(int(p["least"]) if i else 0, float(p["alpha"]), float(p["beta"])) for i, p in enumerate(pieces)]
     first = segments[0]
@@ -106,11 +106,35 @@ def fit_pieces(
     resamples: int = 200,
     seed: int = 0,
 ) -> Fit:
-    """Fit measured times (minima or medians) of ``sizes`` bytes.
+    """Fit measured times by pieces.
 
-    ``names`` are limits in bytes that may show as breaks, ``{"MTU": 1448, "eager limit": 65536}``: the largest message
-    that is still below each. ``doubt``: relative uncertainty of each time, if known; uncertain ones count less.
-    ValueError for fewer than two different sizes, or times that are not positive.
+    Parameters
+    ----------
+    sizes
+        Message sizes in bytes.
+    seconds
+        Measured times, minima or medians.
+    most_pieces
+        Largest number of pieces.
+    names
+        Limits that may appear as breaks, ``{"MTU": 1448, "eager limit": 65536}``: for each, the largest message in
+        bytes that does not exceed it.
+    doubt
+        Relative uncertainty of each time, if known; uncertain times get less weight.
+    resamples
+        Number of bootstrap samples.
+    seed
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    Fit
+        The fit.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two different sizes, or times that are not positive.
     """
     order = np.argsort(np.asarray(sizes), kind="stable")
     n = np.asarray(sizes, float)[order]
@@ -134,7 +158,7 @@ def fit_pieces(
 
 
 def _best_cuts(n: Floats, t: Floats, sigma: Floats, most: int) -> list[int]:
-    """Where pieces begin, and the number of points at the end."""
+    """Return the indices at which pieces begin, followed by the number of points."""
     count = len(n)
     least = min(_POINTS, count)
     starts, ends = np.triu_indices(count + 1, least)
@@ -150,7 +174,7 @@ def _best_cuts(n: Floats, t: Floats, sigma: Floats, most: int) -> list[int]:
         through = best[pieces - 1][:, None] + losses
         came[pieces] = np.argmin(through, axis=0)
         best[pieces] = np.min(through, axis=0)
-    # A piece brings alpha, beta and a break, which counts for more as it was searched for among all sizes.
+    # A piece has alpha, beta and a break, which counts for more because it was searched for among all sizes.
     criterion = [
         np.inf if not np.isfinite(loss) else loss + _PRICE * pieces * np.log(count)
         for pieces, loss in enumerate(best[1:, count], 1)
@@ -163,7 +187,7 @@ def _best_cuts(n: Floats, t: Floats, sigma: Floats, most: int) -> list[int]:
 
 
 def _scale(n: Floats, t: Floats) -> float:
-    """The size of errors that are noise: how far times lie from the line through their two neighbours on each side."""
+    """Estimate the relative noise of times from their distance to the line through the two neighbours."""
     if len(n) < 6:
         return _FLOOR
     errors = []
@@ -171,20 +195,20 @@ def _scale(n: Floats, t: Floats) -> float:
         near = [i for i in range(max(0, at - 1), min(len(n), at + 2)) if i != at]
         line = np.interp(n[at], n[near], t[near]) if len(near) == 2 else t[at]
         errors.append((t[at] - line) / t[at])
-    # A point off the middle of two others has 3/2 of the variance of one.
+    # The distance of a point from the middle of two others has 3/2 of the variance of one point.
     return max(_FLOOR, 1.4826 * float(np.median(np.abs(errors))) / 1.2247)
 
 
 def _lines(n: Floats, t: Floats, inside: Bools, sigma: Floats) -> tuple[Floats, Floats, Floats]:
-    """Alpha, beta and loss of the best line through each row of chosen points.
+    """Return alpha, beta and loss of the best line through each row of chosen points.
 
-    The loss is twice the negative logarithm of the likelihood of relative errors by Student's t with 3 degrees.
+    The loss is twice the negative log-likelihood of the relative errors for Student's t with 3 degrees of freedom.
     """
     weights = inside / (t * sigma) ** 2
     alpha, beta = _weighted(n, t, weights)
     for turn in range(_ROUNDS):
         errors = np.abs((alpha[:, None] + beta[:, None] * n - t) / (t * sigma))
-        # Huber's weights lead to the right place whatever the start; those of Student's t then forget bad points.
+        # Huber's weights converge from any start; those of Student's t then discount outliers.
         trust = np.minimum(1.0, _HUBER / np.maximum(errors, 1e-30)) if turn < _ROUNDS // 2 else 4 / (3 + errors**2)
         alpha, beta = _weighted(n, t, weights * trust)
     errors = (alpha[:, None] + beta[:, None] * n - t) / (t * sigma)
@@ -192,7 +216,7 @@ def _lines(n: Floats, t: Floats, inside: Bools, sigma: Floats) -> tuple[Floats, 
 
 
 def _weighted(n: Floats, t: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Least squares for each row of weights, with beta >= 0."""
+    """Return alpha and beta by least squares for each row of weights, with beta >= 0."""
     total = weights.sum(axis=1)
     mean_n, mean_t = (weights @ n) / total, (weights @ t) / total
     off = n - mean_n[:, None]
@@ -235,7 +259,7 @@ def _interval(values: Floats) -> tuple[float, float]:
 
 
 def _half(fit: Fit) -> float:
-    """The least size that reaches half of the final bandwidth."""
+    """Return the smallest size that reaches half of the final bandwidth."""
     final = fit.pieces[-1].beta
     if final == 0:
         return float("nan")
@@ -254,10 +278,10 @@ def _warnings(fit: Fit, worst: float) -> tuple[str, ...]:
     last = fit.pieces[-1]
     if last.alpha < 0:
         said.append(
-            "large messages extrapolate to a negative latency: a shaper lets a burst through, or caches help small ones"
+            "large messages extrapolate to a negative latency: a shaper lets a burst pass, or caches help small ones"
         )
     if last.beta == 0:
-        said.append("time does not grow with size within what was measured, so no bandwidth is known")
+        said.append("time does not grow with size in the measured range, so the bandwidth is unknown")
     if worst > 0.25:
         said.append(f"the fit is off by {worst:.0%} at its worst size")
     return tuple(said)

@@ -1,7 +1,7 @@
-"""Which sizes are measured, in which order, and how often.
+"""Sampling plan of a measurement: the sizes, their order, and the number of repetitions.
 
-Sizes come in random order, sweep after sweep, so that a disturbance does not fall on one size; a size is done when the
-median is known well enough (S. Hunold, A. Carpen-Amarie, *MPI Benchmarking Revisited*, arXiv 1505.07734).
+Sizes are measured in random order, sweep after sweep, so that a disturbance does not affect one size alone; a size is
+done when its median is known well enough (S. Hunold, A. Carpen-Amarie, *MPI Benchmarking Revisited*, arXiv 1505.07734).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from minga.network.measuring.transports import Pinger
 __all__ = ["THESIS_SIZES", "Sample", "between", "ladder", "sample"]
 
 THESIS_SIZES = (8, 100, 1000, 60_000, 1_000_000, 10_000_000)
-"""Those of F. Tinetti, thesis, Appendix C; 60 000 because ``ping`` goes no further."""
+"""Sizes of F. Tinetti, thesis, Appendix C, in bytes; 60 000 because ``ping`` supports no more."""
 
 _WARM, _SWEEPS, _SLOT, _SHORT = 3, 3, 0.02, 0.01
-"""Exchanges of the first pass, least sweeps, seconds of a batch, and seconds of a message that counts as short."""
+"""Exchanges in the first pass, least sweeps, seconds of a batch, and seconds below which a message is short."""
 _MOST_SAMPLES = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All that was measured for one size: seconds one way, NaN where a message was lost; warm-up is kept apart."""
+    """Measurements for one size: one-way seconds, NaN for lost messages; those of the warm-up are kept separately."""
 
     size: int
     seconds: tuple[float, ...]
@@ -37,23 +37,23 @@ class Sample:
 
     @property
     def summary(self) -> Summary:
-        """Statistics without the warm-up."""
+        """Statistics of the times, without the warm-up."""
         return summary(self.seconds)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: microseconds with five digits, null for a lost message."""
+        """Return JSON-serialisable data: microseconds with five digits, null for a lost message."""
         return {"bytes": self.size, "us": _micro(self.seconds), "warmup_us": _micro(self.warmup)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sample:
-        """Back from JSON."""
+        """Return the sample that :meth:`as_dict` wrote."""
         every, warm = (tuple(float("nan") if v is None else v * 1e-6 for v in data[key]) for key in ("us", "warmup_us"))
         return cls(int(data["bytes"]), every, warm)
 
 
 @dataclass(slots=True)
 class _Progress:
-    """A size while it is measured."""
+    """State of a size during the measurement."""
 
     size: int
     typical: float
@@ -61,6 +61,7 @@ class _Progress:
     seconds: list[float] = field(default_factory=list)
 
     def known(self, tolerance: float, least: int) -> bool:
+        """Return True if the median is known well enough, or there are enough samples."""
         times = np.asarray(self.seconds)
         times = np.sort(times[np.isfinite(times)])
         if len(self.seconds) >= _MOST_SAMPLES:
@@ -72,12 +73,12 @@ class _Progress:
 
 
 def ladder(least: int = 0, most: int = 10_000_000, mtu: int = 1500, *, neighbours: bool = False) -> list[int]:
-    """Sizes in bytes, ascending: powers of two, the thesis's, and both sides of the limits that protocols have.
+    """Return ascending sizes in bytes: powers of two, those of the thesis, and both sides of protocol limits.
 
-    ``neighbours`` adds 3 bytes more and less to powers of two, as NetPIPE does.
+    ``neighbours`` adds the sizes 3 bytes above and below powers of two, as NetPIPE does.
     """
     sizes = {0, 1, *(1 << power for power in range(3, 25)), *THESIS_SIZES, 1400, 4_000_000}
-    for limit in (mtu - 52, mtu - 28, 65536):  # payload of TCP with time stamps, of UDP; what 16 bits can count
+    for limit in (mtu - 52, mtu - 28, 65536):  # payload of TCP with time stamps, payload of UDP, 16-bit lengths
         sizes |= {limit, limit + 1}
     if neighbours:
         sizes |= {(1 << power) + shift for power in range(7, 22) for shift in (-3, 3)}
@@ -94,11 +95,17 @@ def sample(
     least: int = 10,
     on_progress: Callable[[float], None] | None = None,
 ) -> list[Sample]:
-    """Ping-pong times of ``sizes`` within about ``budget`` seconds, in ascending order of size.
+    """Measure ping-pong times of ``sizes`` within about ``budget`` seconds.
 
-    A first ascending pass warms up and tells how long messages take; sizes that would eat the budget are left out.
-    Then sweeps over all sizes that are not known yet follow, each in a new random order (``seed``). A size is known
-    when the 95 % interval of its median is narrower than ``tolerance``, with at least ``least`` exchanges.
+    A first ascending pass warms up and shows how long messages take; sizes that would use up the budget are omitted.
+    Then follow sweeps over all sizes that are not known yet, each in a new random order (``seed``). A size is known
+    when the 95 % interval of its median, relative to the median, is at most ``tolerance``, with at least ``least``
+    exchanges.
+
+    Returns
+    -------
+    list of Sample
+        Samples in ascending order of size.
     """
     start = time.perf_counter()
     order = random.Random(seed)
@@ -122,9 +129,9 @@ def sample(
 
 
 def between(sizes: Sequence[int], breaks: Sequence[int]) -> list[int]:
-    """Sizes half way (as logarithms) into the intervals that hold breaks, to find those more closely.
+    """Return the logarithmic midpoints of the intervals that contain breaks, to locate the breaks more precisely.
 
-    ``breaks`` are the first sizes behind each; intervals narrower than 3 % stay as they are.
+    ``breaks`` are the first sizes above each break; intervals narrower than 3 % are not divided.
     """
     ordered = sorted(sizes)
     new = set()
@@ -136,7 +143,7 @@ def between(sizes: Sequence[int], breaks: Sequence[int]) -> list[int]:
 
 
 def _warm_up(pinger: Pinger, sizes: Sequence[int], budget: float) -> list[_Progress]:
-    """The sizes that fit into the budget, each touched once."""
+    """Return the sizes that fit into the budget, after first exchanges of each."""
     chosen: list[_Progress] = []
     for size in sizes:
         if chosen:
@@ -151,7 +158,7 @@ def _warm_up(pinger: Pinger, sizes: Sequence[int], budget: float) -> list[_Progr
 
 
 def _measure(pinger: Pinger, one: _Progress, slot: float) -> None:
-    """A batch of one size; the first of a batch of short ones is warm-up too, as other sizes came before."""
+    """Measure a batch of one size; the first of several short exchanges is warm-up, as other sizes came before."""
     short = one.typical < _SHORT
     count = int(min(50, _MOST_SAMPLES + 1 - len(one.seconds), max(1 + short, slot / (2 * one.typical))))
     extra = int(short)

@@ -1,4 +1,4 @@
-"""All about a network as plain data for a machine's JSON file, and the links that a planner makes of it."""
+"""Network section of a machine's JSON file: measurements as plain data, and the planner's links made from them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,22 @@ __all__ = ["VERSION", "break_names", "drain_time", "fits_of", "link_from", "link
 
 VERSION = 2
 _BEST = ("mpi", "tcp", "udp", "icmp")
-"""What a run uses first; the others stand in where MPI was not measured."""
+"""Transports in order of preference; the others substitute for MPI if it was not measured."""
 _DOUBT = 0.3
-"""No size is doubted more than this in fits."""
+"""Upper limit of the relative uncertainty of a size in fits."""
 
 
 def fits_of(samples: Sequence[Sample], names: Mapping[str, int], seed: int = 0) -> tuple[Fit, Fit]:
-    """Of the minima (what the wire can do) and of the medians (what people get). Unavailable where all was lost."""
+    """Return the fits of the minima (capability of the wire) and of the medians (what programs experience).
+
+    Raises
+    ------
+    Unavailable
+        If fewer than two sizes have messages that came back.
+    """
     good = [(sample.size, sample.summary) for sample in samples if any(map(math.isfinite, sample.seconds))]
     if len(good) < 2:
-        raise Unavailable(f"of {len(samples)} sizes of message only {len(good)} came back")
+        raise Unavailable(f"of {len(samples)} message sizes, only {len(good)} came back")
     sizes = [size for size, _ in good]
     found = [one for _, one in good]
     wire = [one.least for one in found]
@@ -42,7 +48,7 @@ def fits_of(samples: Sequence[Sample], names: Mapping[str, int], seed: int = 0) 
 def measured_link(
     level: int, between: str, transport: str, members: Sequence[int], samples: Sequence[Sample], fits: tuple[Fit, Fit]
 ) -> dict[str, Any]:
-    """One entry of ``links``: the class of pairs, who stood for it, all samples, and the fits."""
+    """Return an entry of ``links``: the class of pairs, its representatives, all samples, and the fits."""
     return {
         "level": level,
         "between": between,
@@ -55,7 +61,7 @@ def measured_link(
 
 
 def break_names(transport: str, environment: Mapping[str, Any], library: str = "") -> dict[str, int]:
-    """Limits in bytes at which this transport may change its ways: the largest message that is still below each."""
+    """Return named limits at which a transport may change its protocol: the largest message in bytes below each."""
     interface = environment.get("interface") or {}
     mtu = int(interface.get("mtu") or 1500)
     names = {"one frame": mtu - (28 if transport in ("icmp", "udp") else 52)}
@@ -71,23 +77,28 @@ def break_names(transport: str, environment: Mapping[str, Any], library: str = "
 
 
 def drain_time(environment: Mapping[str, Any], fit: Fit) -> float | None:
-    """Seconds in which the network empties a full send buffer: who polls less often leaves it idle."""
+    """Return the seconds in which the network drains a full send buffer; polling less often leaves it idle."""
     buffer = _send_buffer(environment)
     beta = fit.pieces[-1].beta
     return None if buffer is None or beta == 0 else buffer * beta
 
 
 def link_from(entry: Mapping[str, Any], overlap: float = 1.0) -> Link:
-    """The link of an entry of ``links``: the medians, which is what people get."""
+    """Return the link of an entry of ``links``, from the medians, which are what programs experience."""
     fit = entry["fit_median"]
     return link_of(fit["pieces"], float(fit["zero"]), overlap)
 
 
 def links_from(section: Mapping[str, Any], depth: int) -> Links:
-    """The links of a tree of ``depth`` levels (see :class:`Links`) from what was measured.
+    """Return the links of a tree of ``depth`` levels (see :class:`Links`) from a measured section.
 
-    Where a level was not measured, the next one outside it stands in; nodes that are clearly slower than most have a
-    link of their own.
+    A level that was not measured gets the link of the next level outside it; nodes that are clearly slower than most
+    have their own link.
+
+    Raises
+    ------
+    ValueError
+        If the section contains no links.
     """
     overlap = overlap_of(section)
     found: dict[int, Link] = {}
@@ -108,7 +119,7 @@ def links_from(section: Mapping[str, Any], depth: int) -> Links:
 
 
 def overlap_of(section: Mapping[str, Any]) -> float:
-    """The part of a large message that computation hides when the run polls, as it does; 1 where nothing is known."""
+    """Return the fraction of a large message that computation hides with polling, which runs use; 1 if unknown."""
     points = (section.get("overlap") or {}).get("points") or []
     if not points:
         return 1.0
@@ -117,44 +128,44 @@ def overlap_of(section: Mapping[str, Any]) -> float:
 
 
 def slow_section(matrix: PairMatrix) -> dict[str, list[float]]:
-    """``slow_nodes`` for JSON."""
+    """Return ``slow_nodes`` as JSON-serialisable data."""
     return {str(node): list(how) for node, how in slow_nodes(matrix).items()}
 
 
 def remarks(fits: Mapping[str, Fit], matrix: PairMatrix, crossed: Mapping[str, Any] | None) -> list[str]:
-    """What stands out when layers are compared (Tinetti's way of finding out what is wrong), in words."""
+    """Return remarks on what stands out when layers are compared (Tinetti's method of locating faults)."""
     said = []
     if crossed is not None and not crossed["enough"]:
         said.append(
             f"messages did not cross the interface {crossed['interface']}: {crossed['sent']} bytes left it, "
-            f"{crossed['payload']} were sent; the MPI library takes another way (shared memory?)"
+            f"{crossed['payload']} were sent; the MPI library uses a different path (shared memory?)"
         )
     layers = [name for name in ("icmp", "udp", "tcp", "mpi") if name in fits]
     for lower, upper in itertools.pairwise(layers):
         if fits[upper].bandwidth < 0.7 * fits[lower].bandwidth:
             said.append(
-                f"{upper.upper()} moves {fits[upper].bandwidth / 1e6:.3g} MB/s where {lower.upper()} moves "
+                f"{upper.upper()} moves {fits[upper].bandwidth / 1e6:.3g} MB/s, while {lower.upper()} moves "
                 f"{fits[lower].bandwidth / 1e6:.3g}: {_blame(lower, upper)}"
             )
         if fits[upper].zero > 3 * fits[lower].zero and fits[upper].zero > 50e-6:
             said.append(
-                f"{upper.upper()} takes {fits[upper].zero * 1e6:.3g} us for a small message where {lower.upper()} "
+                f"{upper.upper()} takes {fits[upper].zero * 1e6:.3g} us for a small message, while {lower.upper()} "
                 f"takes {fits[lower].zero * 1e6:.3g}: {_blame(lower, upper)}"
             )
     for i, j, ratio in matrix.asymmetric():
         said.append(
-            f"{matrix.names[i]} sends to {matrix.names[j]} {ratio:.2g} times as fast as the other way round: look for "
+            f"{matrix.names[i]} sends to {matrix.names[j]} {ratio:.2g} times as fast as it receives from it: look for "
             "a duplex mismatch or a shaped uplink"
         )
     for i, j in matrix.odd():
-        said.append(f"{matrix.names[i]} to {matrix.names[j]} is slower than either of them is with others")
+        said.append(f"{matrix.names[i]} to {matrix.names[j]} is slower than either of them with other machines")
     if matrix.medium.kind == "hub":
         said.append(f"one shared medium: {matrix.medium.evidence}; broadcast by UDP, and give ranks few neighbours")
     return said
 
 
 def from_points(points: Sequence[Mapping[str, Any]]) -> list[Overlap]:
-    """Measured overlap back from JSON."""
+    """Return measured overlap from JSON data."""
     from minga.network.measuring.overlap import Polled
 
     return [Overlap(**{**point, "polled": tuple(Polled(**one) for one in point["polled"])}) for point in points]
@@ -164,8 +175,8 @@ def _blame(lower: str, upper: str) -> str:
     if upper == "mpi":
         return "the MPI library's transport or its settings"
     if upper == "tcp":
-        return "TCP's buffers or settings, while the wire is well"
-    return "the far end's programs, while its kernel answers quickly"
+        return "TCP's buffers or settings, while the wire is fine"
+    return "the programs at the far end, while its kernel answers quickly"
 
 
 def _slower(link: Link, extra: float, factor: float) -> Link:

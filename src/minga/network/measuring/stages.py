@@ -1,4 +1,4 @@
-"""What is measured one after the other; each stage leaves what it found in the section of a machine's JSON."""
+"""Stages of a measurement, each of which stores its results in the network section of a machine's JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 SHARES = {"pairs": 0.2, "links": 0.3, "curves": 0.25, "hosts": 0.1, "overlap": 0.15}
-"""Parts of the time."""
+"""Fractions of the time budget."""
 
 _OVERHEAD_SIZES = (1, 1000, 60_000)
 _TRAIN_SIZES = (1, 100, 1000, 4000, 16_000, 60_000)
@@ -47,13 +47,13 @@ Progress = Callable[[float, str], None]
 
 @dataclass
 class Survey:
-    """A network while it is measured: who takes part, the time there is, and what was found so far."""
+    """State of a measurement: the participants, the time budget, and the results so far."""
 
     team: Team
     members: Sequence[int]
-    """Those that stand for their machines."""
+    """Members that represent their machines."""
     known: Mapping[int, Mapping[str, Any]]
-    """What each of them says of itself."""
+    """Identity that each member reports."""
     addresses: Mapping[tuple[int, int], str | None]
     transports: Sequence[str]
     budget: float
@@ -61,15 +61,15 @@ class Survey:
     progress: Progress
     section: dict[str, Any]
     fits: dict[str, Fit] = field(default_factory=dict)
-    """By transport, between machines."""
+    """Fits between machines, by transport."""
 
     def share(self, stage: str) -> float:
-        """Seconds of a stage."""
+        """Return the time budget of a stage in seconds."""
         return SHARES[stage] * self.budget
 
 
 def link_stage(survey: Survey, ends: Ends, transport: str, budget: float) -> None:
-    """All sizes between two machines, then more around the breaks; with a look at the interface's counters."""
+    """Measure all sizes between two machines, then more around the breaks, and check the interface's counters."""
     section, seed = survey.section, survey.seed
     interface = section["environment"].get("interface") or {}
     sizes = ladder(mtu=int(interface.get("mtu") or 1500), neighbours=True)
@@ -103,7 +103,7 @@ def link_stage(survey: Survey, ends: Ends, transport: str, budget: float) -> Non
 
 
 def curve_stage(survey: Survey, matrix: PairMatrix) -> None:
-    """A curve for each machine, and what is wrong by name."""
+    """Measure the curves of each machine, and name the anomalies."""
     section = survey.section
     start, length = SHARES["pairs"] + SHARES["links"], SHARES["curves"]
     curves, missing = measure_curves(
@@ -126,7 +126,7 @@ def curve_stage(survey: Survey, matrix: PairMatrix) -> None:
 
 
 def broadcast_advice(survey: Survey) -> None:
-    """Which way a megabyte should go from one machine to all others, and how to set the MPI library."""
+    """Add advice on the best route for broadcasting a megabyte to all machines, and on settings of the MPI library."""
     from minga.plan.broadcasting import best_route, mpi_advice
 
     section, receivers = survey.section, len(survey.members) - 1
@@ -143,16 +143,16 @@ def broadcast_advice(survey: Survey) -> None:
     }  # fmt: skip
     section["advice"].append(f"broadcast: {route.reason}")
     if setting is not None:
-        section["advice"].append(f"the broadcast of {section['library']} is at its best with {setting}")
+        section["advice"].append(f"the broadcast of {section['library']} is fastest with {setting}")
 
 
 def host_stage(survey: Survey, ends: Ends) -> None:
-    """What messages cost the hosts apart from the wire, on TCP and MPI, and how much of them computation hides."""
+    """Measure the overhead of TCP and MPI messages on the hosts, and the overlap of messages with computation."""
     section = survey.section
     carriers = [transport for transport in ("tcp", "mpi") if transport in survey.fits]
     each = survey.share("hosts") / max(1, 3 * len(carriers))
     for transport in carriers:
-        survey.progress(0.75, f"what {transport.upper()} messages cost the hosts")
+        survey.progress(0.75, f"overhead of {transport.upper()} messages on the hosts")
         points = both_sides(survey.team, ends, "overhead", transport, sizes=list(_OVERHEAD_SIZES), allowed=30.0)
         section["overhead"].append({"transport": transport, "points": points})
         trains = both_sides(survey.team, ends, "trains", transport, sizes=list(_TRAIN_SIZES), budget=each)
@@ -167,7 +167,7 @@ def host_stage(survey: Survey, ends: Ends) -> None:
 
 
 def cache_stage(survey: Survey, ends: Ends, transport: str, budget: float) -> None:
-    """The same messages from and to memory that is in a cache, and that is not."""
+    """Measure the same messages with memory that is in a cache, and with memory that is not."""
     found = {}
     for name, cold in (("warm", False), ("cold", True)):
         samples = ladder_of(survey.team, ends, transport, _CACHE_SIZES, budget / 2, survey.seed, cold=cold)
@@ -181,12 +181,12 @@ def cache_stage(survey: Survey, ends: Ends, transport: str, budget: float) -> No
 
 
 def encoding_stage(survey: Survey, budget: float) -> None:
-    """What each machine spends on each encoding, all machines at the same time; seconds and seconds a byte."""
+    """Measure the cost of each encoding on all machines at the same time, in seconds and in seconds per byte."""
     order = {"do": "encodings", "sizes": list(_ENCODED_SIZES), "budget": budget}
     replies = survey.team.run({member: dict(order) for member in survey.members})
     hosts = []
     for member, reply in replies.items():
-        if "failed" in reply:  # such as for want of memory
+        if "failed" in reply:  # for example, for lack of memory
             survey.section["unavailable"][f"encodings on {survey.team.names[member]}"] = reply["failed"]
             continue
         costs = reply["costs"]
@@ -195,15 +195,15 @@ def encoding_stage(survey: Survey, budget: float) -> None:
 
 
 def _per_byte(costs: Sequence[Mapping[str, Any]], encoding: str) -> dict[str, float]:
-    """Seconds a byte of the largest message, which no cache holds."""
+    """Return the seconds per byte of the largest message, from memory that is not in a cache."""
     largest = max((cost for cost in costs if cost["encoding"] == encoding), key=lambda cost: cost["bytes"])
     return {way: largest[f"cold_{way}"] / largest["bytes"] for way in ("encode", "decode")}
 
 
 def _overlap(survey: Survey, ends: Ends) -> None:
-    survey.progress(1 - SHARES["overlap"], "how much of a transfer computation hides")
+    survey.progress(1 - SHARES["overlap"], "overlap of transfers with computation")
     section, fit, share = survey.section, survey.fits["mpi"], survey.share("overlap")
-    # Each size is timed at least three times in seven ways.
+    # Each size is timed at least three times in each of seven variants.
     sizes = [size for size in _OVERLAP_SIZES if 40 * float(fit.time([size])[0]) < share]
     points = both_sides(survey.team, ends, "overlap", "mpi", sizes=sizes or [_OVERLAP_SIZES[0]], budget=share)
     drain = drain_time(section["environment"], fit)
@@ -219,7 +219,7 @@ def _loggp(points: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
 
 
 def _environments(survey: Survey, curves: Sequence[Curve]) -> dict[int, dict[str, Any]]:
-    """Of each machine towards the hub, and of the hub towards one of them."""
+    """Return the environment of each machine towards the hub, and of the hub towards one of the machines."""
     towards = {curve.machine: curve.hub for curve in curves}
     for curve in curves:
         towards.setdefault(curve.hub, curve.machine)

@@ -1,7 +1,7 @@
-"""What a set of measured times says: order statistics, the interval of the median, and whether there are modes.
+"""Statistics of measured times: order statistics, confidence interval of the median, and modes.
 
-T. Hoefler, R. Belli, *Scientific Benchmarking of Parallel Computing Systems*, SC'15: report intervals of the median,
-never hide outliers, no bare means.
+They follow T. Hoefler, R. Belli, *Scientific Benchmarking of Parallel Computing Systems*, SC'15: report intervals of
+the median, never hide outliers, and never report means alone.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["Summary", "median_interval", "modes", "summary"]
 Floats = NDArray[np.float64]
 
 _GAP = 0.25
-"""Neighbours in order that differ by more than this factor (as a logarithm) may lie in different modes."""
+"""Difference of the logarithms of consecutive values above which they may belong to different modes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Times of one size. All in seconds but ``count``, ``lost``, ``outliers`` and ``modes``."""
+    """Statistics of the times of one size, in seconds except ``count``, ``lost`` and ``outliers``."""
 
     count: int
     lost: int
@@ -40,19 +40,25 @@ class Summary:
     """Lower end of the 95 % interval of the median."""
     high: float
     deviation: float
-    """Standard deviation as the median absolute deviation gives it."""
+    """Standard deviation estimated from the median absolute deviation."""
     outliers: float
-    """Part of the times more than five median absolute deviations above the median, 0 to 1."""
+    """Fraction of the times that are more than five median absolute deviations above the median, 0 to 1."""
     modes: tuple[tuple[float, float], ...]
-    """(median, part of all) of each cluster of times; one entry where there are no clusters."""
+    """(median in seconds, fraction of all times) of each cluster; one entry if there are no clusters."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the statistics as JSON-serialisable data."""
         return asdict(self)
 
 
 def summary(seconds: Sequence[float] | Floats) -> Summary:
-    """Of the times of one size; NaN stands for a lost message. ValueError where none came back."""
+    """Return the statistics of the times of one size; NaN stands for a lost message.
+
+    Raises
+    ------
+    ValueError
+        If all messages were lost.
+    """
     every = np.asarray(seconds, float)
     times = np.sort(every[np.isfinite(every)])
     if len(times) == 0:
@@ -80,10 +86,10 @@ def summary(seconds: Sequence[float] | Floats) -> Summary:
 
 
 def median_interval(ordered: Floats, confidence: float = 0.95) -> tuple[float, float]:
-    """The interval of the median of ordered values by order statistics, without any assumption about how they fall.
+    """Return the confidence interval of the median of ordered values, without any assumption on their distribution.
 
-    The ranks are those of the binomial distribution with p = 1/2; with fewer than 6 values nothing can be said and the
-    interval is (-inf, inf).
+    The interval is given by order statistics whose ranks follow from the binomial distribution with p = 1/2. With fewer
+    than 6 values nothing can be said, and the interval is (-inf, inf).
     """
     count = len(ordered)
     if count < 6:
@@ -93,9 +99,10 @@ def median_interval(ordered: Floats, confidence: float = 0.95) -> tuple[float, f
 
 
 def modes(ordered: Floats, share: float = 0.1) -> tuple[tuple[float, float], ...]:
-    """Clusters of ordered positive values, parted by gaps of more than 28 %, each with at least ``share`` of them.
+    """Return the clusters of ordered positive values as (median, fraction of all values).
 
-    A busy host shows a second cluster a scheduler's tick later.
+    Clusters are separated by gaps of more than 28 %, and each has at least the fraction ``share`` of the values. A busy
+    host shows a second cluster one scheduler tick later.
     """
     count = len(ordered)
     needed = max(3, math.ceil(share * count))
@@ -109,9 +116,9 @@ def modes(ordered: Floats, share: float = 0.1) -> tuple[tuple[float, float], ...
 
 
 def _rank(count: int, confidence: float) -> int:
-    """The largest r for which values r and count-1-r (from 0) enclose the median with that confidence."""
+    """Return the largest r such that values r and count-1-r (from 0) enclose the median with that confidence."""
     tail = (1 - confidence) / 2
-    if count > 1000:  # the normal distribution will do
+    if count > 1000:  # the normal approximation is sufficient
         return max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)) - 1)
     below, term, rank = 0.0, 0.5**count, -1
     for k in range(count):

@@ -1,4 +1,4 @@
-"""Places that carry out orders together: the ranks of an MPI job, one of which gives the orders."""
+"""Teams of members that carry out orders together, such as the ranks of an MPI job, one of which gives the orders."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ _ORDERS, _REPLIES, _NAP = 11, 12, 1e-3
 
 
 class Team(Protocol):
-    """Whoever measures gives orders to members, numbered from 0."""
+    """Members, numbered from 0, to which a measurement gives orders."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The members' names."""
+        """Names of the members."""
 
     def run(self, orders: Mapping[int, Order]) -> dict[int, Reply]:
-        """Have some members carry out an order each at the same time; their replies.
+        """Let some members carry out one order each at the same time, and return their replies.
 
-        RunError where a member is gone or does not answer.
+        Raises
+        ------
+        RunError
+            If a member is lost or does not answer.
         """
 
 
 class JobTeam:
-    """The ranks of a communicator; rank 0 gives the orders and is a member itself."""
+    """Team of the ranks of a communicator; rank 0 gives the orders and is also a member."""
 
     def __init__(self, communicator: Any, worker: Worker, names: tuple[str, ...]) -> None:
         self.communicator = communicator
@@ -39,7 +42,7 @@ class JobTeam:
         self.names = names
 
     def run(self, orders: Mapping[int, Order]) -> dict[int, Reply]:
-        """See :class:`Team`. The own order comes after all others are sent."""
+        """See :class:`Team`. Rank 0 carries out its own order after all others have been sent."""
         for member, order in orders.items():
             if member != 0:
                 self.communicator.send(order, member, _ORDERS)
@@ -52,9 +55,9 @@ class JobTeam:
 
 @contextmanager
 def one_job(communicator: Any, members: int | None = None) -> Iterator[JobTeam | None]:
-    """A team of the ranks of ``communicator`` (mpi4py's), collective: on rank 0 the team, None elsewhere.
+    """Provide a team of the ranks of an mpi4py ``communicator``; collective. Yield the team on rank 0, None elsewhere.
 
-    The other ranks carry out orders until rank 0 leaves, also when it leaves with an error, which they then raise too.
+    The other ranks carry out orders until rank 0 leaves the block; if it leaves with an error, they raise an error too.
     """
     own = communicator.Dup()
     try:
@@ -84,13 +87,13 @@ def _attend(communicator: Any, worker: Worker) -> None:
         order = _calmly(communicator, 0, _ORDERS)
         if order["do"] == "stop":
             if order["trouble"] is not None:
-                raise RunError(f"measuring the network ended on rank 0: {order['trouble']}")
+                raise RunError(f"the measurement of the network failed on rank 0: {order['trouble']}")
             return
         communicator.send(worker.do(order), 0, _REPLIES)
 
 
 def _calmly(communicator: Any, source: int, tag: int) -> Any:
-    """Receive without the library's busy waiting, which would slow down those who measure on the same machine."""
+    """Receive without the library's busy waiting, which would slow down measurements on the same machine."""
     while not communicator.Iprobe(source, tag):
         time.sleep(_NAP)
     return communicator.recv(None, source, tag)

@@ -1,12 +1,12 @@
-"""LogGP from trains of messages: what hosts, gaps and bytes cost, apart from each other.
+"""LogGP parameters from trains of messages, which separate the costs of hosts, gaps and bytes.
 
-``PRTT(k, d, n)`` is the time until the answer to a train of ``k`` messages of ``n`` bytes is here, which were sent with
+``PRTT(k, d, n)`` is the time until the answer to a train of ``k`` messages of ``n`` bytes arrives, which were sent with
 a pause of ``d`` between them (T. Hoefler, A. Lichei, W. Rehm, *Low-Overhead LogGP Parameter Assessment for Modern
 Interconnection Networks*, IPDPS 2007)::
 
     PRTT(k, d, n) = PRTT(1, 0, n) + (k - 1) max(o + d, g + (n - 1) G)
 
-so that long pauses give ``o``, none give ``g`` and, over ``n``, ``G``.
+so that long pauses give ``o``, and trains without pauses give ``g`` and, as a function of ``n``, ``G``.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _LEAST_MESSAGES, _LEAST_REPEATS, _MOST_REPEATS = 4, 3, 40
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """What trains of messages of one size took, in seconds: the least of all repetitions."""
+    """Times of trains of messages of one size in seconds, each the minimum of all repetitions."""
 
     bytes: int
     messages: int
-    """In a train."""
+    """Number of messages in a train."""
     single: float
     """PRTT of one message."""
     close: float
@@ -46,22 +46,22 @@ class Train:
 
     @property
     def overhead(self) -> float:
-        """``o``: seconds for which a message keeps the sender."""
+        """Overhead ``o``: seconds for which a message occupies the sender."""
         return max(0.0, (self.spaced - self.single) / (self.messages - 1) - self.pause)
 
     @property
     def gap(self) -> float:
-        """``g + (n - 1) G``: seconds between messages that follow each other as fast as they can."""
+        """Gap ``g + (n - 1) G``: seconds between messages that are sent back to back."""
         return max(0.0, (self.close - self.single) / (self.messages - 1))
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the times as JSON-serialisable data."""
         return asdict(self) | {"overhead": self.overhead, "gap": self.gap}
 
 
 @dataclass(frozen=True, slots=True)
 class LogGP:
-    """The parameters: latency of the wire, overhead of the smallest message, gap of messages, gap of bytes; seconds."""
+    """LogGP parameters in seconds: wire latency, overhead of the smallest message, gap per message and per byte."""
 
     latency: float
     overhead: float
@@ -70,9 +70,10 @@ class LogGP:
 
 
 def loggp(trains: Sequence[Train]) -> LogGP:
-    """Of trains of at least two sizes; ValueError for fewer.
+    """Return the parameters from trains of at least two sizes; raise ValueError for fewer.
 
-    ``g`` and ``G`` are a line through the gaps with relative weights; ``L`` is what the smallest message leaves.
+    ``g`` and ``G`` are fitted to the gaps by a line with relative weights; ``L`` is the remainder of the time of the
+    smallest message.
     """
     if len({train.bytes for train in trains}) < 2:
         raise ValueError("a gap for each byte needs trains of at least two sizes")
@@ -87,9 +88,9 @@ def loggp(trains: Sequence[Train]) -> LogGP:
 
 
 def measure_trains(wire: Wire, first: bool, sizes: Sequence[int], budget: float) -> list[dict[str, Any]]:
-    """Run on both ends; the results (:meth:`Train.as_dict`) are the first end's.
+    """Measure trains; must run on both ends. Return the results (:meth:`Train.as_dict`) on the first end.
 
-    ``budget`` seconds are shared by the sizes; those of which not even the shortest trains fit are left out.
+    The sizes share ``budget`` seconds; sizes for which not even the shortest trains fit are omitted.
     """
     if not first:
         _answer(wire)
@@ -107,7 +108,7 @@ def measure_trains(wire: Wire, first: bool, sizes: Sequence[int], budget: float)
 def _measure(wire: Wire, size: int, budget: float) -> Train | None:
     start = perf_counter()
     single = min(_prtt(wire, size, 1, 0.0, _LEAST_REPEATS))
-    pause = single  # longer than any gap, as a gap is part of it
+    pause = single  # longer than any gap, because it includes a gap
     messages = int(min(_MESSAGES, budget / (2 * _LEAST_REPEATS * 2 * single)))
     if messages < _LEAST_MESSAGES:
         return None
@@ -132,7 +133,7 @@ def _prtt(wire: Wire, size: int, messages: int, pause: float, repeats: int) -> l
         wire.send(data)
         for _ in range(messages - 1):
             if pause:
-                # The formula's pause begins when a message is out of the sender's hands.
+                # In the formula, the pause begins once the sender is done with a message.
                 until = perf_counter() + pause
                 while perf_counter() < until:
                     pass

@@ -1,6 +1,7 @@
-"""What one place of a team does when it is told: listen, echo, ping, tell about itself. Orders and answers are JSON.
+"""Worker that carries out the orders given to one member of a team: listen, echo, ping, or describe itself.
 
-The same worker sits behind an agent on a host (orders come through a pipe) and in a rank of an MPI job.
+Orders and replies are JSON. The same worker is used by an agent on a host, which gets orders through a pipe, and by a
+rank of an MPI job.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ Order = dict[str, Any]
 Reply = dict[str, Any]
 
 _PATIENCE, _FIRST = 30.0, 8.0
-"""Seconds of silence on a connection, and until the first one, after which an end gives up."""
+"""Seconds of silence on a connection, and seconds to wait for the connection, after which an end gives up."""
 
 
 class Worker:
-    """Carries out orders. ``communicator`` (mpi4py's, for this only) is needed for MPI."""
+    """Executor of orders. MPI needs a ``communicator`` of mpi4py that is used for nothing else."""
 
     def __init__(self, communicator: Any = None) -> None:
         self.communicator = communicator
         self._open: dict[str, socket.socket] = {}
 
     def do(self, order: Order) -> Reply:
-        """Carry out one order. The reply holds ``failed`` in words where that was not possible."""
+        """Carry out one order and return the reply; ``failed`` in the reply describes an error."""
         try:
             return self._do(order)
         except Unavailable as error:
@@ -51,7 +52,7 @@ class Worker:
             return {"failed": str(error) or type(error).__name__, "remedy": None, "unavailable": False}
 
     def close(self) -> None:
-        """Close what is still open."""
+        """Close all open sockets."""
         for waiting in self._open.values():
             waiting.close()
         self._open.clear()
@@ -77,10 +78,10 @@ class Worker:
             case "overlap":
                 points = measure_overlap(self.communicator, order["peer"], order["sizes"], order["budget"])
                 return {"points": [point.as_dict() for point in points]}
-        raise RunError(f"an agent was told to do {order['do']!r}, which it does not know")
+        raise RunError(f"an agent received the order {order['do']!r}, which it does not know")
 
     def _listen(self, order: Order) -> Reply:
-        # Where the address is not this machine's own (translated on the way), any of its own will do.
+        # If the address is not one of this machine's (because of address translation), any address will do.
         own = {one["address"] for one in interfaces()}
         address = order["address"] if order["address"] in own else "0.0.0.0"
         bound = udp.bind(address) if order["transport"] == "udp" else tcp.listen(address, _options(order))
@@ -135,7 +136,7 @@ class Worker:
         return tcp.connect(order["address"], order["port"], token, _options(order), _PATIENCE)
 
     def _both(self, order: Order) -> list[dict[str, Any]]:
-        """What both ends do together, over a connection of their own."""
+        """Run a measurement that both ends do together, over a separate connection."""
         first = bool(order["first"])
         wire: Wire
         if order["transport"] == "mpi" or first:
@@ -179,14 +180,15 @@ def _ladder(pinger: Pinger, order: Order) -> list[sampling.Sample]:
 
 
 def _repeated(pinger: Pinger, size: int, mode: Mode, seconds: float, least: int) -> list[float]:
-    """Times of exchanges for so many seconds, at least so many; one more before them is warm-up.
+    """Return the times of exchanges that last at least ``seconds`` and are at least ``least`` in number.
 
-    The exchanges are ordered in small batches, as the other end must know how many there are.
+    One exchange before them is warm-up. The exchanges are made in small batches, as the other end must know their
+    number.
     """
     first = max(pinger.exchange(max(size, pinger.least), 1, mode)[0], 1e-6)
     start = time.perf_counter()
     times: list[float] = []
-    # Batches begin with an order and its answer, whose time is not counted: on a hub they wait for all the others.
+    # A batch begins with an order and its answer, whose time is not counted: on a hub, it waits for all other pairs.
     batch = least if mode == "both" else int(max(1, min(least, seconds / (4 * first))))
     while len(times) < least or time.perf_counter() - start < seconds:
         times += pinger.exchange(max(size, pinger.least), batch, mode)

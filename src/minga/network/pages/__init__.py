@@ -1,1 +1,1 @@
-"""Measured networks and machines as pages and pictures."""
+"""HTML pages and figures of measured networks and machines."""

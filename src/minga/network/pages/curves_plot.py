@@ -1,6 +1,7 @@
-"""A curve for each machine, as in the thesis of F. Tinetti (Appendix C, Figures C.6 to C.15).
+"""Figure with a curve for each machine, as in the thesis of F. Tinetti (Appendix C, Figures C.6 to C.15).
 
-One row for each transport and encoding: time against size on the left, MB/s on the right, all axes logarithmic.
+There is one row for each transport and encoding: time against size on the left, MB/s on the right, all axes
+logarithmic.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Panels = dict[str, dict[str, dict[int, float]]]
 
 
 def panels(section: Mapping[str, Any]) -> Panels:
-    """Median seconds by bytes, for each machine or library, in each panel: what is drawn, in the order drawn."""
+    """Return the data of each panel in drawing order: median seconds by bytes for each machine or library."""
     found: Panels = {}
     for data in section.get("machines", ()):
         curve = Curve.from_dict(data)
@@ -42,12 +43,12 @@ def panels(section: Mapping[str, Any]) -> Panels:
 
 
 def draw_curves(section: Mapping[str, Any], file: Path) -> Path:
-    """Draw a section's curves into ``file`` (.svg or .png); returns it."""
+    """Draw the curves of a section into ``file`` (.svg or .png), and return its path."""
     return save_figure(curves_figure(section), file)
 
 
 def curves_figure(section: Mapping[str, Any]) -> Any:
-    """The figure that :func:`draw_curves` draws; panels share their axes, so that they can be compared by eye."""
+    """Return the figure that :func:`draw_curves` draws; panels share their axes, so they can be compared by eye."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
@@ -57,7 +58,7 @@ def curves_figure(section: Mapping[str, Any]) -> Any:
     colours = {name: colormaps["tab20"](at % 20) for at, name in enumerate(names)}
     high = 1.2 + 2.6 * max(1, len(chosen))
     figure = Figure(figsize=(10, high))
-    # Margins in inches: a layout that is searched for takes seconds with so many axes.
+    # Margins are given in inches, since an automatic layout takes seconds with so many axes.
     figure.subplots_adjust(0.08, 0.5 / high, 0.98, 1 - 0.7 / high, wspace=0.18, hspace=0.32)
     axes = figure.subplots(max(1, len(chosen)), 2, sharex=True, sharey="col", squeeze=False)
     for (left, right), (title, lines) in zip(axes, chosen.items()):

@@ -1,4 +1,4 @@
-"""A measured machine as pictures: its network, a curve for each machine, and the speeds of kernels against size."""
+"""Figures of a measured machine: its network, a curve for each machine, and the speeds of kernels against size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ __all__ = ["draw_machine"]
 def draw_machine(machine: Machine, file: Path) -> list[Path]:
     """Draw the network into ``file``, its machines into FILE-machines and the speeds into FILE-speeds.
 
-    Only what was measured; the files that were written. The first of them is ``file`` itself.
+    Only measured parts are drawn, and the first one is always written to ``file`` itself.
+
+    Returns
+    -------
+    list of Path
+        The files that were written.
     """
     written: list[Path] = []
 

@@ -1,4 +1,4 @@
-"""What a network can do, on one page of HTML: what is wrong, transports, machines, pairs, costs of the hosts."""
+"""HTML report of a measured network: anomalies, transports, machines, pairs, and overhead on the hosts."""
 
 from __future__ import annotations
 
@@ -28,19 +28,26 @@ Section = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Names of the columns, and rows of words."""
+    """Table of text: names of the columns, and rows."""
 
     head: Sequence[str]
     body: Sequence[Sequence[str]]
 
 
 def write_network_page(machine: Machine, file: Path) -> Path:
-    """Write the page of a measured machine; the file. CaseError for one whose network was not measured, RunError where
-    the disk refuses."""
+    """Write the page of a measured machine to ``file``, and return its path.
+
+    Raises
+    ------
+    CaseError
+        If the network of the machine was not measured.
+    RunError
+        If the file cannot be written.
+    """
     section = machine.measured.get("network")
     if not section:
         raise CaseError(
-            f"the network of {machine.name} was not measured, so there is nothing to tell of it",
+            f"the network of {machine.name} was not measured, so there is nothing to report",
             remedy="minga measure --network --html network.html",
         )
     write_whole(file, network_page(machine.name, section, machine.measured))
@@ -48,7 +55,7 @@ def write_network_page(machine: Machine, file: Path) -> Path:
 
 
 def network_page(name: str, section: Section, measured: Mapping[str, Any] | None = None) -> str:
-    """The text of the page for a ``network`` section; ``measured`` has when and by which minga."""
+    """Return the HTML page for a ``network`` section; ``measured`` contains the time and the version of minga."""
     about = measured or {}
     between = [entry for entry in section["links"] if entry["level"] == 0]
     best = next(
@@ -57,7 +64,9 @@ def network_page(name: str, section: Section, measured: Mapping[str, Any] | None
     best = best or next(iter(section["links"]), None)
     names = section["pairs"].get("names", [])
     medium = section["pairs"].get("medium", {})
-    cards = [(medium.get("kind", "unknown"), "joins the machines"), (str(len(names)), "machines")] if names[1:] else []
+    cards = (
+        [(medium.get("kind", "unknown"), "connects the machines"), (str(len(names)), "machines")] if names[1:] else []
+    )
     if best is not None:
         link = link_from(best)
         label = best["transport"].upper()
@@ -108,7 +117,7 @@ def _picture(figure: Any) -> str:
 
 
 def _remarks(section: Section) -> list[str]:
-    """Advice that is no anomaly, which stands above it already."""
+    """Return the advice without the anomalies, which the page lists separately."""
     said = {one["node"] for one in section.get("anomalies", ())}
     names = {one["name"] for one in section.get("anomalies", ())}
     return [
@@ -185,7 +194,7 @@ def _trains(section: Section) -> Table:
         for one in section.get("trains", ())
         if (found := one["loggp"]) is not None
     ]
-    return Table(("", "latency L", "overhead o", "gap g", "gap of a byte G"), rows)
+    return Table(("", "latency L", "overhead o", "gap g", "gap per byte G"), rows)
 
 
 def _caches(section: Section) -> Table:
@@ -218,7 +227,7 @@ def _encodings(section: Section) -> Table:
 def _one_way(section: Section) -> Table:
     points = (section.get("one_way") or {}).get("points", ())
     rows = [(str(p["bytes"]), _time(p["there"]), _time(p["back"]), _time(p["doubt"])) for p in points]
-    return Table(("bytes", "there", "back", "give or take"), rows)
+    return Table(("bytes", "there", "back", "uncertainty"), rows)
 
 
 def _overlap(section: Section) -> Table:
@@ -227,7 +236,7 @@ def _overlap(section: Section) -> Table:
     for point in points:
         best = max((one["overlap"] for one in point["polled"]), default=math.nan)
         rows.append((str(point["bytes"]), _time(point["pure"]), f"{point['overlap']:.0%}", f"{best:.0%}"))
-    return Table(("bytes", "transfer", "hidden without polls", "hidden with polls"), rows)
+    return Table(("bytes", "transfer", "hidden without polling", "hidden with polling"), rows)
 
 
 def _members(section: Section) -> Table:

@@ -1,4 +1,4 @@
-"""A network's time and bandwidth against message size: measured points, fits and breaks, one colour a transport."""
+"""Figure of time and bandwidth against message size: measured points, fits and breaks, one colour per transport."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ _MEGABYTE = 1e6
 
 
 def draw_network(section: Mapping[str, Any], file: Path) -> Path:
-    """Draw the ``network`` section of a machine into ``file`` (.svg or .png); returns it.
+    """Draw the ``network`` section of a machine into ``file`` (.svg or .png), and return its path.
 
-    Above the time one way (points: medians; bars: 5th to 95th percentile; lines: fits; marks: breaks), below MB/s.
+    The upper plot shows the one-way time (points: medians; bars: 5th to 95th percentile; lines: fits; marks: breaks),
+    the lower one MB/s.
     """
     return save_figure(network_figure(section), file)
 
 
 def save_figure(figure: Any, file: Path) -> Path:
-    """Write a figure as .svg or .png, the same bytes whenever that is; RunError where the disk refuses."""
+    """Write a figure as .svg or .png, with the same bytes each time; raise RunError if the file cannot be written."""
     with disk_errors(file):
         figure.savefig(file, dpi=110, metadata={"Date": None} if file.suffix == ".svg" else None)
     return file
 
 
 def network_figure(section: Mapping[str, Any]) -> Any:
-    """The figure that :func:`draw_network` draws."""
+    """Return the figure that :func:`draw_network` draws."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 9))
@@ -45,7 +46,7 @@ def network_figure(section: Mapping[str, Any]) -> Any:
     above, below = figure.subplots(2, 1, sharex=True)
     for at, entry in enumerate(section["links"]):
         _draw(above, below, entry, at)
-    # Messages of no bytes stand at the left end of an axis that has no zero.
+    # Messages of zero bytes are drawn at the left end of the logarithmic axis, which has no zero.
     above.set(ylabel="time one way (s)", xscale="log", yscale="log", title=_title(section))
     below.set(xlabel="message (bytes; 0 is drawn at 0.5)", ylabel="bandwidth (MB/s)", xscale="log", yscale="log")
     for plot in (above, below):
@@ -85,7 +86,7 @@ def _draw(above: Any, below: Any, entry: Mapping[str, Any], at: int) -> None:
 
 
 def _curve(sizes: NDArray[np.float64], breaks: Sequence[int]) -> NDArray[np.float64]:
-    """Sizes at which lines are drawn, close to breaks on both sides."""
+    """Return the sizes at which lines are drawn, with points close to breaks on both sides."""
     if len(sizes) == 0:
         return sizes
     most = max(2.0, float(sizes.max()))

@@ -1,7 +1,8 @@
-"""Ways for a message to travel: ICMP, UDP, TCP and MPI, behind one small interface.
+"""Transports of messages: ICMP, UDP, TCP and MPI, behind one small interface.
 
-What is measured on all of them in the same way can be compared: what the wire can do (ICMP, answered by the other
-kernel), what UDP and TCP leave of it, and what the MPI library leaves of that (F. Tinetti, thesis, Appendix C, §C.8).
+Because all of them are measured in the same way, they can be compared: the capability of the wire (ICMP, answered by
+the other kernel), how much of it UDP and TCP deliver, and how much of that the MPI library delivers (F. Tinetti,
+thesis, Appendix C, §C.8).
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from minga.errors import MingaError
 __all__ = ["LARGEST_DATAGRAM", "TRANSPORTS", "Mode", "Pinger", "Unavailable"]
 
 TRANSPORTS = ("icmp", "udp", "tcp", "mpi")
-"""From the wire upwards."""
+"""All transports, from the wire upwards."""
 
 LARGEST_DATAGRAM = 65507
-"""Bytes of payload of UDP and of an echo request of ICMP: 65535 without 20 bytes of IP and 8 of header."""
+"""Largest payload of UDP and of an ICMP echo request in bytes: 65535 minus 20 bytes of IP and 8 bytes of header."""
 
 Mode = Literal["pingpong", "oneway", "both"]
-"""There and back in turns; there, with an answer of one byte; or there and back at the same time."""
+"""Exchange mode: there and back in turns; there, with an answer of one byte; or both directions at the same time."""
 
 
 class Unavailable(MingaError):
-    """A transport that cannot be used between two places, and why; measuring goes on without it."""
+    """Error of a transport that cannot be used between two members, with the reason; it is left out."""
 
 
 class Pinger(Protocol):
-    """The end that measures; the other end echoes."""
+    """Measuring end of a transport; the other end echoes."""
 
     transport: str
     least: int
@@ -36,11 +37,11 @@ class Pinger(Protocol):
     """Bytes of the largest message."""
 
     def exchange(self, size: int, count: int, mode: Mode = "pingpong") -> list[float]:
-        """Seconds of each of ``count`` exchanges of ``size`` bytes; NaN where a message was lost.
+        """Return the seconds of each of ``count`` exchanges of ``size`` bytes; NaN for lost messages.
 
-        Ping-pong: half of the time there and back, so that clocks need not agree. One way: until the answer of one
-        byte is here. Both: until the messages of both directions, sent at the same time, are here.
+        Ping-pong: half of the round trip, so that no common clock is needed. One way: until the answer of one byte
+        arrives. Both: until the messages of both directions, sent at the same time, have arrived.
         """
 
     def close(self) -> None:
-        """End the exchange, the echo at the other end too."""
+        """End the exchange, and the echo at the other end."""

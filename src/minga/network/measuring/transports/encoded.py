@@ -1,6 +1,6 @@
-"""Ping-pong of arrays: as in :mod:`.stream`, with numbers written and read at both ends.
+"""Ping-pong of arrays: as in :mod:`.stream`, with numbers encoded and decoded at both ends.
 
-The end that measures may play a machine of the other byte order; the echo is what it is.
+The measuring end may emulate a machine of the other byte order; the echo uses its own order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _READY: Final = b"!"
 
 
 class EncodedPinger:
-    """The end that measures messages of float64; ``order`` is the byte order it has, or plays."""
+    """Measuring end for messages of float64; ``order`` is the byte order that it has or emulates."""
 
     least = 8
 
@@ -31,12 +31,15 @@ class EncodedPinger:
         self.transport = wire.transport
         self.encoding = encoding
         self.order = order
-        self.most = wire.most // 2  # descriptors and pickles are longer than what is in them
+        self.most = wire.most // 2  # descriptors and pickles are longer than their content
 
     def exchange(self, size: int, count: int, mode: Mode = "pingpong") -> list[float]:
-        """See :class:`Pinger`; ping-pong only. A time holds writing, the way and reading, of whole numbers of float64.
+        """See :class:`Pinger`; ping-pong only. The times include encoding, transmission and decoding of float64 arrays.
 
-        RunError where the numbers that come back are not those that were sent.
+        Raises
+        ------
+        RunError
+            If the numbers that come back are not those that were sent.
         """
         if mode != "pingpong":
             raise Unavailable(f"encodings are measured by ping-pong only, not {mode}")
@@ -63,9 +66,9 @@ class EncodedPinger:
 
 
 def echo_encoded(wire: Wire) -> int:
-    """Answer an :class:`EncodedPinger` until it stops; the number of exchanges.
+    """Answer an :class:`EncodedPinger` until it stops, and return the number of exchanges.
 
-    What comes is translated into this machine's numbers and written anew.
+    Received messages are decoded into numbers of this machine and encoded anew.
     """
     order = memoryview(bytearray(_ORDER.size))
     served = 0
@@ -89,4 +92,6 @@ def _check(right: bool) -> None:
     from minga.errors import RunError
 
     if not right:
-        raise RunError("numbers came back other than they were sent", remedy="both ends must use the same minga")
+        raise RunError(
+            "the numbers that came back differ from those sent", remedy="use the same version of minga at both ends"
+        )

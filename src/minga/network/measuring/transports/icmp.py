@@ -1,6 +1,6 @@
-"""ICMP echo: the other machine's kernel answers, so this is the wire without any program at the far end.
+"""ICMP echo, which the other machine's kernel answers, so that it measures the wire without a program at the far end.
 
-The unprivileged kind of socket is used where ``net.ipv4.ping_group_range`` allows it, the raw kind as root. Linux.
+An unprivileged socket is used if ``net.ipv4.ping_group_range`` permits it, otherwise a raw socket as root. Linux only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REMEDY = "as root: sysctl net.ipv4.ping_group_range='0 2147483647', or measure 
 
 
 class IcmpPinger:
-    """Sends echo requests. One that is not answered within ``wait`` seconds is lost."""
+    """Measuring end that sends echo requests; one that is not answered within ``wait`` seconds counts as lost."""
 
     transport = "icmp"
     least = 0
@@ -41,7 +41,7 @@ class IcmpPinger:
             limit = struct.pack("@ll", whole, int((wait - whole) * 1e6))
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
             if all(math.isnan(seconds) for seconds in self.exchange(8, 3)):
-                raise Unavailable(f"{address} does not answer ICMP echo requests", remedy="let ping through")
+                raise Unavailable(f"{address} does not answer ICMP echo requests", remedy="let ICMP echo (ping) pass")
         except OSError as error:
             self.socket.close()
             raise Unavailable(f"ICMP to {address}: {error}") from error
@@ -85,7 +85,7 @@ class IcmpPinger:
 
 
 def _open() -> tuple[socket.socket, bool]:
-    """A socket, and whether it is a raw one, which shows IP headers and all the machine's ICMP."""
+    """Open a socket; also return True if it is raw, so that it delivers IP headers and all ICMP of the machine."""
     try:
         return socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP), False
     except OSError:
@@ -99,7 +99,7 @@ def _open() -> tuple[socket.socket, bool]:
 
 
 def _checksum(packet: bytearray) -> int:
-    """The Internet checksum (RFC 1071)."""
+    """Return the Internet checksum (RFC 1071)."""
     words = np.frombuffer(bytes(packet) + b"\0" * (len(packet) % 2), ">u2")
     total = int(words.sum(dtype=np.int64))
     while total >> 16:

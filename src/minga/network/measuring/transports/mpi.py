@@ -1,4 +1,4 @@
-"""MPI: between two ranks of a communicator, through whatever library mpi4py has loaded."""
+"""MPI messages between two ranks of a communicator, through the library that mpi4py has loaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST = 1 << 28
 
 
 class MpiWire:
-    """One end: this rank's messages to and from ``peer``. ``communicator`` is mpi4py's."""
+    """One end of a connection: messages of this rank to and from ``peer``. ``communicator`` is one of mpi4py."""
 
     transport = "mpi"
     least = 0
@@ -36,4 +36,4 @@ class MpiWire:
         self.communicator.Sendrecv((sent, byte), peer, tag, (received, byte), peer, tag)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, as no resources are held."""

@@ -1,7 +1,7 @@
-"""Ping-pong over anything that delivers messages reliably and in order: TCP and MPI.
+"""Ping-pong over transports that deliver messages reliably and in order: TCP and MPI.
 
-Before each batch the pinger tells the echo mode, size and number of exchanges and waits until it is ready, so that the
-messages themselves are of the size that is measured, to the byte.
+Before each batch, the pinger sends the echo the mode, size and number of exchanges and waits until it is ready, so that
+the messages themselves have exactly the size that is measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STOP: Final = 255
 _READY: Final = memoryview(b"!")
 _PAGE: Final = 4096
 _LINE: Final = 64
-"""Bytes of a cache's line: messages begin at different ones, so that they do not all fall into the same sets."""
+"""Bytes of a cache line; messages begin at different lines, so that they do not all map to the same cache sets."""
 
 
 class Wire(Protocol):
@@ -29,22 +29,28 @@ class Wire(Protocol):
 
     transport: str
     least: int
+    """Bytes of the smallest message."""
     most: int
+    """Bytes of the largest message."""
 
-    def send(self, data: memoryview) -> None: ...
+    def send(self, data: memoryview) -> None:
+        """Send ``data``."""
+
     def receive(self, data: memoryview) -> None:
-        """Fill ``data``; EOFError when the other end is gone, TimeoutError when it is silent for too long."""
+        """Fill ``data``; raise EOFError if the other end is gone, TimeoutError if it is silent for too long."""
 
     def both(self, sent: memoryview, received: memoryview) -> None:
         """Send and receive at the same time."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection."""
 
 
 class Room:
-    """Memory for messages: the same for each of them, or other memory each time, all through ``arena`` bytes.
+    """Memory for messages: the same memory for all, or different memory each time, rotating through ``arena`` bytes.
 
-    With an arena larger than the last cache no message is in a cache when it is sent, nor its room when it comes.
+    If the arena is larger than the last-level cache, neither a message to send nor the memory for one to receive is in
+    a cache.
     """
 
     def __init__(self, arena: int = 0) -> None:
@@ -53,7 +59,7 @@ class Room:
         self._sent, self._received = _buffer(0), _buffer(0)
 
     def take(self, size: int) -> tuple[memoryview, memoryview]:
-        """Room for a message of ``size`` bytes to send, and for one to receive."""
+        """Return memory for a message of ``size`` bytes to send, and for one to receive."""
         stride = size + _PAGE - size % _PAGE + _LINE
         if self._arena is None or 2 * stride > len(self._arena):
             if len(self._sent) < size:
@@ -66,7 +72,7 @@ class Room:
 
 
 class StreamPinger:
-    """The end that measures. ``arena``: see :class:`Room`."""
+    """Measuring end over a wire. ``arena``: see :class:`Room`."""
 
     def __init__(self, wire: Wire, arena: int = 0) -> None:
         self.wire = wire
@@ -77,7 +83,7 @@ class StreamPinger:
     def exchange(self, size: int, count: int, mode: Mode = "pingpong") -> list[float]:
         """See :class:`Pinger`."""
         wire, take = self.wire, self._room.take
-        take(size)  # touches memory that is new
+        take(size)  # touches newly allocated memory
         wire.send(memoryview(_ORDER.pack(_MODES.index(mode), count, size)))
         wire.receive(memoryview(bytearray(1)))
         answer = 1 if mode == "oneway" else size
@@ -102,7 +108,7 @@ class StreamPinger:
 
 
 def echo(wire: Wire, arena: int = 0) -> int:
-    """Answer a pinger until it stops; the number of exchanges. ``arena``: see :class:`Room`."""
+    """Answer a pinger until it stops, and return the number of exchanges. ``arena``: see :class:`Room`."""
     order = memoryview(bytearray(_ORDER.size))
     room = Room(arena)
     served = 0
@@ -126,5 +132,5 @@ def echo(wire: Wire, arena: int = 0) -> int:
 
 
 def _buffer(size: int) -> memoryview:
-    """Memory that is there: all of its pages are touched."""
+    """Allocate memory whose pages have all been touched."""
     return memoryview(bytearray(b"\1") * max(size, 1))

@@ -1,4 +1,4 @@
-"""TCP: with and without ``TCP_NODELAY``, with the system's socket buffers or set ones."""
+"""TCP messages, with or without ``TCP_NODELAY``, and with default or given socket buffers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ __all__ = ["Options", "TcpWire", "accept", "connect", "listen"]
 
 _MOST = 1 << 28
 _HEADER = 8
-"""Bytes of the first piece of messages that are written in two."""
+"""Bytes of the first piece of messages that are written in two pieces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a connection is made, and written to.
+    """Options of a connection.
 
-    ``buffer``: bytes of the socket buffers, None for what the system gives. ``split``: each message is written in two
-    pieces, as by programs that write a header first; with Nagle's algorithm the second one waits until the other end
-    acknowledges the first, and that end takes its time (40 ms on Linux).
+    ``nodelay`` sets ``TCP_NODELAY``. ``buffer`` is the size of the socket buffers in bytes, None for the system's
+    default. With ``split``, each message is written in two pieces, as by programs that write a header first; with
+    Nagle's algorithm the second piece waits until the other end acknowledges the first, which it may delay (by 40 ms on
+    Linux).
     """
 
     nodelay: bool = True
@@ -33,7 +34,7 @@ class Options:
 
 
 class TcpWire:
-    """One end of a connection. A silence of ``patience`` seconds is a TimeoutError."""
+    """One end of a connection. A silence of ``patience`` seconds raises a TimeoutError."""
 
     least = 1
     most = _MOST
@@ -45,14 +46,14 @@ class TcpWire:
         self._first = _HEADER if options.split else 0
         connection.setblocking(True)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(options.nodelay))
-        # The kernel keeps the time: Python's own timeouts would cost another system call for each message.
+        # The kernel enforces the timeout: Python's own timeouts would cost another system call for each message.
         whole = int(patience)
         limit = struct.pack("@ll", whole, int((patience - whole) * 1e6))
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             connection.setsockopt(socket.SOL_SOCKET, option, limit)
 
     def send(self, data: memoryview) -> None:
-        """Give all of ``data`` to the kernel."""
+        """Pass all of ``data`` to the kernel."""
         try:
             if 0 < self._first < len(data):
                 self.connection.sendall(data[: self._first])
@@ -68,7 +69,7 @@ class TcpWire:
             try:
                 count = self.connection.recv_into(data[have:], 0, socket.MSG_WAITALL)
             except BlockingIOError as error:
-                raise TimeoutError(f"nothing came for {self.patience:g} s") from error
+                raise TimeoutError(f"nothing arrived for {self.patience:g} s") from error
             if count == 0:
                 raise EOFError("the other end closed the connection")
             have += count
@@ -84,7 +85,7 @@ class TcpWire:
             poll.modify(connection, wanted)
             ready = poll.poll(self.patience * 1000)
             if not ready:
-                raise TimeoutError(f"nothing moved for {self.patience:g} s")
+                raise TimeoutError(f"nothing was transferred for {self.patience:g} s")
             events = ready[0][1]
             if events & select.POLLOUT:
                 gone += _some(connection.send, sent[gone:])
@@ -103,10 +104,10 @@ class TcpWire:
 
 
 def listen(address: str, options: Options) -> socket.socket:
-    """A socket that waits for one connection on a free port of ``address``."""
+    """Return a socket that waits for a connection on a free port of ``address``."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        _buffers(listener, options)  # before the connection, as the window's scale is agreed upon with it
+        _buffers(listener, options)  # before connecting, because the window scale is negotiated then
         listener.bind((address, 0))
         listener.listen(4)
     except OSError:
@@ -116,7 +117,7 @@ def listen(address: str, options: Options) -> socket.socket:
 
 
 def accept(listener: socket.socket, token: bytes, options: Options, patience: float) -> TcpWire:
-    """The first connection that knows the token; others are turned away. The listener is closed."""
+    """Accept the first connection that presents the token, and reject others; the listener is closed."""
     deadline = time.monotonic() + patience
     with listener:
         while True:
@@ -137,7 +138,7 @@ def accept(listener: socket.socket, token: bytes, options: Options, patience: fl
 
 
 def connect(address: str, port: int, token: bytes, options: Options, patience: float) -> TcpWire:
-    """Connect to an echo. Unavailable where nothing answers."""
+    """Connect to an echo; raise Unavailable if nothing answers."""
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         _buffers(connection, options)
@@ -151,7 +152,7 @@ def connect(address: str, port: int, token: bytes, options: Options, patience: f
     return wire
 
 
-_REMEDY = "let these machines talk to each other on all ports (firewall), or name the right address in the hosts file"
+_REMEDY = "allow these machines to reach each other on all ports (firewall), or correct the address in the hosts file"
 
 
 def _buffers(connection: socket.socket, options: Options) -> None:

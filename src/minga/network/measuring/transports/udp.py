@@ -1,4 +1,4 @@
-"""UDP: one datagram there, the same datagram back. Datagrams may be lost; that is counted, never hidden."""
+"""UDP ping-pong: each datagram is sent back unchanged. Losses are counted, never hidden."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBER = struct.Struct("!I")
 
 
 class UdpPinger:
-    """The end that measures. A datagram that is not back within ``wait`` seconds is lost."""
+    """Measuring end; a datagram that has not come back within ``wait`` seconds counts as lost."""
 
     transport = "udp"
     least = 0
@@ -54,7 +54,7 @@ class UdpPinger:
         return seconds
 
     def close(self) -> None:
-        """End the echo, as far as datagrams can."""
+        """End the echo, as far as that is possible with datagrams."""
         try:
             for _ in range(3):
                 self.socket.send(_STOP + self._token)
@@ -68,7 +68,7 @@ class UdpPinger:
             self.socket.send(sent)
             while True:
                 answer = self.socket.recv(LARGEST_DATAGRAM)
-                if len(answer) == len(sent) and answer[:4] == sent[:4]:  # not a late one
+                if len(answer) == len(sent) and answer[:4] == sent[:4]:  # not the late answer to an earlier one
                     return perf_counter() - start
         except BlockingIOError:
             return math.nan
@@ -87,12 +87,12 @@ class UdpPinger:
             except ConnectionError:
                 time.sleep(0.1)
         else:
-            raise Unavailable(f"no UDP answer from {address}", remedy="let UDP through between these machines")
+            raise Unavailable(f"no UDP answer from {address}", remedy="let UDP pass between these machines")
         self.socket.setblocking(True)
 
 
 def bind(address: str) -> socket.socket:
-    """A socket on a free port of ``address``."""
+    """Return a socket bound to a free port of ``address``."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         bound.bind((address, 0))
@@ -103,15 +103,19 @@ def bind(address: str) -> socket.socket:
 
 
 def echo(bound: socket.socket, token: bytes, patience: float) -> int:
-    """Answer the one peer that knows the token until it stops; the number of exchanges. Closes the socket.
+    """Answer the first peer that knows the token until it stops; close the socket and return the number of exchanges.
 
-    TimeoutError where nobody comes within ``patience`` seconds; a peer that is silent as long has stopped, and the
-    words with which it said so were lost.
+    A peer that is silent for ``patience`` seconds is assumed to have stopped, and its notice to have been lost.
+
+    Raises
+    ------
+    TimeoutError
+        If no peer appears within ``patience`` seconds.
     """
     served = 0
     with bound:
         deadline = time.monotonic() + patience
-        while True:  # only who knows the token is answered, so that nobody uses this as an amplifier
+        while True:  # answers only a peer that knows the token, and so is no amplifier
             bound.settimeout(max(0.001, deadline - time.monotonic()))
             data, peer = bound.recvfrom(64)
             if data == _HELLO + token:

@@ -1,7 +1,7 @@
-"""UDP broadcast by :mod:`minga.network.broadcast`, there and back: a group of two ends, each the root in turns.
+"""Ping-pong by UDP broadcast with :mod:`minga.network.broadcast`: a group of two members, each the root in turn.
 
-The ends meet over a TCP connection, which also carries the orders; the messages themselves are datagrams to a multicast
-group, or to the broadcast address where that does not work.
+The members meet over a TCP connection, which also carries the orders; the messages themselves are datagrams to a
+multicast group, or to the broadcast address if multicast does not work.
 """
 
 from __future__ import annotations
@@ -25,11 +25,17 @@ __all__ = ["BroadcastPinger", "echo_broadcast"]
 _LENGTH: Final = struct.Struct("!I")
 _ORDER: Final = struct.Struct("!QQ")
 _ECHO, _PINGER = 0, 1
-"""Members of the group."""
+"""Numbers of the two members of the group."""
 
 
 class BroadcastPinger:
-    """The end that measures. ``key``: 32 bytes that both ends know. Unavailable where no datagram gets through."""
+    """Measuring end. ``key`` are 32 bytes that both ends know.
+
+    Raises
+    ------
+    Unavailable
+        If no datagram gets through.
+    """
 
     transport = "udpbcast"
     least = 1
@@ -74,7 +80,7 @@ class BroadcastPinger:
 
 
 def echo_broadcast(wire: TcpWire, key: bytes) -> int:
-    """Answer a :class:`BroadcastPinger` until it stops; the number of exchanges."""
+    """Answer a :class:`BroadcastPinger` until it stops, and return the number of exchanges."""
     order = memoryview(bytearray(_ORDER.size))
     served = 0
     with _meet(wire, key, _ECHO) as group:
@@ -96,7 +102,7 @@ def echo_broadcast(wire: TcpWire, key: bytes) -> int:
 
 
 def _meet(wire: TcpWire, key: bytes, rank: int) -> Group:
-    """A group of both ends, by the addresses of their connection."""
+    """Form a group of both ends, which uses the addresses of their connection."""
 
     def ask(value: Any) -> list[Any]:
         text = json.dumps(value).encode()
