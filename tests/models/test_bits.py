@@ -270,7 +270,7 @@ def test_rules_that_bits_cannot_hold(rule: Any, reason: str) -> None:
 
 
 @pytest.mark.parametrize(("boundary", "shape", "reason"), [
-    ([{"shift": 5}, "periodic"], (9, 128), "no whole words"), ("periodic", (9, 100), "fewer than a cell reads"),
+    ([{"shift": 5}, "periodic"], (9, 128), "not whole words"), ("periodic", (9, 100), "fewer than a cell reads"),
 ])  # fmt: skip
 def test_grids_that_bits_cannot_hold(boundary: Any, shape: tuple[int, int], reason: str) -> None:
     with pytest.raises(mg.CaseError, match=reason):
