@@ -76,7 +76,7 @@ def word_kernel(tables: Sequence[Table], ndim: int, name: str, edges: Edges = PL
             logic = _logic(table)
             found.append(Kernel(_body(table, logic, edges), name=name))
     kernels = [(_weight(_graph(kernel, tables[0], ndim)), number) for number, kernel in enumerate(found)]
-    if not kernels or min(kernels)[0] > MOST_OPERATIONS:  # rows count for little then
+    if not kernels or min(kernels)[0] > MOST_OPERATIONS:  # rows hardly matter at this size
         raise Unsuitable("it needs too many word operations")
     return found[min(kernels)[1]]
 

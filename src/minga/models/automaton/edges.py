@@ -70,7 +70,7 @@ class End:
     reach: int
 
     def strip(self, shape: Sequence[int], steps: int) -> Box:
-        """Return the box of cells from which the end can be reached in at most `steps` steps."""
+        """Return the box of cells from which the end can be reached in fewer than `steps` steps."""
         low, high, width = [0] * len(shape), list(shape), min(steps * self.reach, shape[self.axis])
         if self.side:
             low[self.axis] = shape[self.axis] - width

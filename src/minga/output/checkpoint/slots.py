@@ -75,9 +75,9 @@ def complete(folder: Path, head: Head, ranks: int) -> None:
     write_head(folder, head)
     with disk_errors(folder):
         (folder / _TOKEN).unlink(missing_ok=True)
-        for place in (folder, folder.parent, folder.parent.parent):  # which the first one made
+        for place in (folder, folder.parent, folder.parent.parent):  # the first checkpoint made these
             sync_folder(place)
-    for path in folder.glob("blocks-*.bin"):  # of more ranks that wrote here before
+    for path in folder.glob("blocks-*.bin"):  # left by an earlier run on more ranks
         if path.stem.removeprefix("blocks-").isdigit() and int(path.stem.removeprefix("blocks-")) >= ranks:
             with contextlib.suppress(OSError):
                 path.unlink()

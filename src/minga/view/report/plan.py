@@ -63,7 +63,7 @@ class PlanSection:
     error
         Share by which the predicted time is too long.
     kept
-        Choices for which the default was the best.
+        Choices for which the naive one was the best.
     """
 
     facts: tuple[tuple[str, str], ...]
