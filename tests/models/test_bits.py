@@ -258,8 +258,8 @@ def tangled(cell, near):
 
 
 @pytest.mark.parametrize(("rule", "reason"), [
-    (noisy, "depends on chance"), (placed, "position of the cell"), (double, "no field of few states alone"),
-    (many, "40 states; bits are for at most 16"), (tangled, "looks at 25 cells, and not only at how many"),
+    (noisy, "depends on random numbers"), (placed, "position of the cell"), (double, "exactly one field of few states"),
+    (many, "40 states; bits are for at most 16"), (tangled, "reads 25 cells, and depends on more"),
 ])  # fmt: skip
 def test_rules_that_bits_cannot_hold(rule: Any, reason: str) -> None:
     init = {"a": {"fill": 0}, "b": {"fill": 0}} if rule is double else {"fill": 0}
@@ -270,7 +270,7 @@ def test_rules_that_bits_cannot_hold(rule: Any, reason: str) -> None:
 
 
 @pytest.mark.parametrize(("boundary", "shape", "reason"), [
-    ([{"shift": 5}, "periodic"], (9, 128), "no whole words"), ("periodic", (9, 100), "fewer than a cell looks at"),
+    ([{"shift": 5}, "periodic"], (9, 128), "not whole words"), ("periodic", (9, 100), "fewer than a cell reads"),
 ])  # fmt: skip
 def test_grids_that_bits_cannot_hold(boundary: Any, shape: tuple[int, int], reason: str) -> None:
     with pytest.raises(mg.CaseError, match=reason):

@@ -37,7 +37,7 @@ def test_bounded_grids(suffix: str, bounds: Bounds) -> None:
     [
         ("K20*,30", "Klein"), ("C20,30", "cross-surface"), ("S30", "sphere"), ("T0,20", "unbounded"),
         ("T20,0", "unbounded"), ("P20+1,20", "a shift where"), ("T3+1,4+1", "a shift where"), ("T4+1", "a shift where"),
-        ("Tx", "no bounded grid"), ("T1,2,3", "no bounded grid"), ("T" + "9" * 50, "no bounded grid"),
+        ("Tx", "not a bounded grid"), ("T1,2,3", "not a bounded grid"), ("T" + "9" * 50, "not a bounded grid"),
     ],
 )  # fmt: skip
 def test_grids_that_there_are_not(suffix: str, message: str) -> None:
@@ -103,8 +103,8 @@ def test_coordinates() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "line"),
     [
-        ("", "does not begin", 1), ("#Life 1.05\n#P 0 0\n*\n", "does not begin", 1), ("#Life 1.06\n1\n", "no cell", 2),
-        ("#Life 1.06\n1 2\n1 2 3\n", "no cell", 3), ("#Life 1.06\n0 0\n99999999 99999999\n", "cells large", 1),
+        ("", "does not begin", 1), ("#Life 1.05\n#P 0 0\n*\n", "does not begin", 1), ("#Life 1.06\n1\n", "a cell", 2),
+        ("#Life 1.06\n1 2\n1 2 3\n", "not a cell", 3), ("#Life 1.06\n0 0\n99999999 99999999\n", "cells large", 1),
     ],
 )  # fmt: skip
 def test_no_coordinates(text: str, message: str, line: int) -> None:
@@ -152,7 +152,12 @@ def test_pictures_that_are_no_cells(tmp_path: Path) -> None:
     palette = Image.fromarray(np.full((4, 4), 5, np.uint8), "P")
     palette.putpalette([0] * 30)
     palette.save(tmp_path / "states.png")
-    for name, message in [("text", "no PNG"), ("colours", "in colour"), ("states", "holds 5"), ("none", "no file")]:
+    for name, message in [
+        ("text", "readable PNG"),
+        ("colours", "in colour"),
+        ("states", "holds 5"),
+        ("none", "no file"),
+    ]:
         with pytest.raises(mg.CaseError, match=message) as found:
             mg.automaton("B3/S23", (8, 8), init=f"{name}.png", directory=tmp_path)
         assert found.value.key == "automaton.init"

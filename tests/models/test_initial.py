@@ -152,7 +152,7 @@ def test_mistakes_name_the_key(tmp_path: Path) -> None:
         (refused("wide.rle", **here), "1 x 13 cells, larger than the grid, 10 x 12"),
         (refused("big.npy", **here), "larger than the grid"),
         (refused("cube.npy", **here), "3 dimensions"),
-        (refused("text.npy", **here), "no .npy file"),
+        (refused("text.npy", **here), "not a .npy file"),
         (refused("words.npy", **here), "not numbers"),
         (refused("photo.jpg", **here), "known kind"),
         (refused({"pattern": "glider.rle", "at": [8, 0]}, **here), "leaves the grid"),
@@ -208,7 +208,7 @@ number = 3
 
 @pytest.mark.parametrize(("name", "line", "words"), [
     ("one", 2, "cannot be called with the grid's shape and 2 index arrays"), ("whole", 4, "shape (10, 12)"),
-    ("fails", 8, "NameError: name 'middle' is not defined"), ("ragged", 9, "no array"), ("words", 11, "not numbers"),
+    ("fails", 8, "NameError: name 'middle' is not defined"), ("ragged", 9, "an array:"), ("words", 11, "not numbers"),
     ("nothing", 13, "not numbers"), ("number", 0, "no function 'number'"),
 ])  # fmt: skip
 def test_functions_that_cannot_work_are_found_before_the_run(tmp_path: Path, name: str, line: int, words: str) -> None:

@@ -185,7 +185,7 @@ def test_observables_over_time() -> None:
 @pytest.mark.parametrize(
     ("observe", "message"),
     [
-        (["popultion"], "nothing is called"), (7, "found 7"), ([7], "found 7"), (["own.py:x"], "there is no file"),
+        (["popultion"], "unknown observable"), (7, "found 7"), ([7], "found 7"), (["own.py:x"], "there is no file"),
         ([{"avalanches": 0}], "avalanches = 0"), ([{"avalanches": "big"}], "avalanches = 'big'"),
         ([lambda: 0], "takes neither a cell"), ([lambda cell, *, q: mg.sum(cell)], "has a parameter 'q'"),
         ([lambda cell: None], "returns nothing|neither stores nor returns"), ([lambda cell: cell], "returns Node"),

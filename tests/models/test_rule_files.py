@@ -202,7 +202,7 @@ GOOD = table("vonNeumann", "rotate4", "1,a,a,b,u,2")
 
 @pytest.mark.parametrize(("old", "new", "words", "line"), [
     ("@TABLE", "@NOTHING", "neither a @TABLE nor a @TREE", None), ("n_states:3", "n_states:1", "2 .. 256", 4),
-    ("n_states:3", "n_states:x", "'x'", 4), ("n_states:3\n", "", "does not say n_states", 4),
+    ("n_states:3", "n_states:x", "'x'", 4), ("n_states:3\n", "", "has no entry n_states", 4),
     ("n_states", "n_state", "did you mean 'n_states'", 4), ("vonNeumann", "VonNeuman", "did you mean 'vonNeumann'", 5),
     ("rotate4", "rotate8", "no symmetries 'rotate8'", 6), ("{1,2}", "{1,3}", "0 .. 2", 8),
     ("{1,2}", "{}", "stands for no state", 8), ("{1,2}", "{q}", "neither a state nor a variable", 8),
@@ -218,7 +218,7 @@ def test_mistakes_in_tables(tmp_path: Path, old: str, new: str, words: str, line
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
-    ("num_states=2", "num_states=1", "2 .. 256"), ("num_nodes=45", "", "does not say num_nodes"),
+    ("num_states=2", "num_states=1", "2 .. 256"), ("num_nodes=45", "", "has no entry num_nodes"),
     ("num_neighbors=8", "num_neighbors=5", "5 neighbors"), ("num_states=2", "num_stats=2", "did you mean 'num_states'"),
     ("1 0 0", "1 0 2", "0 .. 1"), ("1 0 0", "1 0", "expected its depth"), ("1 0 0", "2 0 0", "another depth"),
     ("2 0 1", "2 0 99", "child"), ("9 42 43", "8 42 43", "depth"), ("9 42 43", "", "end with its root"),

@@ -203,7 +203,7 @@ def test_the_update_of_a_rule_and_of_a_case() -> None:
         ({"update": {"coloured": "rainbow"}}, '"fixed" or "random"'),
         ({"update": "coloured", "shape": (8, 9)}, "use 10 cells along axis 1"),
         ({"update": "coloured", "boundary": [{"shift": 1}, "periodic"]}, "meet at the seam"),
-        ({"before": {"fill": 0}}, "does not look at the state before"),
+        ({"before": {"fill": 0}}, "does not use the state before"),
         ({"rule": mg.rule(dtype="f8")(lambda c, n: c), "update": "second-order", "init": {"fill": 1.0}}, "no states"),
     ],
 )

@@ -50,7 +50,7 @@ def test_the_grid_of_the_words() -> None:
 
 @pytest.mark.parametrize(("length", "shift"), [(128, 5), (130, 64)])
 def test_words_cannot_be_joined_within(length: int, shift: int) -> None:
-    with pytest.raises(LayoutError, match="no whole words of 64 cells"):
+    with pytest.raises(LayoutError, match="not whole words of 64 cells"):
         word_grid(Grid((6, length), periodic=True, shift={"y": {"x": shift}}))
 
 

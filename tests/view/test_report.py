@@ -113,7 +113,7 @@ def test_the_plan_and_what_came_of_it(tmp_path: Path) -> None:
         "speeds and links measured by the ranks",
         "attic was left out: its <link> is too slow.",
         "0: 25 %",
-        "imbalance longer computing of the rank that had most to do for its speed 50 ms 10.0 %",
+        "imbalance extra computing of the rank that had the most work for its speed 50 ms 10.0 %",
         "network that rank's messages, waits and agreements 0.15 s 30.0 %",
         "layout slabs equal parts 1 ms by their speed",
         "As in a run without a plan: mapping.",

@@ -1,1 +1,1 @@
-"""What a run leaves: snapshots, stores, ledgers and exports."""
+"""Files of a run: snapshots, stores, ledgers and exports."""

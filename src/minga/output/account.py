@@ -1,10 +1,10 @@
-"""What was planned and what came of it: ``plan.json``, and in the ledger where the time of a run went and what it cost.
+"""Plan and outcome of a run: ``plan.json``, and the time account in the ledger.
 
-Wall time in steps is split in parts. With ``n[r]`` cells and ``b[r]`` seconds of computing on rank ``r``, all ranks
-would end together after ``ideal = sum(n) / sum(n[r] / b[r])``: the time that is computed with the sum of their speeds
-(Milano et al., section 2.2). ``imbalance = max(b) - ideal`` is what the cut cost beyond, ``network`` what the rank that
-computed longest spent on messages and agreements, ``balance`` moving blocks, ``other`` the rest: starting loops, and
-clocks read a moment apart. Where blocks were moved, ``n[r]`` is the mean over the steps.
+The wall time in steps is split into parts. With ``n[r]`` cells and ``b[r]`` seconds of computing on rank ``r``, all
+ranks would end together after ``ideal = sum(n) / sum(n[r] / b[r])``: the time of computing with the sum of their speeds
+(Milano et al., section 2.2). ``imbalance = max(b) - ideal`` is the additional cost of the cut, ``network`` the time
+that the rank that computed longest spent on messages and agreements, ``balance`` that of moving blocks, ``other`` the
+rest: starting loops, and clocks read a moment apart. If blocks were moved, ``n[r]`` is the mean over the steps.
 """
 
 from __future__ import annotations
@@ -27,10 +27,22 @@ _TALKING = ("pack", "send", "wait", "reduce")
 
 
 def plan_entry(resolved: ResolvedPlan, hosts: Sequence[str], cells: Layout) -> dict[str, Any]:
-    """``plan.json``: how the run is done and why, who does what, and the whole plan where one was made.
+    """Return ``plan.json``: how the run is done and why, the work of each rank, and the whole plan if one was made.
 
-    ``hosts`` are those of the ranks, ``cells`` says who owns which cells of the model. Each rank has ``cells`` and,
-    where something was predicted, seconds a step: ``compute``, ``exchange``, ``hidden`` of that; bytes of ``memory``.
+    Parameters
+    ----------
+    resolved
+        The resolved plan.
+    hosts
+        Hosts of the ranks.
+    cells
+        Layout of the cells of the model.
+
+    Returns
+    -------
+    entry
+        Each rank has ``cells`` and, if something was predicted, seconds for each step: ``compute``, ``exchange``, and
+        ``hidden``, the part of that behind computation; and bytes of ``memory``.
     """
     ranks: list[dict[str, Any]] = [
         {"rank": rank, "host": host, "cells": count}
@@ -63,9 +75,18 @@ def account_entry(
     prediction: Prediction | None,
     cells: Sequence[float] | None = None,
 ) -> dict[str, Any]:
-    """Where the wall time of so many steps went: seconds, and for each rank seconds a step next to those predicted.
+    """Return the time account of a run: seconds, and for each rank seconds for each step next to the predicted ones.
 
-    ``ranks`` are the lines of the ledger in order, ``cells`` what each held on average; by default those of its line.
+    Parameters
+    ----------
+    ranks
+        Lines of the ledger in order.
+    steps, seconds
+        Number of steps, and their wall time.
+    prediction
+        The prediction of the plan, if there is one.
+    cells
+        Mean number of cells of each rank; by default that of its line.
     """
     held = [line["cells"] for line in ranks] if cells is None else cells
     computing = [sum(line["seconds"].get(name, 0.0) for name in _COMPUTING) for line in ranks]
@@ -93,7 +114,10 @@ def account_entry(
 
 
 def _predicted(prediction: Prediction, steps: int, seconds: float) -> dict[str, Any]:
-    """Seconds a step of the ranks; of the run ``seconds``, and ``error``: the share by which that is too long."""
+    """Return predicted seconds for each step of the ranks, and for the run ``seconds`` and ``error``.
+
+    The error is the share by which the predicted time is too long.
+    """
     expected = prediction.seconds * steps
     shown = (prediction.exchange - prediction.hidden).tolist()
     return {
@@ -107,5 +131,5 @@ def _predicted(prediction: Prediction, steps: int, seconds: float) -> dict[str, 
 
 
 def balance_entry(balancer: Balancer) -> dict[str, Any]:
-    """How often a balancer looked, and every time that it moved something, as plain data."""
+    """Return the number of times a balancer checked the ranks, and all its decisions to move blocks, as plain data."""
     return {"looks": balancer.looks, "decisions": [decision.as_dict() for decision in balancer.decisions]}

@@ -1,4 +1,4 @@
-"""The cells of a model's output fields, as files, digests and pictures see them, however an engine stores them."""
+"""Cells of a model's output fields as files, digests and pictures see them, however an engine stores them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["blocks_of_cells", "gather_cells", "layout_of_cells"]
 
 Array = NDArray[Any]
 _SLAB = 1 << 22
-"""Words that are unpacked at once, so that large fields need little memory."""
+"""Number of words that are unpacked at once, so that large fields need little memory."""
 
 
 def gather_cells(engine: Engine, model: Model, name: str) -> Array | None:
-    """A whole field of a model on rank 0, None elsewhere; collective."""
+    """Return a whole field of a model on rank 0, None elsewhere; collective."""
     packed = model.packed.get(name)
     if packed is None:
         return engine.gather(model.field(name))
@@ -38,7 +38,7 @@ def gather_cells(engine: Engine, model: Model, name: str) -> Array | None:
 
 
 def blocks_of_cells(engine: Engine, model: Model, name: str) -> Iterator[tuple[Box, Array]]:
-    """This rank's boxes of a field, and their values, which are only to be read. A block may come in several pieces."""
+    """Yield this rank's boxes of a field and their values, which are read-only. A block may come in several pieces."""
     packed = model.packed.get(name)
     if packed is None:
         yield from engine.blocks(model.field(name))
@@ -49,7 +49,7 @@ def blocks_of_cells(engine: Engine, model: Model, name: str) -> Iterator[tuple[B
 
 
 def layout_of_cells(engine: Engine, model: Model, grid: Grid | None = None) -> Layout:
-    """Who owns which cells of a grid (by default the model's); where cells are packed, who owns their words."""
+    """Return the layout of a grid (by default the model's); for packed cells, that of their words."""
     wanted = grid or model.grid
     for packed in model.packed.values():
         if packed.cells.grid == wanted:
@@ -58,7 +58,7 @@ def layout_of_cells(engine: Engine, model: Model, grid: Grid | None = None) -> L
 
 
 def _unpacked(packed: Packed, words: Box, planes: list[Array]) -> Iterator[tuple[Box, Array]]:
-    """The cells of a box of words in slabs along the first axis; boxes of one axis at once."""
+    """Yield the cells of a box of words in slabs along the first axis; boxes of one axis at once."""
     if words.empty:
         return
     rows = words.shape[0] if words.ndim == 1 else max(1, _SLAB // max(1, words.size // words.shape[0]))

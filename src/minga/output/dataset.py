@@ -1,4 +1,4 @@
-"""What a run from Python hands over: an xarray Dataset of frames and observables, from memory or from the disk."""
+"""Results of a run from Python: an xarray Dataset of frames and observables, from memory or from the disk."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 __all__ = ["OBSERVED", "RECEIVER", "Frames", "attributes_of", "failed_attributes", "hand_over", "opened"]
 
 OBSERVED = "observed"
-"""The dimension of observables over time."""
+"""Dimension of observables over time."""
 RECEIVER = "receiver"
-"""The dimension of samples at points."""
+"""Dimension of samples at points."""
 
 
 class Frames:
-    """The frames and observables of a run in the memory of rank 0."""
+    """Frames and observables of a run in the memory of rank 0."""
 
     def __init__(self, model: Model, variables: Sequence[Variable]) -> None:
         self.model, self.variables, self.series = model, variables, Series()
@@ -52,7 +52,7 @@ class Frames:
         self._arrays.append({name: np.array(array) for name, array in arrays.items()})
 
     def dataset(self, attributes: Mapping[str, Any]) -> xarray.Dataset:
-        """All that was kept so far."""
+        """Return everything kept so far."""
         import xarray
 
         clock = self.model.clock
@@ -69,7 +69,7 @@ class Frames:
 
 
 def opened(directory: RunDirectory, model: Model, series: Series, attributes: Mapping[str, Any]) -> xarray.Dataset:
-    """What lies in the directory of a run; frames are read when they are looked at."""
+    """Return the contents of a run's directory; frames are read when they are accessed."""
     import xarray
 
     dataset = xarray.open_zarr(directory.fields, chunks=None).assign_attrs(attributes)
@@ -79,27 +79,27 @@ def opened(directory: RunDirectory, model: Model, series: Series, attributes: Ma
 def attributes_of(
     model: Model, steps: int, ended: str, digest: str | None = None, observables: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Attributes of a dataset; the digest is that of a run that has come to its end."""
+    """Return the attributes of a dataset; the digest is that of a run that has come to its end."""
     found = {"Conventions": CONVENTIONS, **said_of(model), "steps": steps}
     return found | ({} if digest is None else {"digest": digest}) | {"ended": ended} | dict(observables or {})
 
 
 def failed_attributes(model: Model, steps: Sequence[int], error: BaseException) -> dict[str, Any]:
-    """Attributes of what a run had kept after these steps when an error ended it."""
+    """Return the attributes of the data that a run had kept after these steps when an error ended it."""
     said = error.message if isinstance(error, MingaError) else f"{type(error).__name__}: {error}".removesuffix(": ")
     return attributes_of(model, max(steps, default=0), f"failed: {said}")
 
 
 def hand_over(error: BaseException, dataset: xarray.Dataset, place: str = "") -> None:
-    """Let the error that ended a run carry what was computed, as its attribute ``dataset``."""
+    """Attach the data computed so far to the error that ended a run, as its attribute ``dataset``."""
     frames = f"{dataset.sizes.get(TIME, 0)} frames"
-    with contextlib.suppress(Exception):  # classes with slots take no further attribute
+    with contextlib.suppress(Exception):  # classes with slots accept no further attribute
         error.dataset = dataset  # type: ignore[attr-defined]
         error.add_note(f"minga: the {frames} so far are this error's attribute `dataset`{place}")
 
 
 def _with_series(dataset: xarray.Dataset, series: Series, model: Model) -> xarray.Dataset:
-    """The dataset with a variable for each observable; one that has a field's name is called ``NAME_observed``."""
+    """Return the dataset with a variable for each observable; one with a field's name is called ``NAME_observed``."""
     if series.values:
         dataset = dataset.assign_coords(_observed(series, model))
     for name, values in series.values.items():
@@ -110,7 +110,7 @@ def _with_series(dataset: xarray.Dataset, series: Series, model: Model) -> xarra
             dataset[name] = ((f"{RECEIVER}_{TIME}", RECEIVER), samples.samples, about)
             continue
         array = np.asarray(values)
-        if array.dtype == object:  # what was not finite, from before the run was interrupted
+        if array.dtype == object:  # values that were not finite, from before the run was interrupted
             array = np.asarray(values, float)
         across = [f"{name}_{number}" for number in range(1, array.ndim)]
         dataset[name if name not in dataset.variables else f"{name}_{OBSERVED}"] = ((OBSERVED, *across), array, about)
@@ -118,7 +118,7 @@ def _with_series(dataset: xarray.Dataset, series: Series, model: Model) -> xarra
 
 
 def _observed(series: Series, model: Model) -> dict[str, Any]:
-    """When observables were read: after which steps, and at which times, where steps tell."""
+    """Return the coordinates of observables: steps, and times if these follow from the steps."""
     found: dict[str, Any] = {OBSERVED: (OBSERVED, series.steps, step_attributes())}
     clock = model.clock
     if clock is not None and clock.dt is not None:
@@ -128,7 +128,7 @@ def _observed(series: Series, model: Model) -> dict[str, Any]:
 
 
 def _receivers(traces: Traces, model: Model, samples: Recorded) -> dict[str, Any]:
-    """When samples were taken, and where."""
+    """Return the times and positions of samples."""
     when, about = f"{RECEIVER}_{TIME}", {"units": "s", "long_name": "time of the model"}
     return {when: (when, samples.seconds, about)} | {
         f"{RECEIVER}_{axis}": (RECEIVER, samples.positions[:, number], {"units": unit})

@@ -1,4 +1,4 @@
-"""A fingerprint of the state that does not depend on how it is cut, in which order it is visited, or by whom.
+"""Digest of the state that does not depend on its layout, on the order of cells, or on who computes it.
 
 Every cell of every field contributes ``mix(index * PHI + bits + salt(field))`` modulo 2**64, where ``index`` is the
 row-major number of the cell in the whole field and ``bits`` its value as an unsigned integer; the digest is the sum of
@@ -25,11 +25,11 @@ Words = NDArray[np.uint64]
 _PHI = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
 _SLAB = 1 << 18
-"""Cells that are mixed at once, so that digests of large fields need little memory."""
+"""Number of cells that are mixed at once, so that digests of large fields need little memory."""
 
 
 def mix64(words: Words) -> Words:
-    """The finaliser of SplitMix64: each 64-bit word to another one, a bijection."""
+    """Apply the finaliser of SplitMix64, a bijection, to each 64-bit word."""
     with np.errstate(over="ignore"):
         mixed = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -37,7 +37,7 @@ def mix64(words: Words) -> Words:
 
 
 def field_digest(values: NDArray[Any], box: Box, domain: Box, number: int) -> int:
-    """Contribution of the cells of ``box`` to the digest.
+    """Return the contribution of the cells of ``box`` to the digest.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def field_digest(values: NDArray[Any], box: Box, domain: Box, number: int) -> in
 
 
 def digest_of_blocks(fields: Sequence[tuple[Box, Iterable[tuple[Box, NDArray[Any]]]]]) -> int:
-    """Contribution of one rank: for each field its domain, and the boxes and values that the rank owns."""
+    """Return the contribution of one rank, given for each field its domain and the rank's boxes and values."""
     total = 0
     for number, (domain, blocks) in enumerate(fields):
         for box, values in blocks:
@@ -73,18 +73,18 @@ def digest_of_blocks(fields: Sequence[tuple[Box, Iterable[tuple[Box, NDArray[Any
 
 
 def digest_of_arrays(arrays: Sequence[NDArray[Any]]) -> str:
-    """The digest of whole fields given as arrays, in the order of the fields: 16 hexadecimal digits."""
+    """Return the digest of whole fields given as arrays, in the order of the fields: 16 hexadecimal digits."""
     boxes = [Box.of(array.shape) for array in arrays]
     return combine([digest_of_blocks([(box, [(box, array)]) for box, array in zip(boxes, arrays)])])
 
 
 def combine(contributions: Iterable[int]) -> str:
-    """The digest from the contributions of all ranks: 16 hexadecimal digits."""
+    """Return the digest from the contributions of all ranks: 16 hexadecimal digits."""
     return f"{sum(contributions) & _MASK:016x}"
 
 
 def _bits(values: NDArray[Any]) -> Words:
-    """The values as unsigned 64-bit words: floats by their bits with one NaN, integers sign-extended."""
+    """Return the values as unsigned 64-bit words: floats by their bits with one NaN, integers sign-extended."""
     if values.dtype.kind == "f":
         words = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}").astype(np.uint64)
         canonical = np.array(np.nan, values.dtype).view(f"u{values.dtype.itemsize}")
@@ -95,7 +95,7 @@ def _bits(values: NDArray[Any]) -> Words:
 
 
 def _numbers(box: Box, domain: Box, first: int, shape: tuple[int, ...]) -> Words:
-    """Row-major numbers within ``domain`` of the cells of ``box`` from row ``first`` on."""
+    """Return the row-major numbers within ``domain`` of the cells of ``box`` from row ``first`` on."""
     numbers = np.zeros(shape, np.uint64)
     stride = 1
     for axis in reversed(range(box.ndim)):

@@ -1,24 +1,24 @@
-"""The directory of a run: where everything a run leaves lies, and how files get there whole or not at all.
+"""Directory of a run: the place of all its files, which get there whole or not at all.
 
 ========================  =========================================================================
 ``case.toml``             the resolved case: ``minga run RUN/case.toml`` repeats the run
 ``inputs/``               copies of the files that the case names
 ``fields.zarr``           the output fields, Zarr version 3; ``xarray.open_zarr`` opens it
 ``fields.manifest.jsonl`` a line for each complete frame, with checksums: :mod:`minga.output.snapshots.manifest`
-``plan.json``             who does what and why, as it was settled before the first step
-``preflight.json``        what was known before the first step, of models that have something to say then
-``result.json``           what ``--json`` prints
-``ledger.json``           where each rank's time went
-``trace.json.gz``         when each rank did what, where that was asked for: :mod:`minga.output.trace`
+``plan.json``             the work of each rank and the reasons, as settled before the first step
+``preflight.json``        facts known before the first step, for models that report some
+``result.json``           the result as printed by ``--json``
+``ledger.json``           the time of each rank by category
+``trace.json.gz``         the time line of each rank, if requested: :mod:`minga.output.trace`
 ``series.json``           the observables over time
 ``NAME.csv``              tables of observables, a row a step, of models that have them: ``iv.csv`` of a photodiode
 ``receivers.zarr``        samples at points over time, of models that have receivers; ``xarray.open_zarr`` opens it
-``progress.json``         how far the run is, or how it ended; renewed once a second
-``checkpoints/``          the state, so that the run can go on: :mod:`minga.output.checkpoint`
+``progress.json``         the progress of the run, or its end; renewed once a second
+``checkpoints/``          the state, from which the run can be resumed: :mod:`minga.output.checkpoint`
 ``pictures/``             the output fields as PNG
 ``report.html``           all of it for people, in one file
 ``watching``              while a live page is open: the field it shows; touched by the page's server
-``preview.npz``           while a live page is open: that field, made smaller
+``preview.npz``           while a live page is open: that field at reduced size
 ========================  =========================================================================
 """
 
@@ -43,11 +43,11 @@ __all__ = ["RunDirectory", "appearing", "disk_errors", "noticing_removal", "writ
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
-    """A run's directory, and the names of what is in it."""
+    """Directory of a run, and the names of its contents."""
 
     path: Path
     parents: tuple[Path, ...] = ()
-    """Directories that were made on the way to it, innermost first."""
+    """Parent directories that were made for it, innermost first."""
 
     @property
     def case(self) -> Path:
@@ -61,17 +61,17 @@ class RunDirectory:
 
     @property
     def fields(self) -> Path:
-        """The store of output fields."""
+        """Store of the output fields."""
         return self.path / "fields.zarr"
 
     @property
     def plan(self) -> Path:
-        """How the run is done: see :mod:`minga.output.account`."""
+        """Plan of the run: see :mod:`minga.output.account`."""
         return self.path / "plan.json"
 
     @property
     def preflight(self) -> Path:
-        """What was known before the first step, in words: what, and how much."""
+        """Facts known before the first step, as names and amounts in words."""
         return self.path / "preflight.json"
 
     @property
@@ -81,21 +81,21 @@ class RunDirectory:
 
     @property
     def result(self) -> Path:
-        """The result as ``--json`` prints it."""
+        """Result as printed by ``--json``."""
         return self.path / "result.json"
 
     @property
     def trace(self) -> Path:
-        """When each rank did what: see :mod:`minga.output.trace`."""
+        """Time line of each rank: see :mod:`minga.output.trace`."""
         return self.path / "trace.json.gz"
 
     @property
     def series(self) -> Path:
-        """The observables over time."""
+        """Observables over time."""
         return self.path / "series.json"
 
     def table(self, name: str) -> Path:
-        """A table of observables: see :mod:`minga.output.tables`."""
+        """Return the path of a table of observables: see :mod:`minga.output.tables`."""
         return self.path / f"{name}.csv"
 
     @property
@@ -105,12 +105,12 @@ class RunDirectory:
 
     @property
     def progress(self) -> Path:
-        """How far the run is: see :mod:`minga.output.progress`."""
+        """Progress of the run: see :mod:`minga.output.progress`."""
         return self.path / "progress.json"
 
     @property
     def checkpoints(self) -> Path:
-        """The state of the run, kept while it is not complete."""
+        """State of the run, kept while it is not complete."""
         return self.path / "checkpoints"
 
     @property
@@ -120,25 +120,27 @@ class RunDirectory:
 
     @property
     def report(self) -> Path:
-        """The report for people."""
+        """Report for people."""
         return self.path / "report.html"
 
     @property
     def watching(self) -> Path:
-        """Its age tells whether somebody watches the run, its text which field: see :mod:`minga.output.preview`."""
+        """File whose age tells if somebody watches the run; its text is a field: see :mod:`minga.output.preview`."""
         return self.path / "watching"
 
     @property
     def preview(self) -> Path:
-        """The field that is watched, made smaller."""
+        """The watched field at reduced size."""
         return self.path / "preview.npz"
 
     @classmethod
     def create(cls, out: Path | None, name: str, replace: bool = False, parent: Path = Path("runs")) -> RunDirectory:
         """Make an empty run directory: ``out``, or the first of ``runs/NAME``, ``runs/NAME-2``, ... that is free.
 
-        Raises CaseError where ``out`` holds something already (unless ``replace`` is set and it is a run), or where
-        nothing can be written.
+        Raises
+        ------
+        CaseError
+            If ``out`` is not empty (unless ``replace`` is set and it is a run), or nothing can be written.
         """
         made = tuple(folder for folder in (out.parents if out else (parent, *parent.parents)) if not folder.exists())
         try:
@@ -157,13 +159,19 @@ class RunDirectory:
             raise CaseError(
                 f"cannot write to {place}: {error.strerror}",
                 key="--out",
-                remedy="name a directory that can be written with --out DIR",
+                remedy="name a writable directory with --out DIR",
             ) from error
         raise AssertionError("unreachable: numbers do not end")
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """An existing run; CaseError where ``path`` is none."""
+        """Open an existing run.
+
+        Raises
+        ------
+        CaseError
+            If ``path`` is not a run.
+        """
         run = cls(path)
         if not path.is_dir():
             raise CaseError(f"{path} is no run directory: it {'is a file' if path.exists() else 'does not exist'}")
@@ -173,17 +181,23 @@ class RunDirectory:
 
     @classmethod
     def open_early(cls, path: Path) -> RunDirectory:
-        """A run that may still be starting, so that it has no fields yet; CaseError where ``path`` is none."""
+        """Open a run that may still be starting, so that it has no fields yet.
+
+        Raises
+        ------
+        CaseError
+            If ``path`` is not a run.
+        """
         return cls(path) if (path / "case.toml").is_file() else cls.open(path)
 
     def settle(self) -> None:
-        """Remove what is of use only while the run goes on, and what a process that was killed had not written out."""
+        """Remove files used only while the run continues, and incomplete files of a process that was killed."""
         for path in (self.preview, self.watching, *self.path.glob(".*.partial")):
             with contextlib.suppress(OSError):
                 path.unlink()
 
     def began(self) -> bool:
-        """Whether a step was done, or a frame, a checkpoint or a result was written."""
+        """Return whether a step was done, or a frame, a checkpoint or a result was written."""
         written = (self.fields.with_suffix(".manifest.jsonl"), self.series, self.result, self.ledger, self.trace)
         if any(path.exists() and path.stat().st_size for path in written):
             return True
@@ -195,9 +209,9 @@ class RunDirectory:
             return False
 
     def discard(self) -> bool:
-        """Remove a run that never began, and the directories made for it; whether it was removed.
+        """Remove a run that never began, and the directories made for it, and return whether it was removed.
 
-        One that has begun stays, and so does whatever is no part of a run.
+        A run that has begun stays, and so does whatever is not part of a run.
         """
         if self.began():
             return False
@@ -227,9 +241,9 @@ def _make_empty(path: Path, replace: bool) -> None:
 
 
 def write_whole(path: Path, content: str | bytes | dict[str, Any], *, lasting: bool = True) -> None:
-    """Write a file (a dict as JSON) under a temporary name and rename it, so that no reader ever sees half of it.
+    """Write a file (a dict as JSON) under a temporary name and rename it, so that readers never see a partial file.
 
-    Without ``lasting`` it is left to the system when the file reaches the disk: for what is renewed every second.
+    Without ``lasting`` the system decides when the file reaches the disk: for files that are renewed every second.
     """
     text = json.dumps(content, indent=2, allow_nan=False) + "\n" if isinstance(content, dict) else content
     with appearing(path) as temporary, temporary.open("wb") as stream:
@@ -241,9 +255,12 @@ def write_whole(path: Path, content: str | bytes | dict[str, Any], *, lasting: b
 
 @contextlib.contextmanager
 def appearing(path: Path) -> Iterator[Path]:
-    """A temporary name for a file that gets its own, `path`, when it is complete; nothing is left where that fails.
+    """Yield a temporary name for a file that is renamed to `path` when it is complete; nothing is left if that fails.
 
-    RunError for what the file system refuses.
+    Raises
+    ------
+    DiskError
+        If the file system refuses.
     """
     temporary = path.with_name(f".{path.name}.partial")
     with disk_errors(path):
@@ -257,7 +274,7 @@ def appearing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn what the file system refuses into one clear DiskError."""
+    """Turn errors of the file system into one clear DiskError."""
     try:
         yield
     except OSError as error:
@@ -266,13 +283,13 @@ def disk_errors(path: Path) -> Iterator[None]:
             f"cannot write {path}: {error.strerror or error}",
             remedy="make room on the disk, or choose another, such as with --out; what was written before is intact"
             if full
-            else "name a place that can be written, such as with --out; what was written before is intact",
+            else "name a writable place, such as with --out; what was written before is intact",
         ) from error
 
 
 @contextlib.contextmanager
 def noticing_removal(path: Path) -> Iterator[None]:
-    """Turn the errors of a missing file into a RunError that says so where the whole directory of a run is gone."""
+    """Turn errors of missing files into a clear RunError if the whole directory of a run is gone."""
     try:
         yield
     except (OSError, CaseError, DiskError) as error:

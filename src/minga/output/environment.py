@@ -1,4 +1,4 @@
-"""On what a run was computed: versions and machine, so that a reader can tell what a number stands for."""
+"""Environment of a run: versions and machine, which give a reader the context of its numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGES = ("minga", "numpy", "llvmlite", "mpi4py")
 
 
 def environment() -> dict[str, Any]:
-    """Versions of what matters for a result, and this machine, as plain data for files."""
+    """Return versions of the packages that affect a result, and this machine, as plain data for files."""
     versions = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:

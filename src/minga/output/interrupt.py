@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in a run from Python: the step that is being done is completed first, and everything is kept."""
+"""Ctrl-C and SIGTERM in a run from Python: the step in progress is completed first, and everything is kept."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["Interrupt"]
 
 _DEFAULT: Final[dict[signal.Signals, Any]] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 _COPIES: Final = 1.0
-"""Seconds in which several SIGTERM are one: launchers and batch systems send copies."""
+"""Seconds in which several SIGTERM count as one: launchers and batch systems send copies."""
 
 
 class Interrupt:
-    """Whether Ctrl-C was pressed; the second time it interrupts at once.
+    """Request by Ctrl-C to end a run; the second Ctrl-C interrupts at once.
 
-    With ``termination``, SIGTERM counts as well. When the run has kept what it has, the signal is delivered again, and
+    With ``termination``, SIGTERM counts as well. When the run has saved its data, the signal is delivered again, and
     ends the process as it would have done at once.
     """
 
@@ -31,12 +31,12 @@ class Interrupt:
         self._terminated: float | None = None
 
     def __call__(self) -> bool:
-        """Whether the run is to end after its step."""
+        """Return whether the run is to end after its step."""
         return self.asked
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[Interrupt]:
-        """Take over the signals inside the ``with`` block, in the main thread and where nobody else did."""
+        """Take over the signals inside the ``with`` block, in the main thread and unless others handle them."""
         main = threading.current_thread() is threading.main_thread()
         mine = [number for number in self._signals if main and signal.getsignal(number) is _DEFAULT[number]]
         for number in mine:
@@ -51,7 +51,7 @@ class Interrupt:
             self._restore(mine)
 
     def terminate(self, reason: str) -> None:
-        """End the process by SIGTERM if that is what asked the run to end; to be called when all is kept."""
+        """End the process by SIGTERM if that was the request to end the run; to be called when all data is saved."""
         if self._terminated is None:
             return
         sys.stderr.write(f"minga: {reason}\n")

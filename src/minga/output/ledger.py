@@ -1,27 +1,27 @@
-"""``ledger.json``: where each rank's time went and what it sent, as plain data.
+"""``ledger.json``: the time of each rank by category and the data it sent, as plain data.
 
 ==============  ====================================================================================================
 ``ranks``       one entry a rank: ``rank``; ``host``; ``processor``, the logical processors it may run on; ``threads``;
                 ``blocks`` and ``cells`` it owns; ``seconds`` by category (compute, boundary, pack, send, wait, reduce,
                 call, other, output); ``messages`` and ``bytes`` it sent; ``traffic``, the same by receiver: ``to``,
                 ``messages``, ``bytes``, and ``copies``, the boxes of cells that travelled in the messages; ``skipped``,
-                the share of cell updates left out as nothing could change there, ``null`` where none were looked at;
-                ``snapshots``, what frames took on this rank, most of it beside the steps
-                (:mod:`minga.output.snapshots.counters`), ``null`` where none were written
-``machine``     how the ranks sit: ``topology``, the words it was given in, or ``null`` where it was found; ``levels``,
-                the outermost first; ``seats``, one row a rank, its group on each level, numbered within the group
-                around it; ``mapping`` of the blocks (:mod:`minga.plan.placement`)
-``levels``      messages, bytes and copies of all ranks by what lies between sender and receiver: ``name`` is such as
+                the share of cell updates left out as nothing could change there, ``null`` if none were considered;
+                ``snapshots``, the cost of frames on this rank, most of it beside the steps
+                (:mod:`minga.output.snapshots.counters`), ``null`` if none were written
+``machine``     the placement of the ranks: ``topology``, as given by the user, or ``null`` if it was detected;
+                ``levels``, the outermost first; ``seats``, one row a rank, its group on each level, numbered within the
+                group around it; ``mapping`` of the blocks (:mod:`minga.plan.placement`)
+``levels``      messages, bytes and copies of all ranks by the distance between sender and receiver: ``name`` is such as
                 inter-node, inter-chip, intra-chip, same core
-``account``     where the wall time of the steps went and what was predicted: :mod:`minga.output.account`
-``sessions``    in which goes the run was done, a dict each (:class:`minga.output.checkpoint.head.Session`): one, unless
+``account``     the wall time of the steps by part, and the predicted times: :mod:`minga.output.account`
+``sessions``    the sessions of the run, a dict each (:class:`minga.output.checkpoint.head.Session`): one, unless
                 it was resumed. ``ranks``, ``levels`` and ``account`` are of the last one; of an earlier one that was
                 killed, ``checkpoints`` does not count the checkpoint that it was resumed from
-``balance``     what was moved between ranks while the run went on; ``null`` where nobody looked
+``balance``     the blocks moved between ranks during the run; ``null`` if balancing was off
 ==============  ====================================================================================================
 
-Messages are counted where they start, in the transport. An exchange packs all that goes to a rank into one message.
-While a run goes on the file holds only the entries so far.
+Messages are counted at their start, in the transport. An exchange packs all data for one rank into one message. During
+a run the file holds only the entries so far.
 """
 
 from __future__ import annotations
@@ -44,10 +44,18 @@ __all__ = ["blocks_entry", "ledger_entry", "levels_entry", "machine_entry"]
 def ledger_entry(
     engine: Engine, layout: Layout, output: float, snapshots: Mapping[str, int | float] | None = None
 ) -> dict[str, Any]:
-    """This rank's line of the ledger.
+    """Return this rank's line of the ledger.
 
-    ``layout`` says who owns which cells, ``output`` is the seconds for which frames held the steps up, outside of the
-    engine's Programs, ``snapshots`` what writing them took beside it.
+    Parameters
+    ----------
+    engine
+        Engine of the run.
+    layout
+        Layout of the cells.
+    output
+        Seconds for which frames delayed the steps, outside of the engine's Programs.
+    snapshots
+        Cost of writing them beside the steps.
     """
     ledger, rank = engine.ledger, engine.comm.rank
     skipped, looked_at = engine.skipped
@@ -68,7 +76,7 @@ def ledger_entry(
 
 
 def machine_entry(seats: Tree, topology: str | None, mapping: str) -> dict[str, Any]:
-    """How the ranks sit in the machine, and by which mapping blocks were given to them."""
+    """Return the placement of the ranks in the machine, and the mapping by which blocks were given to them."""
     return {
         "topology": topology,
         "levels": list(seats.levels),
@@ -78,7 +86,7 @@ def machine_entry(seats: Tree, topology: str | None, mapping: str) -> dict[str, 
 
 
 def levels_entry(ranks: Sequence[Mapping[str, Any]], seats: Tree) -> list[dict[str, Any]]:
-    """What all ranks sent, by level; ``ranks`` are the lines of the ledger in order."""
+    """Return the data that all ranks sent, by level; ``ranks`` are the lines of the ledger in order."""
     sent = [
         {to["to"]: Traffic(to["messages"], to["bytes"], to["copies"]) for to in entry["traffic"]} for entry in ranks
     ]
@@ -86,7 +94,7 @@ def levels_entry(ranks: Sequence[Mapping[str, Any]], seats: Tree) -> list[dict[s
 
 
 def blocks_entry(layout: Layout) -> list[dict[str, Any]]:
-    """The blocks of a layout as ``result.json`` has them: ``rank``, ``lo``, ``hi`` (half-open, in cells)."""
+    """Return the blocks of a layout as in ``result.json``: ``rank``, ``lo``, ``hi`` (half-open, in cells)."""
     owners, lows, highs = layout.owner.tolist(), layout.lo.tolist(), layout.hi.tolist()
     return [{"rank": rank, "lo": lo, "hi": hi} for rank, lo, hi in zip(owners, lows, highs, strict=True)]
 

@@ -1,4 +1,4 @@
-"""What a run tells of itself while it goes on: its progress always, the field and the ledger while somebody looks."""
+"""Live files of a run: its progress always, the field and the ledger while somebody watches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["LiveRecord"]
 
 
 class LiveRecord:
-    """The files of a run that others read while it goes on. Made on every rank; rank 0 writes."""
+    """Files of a run that others read while it continues. Made on every rank; rank 0 writes."""
 
     def __init__(self, model: Model, steps: int, comm: Comm, directory: RunDirectory) -> None:
         self._model, self._comm, self._directory = model, comm, directory
@@ -27,15 +27,15 @@ class LiveRecord:
             self._progress.starting()
 
     def progress(self, step: int, seconds: float, updates: int) -> None:
-        """On rank 0: ``step`` steps are done, in ``seconds``."""
+        """Write on rank 0 that ``step`` steps are done, in ``seconds``."""
         self._progress.running(step, seconds, updates)
 
     def look(self) -> bool:
-        """On rank 0: whether somebody wants to see the field now."""
+        """Return on rank 0 whether somebody wants to see the field now."""
         return self._lookout()
 
     def on_look(self, step: int, engine: Engine, entry: dict[str, Any]) -> None:
-        """Leave the field as it is now, and the lines of the ledger so far; collective."""
+        """Write the field as it is now, and the lines of the ledger so far; collective."""
         began = time.perf_counter()
         wanted = self._lookout.field if self._comm.rank == 0 else ""
         preview = take_preview(self._model, engine, step, wanted)
@@ -45,10 +45,10 @@ class LiveRecord:
             try:
                 write_whole(self._directory.ledger, {"ranks": entries}, lasting=False)
             except RunError:
-                return  # a disk that refuses must not end a run over what is written again at its end
+                return  # a disk error must not end the run: the ledger is written again at its end
         self._lookout.took(time.perf_counter() - began)
 
     def close(self, step: int, seconds: float) -> None:
-        """On rank 0, when the run is over after ``step`` steps: the frames tell more than the last preview."""
+        """Finish on rank 0, when the run is over after ``step`` steps, and remove the preview, as frames tell more."""
         self._progress.last(step, seconds)
         self._directory.settle()

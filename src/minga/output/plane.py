@@ -1,8 +1,8 @@
-"""Which plane of a field on three or more axes is looked at.
+"""Choice of the plane in which a field on three or more axes is shown.
 
-The last two axes at the middle of the others; or, where the field says so (attribute ``section``, such as
-``y = 240.0``), the plane across that axis at that position, with its first axis downwards, as depth is drawn. Where
-the field names the axis that is drawn to the right (attribute ``drawn_along``), the other one goes upwards.
+It is the plane of the last two axes at the middle of the others; or, if the field says so (attribute ``section``, such
+as ``y = 240.0``), the plane across that axis at that position, with its first axis downwards, as depth is drawn. If the
+field names the axis that is drawn to the right (attribute ``drawn_along``), the other one goes upwards.
 """
 
 from __future__ import annotations
@@ -22,13 +22,20 @@ __all__ = ["Plane", "plane_of"]
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A plane of a field, or all of a field on one or two axes.
+    """Plane of a field, or all of a field on one or two axes.
 
-    at      what to take along each of the first axes: an index across the plane, or all of an axis in it
-    axes    the coordinates of the plane, one or two; of two, the second one is drawn to the right
-    where   the positions of the plane along the field's other axes, such as "z = 5"
-    down    whether the first of these axes goes downwards although values are floats
-    turned  whether these axes are the other way round than the field's; the first one then goes upwards
+    Attributes
+    ----------
+    at
+        Index along each of the first axes: a number across the plane, or all of an axis in it.
+    axes
+        Coordinates of the plane, one or two; of two, the second one is drawn to the right.
+    where
+        Positions of the plane along the field's other axes, such as "z = 5".
+    down
+        Whether the first of these axes goes downwards although values are floats.
+    turned
+        Whether these axes are in reverse order of the field's; the first one then goes upwards.
     """
 
     at: tuple[int | slice, ...]
@@ -39,22 +46,22 @@ class Plane:
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """The axes of the field that lie in the plane, in the order of `axes`."""
+        """Axes of the field that lie in the plane, in the order of `axes`."""
         cut = [axis for axis, index in enumerate(self.at) if not isinstance(index, slice)]
         shown = tuple(axis for axis in range(len(cut) + len(self.axes)) if axis not in cut)
         return shown[::-1] if self.turned else shown
 
     def laid(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of the plane, in the order of the field's axes, in that of `axes`."""
+        """Reorder values of the plane from the order of the field's axes to that of `axes`."""
         return values.T if self.turned else values
 
     def upwards(self, dtype: np.dtype[Any]) -> bool:
-        """Whether the first axis is drawn upwards: whole numbers go downwards, as rules and patterns are written."""
+        """Return whether the first axis is drawn upwards; whole numbers go downwards, as rules and patterns do."""
         return self.turned or (dtype.kind not in "bui" and not self.down)
 
 
 def plane_of(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -> Plane:
-    """The plane of a field with these coordinates and attributes."""
+    """Return the plane of a field with these coordinates and attributes."""
     plane = _plane(coordinates, attributes)
     if len(plane.axes) == 2 and plane.axes[0].name == attributes.get(ALONG):
         return replace(plane, axes=plane.axes[::-1], turned=True)
@@ -62,7 +69,7 @@ def plane_of(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -
 
 
 def _plane(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -> Plane:
-    """The plane, with its axes in the order of the field's."""
+    """Return the plane, with its axes in the order of the field's."""
     across = _section(coordinates, attributes)
     if across is None:
         beyond = coordinates[:-2]
@@ -76,7 +83,7 @@ def _plane(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -> 
 
 
 def _section(coordinates: Sequence[Coordinate], attributes: Mapping[str, Any]) -> tuple[int, int] | None:
-    """The axis that the field wants to be cut across, and the point nearest to where; None where it says nothing."""
+    """Return the axis across which the field is to be cut, and the nearest point; None if the field names none."""
     name, _, number = str(attributes.get(SECTION, "")).partition(" = ")
     names = [axis.name for axis in coordinates]
     try:

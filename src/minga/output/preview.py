@@ -1,9 +1,9 @@
-"""A small picture of a running field, taken only while somebody looks.
+"""Previews of a running field, taken only while somebody watches.
 
-A reader that wants to see the run touches the file ``watching`` in the run's directory, again and again; its text is
-the name of the field. Rank 0 looks at its age about once a second. While it is fresh, each rank makes its part of the
-field smaller, rank 0 puts the parts together, and ``preview.npz`` and ``ledger.json`` are renewed. Readers never
-talk to the run: they may come, go and crash.
+A reader that wants to see the run repeatedly touches the file ``watching`` in the run's directory; its text is the name
+of the field. Rank 0 checks its age about once a second. While it is fresh, each rank reduces its part of the field,
+rank 0 puts the parts together, and ``preview.npz`` and ``ledger.json`` are renewed. Readers never communicate with the
+run: they may come, go and crash.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from minga.space.box import Box
 __all__ = ["Lookout", "Preview", "read_preview", "small_part", "stride_of", "take_preview", "write_preview"]
 
 LONGEST = 512
-"""Points along the longer side of a preview, at most."""
+"""Largest number of points along the longer side of a preview."""
 
 _PATIENCE = 5.0
-"""Seconds after which a reader that gave no sign is gone."""
+"""Seconds without a sign after which a reader counts as gone."""
 _INTERVAL = 1.0
 _SHARE = 0.05
-"""Part of the run's time that previews may take."""
+"""Largest share of the run's time that previews may take."""
 
 Values = NDArray[Any]
 
@@ -55,7 +55,7 @@ class Preview:
 
 
 class Lookout:
-    """Rank 0's view of whether somebody watches."""
+    """Rank 0's detection of watching readers."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self._watching = directory.watching
@@ -64,7 +64,7 @@ class Lookout:
         self._since = 0.0
 
     def __call__(self) -> bool:
-        """Whether a preview is wanted now: at most once a second, and less often where previews are slow."""
+        """Return whether a preview is wanted now: at most once a second, and less often if previews are slow."""
         now = time.monotonic()
         if now < self._next:
             return False
@@ -73,17 +73,17 @@ class Lookout:
             touched = self._watching.stat().st_mtime
         except OSError:
             return False
-        if touched != self._touched:  # not compared with a clock: that of the reader's machine may be another
+        if touched != self._touched:  # not compared with a clock: that of the reader's machine may differ
             self._touched, self._since = touched, now
         return now - self._since < _PATIENCE
 
     def took(self, seconds: float) -> None:
-        """A preview took this long: the next one waits until it is a small part of the time."""
+        """Delay the next preview after one that took so long, so that previews take a small share of the time."""
         self._next = max(self._next, time.monotonic() + seconds / _SHARE)
 
     @property
     def field(self) -> str:
-        """The field that is watched; empty where the reader does not say."""
+        """The watched field; empty if the reader names none."""
         try:
             return self._watching.read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
@@ -91,7 +91,10 @@ class Lookout:
 
 
 def take_preview(model: Model, engine: Engine, step: int, field: str) -> Preview | None:
-    """The preview on rank 0, None on the others; collective. A field that is no output means the first one."""
+    """Take a preview: return it on rank 0, None on the others; collective.
+
+    If `field` is not an output field, the first one is taken.
+    """
     name = engine.comm.bcast(field if field in model.output else model.output[0])
     item = model.field(name)
     found = variable_of(item)
@@ -108,7 +111,7 @@ def take_preview(model: Model, engine: Engine, step: int, field: str) -> Preview
 
 
 def write_preview(directory: RunDirectory, preview: Preview) -> None:
-    """Leave a preview for the readers; a disk that refuses must not end a run over this."""
+    """Write a preview for the readers; a disk error does not end the run."""
     stream = io.BytesIO()
     field, step, stride = map(np.array, (preview.field, preview.step, preview.stride))
     np.savez(stream, values=preview.values, field=field, step=step, stride=stride)
@@ -119,7 +122,7 @@ def write_preview(directory: RunDirectory, preview: Preview) -> None:
 
 
 def read_preview(directory: RunDirectory) -> Preview | None:
-    """The last preview; None where there is none."""
+    """Return the last preview; None if there is none."""
     try:
         with np.load(io.BytesIO(directory.preview.read_bytes()), allow_pickle=False) as found:
             return Preview(str(found["field"]), int(found["step"]), int(found["stride"]), found["values"])
@@ -128,17 +131,18 @@ def read_preview(directory: RunDirectory) -> Preview | None:
 
 
 def stride_of(extents: Sequence[int]) -> int:
-    """Cells of a plane along each side of one point of its preview."""
+    """Return the cells of a plane along each side of one point of its preview."""
     return max(1, -(-max(extents) // LONGEST))
 
 
 def small_part(
     box: Box, values: Values, bounds: Box, stride: int, at: Sequence[int | slice]
 ) -> tuple[tuple[slice, ...], Values] | None:
-    """What a box of a field adds to its preview: where, and the points. ``at`` is the plane, counted from ``bounds``.
+    """Return the contribution of a box of a field to its preview: the place, and the points.
 
-    A point of integers is the largest state among its cells, so that a lone live cell shows; parts of one point that
-    several boxes hold go together by ``np.maximum``. A point of floats is the cell in its middle.
+    ``at`` is the plane, counted from ``bounds``. A point of integers is the largest state among its cells, so that a
+    single live cell shows; parts of one point in several boxes are combined by ``np.maximum``. A point of floats is the
+    cell in its middle.
     """
     if box.empty:
         return None
@@ -164,7 +168,7 @@ def small_part(
 
 
 def _middles(extent: int, stride: int) -> NDArray[np.int64]:
-    """The cell that stands for each point of a preview of floats."""
+    """Return the cell that represents each point of a preview of floats."""
     return np.minimum(np.arange(-(-extent // stride)) * stride + stride // 2, extent - 1)
 
 

@@ -1,4 +1,4 @@
-"""``progress.json``: how far a run is, for whoever looks from outside; renewed once a second, and kept at the end.
+"""``progress.json``: the progress of a run for outside readers; renewed once a second, and kept at the end.
 
 =========== ==================================================================================
 ``state``   ``starting``, ``running``, ``finishing`` (pictures, report), ``finished``,
@@ -7,10 +7,10 @@
 ``step``    steps done, of ``steps``
 ``seconds`` wall time of these steps; ``rate``: cell updates per second in this time
 ``cells``   cells of the grid; ``ranks``: ranks at work
-``updated`` when this was written, in seconds since 1970
+``updated`` time of writing, in seconds since 1970
 ``host``    machine and process (``pid``, which began at ``born``) that wrote it: a run whose process is
             gone has ended
-``system``  the kernel and the space of processes that ``pid`` counts in, where it tells: nodes of a lab have
+``system``  the kernel and the process namespace of ``pid``, if known: nodes of a lab have
             names of their own, and processes of this machine
 =========== ==================================================================================
 """
@@ -35,14 +35,17 @@ OVER = ("finished", "stopped", "failed")
 
 _INTERVAL = 1.0
 _SILENT = 600.0
-"""Seconds without news after which a run on another machine is taken to be gone."""
+"""Seconds without news after which a run on another machine is assumed to be gone."""
 _NOTHING: Mapping[str, Any] = {"step": 0, "steps": 0, "seconds": 0.0, "rate": 0.0, "cells": 0, "ranks": 0}
 
 
 class ProgressFile:
-    """The file as the run itself writes it, on rank 0. A disk that refuses must not end a run over this.
+    """Progress file as the run itself writes it, on rank 0. A disk error does not end the run.
 
-    RunError where the whole directory is gone: nothing more that the run computes could be kept.
+    Raises
+    ------
+    RunError
+        If the whole directory is gone: nothing more that the run computes could be kept.
     """
 
     def __init__(self, directory: RunDirectory, steps: int, cells: int, ranks: int) -> None:
@@ -52,18 +55,20 @@ class ProgressFile:
         self._next = 0.0
 
     def starting(self) -> None:
-        """The ranks are there; kernels are compiled and fields are filled."""
+        """Write that the ranks have started, kernels are compiled and fields are filled."""
         self._write("starting", 0, 0.0)
 
     def running(self, step: int, seconds: float, updates: int) -> None:
-        """``step`` steps were done in ``seconds``, with so many updates of all cells; written when the last time was a
-        second ago, and at the end."""
+        """Note that ``step`` steps were done in ``seconds``, with ``updates`` updates of all cells.
+
+        The file is written if the last time was at least a second ago, and at the end.
+        """
         self._updates = updates
         if time.monotonic() >= self._next or step == self._size["steps"]:
             self._write("running", step, seconds)
 
     def last(self, step: int, seconds: float) -> None:
-        """There are no more steps."""
+        """Write that there are no more steps."""
         self._write("running", step, seconds)
 
     def _write(self, state: str, step: int, seconds: float) -> None:
@@ -85,12 +90,12 @@ class ProgressFile:
 
 
 def note_state(directory: RunDirectory, state: str, reason: str = "") -> None:
-    """Say what a run has come to, as the command that began it knows; the numbers stay."""
+    """Write the state of a run as the command that began it knows it; the numbers stay."""
     _put(directory, {**_NOTHING, **(read_progress(directory) or {}), "state": state, "reason": reason})
 
 
 def read_progress(directory: RunDirectory) -> dict[str, Any] | None:
-    """What the file says; None where there is none."""
+    """Return the contents of the file; None if there is none."""
     try:
         found = json.loads(directory.progress.read_text())
     except (OSError, ValueError):
@@ -99,7 +104,7 @@ def read_progress(directory: RunDirectory) -> dict[str, Any] | None:
 
 
 def process_is_gone(progress: dict[str, Any]) -> bool:
-    """Whether the process that wrote last is no more, as far as this machine can tell."""
+    """Return whether the process that wrote last no longer exists, as far as this machine can tell."""
     if not _is_here(progress):
         return False
     try:
@@ -114,19 +119,22 @@ def process_is_gone(progress: dict[str, Any]) -> bool:
 
 
 def goes_on(progress: dict[str, Any]) -> bool:
-    """Whether a run is still at work, as far as this machine can tell: elsewhere, one that was heard of lately is."""
+    """Return whether a run is still active, as far as this machine can tell.
+
+    A run on another machine is active if it was updated recently.
+    """
     if progress["state"] in OVER or process_is_gone(progress):
         return False
     return _is_here(progress) or time.time() - float(progress.get("updated", 0.0)) < _SILENT
 
 
 def _is_here(progress: dict[str, Any]) -> bool:
-    """Whether the process that wrote last has a number that this one can ask for."""
+    """Return whether the process that wrote last has a number that this machine can check."""
     return progress.get("host") == platform.node() or progress.get("system") == (_system() or "")
 
 
 def _system() -> str | None:
-    """The kernel that runs now and the process namespace of this process; None where the system does not say."""
+    """Return the running kernel and the process namespace of this process; None if the system does not tell."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text()[:8] + " " + Path("/proc/self/ns/pid").readlink().name
     except OSError:
@@ -134,8 +142,10 @@ def _system() -> str | None:
 
 
 def _birth(pid: int) -> str | None:
-    """When a process began, in words of the system; None where it does not say, or where the process is but a number
-    that nobody has asked for (a zombie)."""
+    """Return the start of a process in the system's terms.
+
+    None if the system does not tell, or the process is a zombie, which has ended but was not waited for.
+    """
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]

@@ -1,4 +1,4 @@
-"""Whether the disk has room for what a run will write, before it starts."""
+"""Check before a run that the disk has room for the files it will write."""
 
 from __future__ import annotations
 
@@ -24,17 +24,23 @@ from minga.space.field import Field
 __all__ = ["Need", "bytes_of_frame", "check_room", "frames_of", "free_bytes", "need_of"]
 
 _CHECKPOINTS = 2
-"""Checkpoints that are on the disk at once: one is whole while the other is replaced."""
+"""Number of checkpoints on the disk at once: one is whole while the other is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a run will write.
+    """Data that a run will write.
 
-    frames       that are not there yet
-    frame        bytes of one, before compression
-    checkpoints  bytes of all that are on the disk at once, where any are written
-    certain      whether no frame is compressed, and nothing ends the run before its last step
+    Attributes
+    ----------
+    frames
+        Number of frames that are not there yet.
+    frame
+        Bytes of one frame, before compression.
+    checkpoints
+        Bytes of all checkpoints on the disk at once, if any are written.
+    certain
+        Whether no frame is compressed, and nothing ends the run before its last step.
     """
 
     frames: int
@@ -44,14 +50,14 @@ class Need:
 
 
 def frames_of(steps: int, every: int | None) -> int:
-    """How many frames a run of so many steps takes."""
+    """Return the number of frames that a run of `steps` steps takes."""
     if every is None:
         return 1 + (steps > 0)
     return 1 + steps // every + (steps % every > 0)
 
 
 def bytes_of_frame(fields: Sequence[Field], settings: OutputSettings) -> int:
-    """Bytes of one frame before compression."""
+    """Return the bytes of one frame before compression."""
     return sum(math.prod(each.shape) * itemsize(each.field.dtype) for each in kept_of(fields, settings))
 
 
@@ -61,7 +67,7 @@ def need_of(
     fields: Sequence[Field],
     options: RunOptions,
 ) -> Need:
-    """What a run in a directory will write, beside the frames that it holds already."""
+    """Return the data that a run will write to a directory, in addition to the frames that it holds already."""
     there = len(read_manifest(manifest_of(directory.fields)))
     changing = state_of(model, None).changing.values()
     state = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in changing)
@@ -74,7 +80,7 @@ def need_of(
 
 
 def free_bytes(place: Path) -> int | None:
-    """Bytes that may be written to the file system of a directory; None where it does not say. Quotas are not seen."""
+    """Return the free bytes in the file system of a directory; None if it does not tell. Quotas are not considered."""
     try:
         return shutil.disk_usage(place).free
     except OSError:
@@ -82,9 +88,21 @@ def free_bytes(place: Path) -> int | None:
 
 
 def check_room(place: Path, need: Need, key: str) -> str | None:
-    """What to say where the room may not suffice; None where it does. CaseError where it certainly does not.
+    """Return a warning if the room may not suffice, otherwise None.
 
-    key  of the entry, or the parameter, that says how many frames are written
+    Parameters
+    ----------
+    place
+        Directory that the run writes to.
+    need
+        Data that it will write.
+    key
+        Entry or parameter that determines the number of frames.
+
+    Raises
+    ------
+    CaseError
+        If the room certainly does not suffice.
     """
     free = free_bytes(place)
     wanted = need.frames * need.frame

@@ -1,7 +1,7 @@
-"""Observables over time: what was seen after which step, in memory and as ``series.json``.
+"""Observables over time: values after each observed step, in memory and as ``series.json``.
 
-The file is ``{"step": [0, 10, ...], "population": [5, 11, ...], "histogram": [[...], [...], ...], ...}``: a list an
-observable, an entry a step. Numbers that are not finite are ``null``.
+The file is ``{"step": [0, 10, ...], "population": [5, 11, ...], "histogram": [[...], [...], ...], ...}``: one list for
+each observable, one entry for each step. Numbers that are not finite are ``null``.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from minga.output.directory import RunDirectory, write_whole
 __all__ = ["STEP", "Series", "SeriesFile"]
 
 STEP = "step"
-"""The entry that counts steps."""
+"""Name of the entry that counts steps."""
 
 _SECONDS = 0.5
 _SHARE = 0.02
-"""Part of the run's time that writing may take: the file grows, and is written whole."""
+"""Largest share of the run's time for writing: the file grows, and is written whole."""
 
 
 class Series:
-    """The observables of one run so far."""
+    """Observables of one run so far."""
 
     def __init__(self) -> None:
         self.steps: list[int] = []
         self.values: dict[str, list[Any]] = {}
 
     def add(self, step: int, observables: Mapping[str, Any]) -> None:
-        """Take down what was seen after a step; a step that is there already is not added again."""
+        """Record the observables after a step; a step that is present already is not added again."""
         if self.steps and self.steps[-1] == step:
             return
         self.steps.append(step)
@@ -41,7 +41,7 @@ class Series:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Sequence[Any]], wanted: Callable[[int], bool]) -> Series:
-        """What was seen at the steps that are wanted, from what :meth:`as_dict` gave."""
+        """Return the observables at the wanted steps, given the result of :meth:`as_dict`."""
         series = cls()
         for number, step in enumerate(content.get(STEP, ())):
             if wanted(step):
@@ -49,12 +49,12 @@ class Series:
         return series
 
     def as_dict(self) -> dict[str, list[Any]]:
-        """For JSON. An observable called "step" gives way to the steps."""
+        """Return the series for JSON. The steps replace an observable called "step"."""
         return {**{name: _finite(values) for name, values in self.values.items()}, STEP: list(self.steps)}
 
 
 class SeriesFile:
-    """Keeps ``series.json`` of a run up to date: at most twice a second, and less often where it has become long."""
+    """Writer of a run's ``series.json``: at most twice a second, and less often when it has become long."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self._path = directory.series
@@ -63,12 +63,14 @@ class SeriesFile:
 
     @property
     def series(self) -> Series:
-        """All that was seen."""
+        """All observables so far."""
         return self._series
 
     def go_on(self, step: int, *intervals: int | None) -> None:
-        """Begin with what the file says of the run's first steps, up to ``step``: what is seen at multiples of some
-        intervals, and at the start."""
+        """Resume with the file's entries for the first steps of the run, up to ``step``.
+
+        Entries at multiples of some intervals, and at the start, are kept.
+        """
         try:
             found = json.loads(self._path.read_text())
         except (OSError, ValueError):
@@ -76,13 +78,25 @@ class SeriesFile:
         self._series = Series.from_dict(found, lambda at: at <= step and _regular(at, intervals))
 
     def add(self, step: int, observables: Mapping[str, Any]) -> None:
-        """Take down what was seen after a step. RunError where the disk refuses."""
+        """Record the observables after a step.
+
+        Raises
+        ------
+        RunError
+            If the disk refuses.
+        """
         self._series.add(step, observables)
         if time.monotonic() >= self._next:
             self.write()
 
     def write(self, *, lasting: bool = False) -> None:
-        """Write all that was seen. ``lasting`` also at a loss of power; RunError where the disk refuses."""
+        """Write all observables so far. ``lasting``: so that they survive a power failure.
+
+        Raises
+        ------
+        RunError
+            If the disk refuses.
+        """
         if self._series.values:
             began = time.monotonic()
             write_whole(self._path, json.dumps(self._series.as_dict(), allow_nan=False) + "\n", lasting=lasting)

@@ -1,4 +1,4 @@
-"""Coordinates as first position and step, for formats that know nothing else."""
+"""Coordinates as first position and step, for formats that support nothing else."""
 
 from __future__ import annotations
 
@@ -13,16 +13,23 @@ from minga.output.variables import Coordinate
 __all__ = ["Placed", "even_spacing", "placed"]
 
 _EVEN = 1e-9
-"""Part of the spacing by which evenly spaced points may be off, for rounding."""
+"""Share of the spacing by which evenly spaced points may be off, because of rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where an image lies, axis by axis: `points`, values belong to its points, otherwise to the cells between them.
+    """Placement of an image along each axis.
 
-    steps    distances of neighbours
-    origin   the first point: of values, or the first corner of the first cell
-    between  how many cells there are
+    Attributes
+    ----------
+    points
+        True if values belong to the image's points, False if they belong to the cells between them.
+    steps
+        Distances of neighbours.
+    origin
+        The first point of values, or the first corner of the first cell.
+    between
+        Number of cells.
     """
 
     points: bool
@@ -32,17 +39,17 @@ class Placed:
 
     @property
     def centre(self) -> str:
-        """What XDMF says that values belong to."""
+        """XDMF's name for what values belong to."""
         return "Node" if self.points else "Cell"
 
     @property
     def kind(self) -> str:
-        """What VTK calls the values."""
+        """VTK's name for the kind of the values."""
         return "PointData" if self.points else "CellData"
 
 
 def placed(axes: Sequence[Coordinate], name: str, form: str) -> Placed:
-    """The image of a field; CaseError where its points are not evenly spaced (see `even_spacing`)."""
+    """Return the placement of a field's image; raise CaseError if its points are not evenly spaced (`even_spacing`)."""
     points = any(axis.at_points for axis in axes)
     steps = [even_spacing(axis, name, form) for axis in axes]
     origin = [
@@ -53,9 +60,14 @@ def placed(axes: Sequence[Coordinate], name: str, form: str) -> Placed:
 
 
 def even_spacing(axis: Coordinate, name: str, form: str) -> float:
-    """The distance of the points of field ``name`` along an axis, 1 of a single point; CaseError where it varies.
+    """Return the distance of the points of field ``name`` along an axis, 1 for a single point.
 
-    ``form`` is what has evenly spaced points only, as a plural: "VTK images".
+    ``form`` names the format that requires evenly spaced points, as a plural: "VTK images".
+
+    Raises
+    ------
+    CaseError
+        If the distance varies.
     """
     steps = np.diff(axis.values)
     if not steps.size:

@@ -1,6 +1,6 @@
-"""Stores of frames for those who have whole arrays: writing one array after the other, and reading.
+"""Stores of frames for callers with whole arrays: writing one array after the other, and reading.
 
-What a store is on the disk: :mod:`minga.output.snapshots`.
+The format of a store on the disk is described in :mod:`minga.output.snapshots`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,21 @@ __all__ = ["FrameReader", "FrameStore"]
 
 
 class FrameStore:
-    """A store that is being written frame by frame, each whole before the next. One process writes it.
+    """Store that is being written frame by frame, each complete before the next. One process writes it.
 
-    A run takes its frames with :class:`minga.output.snapshots.snapshots.Snapshots` instead, and goes on meanwhile.
+    A run takes its frames with :class:`minga.output.snapshots.snapshots.Snapshots` instead, and continues meanwhile.
     """
 
     def __init__(
         self, path: Path, variables: Sequence[Variable], attributes: Mapping[str, Any], clock: Clock | None = None
     ) -> None:
-        """Create the store with no frames; ``path`` must not exist. RunError where the disk refuses."""
+        """Create the store with no frames; ``path`` must not exist.
+
+        Raises
+        ------
+        RunError
+            If the disk refuses.
+        """
         settings = OutputSettings(durable=False)
         self.path = path
         self._chunks = [chunks_of(variable, settings.chunk_bytes) for variable in variables]
@@ -46,13 +52,16 @@ class FrameStore:
 
     @property
     def frames(self) -> int:
-        """How many there are."""
+        """Number of frames."""
         return len(self._archive.frames)
 
     def append(self, step: int, arrays: Mapping[str, NDArray[Any]], time: float | None = None) -> None:
         """Add a frame: the state after ``step`` steps, one whole array for each variable.
 
-        RunError where the disk refuses; frames that were complete stay so.
+        Raises
+        ------
+        RunError
+            If the disk refuses; frames that were complete stay so.
         """
         receipts: list[Receipt] = []
         with disk_errors(self.path):
@@ -71,10 +80,20 @@ class FrameStore:
 
 @dataclass(frozen=True, slots=True)
 class FrameReader:
-    """The complete frames of a store.
+    """Complete frames of a store.
 
-    steps  how many steps were done, of each frame
-    times  the time of each frame in `unit`; without a unit the model has no time, and these are the steps
+    Attributes
+    ----------
+    path
+        Path of the store.
+    group
+        The Zarr group.
+    steps
+        Number of steps done, for each frame.
+    times
+        Time of each frame in `unit`; without a unit the model has no time, and these are the steps.
+    unit
+        Unit of time, or None.
     """
 
     path: Path
@@ -101,17 +120,22 @@ class FrameReader:
         return tuple(sorted(name for name in along if name not in (TIME, STEP)))
 
     def when(self, index: int) -> str:
-        """When a frame was taken, in words: ``step 20``, and the time, where the model has one."""
+        """Describe the time of a frame: ``step 20``, and the model time if there is one."""
         step = f"step {self.steps[index]}"
         if self.unit is None:
             return step
         return f"{step}, t = {self.times[index]:.6g} {self.unit}".removesuffix(" 1")
 
     def frame(self, field: str, index: int = -1, at: tuple[int | slice, ...] = ()) -> NDArray[Any]:
-        """One frame of a field, without the time axis; negative indices count from the last.
+        """Return one frame of a field, without the time axis; negative indices count from the last.
 
-        ``at`` are indices along the first axes: only what lies there is read, and these axes are left out; a slice
-        keeps its axis. Raises CaseError where there is no such field or frame.
+        ``at`` are indices along the first axes: only the data there is read, and these axes are left out; a slice keeps
+        its axis.
+
+        Raises
+        ------
+        CaseError
+            If there is no such field or frame.
         """
         number = self.number(field, index)
         raw = self.raw(field, number) if at else None
@@ -122,7 +146,7 @@ class FrameReader:
         return frame
 
     def raw(self, field: str, index: int) -> Path | None:
-        """The file that holds nothing but the values of a frame, little-endian, last axis fastest; None without one."""
+        """Return the file that holds only a frame's values, little-endian, last axis fastest; None if there is none."""
         number, array = self.number(field, index), self.group[field]
         whole = array.chunks == (1, *(max(1, length) for length in array.shape[1:]))
         if not whole or [codec.to_dict()["name"] for codec in array.metadata.codecs] != ["bytes"]:
@@ -131,7 +155,13 @@ class FrameReader:
         return path if path.is_file() else None
 
     def number(self, field: str, index: int) -> int:
-        """The number of a frame that counts from the first; CaseError where there is no such field or frame."""
+        """Return the number of a frame, counted from the first.
+
+        Raises
+        ------
+        CaseError
+            If there is no such field or frame.
+        """
         self._known(field)
         count = len(self.steps)
         if not -count <= index < count:
@@ -143,7 +173,7 @@ class FrameReader:
         return index % count
 
     def _known(self, field: str) -> Any:
-        """The array of a field; CaseError where there is no such field."""
+        """Return the array of a field; raise CaseError if there is no such field."""
         if field not in self.fields:
             raise CaseError(
                 f"the run has no field {field!r}; it has {', '.join(self.fields)}",
@@ -153,15 +183,15 @@ class FrameReader:
         return self.group[field]
 
     def dtype(self, field: str) -> np.dtype[Any]:
-        """Type of the values of a field."""
+        """Return the type of the values of a field."""
         dtype: np.dtype[Any] = self._known(field).dtype
         return dtype
 
     def attributes(self, field: str) -> dict[str, Any]:
-        """CF attributes of a field."""
+        """Return the CF attributes of a field."""
         return dict(self._known(field).attrs)
 
     def coordinates(self, field: str) -> tuple[Coordinate, ...]:
-        """Positions of the points of a field along its axes."""
+        """Return the positions of the points of a field along its axes."""
         names = self._known(field).metadata.dimension_names[1:]
         return tuple(Coordinate(n, self.group[n][:], dict(self.group[n].attrs)) for n in names)

@@ -1,4 +1,4 @@
-"""Tables of observables, such as current over voltage: a row a step of the run, in the result and as ``NAME.csv``."""
+"""Tables of observables, such as current over voltage: a row for each step, in the result and as ``NAME.csv``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tables = Mapping[str, list[dict[str, Any]]]
 
 
 def tables_of(model: Model, series: Series) -> dict[str, list[dict[str, Any]]]:
-    """The tables of a model from what was seen: rows of columns by name, from the first step that was done.
+    """Return the tables of a model from its observables: rows of columns by name, beginning after the first step.
 
     Numbers that are not finite are None.
     """
@@ -31,10 +31,15 @@ def tables_of(model: Model, series: Series) -> dict[str, list[dict[str, Any]]]:
 
 
 def write_tables(directory: RunDirectory, model: Model, tables: Tables) -> None:
-    """Write each table with a line for the names of its columns. RunError where the disk refuses.
+    """Write each table, beginning with a line of column names.
 
-    What the columns are, with units, goes into NAME.csv-metadata.json, as "CSV on the Web" has it (W3C, tabular
-    metadata).
+    Descriptions and units of the columns go into NAME.csv-metadata.json, in the format of "CSV on the Web" (W3C,
+    tabular metadata).
+
+    Raises
+    ------
+    RunError
+        If the disk refuses.
     """
     for name, rows in tables.items():
         text = io.StringIO()
@@ -47,7 +52,7 @@ def write_tables(directory: RunDirectory, model: Model, tables: Tables) -> None:
 
 
 def _metadata(model: Model, table: str, file: str) -> dict[str, Any]:
-    """What the columns of a table are."""
+    """Return the description of the columns of a table."""
     known = model.quantities
     columns = [
         {"name": name, "titles": name, "datatype": "number"}

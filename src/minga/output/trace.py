@@ -1,9 +1,9 @@
-"""A run in time: ``trace.json.gz``, which https://ui.perfetto.dev and chrome://tracing open.
+"""Time line of a run: ``trace.json.gz``, which https://ui.perfetto.dev and chrome://tracing open.
 
 Every rank is a process with tracks: its commands (kernels, boundaries, packing, sends, waits, sums, Python calls), its
-output, and what its other threads did of the commands. The format is the Trace Event Format of Chrome's tracing:
+output, and the commands executed by its other threads. The format is the Trace Event Format of Chrome's tracing:
 complete events (``"ph": "X"``) with ``ts`` and ``dur`` in microseconds since the first event of any rank, ``cat`` a
-category of the ledger, and cells, messages and bytes in ``args``. A rank keeps its last commands only.
+category of the ledger, and cells, messages and bytes in ``args``. A rank keeps only its last commands.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from minga.output.directory import appearing
 __all__ = ["RankTrace", "Span", "Stopwatch", "events_a_thread", "gather_traces", "write_trace"]
 
 _EVENTS: Final = 1 << 19
-"""Commands kept by all threads together: some tens of megabytes of text, which viewers open in seconds."""
+"""Number of commands kept by all threads together: some tens of megabytes of text, which viewers open in seconds."""
 _FEWEST: Final = 1 << 12
 _ROUNDS: Final = 9
-"""Barriers by which clocks of different machines are compared."""
+"""Number of barriers by which clocks of different machines are compared."""
 _COMMANDS, _OUTPUT, _WORKERS = range(3)
 """Tracks of a rank; further workers follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of work outside of commands: from `start` on, in nanoseconds of `time.perf_counter_ns`."""
+    """Piece of work outside of commands: from `start` on, in nanoseconds of `time.perf_counter_ns`."""
 
     name: str
     start: int
@@ -47,7 +47,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class RankTrace:
-    """What one rank did when. `ahead`: nanoseconds to be added to its clock to read rank 0's."""
+    """Time line of one rank. `ahead`: nanoseconds to be added to its clock to obtain rank 0's."""
 
     host: str
     ahead: int
@@ -56,7 +56,7 @@ class RankTrace:
 
 
 class Stopwatch:
-    """Times the output of one rank: `seconds` in all, and one by one in `spans` if they are kept."""
+    """Timer of the output of one rank: `seconds` in all, and individual `spans` if they are kept."""
 
     def __init__(self, *, keep: bool) -> None:
         self.seconds = 0.0
@@ -65,7 +65,7 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def span(self, name: str, step: int) -> Iterator[None]:
-        """Time what happens inside."""
+        """Time the work inside the ``with`` block."""
         start = time.perf_counter_ns()
         try:
             yield
@@ -77,12 +77,12 @@ class Stopwatch:
 
 
 def events_a_thread(threads: int) -> int:
-    """How many commands each of so many threads, of all ranks together, keeps."""
+    """Return the number of commands that each of `threads` threads, of all ranks together, keeps."""
     return max(_FEWEST, _EVENTS // threads)
 
 
 def gather_traces(engine: Engine, spans: Sequence[Span]) -> list[RankTrace] | None:
-    """The traces of all ranks on rank 0, None elsewhere; collective. The engine must have been made with ``trace``."""
+    """Return the traces of all ranks on rank 0, None elsewhere; collective. The engine must be made with ``trace``."""
     timeline = engine.events
     assert timeline is not None, "an engine without trace keeps no events"
     ahead = _ahead(engine.comm)
@@ -90,10 +90,10 @@ def gather_traces(engine: Engine, spans: Sequence[Span]) -> list[RankTrace] | No
 
 
 def _ahead(comm: Comm) -> int:
-    """Nanoseconds that rank 0's clock is ahead of this rank's; collective.
+    """Return the nanoseconds by which rank 0's clock is ahead of this rank's; collective.
 
-    Ranks of one machine read one clock. Others compare when they leave the same barriers, which is good to the few
-    times ten microseconds that a message takes.
+    Ranks of one machine read one clock. Others compare the times at which they leave the same barriers, which is
+    accurate to the few times ten microseconds that a message takes.
     """
     readings = []
     for _ in range(_ROUNDS):
@@ -108,7 +108,7 @@ def _ahead(comm: Comm) -> int:
 
 
 def _machine() -> str:
-    """What tells machines with different clocks apart: a number that Linux draws when it starts."""
+    """Return an identifier of machines with different clocks: a number that Linux draws when it starts."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -117,7 +117,13 @@ def _machine() -> str:
 
 # Writing -------------------------------------------------------------------------------------------------------------
 def write_trace(path: Path, traces: Sequence[RankTrace]) -> Path:
-    """Write the file under a temporary name and rename it; RunError where the disk refuses."""
+    """Write the file under a temporary name and rename it.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses.
+    """
     with appearing(path) as temporary, temporary.open("wb") as raw:
         with gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=raw, mtime=0) as stream:
             _write(stream, traces)
@@ -167,7 +173,7 @@ def _commands(rank: int, trace: RankTrace, zero: int) -> Iterator[str]:
 
 
 def _head(entry: Entry) -> tuple[str, str]:
-    """The text of what an event is, and that of its arguments, both without their braces."""
+    """Return the text of an event's name and category, and that of its arguments, both without their braces."""
     counts = {"cells": entry.cells, "tiles": entry.tiles, "messages": entry.messages, "bytes": entry.bytes}
     shown = {name: count for name, count in counts.items() if count}
     return json.dumps({"name": entry.name, "cat": entry.category, "ph": "X"})[1:-1], json.dumps(shown)[1:-1]

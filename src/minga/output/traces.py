@@ -1,7 +1,7 @@
-"""Samples at points over time as a Zarr store that xarray opens: a row a time, a column a receiver.
+"""Samples at points over time as a Zarr store that xarray opens: a row for each time, a column for each receiver.
 
 The store has ``samples`` over (time, receiver), the seconds of each row as ``time``, and the positions of the points
-along the grid's axes. It is written when a run ends; until then the samples are in ``series.json`` alone.
+along the grid's axes. It is written when a run ends; until then the samples are only in ``series.json``.
 """
 
 from __future__ import annotations
@@ -34,10 +34,16 @@ _CENTIMETRES: Final = 100
 class Recorded:
     """Samples at points.
 
-    samples    a row a time, a column a point
-    seconds    of each row
-    positions  of each point along z, y, x, metres
-    sources    likewise of what made the waves
+    Attributes
+    ----------
+    samples
+        One row for each time, one column for each point.
+    seconds
+        Time of each row.
+    positions
+        Position of each point along z, y, x, metres.
+    sources
+        Likewise for the sources of the waves.
     """
 
     samples: NDArray[np.float64]
@@ -52,18 +58,18 @@ class Recorded:
 
 
 def check_observed(model: Model, observe: int | None) -> None:
-    """CaseError unless a run that observes every so many steps has all samples of the model's receivers."""
+    """Raise CaseError unless a run that observes every `observe` steps has all samples of the model's receivers."""
     every = None if model.traces is None else model.traces.every
     if every is not None and observe is not None and every % observe:
         raise CaseError(
-            f"observe={observe}: the receivers record every {every} steps, which is no multiple of it",
+            f"observe={observe}: the receivers record every {every} steps, which is not a multiple of it",
             key="output.observe",
             remedy=f"leave it out, or give {every} or a divisor of it",
         )
 
 
 def samples_of(traces: Traces, series: Series) -> Recorded:
-    """What a run's series has of traces, at equal intervals.
+    """Return the samples in a run's series, at equal intervals.
 
     Observables are also read at frames, between two samples; these rows are left out.
     """
@@ -75,9 +81,12 @@ def samples_of(traces: Traces, series: Series) -> Recorded:
 
 
 def write_traces(path: Path, traces: Traces, series: Series) -> None:
-    """Write the samples that a run's series has of traces; the store appears when it is complete.
+    """Write the samples in a run's series; the store appears when it is complete.
 
-    RunError where the disk refuses.
+    Raises
+    ------
+    RunError
+        If the disk refuses.
     """
     recorded = samples_of(traces, series)
     samples, seconds, positions = recorded.samples, recorded.seconds, recorded.positions
@@ -111,13 +120,19 @@ def _write(
         )
         array[...] = values
     with warnings.catch_warnings():
-        # Zarr reminds that consolidated metadata is a convention; Zarr and xarray both read it.
+        # Zarr warns that consolidated metadata is only a convention; Zarr and xarray both read it.
         warnings.filterwarnings("ignore", message="Consolidated metadata")
         zarr.consolidate_metadata(str(path), zarr_format=3)
 
 
 def read_traces(path: Path) -> Recorded:
-    """What `write_traces` wrote. CaseError where there is nothing."""
+    """Return the samples written by `write_traces`.
+
+    Raises
+    ------
+    CaseError
+        If there are none.
+    """
     import zarr
 
     if not path.is_dir():
@@ -129,9 +144,14 @@ def read_traces(path: Path) -> Recorded:
 
 
 def traces_to_segy(path: Path, recorded: Recorded) -> None:
-    """Write the samples as a shot record: a trace a receiver, with its place and that of the first source.
+    """Write the samples as a shot record: one trace for each receiver, with its position and that of the first source.
 
-    Raises CaseError where there are less than two samples, RunError where the disk refuses.
+    Raises
+    ------
+    CaseError
+        If there are fewer than two samples.
+    RunError
+        If the disk refuses.
     """
     if recorded.interval <= 0:
         raise CaseError("a SEG-Y file needs two samples or more", remedy="run more steps")

@@ -1,4 +1,4 @@
-"""What a field is called and where its points lie, in the terms of files: dimensions, coordinates, CF attributes.
+"""Names of fields and positions of their points in terms of files: dimensions, coordinates, CF attributes.
 
 Dimensions are ``time`` and the field's axes; points on faces have dimensions of their own (``y_face``), as their
 coordinates differ. Attributes follow the CF conventions (cfconventions.org): ``units``, ``long_name``, ``axis``.
@@ -45,40 +45,40 @@ __all__ = [
 
 CONVENTIONS = "CF-1.11"
 TIME = "time"
-"""The dimension of frames; its coordinate is the time of the model, or the steps where a model has none."""
+"""Dimension of frames; its coordinate is the time of the model, or the steps if the model has none."""
 STEP = "step"
-"""The coordinate of frames that counts steps."""
+"""Coordinate of frames that counts steps."""
 SECTION = "section"
-"""The attribute that says across which axis, and where, pictures cut a field."""
+"""Attribute for the axis across which pictures cut a field, and the position of the cut."""
 ALONG = "drawn_along"
-"""The attribute that says which axis pictures of a field draw to the right, the other one upwards."""
+"""Attribute for the axis that pictures of a field draw to the right, with the other one upwards."""
 VELOCITY = "velocity"
-"""The attribute of a store that names the fields of its velocity, one an axis of the grid."""
+"""Attribute of a store that names the fields of its velocity, one for each axis of the grid."""
 CONSERVED = "conserved"
-"""The attribute of a store that names the observables of an audit: what there is of something, now against then."""
+"""Attribute of a store that names the observables of an audit: conserved amounts, compared with their first values."""
 _ON_FACES = "_face"
 _POSITIVE, _DOWN = "positive", "down"
-"""What the CF conventions say of an axis whose values grow downwards."""
+"""CF attribute of an axis whose values grow downwards, and its value."""
 QUANTITIES = "observables"
-"""The attribute of a store with the units and descriptions of observables by name: JSON."""
+"""Attribute of a store with the units and descriptions of observables by name: JSON."""
 LOCATION = "location"
-"""The attribute of coordinates that says where in cells points lie that are not their centres: "node" or "face"."""
+"""Attribute of coordinates for points that are not cell centres: "node" or "face"."""
 FIRST_FACE = "first_face"
-"""The attribute of the centres of unequal cells that says where the first cell begins: the others follow from that."""
+"""Attribute of the centres of unequal cells: the position where the first cell begins; the others follow from it."""
 LEFT_OUT = "left_out"
-"""The attribute of a store that names a field: where it is not 0, other fields have no values that mean anything."""
+"""Attribute of a store that names a field: where it is not 0, the values of other fields have no meaning."""
 DRAWINGS = "drawings"
-"""The attribute of a store that says which curves belong into one picture: JSON of `minga.engine.drawing.Drawing`."""
+"""Attribute of a store for the curves that belong into one picture: JSON of `minga.engine.drawing.Drawing`."""
 
 
 def observable_attributes(model: Model, observable: str) -> dict[str, str]:
-    """The CF attributes of an observable: its unit and description, as far as the model says them."""
+    """Return the CF attributes of an observable: its unit and description, if the model gives them."""
     unit, words = model.quantities.get(observable, ("", ""))
     return ({"units": unit} if unit else {}) | ({"long_name": words} if words else {})
 
 
 def said_of(model: Model) -> dict[str, Any]:
-    """What a model says of itself, as attributes of all it leaves: its name, its velocity, what to draw together."""
+    """Return a model's description as attributes of all its output: its name, its velocity, its drawings."""
     about: dict[str, Any] = {"model": model.name, **model.about}
     if model.velocity:
         about[VELOCITY] = " ".join(model.velocity)
@@ -95,7 +95,7 @@ def said_of(model: Model) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """The positions of a field's points along one axis."""
+    """Positions of a field's points along one axis."""
 
     name: str
     values: NDArray[np.float64]
@@ -103,20 +103,20 @@ class Coordinate:
 
     @property
     def at_points(self) -> bool:
-        """Whether values belong to the points themselves, nodes or faces, and not to cells around them."""
+        """True if values belong to the points themselves, nodes or faces, and not to cells around them."""
         return LOCATION in self.attributes or self.on_faces
 
     @property
     def on_nodes(self) -> bool:
-        """Whether they are nodes, the first and the last at the ends of the domain."""
+        """True if the points are nodes, the first and the last at the ends of the domain."""
         return self.attributes.get(LOCATION) == "node"
 
     @property
     def edges(self) -> NDArray[np.float64]:
-        """Where the cells of the points end, one more than there are points.
+        """Edges of the points' cells, one more than there are points.
 
-        Those of nodes end half-way to the next one, and at the first and the last; those of centres where the grid has
-        them, and if that is not known half-way to the next one and as far beyond the last.
+        Cells of nodes end half-way to the next node, and at the first and the last. Cells of centres end where the grid
+        has its faces, or if these are not known half-way to the next centre and as far beyond the last.
         """
         first = self.attributes.get(FIRST_FACE)
         if self.on_nodes:
@@ -129,7 +129,7 @@ class Coordinate:
         return np.concatenate([[first], sign * (2.0 * beyond - first)])
 
     def kept(self, low: int, high: int, every: int) -> Coordinate:
-        """Each n-th of the points from one to another."""
+        """Return every n-th of the points in a range."""
         attributes = dict(self.attributes)
         first = attributes.pop(FIRST_FACE, None)
         if first is not None and every == 1 and high > low:
@@ -138,17 +138,17 @@ class Coordinate:
 
     @property
     def on_faces(self) -> bool:
-        """Whether they are those of the faces of all cells."""
+        """True if the points are the faces of all cells."""
         return self.name.endswith(_ON_FACES)
 
     @property
     def down(self) -> bool:
-        """Whether positions grow downwards."""
+        """True if positions grow downwards."""
         return self.attributes.get(_POSITIVE) == _DOWN
 
     @property
     def upright(self) -> Coordinate:
-        """The same points in the opposite order with the other sign, so that positions grow upwards."""
+        """The same points in the opposite order with the opposite sign, so that positions grow upwards."""
         attributes = {**self.attributes, _POSITIVE: "up"}
         if FIRST_FACE in attributes:
             attributes[FIRST_FACE] = -float(self.edges[-1])
@@ -156,12 +156,12 @@ class Coordinate:
 
     @property
     def axis(self) -> str:
-        """The axis as people call it: faces of cells have no name of their own."""
+        """Name of the axis for people: faces of cells have no name of their own."""
         return self.name.removesuffix(_ON_FACES)
 
     @property
     def label(self) -> str:
-        """The axis with its unit, where it has one."""
+        """Name of the axis, with its unit if it has one."""
         unit = self.attributes.get("units", "1")
         return self.axis if unit == "1" else f"{self.axis} ({unit})"
 
@@ -176,7 +176,7 @@ class Variable:
     attributes: dict[str, str]
 
     def __post_init__(self) -> None:
-        """CaseError for names that would be other places than a directory of the store."""
+        """Raise CaseError for names that would not be a directory inside the store."""
         plain_name(self.name, "the name of an output field")
         for coordinate in self.coordinates:
             plain_name(coordinate.name, "the name of an axis")
@@ -193,7 +193,7 @@ class Variable:
 
 
 def variable_of(field: Field) -> Variable:
-    """The terms of one field."""
+    """Return the terms of one field."""
     bounds = field.bounds
     coordinates = tuple(
         _coordinate(field, axis, low, high) for axis, low, high in zip(field.axes, bounds.lo, bounds.hi, strict=True)
@@ -211,20 +211,25 @@ def variable_of(field: Field) -> Variable:
 
 
 def step_attributes() -> dict[str, str]:
-    """What files say of the coordinate that counts steps."""
+    """Return the attributes of the coordinate that counts steps."""
     return {"units": "1", "long_name": "steps done"}
 
 
 def time_attributes(unit: str | None) -> dict[str, str]:
-    """What files say of the time axis, of a model whose time has a unit, or None where time counts steps."""
+    """Return the attributes of the time axis, given the model's unit of time, or None if time counts steps."""
     found = step_attributes() if unit is None else {"units": unit, "long_name": "time of the model"}
     return found | {"axis": "T"}
 
 
 def variables_of(fields: Sequence[Field], where: str | None = None) -> tuple[Variable, ...]:
-    """The terms of all output fields; RunError where two of them, or a field and an axis, share a name.
+    """Return the terms of all output fields.
 
-    ``where`` is what the error names as the place: the model.
+    ``where`` is the place that the error names: the model.
+
+    Raises
+    ------
+    RunError
+        If two fields, or a field and an axis, share a name.
     """
     variables = tuple(variable_of(field) for field in fields)
     taken: dict[str, str] = {TIME: "the time axis", STEP: "the count of steps"}
@@ -243,7 +248,7 @@ def variables_of(fields: Sequence[Field], where: str | None = None) -> tuple[Var
 
 
 def faces_of(centres: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Edges of cells, half-way between their centres and as far beyond the last; exact where widths are equal."""
+    """Return edges of cells, half-way between their centres and as far beyond the last; exact for equal widths."""
     if len(centres) < 2:
         return np.array([centres[0] - 0.5, centres[0] + 0.5])
     middle = 0.5 * (centres[1:] + centres[:-1])

@@ -1,4 +1,4 @@
-"""The velocity of a run, which lies on the faces of cells, one field an axis: at the centres of cells."""
+"""Velocity of a run, which lies on the faces of cells with one field for each axis, at the centres of cells."""
 
 from __future__ import annotations
 
@@ -16,20 +16,26 @@ Floats = NDArray[np.float64]
 
 
 def velocity_of(reader: FrameReader) -> tuple[str, ...]:
-    """Names of the fields of a run's velocity, one an axis; empty where it has none, or they were not kept."""
+    """Return the names of the fields of a run's velocity, one for each axis; empty if it has none, or kept none."""
     names = tuple(str(reader.group.attrs.get(VELOCITY, "")).split())
     return names if names and set(names) <= set(reader.fields) else ()
 
 
 def centres_of(reader: FrameReader, names: Sequence[str]) -> list[Coordinate]:
-    """The centres of the cells along each axis of a velocity of two or more: from the fields on faces of the others."""
+    """Return the cell centres along each axis of a velocity with several components.
+
+    They are taken from the fields on faces of the other axes.
+    """
     axes = [axis for name in names for axis in reader.coordinates(name)]
     found = {axis.name: axis for axis in axes if not axis.on_faces}
     return [found[axis.axis] for axis in reader.coordinates(names[0])]
 
 
 def edges_of(reader: FrameReader, names: Sequence[str], axes: Sequence[Coordinate]) -> list[Floats]:
-    """Edges of the cells with these centres, along each axis: where a velocity lies that is kept on all of them."""
+    """Return the edges of the cells with these centres, along each axis.
+
+    They are the positions of a velocity component if it was kept on all of them.
+    """
     edges = []
     for number, axis in enumerate(axes):
         kept = reader.coordinates(names[number])[number].values if names else ()
@@ -38,7 +44,7 @@ def edges_of(reader: FrameReader, names: Sequence[str], axes: Sequence[Coordinat
 
 
 def centred(values: Floats, axis: int, cells: int) -> Floats:
-    """Values on the faces across an axis as means at the centres between; the last of a periodic axis is its first."""
+    """Average values on faces across an axis to the centres between; the last face of a periodic axis is its first."""
     low = np.take(values, range(cells), axis)
     high = np.take(values, [(i + 1) % values.shape[axis] for i in range(cells)], axis)
     return np.asarray(0.5 * (low + high))

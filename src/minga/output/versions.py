@@ -1,7 +1,7 @@
-"""Whether all ranks of a run are of one kind: the same minga, Python and MPI library everywhere, and clocks that agree.
+"""Check that all ranks of a run are alike: the same minga, Python and MPI library everywhere, and clocks that agree.
 
 Ranks send each other Python objects and must record the same commands in the same order, so a host that was updated
-alone ends in a deadlock or in a message that nobody understands. It is found before anything else is sent.
+alone would cause a deadlock or an incomprehensible message. It is found before anything else is sent.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from minga.errors import LaunchError
 __all__ = ["RankVersions", "check_versions", "versions_here"]
 
 CLOCK_SECONDS = 5.0
-"""Clocks that differ by more are worth a word: the times of files and logs then cannot be compared."""
+"""Clock difference above which a note is given: the times of files and logs then cannot be compared."""
 
 _WORDS = 6
-"""Hosts that a message names at most."""
+"""Largest number of hosts that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankVersions:
-    """What a rank runs, and what its clock says: seconds since 1970."""
+    """Versions of a rank, and its clock: seconds since 1970."""
 
     host: str
     versions: Mapping[str, str]
@@ -36,7 +36,7 @@ class RankVersions:
 
 
 def versions_here() -> dict[str, str]:
-    """Versions that must be the same on all ranks, by name."""
+    """Return the versions that must be the same on all ranks, by name."""
     found = {"minga": importlib.metadata.version("minga"), "Python": ".".join(platform.python_version_tuple()[:2])}
     mpi = sys.modules.get("mpi4py.MPI")  # a run without ranks needs none
     if mpi is not None:
@@ -45,9 +45,12 @@ def versions_here() -> dict[str, str]:
 
 
 def check_versions(comm: Comm, mine: RankVersions | None = None) -> tuple[str, ...]:
-    """Compare all ranks; collective. Words about what differs and does no harm, equal on all ranks.
+    """Compare all ranks; collective. Return notes about harmless differences, equal on all ranks.
 
-    LaunchError on every rank where versions differ: it names the hosts and what they have.
+    Raises
+    ------
+    LaunchError
+        On every rank if versions differ; the message names the hosts and their versions.
     """
     if comm.size == 1:
         return ()
@@ -66,7 +69,7 @@ def check_versions(comm: Comm, mine: RankVersions | None = None) -> tuple[str, .
 
 
 def _difference(ranks: Sequence[RankVersions]) -> str | None:
-    """What differs from rank 0, and where; None where nothing does."""
+    """Describe the differences from rank 0, and their hosts; None if there are none."""
     first = ranks[0]
     for name in first.versions:
         hosts: dict[str, list[str]] = {}
@@ -79,7 +82,7 @@ def _difference(ranks: Sequence[RankVersions]) -> str | None:
 
 
 def _clocks(ranks: Sequence[RankVersions]) -> tuple[str, ...]:
-    """A note for each host whose clock differs from that of rank 0's."""
+    """Return a note for each host whose clock differs from rank 0's."""
     late: dict[str, float] = {}
     for rank in ranks:
         late.setdefault(rank.host, rank.clock - ranks[0].clock)
@@ -97,7 +100,7 @@ def _some(hosts: Sequence[str]) -> str:
 
 
 def _library(text: str) -> str:
-    """Maker and version of an MPI library, out of the paragraph that it tells of itself."""
+    """Return maker and version of an MPI library, from the paragraph by which it describes itself."""
     lower = text.lower()
     names = (("intel", "Intel MPI"), ("open mpi", "Open MPI"), ("mpich", "MPICH"))
     vendor = next((name for word, name in names if word in lower), text.split()[0] if text.split() else "unknown")

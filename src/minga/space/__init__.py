@@ -1,1 +1,1 @@
-"""Where cells live: boxes, grids, fields, regions, layouts, transfers and boundary fills."""
+"""Index space: boxes, grids, fields, regions, layouts, transfers and boundary fills."""

@@ -1,4 +1,4 @@
-"""What lies beyond the ends of an axis: conditions as small traced functions of the nearest cells inside.
+"""Boundary conditions beyond the ends of an axis: small traced functions of the nearest cells inside.
 
 A condition gives the value of ghost cell number `layer` (1 is nearest) of an edge. It is traced like any kernel, so a
 wall vorticity or an electrode is written the same way as a mirror.
@@ -28,7 +28,7 @@ SIDES: tuple[Side, Side] = ("low", "high")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
-    """A boundary condition: `value(edge)` is the expression of a ghost cell; `reads` says whether it looks inside."""
+    """Boundary condition: `value(edge)` is the expression of a ghost cell; `reads` is False if it uses no cells."""
 
     name: str
     value: Callable[[Edge], object]
@@ -44,16 +44,17 @@ BoundaryLike = Condition | Mapping[str | int, "Condition | tuple[Condition, Cond
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Conditions of a field: per axis a pair (low, high); None where the axis is periodic or nothing was said."""
+    """Conditions of a field: for each axis a pair (low, high); None if the axis is periodic or none is given."""
 
     sides: tuple[tuple[Condition | None, Condition | None], ...]
 
     def at(self, axis: int, side: Side) -> Condition | None:
+        """Return the condition at one end of an axis, or None."""
         return self.sides[axis][side == "high"]
 
 
 def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Boundary:
-    """A field's conditions from one for all sides, or a mapping of axes to one or two."""
+    """Return a field's conditions, given one for all sides or a mapping from axes to one or two."""
     if isinstance(value, Boundary):
         return value
     none: tuple[Condition | None, Condition | None] = (None, None)
@@ -80,7 +81,13 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
 
 
 def fixed(value: object) -> Condition:
-    """Ghost cells hold `value`: a number, a register, a function of their coordinates, or an array over the face."""
+    """Return a condition with given ghost cells.
+
+    Parameters
+    ----------
+    value
+        A number, a register, a function of the ghost cells' coordinates, or an array over the face.
+    """
     if isinstance(value, np.ndarray) and value.ndim:
         values = value.copy()
         return Condition("fixed(array)", lambda edge: edge.array(values), reads=False)
@@ -95,7 +102,14 @@ def fixed(value: object) -> Condition:
 
 
 def reflect(about: Literal["edge", "cell"] = "edge") -> Condition:
-    """A mirror: about the domain's edge (ghost k = cell k-1, zero flux) or about the last cell (ghost k = cell k)."""
+    """Return a mirror condition.
+
+    Parameters
+    ----------
+    about
+        "edge" mirrors about the edge of the domain (ghost k = cell k - 1, zero flux), "cell" about the last cell (ghost
+        k = cell k).
+    """
     if about not in ("edge", "cell"):
         raise LayoutError(f"reflect({about!r})", remedy='reflect about "edge" or "cell"')
     shift = 1 if about == "edge" else 0
@@ -103,25 +117,33 @@ def reflect(about: Literal["edge", "cell"] = "edge") -> Condition:
 
 
 def zero_gradient() -> Condition:
-    """Every ghost cell repeats the last cell inside."""
+    """Return the condition by which every ghost cell repeats the last cell inside."""
     return Condition("zero_gradient()", lambda edge: edge[0])
 
 
 def custom(function: Callable[[Edge], object], name: str | None = None) -> Condition:
-    """A condition of your own: `function(edge)` returns the value of ghost cell `edge.layer`, from `edge[n]` inside."""
+    """Return a user-defined condition.
+
+    Parameters
+    ----------
+    function
+        `function(edge)` returns the value of ghost cell `edge.layer`, computed from cells `edge[n]` inside.
+    name
+        Name in messages and graphs; by default made from the name of the function.
+    """
     return Condition(name or f"custom({getattr(function, '__name__', 'function')})", function)
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """An operand of a fill: the coordinates of points along an axis."""
+    """Operand of a fill: the coordinates of points along an axis."""
 
     axis: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FaceArray:
-    """An operand of a fill: one value for each index along the axes of a face."""
+    """Operand of a fill: one value for each index along the axes of a face."""
 
     axes: tuple[int, ...]
     values: np.ndarray
@@ -132,10 +154,10 @@ FillOperand: TypeAlias = "Field | Position | FaceArray | Constant"
 
 @dataclass(slots=True)
 class Edge:
-    """A ghost cell while its condition is traced.
+    """Ghost cell while its condition is traced.
 
-    edge[n] is the n-th cell inside, counted from the edge along its normal (0 is nearest); edge.layer counts ghosts
-    outwards from 1; edge.side is "low" or "high"; edge.field(other)[n] reads another field there.
+    `edge[n]` is the n-th cell inside, counted from the edge along its normal (0 is nearest); `edge.layer` counts ghost
+    cells outwards from 1; `edge.side` is "low" or "high"; `edge.field(other)[n]` reads another field there.
     """
 
     trace: Trace
@@ -146,10 +168,11 @@ class Edge:
     fields: list[FillOperand] = field(default_factory=list)
     depth: dict[int, int] = field(default_factory=dict)
     own: int | None = None
-    """Number of the parameter that reads the field itself. Not the one that is stored: a ghost cell is never read."""
+    """Parameter number for reading the field itself; not that of the stored one, as a ghost cell is never read."""
 
     @property
     def ndim(self) -> int:
+        """Number of axes of the grid."""
         return self.target.grid.ndim
 
     def _read(self, number: int, n: int) -> Node:
@@ -166,7 +189,10 @@ class Edge:
         return self._read(self.own, n)
 
     def field(self, other: Field) -> Inside:
-        """Another field with the same points, read at the cells inside this edge (at corners: at the nearest there)."""
+        """Return another field with the same points, to be read at the cells inside this edge.
+
+        At corners the nearest cells there are read.
+        """
         if other.grid != self.target.grid or other.points != self.target.points or other.replicated:
             raise author_error(
                 f"edge.field({other.name!r}) beside {self.target.name!r}: they have different points",
@@ -177,7 +203,7 @@ class Edge:
         return Inside(self, len(self.trace.params) - 1)
 
     def array(self, values: np.ndarray) -> Node:
-        """Values over the face: one entry for each index along the other axes."""
+        """Return the values of an array over the face, with one entry for each index along the other axes."""
         axes = tuple(axis for axis in range(self.ndim) if axis != self.axis)
         if values.ndim != len(axes):
             raise author_error(
@@ -189,7 +215,7 @@ class Edge:
         return Node("read", "f8", data=(len(self.trace.params) - 1, (1,) * len(axes), (0,) * len(axes)))
 
     def coordinate(self, axis: int | str) -> Node:
-        """Position of the ghost cell along an axis."""
+        """Return the position of the ghost cell along an axis."""
         before = len(self.trace.params)
         node = self.trace.coordinate(self.trace.axis(axis))
         if len(self.trace.params) > before:
@@ -197,13 +223,13 @@ class Edge:
         return node
 
     def index(self, axis: int | str) -> Node:
-        """Index of the ghost cell along an axis (negative or beyond the end along the normal)."""
+        """Return the index of the ghost cell along an axis; along the normal it is negative or beyond the end."""
         return Node("index", "i8", data=self.trace.axis(axis))
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """Another field beside an edge."""
+    """Another field at the cells inside an edge."""
 
     edge: Edge
     number: int
@@ -226,7 +252,19 @@ def _value(condition: Condition, edge: Edge, target: Field) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """The traced condition of one layer of ghost cells: its graph, its parameters, how deep it looks inside."""
+    """Traced condition of one layer of ghost cells.
+
+    Attributes
+    ----------
+    graph
+        Graph of the kernel.
+    operands
+        Operands of its parameters.
+    depth
+        Number of cells inside, counted from the edge, that it may read.
+    registers
+        Whether it uses registers.
+    """
 
     graph: KernelGraph
     operands: tuple[FillOperand, ...]
@@ -236,13 +274,13 @@ class Fill:
 
 @functools.lru_cache(maxsize=1024)
 def trace_fill(target: Field, axis: int, side: Side, layer: int) -> Fill | None:
-    """The kernel of ghost layer `layer` beyond an end of `target`; None if nothing is said about that end."""
+    """Return the kernel of ghost layer `layer` beyond an end of `target`, or None if that end has no condition."""
     condition = target.boundary.at(axis, side)
     if condition is None:
         return None
     ndim = target.grid.ndim
     trace = Trace(ndim, target.grid.axes, False, 0)
-    # Named after nothing of the field, so that fields of equal conditions share machine code.
+    # The name does not depend on the field, so that fields with equal conditions share machine code.
     trace.params.append(Param("target", target.dtype, tuple(range(ndim))))
     edge = Edge(trace, axis, side, layer, target)
     with tracing(trace):

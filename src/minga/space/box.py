@@ -1,7 +1,7 @@
-"""Half-open integer boxes in the index space of a grid: what regions, blocks, halos and transfers are made of.
+"""Half-open integer boxes in the index space of a grid, on which regions, blocks, halos and transfers are based.
 
 A box is plain data in Python integers. Thousands of boxes at once are kept as int64 arrays instead (see
-:mod:`minga.space.layout`); a ``Box`` is what leaves those arrays when a person or a copy loop looks at one of them.
+:mod:`minga.space.layout`); a ``Box`` is made from these arrays when a person or a copy loop needs one of them.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from minga.errors import LayoutError
 __all__ = ["Box", "Point", "Widths", "directions"]
 
 Point = tuple[int, ...]
-"""An index or a translation vector, one integer an axis."""
+"""Index or translation vector, one integer for each axis."""
 
 Widths = int | Sequence[int]
-"""A width an axis, or one width for all axes."""
+"""One width for each axis, or one width for all axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """All indices ``i`` with ``lo[a] <= i[a] < hi[a]`` on every axis ``a``; empty where some ``hi[a] <= lo[a]``.
+    """All indices ``i`` with ``lo[a] <= i[a] < hi[a]`` on every axis ``a``; empty if ``hi[a] <= lo[a]`` for some axis.
 
     Axes are ordered as in NumPy: the last one is the innermost, contiguous in memory.
     """
@@ -38,7 +38,7 @@ class Box:
 
     @classmethod
     def of(cls, shape: Iterable[int]) -> Box:
-        """The box of an array of this shape: from index zero to ``shape``."""
+        """Return the box of an array of this shape: from index zero to ``shape``."""
         hi = tuple(int(length) for length in shape)
         return cls((0,) * len(hi), hi)
 
@@ -49,7 +49,7 @@ class Box:
 
     @property
     def shape(self) -> Point:
-        """Indices along each axis, never negative."""
+        """Number of indices along each axis, never negative."""
         return tuple(max(high - low, 0) for low, high in zip(self.lo, self.hi, strict=True))
 
     @property
@@ -59,42 +59,42 @@ class Box:
 
     @property
     def empty(self) -> bool:
-        """Whether the box holds no index at all."""
+        """True if the box contains no index at all."""
         return any(high <= low for low, high in zip(self.lo, self.hi, strict=True))
 
     def intersect(self, other: Box) -> Box:
-        """The indices in both boxes; an empty intersection keeps ``hi >= lo`` so that it stays empty when shifted."""
+        """Return the indices in both boxes; an empty result keeps ``hi >= lo`` so that it stays empty when shifted."""
         lo = tuple(map(max, self.lo, other.lo))
         return Box(lo, tuple(map(max, lo, map(min, self.hi, other.hi))))
 
     __and__ = intersect
 
     def shift(self, vector: Sequence[int]) -> Box:
-        """The box moved by ``vector``."""
+        """Return the box moved by ``vector``."""
         return Box(
             tuple(low + v for low, v in zip(self.lo, vector, strict=True)),
             tuple(high + v for high, v in zip(self.hi, vector, strict=True)),
         )
 
     def grow(self, lo: Widths, hi: Widths) -> Box:
-        """The box extended by ``lo`` below and ``hi`` above on each axis; negative widths shrink it."""
+        """Return the box extended by ``lo`` below and ``hi`` above on each axis; negative widths shrink it."""
         return Box(
             tuple(low - w for low, w in zip(self.lo, _per_axis(lo, self.ndim), strict=True)),
             tuple(high + w for high, w in zip(self.hi, _per_axis(hi, self.ndim), strict=True)),
         )
 
     def contains(self, other: Box) -> bool:
-        """Whether every index of ``other`` is in this box (true for an empty ``other``)."""
+        """Return whether every index of ``other`` is in this box (true for an empty ``other``)."""
         return other.empty or (
             all(a <= b for a, b in zip(self.lo, other.lo, strict=True))
             and all(a >= b for a, b in zip(self.hi, other.hi, strict=True))
         )
 
     def subtract(self, other: Box) -> list[Box]:
-        """The indices of this box outside ``other``, as at most ``2 * ndim`` disjoint boxes.
+        """Return the indices of this box outside ``other``, as at most ``2 * ndim`` disjoint boxes.
 
-        Axis by axis, the slab below and the slab above are cut off, so outer axes give the largest pieces and the
-        order is always the same.
+        Axis by axis, the slab below and the slab above are cut off, so outer axes give the largest pieces and the order
+        is always the same.
         """
         if self.empty:
             return []
@@ -112,7 +112,7 @@ class Box:
         return pieces
 
     def hull(self, other: Box) -> Box:
-        """The smallest box that contains both; an empty box adds nothing."""
+        """Return the smallest box that contains both; an empty box adds nothing."""
         if self.empty:
             return other
         if other.empty:
@@ -120,16 +120,19 @@ class Box:
         return Box(tuple(map(min, self.lo, other.lo)), tuple(map(max, self.hi, other.hi)))
 
     def slices(self, origin: Sequence[int]) -> tuple[slice, ...]:
-        """The box as slices of an array whose element 0 has index ``origin``.
+        """Return the box as slices of an array whose element 0 has index ``origin``.
 
-        Raises LayoutError where the box begins below the array: Python would read the negative slice from the far end.
+        Raises
+        ------
+        LayoutError
+            If the box begins below the array: Python would read the negative slice from the far end.
         """
         if any(low < o for low, o in zip(self.lo, origin, strict=True)) and not self.empty:
             raise LayoutError(f"box {self} begins below its array, whose first element is {tuple(origin)}")
         return tuple(slice(low - o, high - o) for low, high, o in zip(self.lo, self.hi, origin, strict=True))
 
     def coarsen(self, factor: Widths) -> Box:
-        """The coarse cells whose first fine cell is here: coarse cell ``c`` goes where fine cell ``factor * c`` is."""
+        """Return the coarse cells whose first fine cell is in this box; that of coarse cell ``c`` is ``factor * c``."""
         factors = _per_axis(factor, self.ndim)
         return Box(
             tuple(-(-low // f) for low, f in zip(self.lo, factors, strict=True)),
@@ -137,7 +140,7 @@ class Box:
         )
 
     def refine(self, factor: Widths) -> Box:
-        """All fine cells of the coarse cells in this box."""
+        """Return all fine cells of the coarse cells in this box."""
         factors = _per_axis(factor, self.ndim)
         return Box(
             tuple(low * f for low, f in zip(self.lo, factors, strict=True)),
@@ -151,7 +154,10 @@ class Box:
 
 
 def directions(ndim: int, faces_only: bool) -> list[Point]:
-    """The neighbours of a box: all vectors of -1, 0 and +1 but zero, or only those along one axis, ascending."""
+    """Return the directions to the neighbours of a box, ascending.
+
+    They are all vectors of -1, 0 and +1 except zero, or with `faces_only` only those along one axis.
+    """
     around = itertools.product((-1, 0, 1), repeat=ndim)
     return [d for d in around if (sum(map(abs, d)) == 1 if faces_only else any(d))]
 

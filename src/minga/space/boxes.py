@@ -1,4 +1,7 @@
-"""Many boxes at once, as int64 arrays ``lo`` and ``hi`` of shape (n, ndim): measure, intersect, merge, verify, find."""
+"""Operations on many boxes, given as int64 arrays ``lo`` and ``hi`` of shape (n, ndim).
+
+The boxes can be measured, intersected, merged, verified and found.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,23 @@ __all__ = ["BoxIndex", "Ints", "first_miscount", "meet", "merge", "volumes"]
 Ints = NDArray[np.int64]
 
 _FAN = 16
-"""Children of a node of the index: wide enough that one NumPy call a level is worth its overhead."""
+"""Children of a node of the index: wide enough to be worth the overhead of one NumPy call for each level."""
 
 _QUERIES = 4096
 """Queries that are answered together: many enough for NumPy, few enough that their pairs stay in cache."""
 
 
 def volumes(lo: Ints, hi: Ints) -> Ints:
-    """Number of cells in each box, zero for empty ones."""
+    """Return the number of cells in each box, zero for empty ones."""
     sizes: Ints = np.prod(np.maximum(hi - lo, 0), axis=1, dtype=np.int64)
     return sizes
 
 
 def meet(a_lo: Ints, a_hi: Ints, b_lo: Ints, b_hi: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """All pairs of boxes ``a[i]`` and ``b[j]`` that share a cell: arrays i, j and the shared boxes, by i, then by j."""
+    """Return all pairs of boxes ``a[i]`` and ``b[j]`` that share a cell.
+
+    The results are the arrays i and j, and the low and high ends of the shared boxes, in order of i, then j.
+    """
     lo = np.maximum(a_lo[:, None], b_lo[None])
     hi = np.minimum(a_hi[:, None], b_hi[None])
     i, j = np.nonzero((lo < hi).all(axis=2))
@@ -59,11 +65,11 @@ def _merge_along(axis: int, lo: Ints, hi: Ints, owner: Ints) -> tuple[Ints, Ints
 
 
 def first_miscount(lo: Ints, hi: Ints, domain: Box) -> tuple[Point, int] | None:
-    """The first cell that is not in exactly one box, and in how many it is; None where the boxes tile the domain.
+    """Return the first cell that is not in exactly one box, and the number of boxes it is in; None if the boxes tile.
 
     A box is the sum over its corners of signed quadrants, so two sets of boxes cover every cell equally often exactly
-    when their signed corners cancel. That needs one sort of the corners and never compares boxes pair by pair. At
-    the first corner that is left over, no other one lies below: its sign is the error in the count there.
+    if their signed corners cancel. That needs one sort of the corners and never compares boxes pair by pair. At the
+    first corner that is left over, no other one lies below: its sign is the error in the count there.
     """
     ndim = domain.ndim
     lo = np.concatenate((lo, [domain.lo]))
@@ -88,19 +94,20 @@ def first_miscount(lo: Ints, hi: Ints, domain: Box) -> tuple[Point, int] | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxIndex:
-    """Finds the boxes that meet a box, among very many, in logarithmic time.
+    """Index that finds the boxes that meet a box, among very many, in logarithmic time.
 
-    A packed R-tree (Roussopoulos and Leifker 1985): boxes in Morton order, so that neighbours in the list are close
-    in space, with the hulls of each ``_FAN`` in a row on the level above. Boxes may overlap and be of any sizes.
+    It is a packed R-tree (Roussopoulos and Leifker 1985): boxes in Morton order, so that neighbours in the list are
+    close in space, with the hulls of ``_FAN`` consecutive ones on the level above. Boxes may overlap and have any
+    sizes.
     """
 
     order: Ints
     levels: tuple[tuple[Ints, Ints], ...]
-    """(lo, hi) of the nodes from the sorted boxes up to a level of at most ``_FAN`` hulls."""
+    """(lo, hi) of the nodes, from the sorted boxes up to a level of at most ``_FAN`` hulls."""
 
     @classmethod
     def build(cls, lo: Ints, hi: Ints) -> BoxIndex:
-        """The index of boxes none of which is empty."""
+        """Build the index of boxes, none of which is empty."""
         order = np.argsort(_morton(lo + (hi - lo) // 2), kind="stable")
         levels = [(lo[order], hi[order])]
         while len(levels[-1][0]) > _FAN:
@@ -110,11 +117,11 @@ class BoxIndex:
         return cls(order, tuple(levels))
 
     def overlapping(self, box: Box) -> Ints:
-        """Numbers of the boxes that share a cell with ``box``, ascending."""
+        """Return the numbers of the boxes that share a cell with ``box``, ascending."""
         return self.visit(box)[0]
 
     def visit(self, box: Box) -> tuple[Ints, int]:
-        """What :meth:`overlapping` returns, and how many boxes and hulls were looked at to find it."""
+        """Return the result of :meth:`overlapping`, and the number of boxes and hulls that were examined to find it."""
         if box.empty:
             return np.empty(0, np.int64), 0
         lo, hi = np.array(box.lo), np.array(box.hi)
@@ -130,7 +137,7 @@ class BoxIndex:
         return np.sort(self.order[nodes]), seen
 
     def pairs(self, lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
-        """All pairs of a query ``[lo[q], hi[q])`` and an indexed box that share a cell: queries ascend, then boxes."""
+        """Return all pairs of a query ``[lo[q], hi[q])`` and an indexed box that share a cell, by query and box."""
         found = [self._pairs(lo, hi, first) for first in range(0, len(lo), _QUERIES)]
         if not found:
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -138,7 +145,7 @@ class BoxIndex:
         return queries, boxes
 
     def _pairs(self, lo: Ints, hi: Ints, first: int) -> tuple[Ints, Ints]:
-        """The pairs of a run of queries, all walked down the tree together."""
+        """Return the pairs of a run of queries, which descend the tree together."""
         queries = first + np.flatnonzero((lo[first : first + _QUERIES] < hi[first : first + _QUERIES]).all(axis=1))
         top = len(self.levels[-1][0])
         queries, nodes = np.repeat(queries, top), np.tile(np.arange(top), len(queries))
@@ -158,7 +165,7 @@ class BoxIndex:
 
 
 def _morton(points: Ints) -> Ints:
-    """Position of each point on the Z-order curve through all of them: the bits of its coordinates, interleaved."""
+    """Return the position of each point on the Z-order curve through all of them: interleaved bits of coordinates."""
     ndim = points.shape[1]
     bits = min(62 // ndim, 16)
     low = points.min(axis=0, initial=np.iinfo(np.int64).max)

@@ -1,7 +1,7 @@
-"""Ways to cut a domain into blocks: slabs, Cartesian parts, bisection, several blocks a rank, or a word in a case file.
+"""Ways to cut a domain into blocks: slabs, Cartesian parts, bisection, several blocks a rank, or by name in a case.
 
-The innermost axis is cut at multiples of a granule only, 64 cells by default (exact sums add runs of 64 cells, so a cut
-inside a run would make it two); ``granule=1`` lifts that where no float is summed. Other axes are cut anywhere. Where
+The innermost axis is cut only at multiples of a granule, 64 cells by default (exact sums add runs of 64 cells, so a cut
+inside a run would split it in two); ``granule=1`` lifts that if no float is summed. Other axes are cut anywhere. If
 there are more parts than granules, some ranks own nothing.
 """
 
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 MOST_BLOCKS: Final = 1 << 21
-"""Blocks of a layout; more take minutes to be placed and compared."""
+"""Largest number of blocks of a layout; more take minutes to be placed and compared."""
 
 
 def cut_positions(low: int, high: int, weights: Sequence[float], granule: int = 1) -> Ints:
-    """Ends of parts of ``[low, high)`` in proportion to ``weights``, shape (parts + 1,).
+    """Return the ends of parts of ``[low, high)`` in proportion to ``weights``, shape (parts + 1,).
 
     Each inner end is the multiple of ``granule`` nearest to its exact place (the upper of two), so equal weights give
-    parts that differ by one granule at most.
+    parts that differ by at most one granule.
     """
     shares = _weights(weights)
     before = np.concatenate(([0.0], np.cumsum(shares)))
@@ -50,7 +50,7 @@ def cut_positions(low: int, high: int, weights: Sequence[float], granule: int = 
 def slabs(
     domain: Box, ranks: int, axis: int = 0, weights: Sequence[float] | None = None, granule: int = GRANULE
 ) -> Layout:
-    """Slabs across one axis, one a rank, thick in proportion to ``weights`` (one positive or zero number a rank)."""
+    """Cut slabs across one axis, one for each rank, with thickness in proportion to ``weights`` (not negative)."""
     parts = [1] * domain.ndim
     parts[_axis(axis, domain)] = ranks
     along = [weights if a == axis % domain.ndim else None for a in range(domain.ndim)]
@@ -63,9 +63,9 @@ def cartesian(
     weights: Sequence[Sequence[float] | None] | None = None,
     granule: int = GRANULE,
 ) -> Layout:
-    """``parts[a]`` parts along each axis, ranks numbered in row-major order.
+    """Cut ``parts[a]`` parts along each axis, with ranks numbered in row-major order.
 
-    ``weights`` has for each axis one number a part, or None for equal parts.
+    ``weights`` has for each axis one number for each part, or None for equal parts.
     """
     if len(parts) != domain.ndim or min(parts) < 1:
         raise LayoutError(f"a Cartesian layout needs a number of parts for each of {domain.ndim} axes; found {parts}")
@@ -83,11 +83,7 @@ def cartesian(
 
 
 def best_cartesian(domain: Box, ranks: int, granule: int = GRANULE, halo: int = 1) -> Layout:
-    """The Cartesian layout whose largest block, with a halo of ``halo`` cells on the axes that are cut, is smallest.
-
-    That weighs uneven blocks and halo surface in the same coin, cells handled by the busiest rank. On ties inner axes
-    are cut less: long rows vectorise, and their halos are contiguous.
-    """
+    """Return the Cartesian layout whose largest block, with a halo of ``halo`` cells on the cut axes, is smallest."""
 
     def cost(parts: Point) -> tuple[int, Point]:
         extended = 1
@@ -106,11 +102,7 @@ def best_cartesian(domain: Box, ranks: int, granule: int = GRANULE, halo: int = 
 
 
 def bisection(domain: Box, weights: Sequence[float], granule: int = GRANULE) -> Layout:
-    """One block a rank, in proportion to ``weights``, by halving the ranks and cutting the box between the halves.
-
-    Each cut takes the axis that puts the fewest cells on the wrong side plus the fewest on the cut itself. All cuts
-    of a depth are made at once, so many thousand ranks take milliseconds.
-    """
+    """Cut one block for each rank, in proportion to ``weights``, by halving the ranks and cutting their box."""
     lo, hi = _bisect(domain, _weights(weights), granule)
     kept = np.flatnonzero((lo < hi).all(axis=1))
     return Layout(domain, len(weights), lo[kept], hi[kept], kept)
@@ -119,7 +111,7 @@ def bisection(domain: Box, weights: Sequence[float], granule: int = GRANULE) -> 
 def blocks(
     domain: Box, ranks: int, blocks_per_rank: int, weights: Sequence[float] | None = None, granule: int = GRANULE
 ) -> Layout:
-    """``blocks_per_rank`` blocks for each rank, near one another, together in proportion to ``weights``."""
+    """Cut ``blocks_per_rank`` blocks for each rank, near one another, together in proportion to ``weights``."""
     if blocks_per_rank < 1:
         raise LayoutError(f"a rank needs at least one block; found {blocks_per_rank} blocks a rank")
     if ranks * blocks_per_rank > MOST_BLOCKS:
@@ -140,7 +132,7 @@ _OPTIONS = (
 
 
 def parse_layout(text: str, domain: Box, ranks: int, granule: int = GRANULE) -> Layout:
-    """The layout that a word in a case file stands for, such as ``"slabs"``, ``"cartesian:2x3"`` or ``"blocks:4"``."""
+    """Return the layout that a text in a case names, such as ``"slabs"``, ``"cartesian:2x3"`` or ``"blocks:4"``."""
     kind, _, detail = text.strip().lower().partition(":")
     numbers = [int(n) for n in detail.split("x")] if re.fullmatch(r"\d+(x\d+)*", detail) else []
     match kind, numbers, bool(detail) and not numbers:
@@ -170,7 +162,7 @@ def parse_layout(text: str, domain: Box, ranks: int, granule: int = GRANULE) -> 
 
 
 def _bisect(domain: Box, shares: np.ndarray, granule: int) -> tuple[Ints, Ints]:
-    """Boxes of all leaves, shape (leaves, ndim), empty ones included."""
+    """Return the boxes of all leaves, shape (leaves, ndim), including empty ones."""
     leaves, ndim = len(shares), domain.ndim
     before = np.concatenate(([0.0], np.cumsum(shares)))
     out_lo, out_hi = np.empty((leaves, ndim), np.int64), np.empty((leaves, ndim), np.int64)
@@ -196,7 +188,7 @@ def _bisect(domain: Box, shares: np.ndarray, granule: int) -> tuple[Ints, Ints]:
 
 
 def _best_cut(lo: Ints, hi: Ints, share: np.ndarray, granule: int) -> tuple[Ints, Ints]:
-    """For each box the axis to cut and the index to cut at, so that about ``share`` of its cells lie below."""
+    """Return for each box the axis to cut and the index to cut at, so that about ``share`` of its cells lie below."""
     length = np.maximum(hi - lo, 0)
     ideal = lo + share[:, None] * length
     cut = _nearest(ideal, 1)
@@ -204,7 +196,7 @@ def _best_cut(lo: Ints, hi: Ints, share: np.ndarray, granule: int) -> tuple[Ints
     cut = np.clip(cut, lo, np.maximum(lo, hi))
     across = np.stack([np.prod(np.delete(length, a, axis=1), axis=1) for a in range(lo.shape[1])], axis=1)
     cost = (np.abs(cut - ideal) + 1.0) * across
-    # A cut at an end leaves one half with nothing: only where no axis has a better one.
+    # A cut at an end leaves one half empty; it is used only if no axis has a better one.
     inside = (lo < cut) & (cut < hi)
     cost[~inside & inside.any(axis=1, keepdims=True)] = np.inf
     axis = np.argmin(cost, axis=1)
@@ -233,12 +225,12 @@ def _axis(axis: int, domain: Box) -> int:
 
 
 def _row_major(columns: Sequence[Ints]) -> Ints:
-    """All combinations of one entry a column, the last varying fastest, shape (combinations, columns)."""
+    """Return all combinations of one entry of each column, the last varying fastest, shape (combinations, columns)."""
     return np.stack([m.ravel() for m in np.meshgrid(*columns, indexing="ij")], axis=1)
 
 
 def factorings(number: int, count: int) -> Iterator[Point]:
-    """All ways to write ``number`` as an ordered product of ``count`` factors."""
+    """Yield all ways to write ``number`` as an ordered product of ``count`` factors."""
     if count == 1:
         yield (number,)
         return

@@ -1,4 +1,4 @@
-"""What a simulation stores: fields on grids, their time levels, registers, and constants the grid supplies."""
+"""Stored quantities of a simulation: fields on grids, their time levels, registers, and constants of the grid."""
 
 from __future__ import annotations
 
@@ -17,23 +17,50 @@ from minga.space.box import Box
 from minga.space.grid import Grid
 
 MARGIN: Final = 16
-"""Points that what every rank holds whole (a field without all axes, coordinates) is continued beyond its ends."""
+"""Points by which data that every rank holds whole (fields without all axes, coordinates) extends beyond its ends."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Field:
-    """A declared quantity: one value a point of the grid, in `slots` copies (time levels, Krylov bases).
+    """Declared quantity: one value at each point of the grid, in `slots` copies (time levels, Krylov bases).
 
-    dtype     one of bool u1 i2 i4 i8 u4 u8 f4 f8
-    slots     copies; slot 0 is `now`, slot 1 `next`, the last one `previous`
-    centre    axes on whose faces the points lie (names or numbers); empty for cells. Face i lies below cell i
-    axes      the grid's axes the field has; a field without all of them is held whole by every rank
-    on        the box of the grid the field exists on
-    boundary  conditions beyond the ends of the axes that are not periodic
-    colours   in which pictures draw whole numbers, the first for 0: ("#f7f5ef", "#1f3b57"); their choice if empty
-    signed    whether values swing around 0, as waves do: pictures then have a colour for each sign
-    section   of three axes: the one across which pictures cut, and where, ("y", 240.0), the first axis drawn downwards
-    along     the axis that pictures draw to the right, with the other one upwards; None: the last axis
+    Parameters
+    ----------
+    name
+        Name of the field.
+    grid
+        Grid on which it is declared.
+    dtype
+        One of bool u1 i2 i4 i8 u4 u8 f4 f8.
+    slots
+        Number of copies; slot 0 is `now`, slot 1 `next`, the last one `previous`.
+    centre
+        Axes on whose faces the points lie (names or numbers); empty for cells. Face i lies below cell i.
+    axes
+        The grid's axes that the field has; a field without all of them is held whole by every rank.
+    on
+        Box of the grid on which the field exists.
+    boundary
+        Conditions beyond the ends of the axes that are not periodic.
+    unit
+        Unit of the values; "1" is dimensionless.
+    description
+        Description of the quantity.
+    colours
+        Colours in which pictures draw whole numbers, the first for 0: ("#f7f5ef", "#1f3b57"); chosen by the pictures if
+        empty.
+    signed
+        Whether values oscillate around 0, as waves do: pictures then have a colour for each sign.
+    section
+        For three axes: the axis across which pictures cut, and the position of the cut, ("y", 240.0); the first axis is
+        drawn downwards.
+    along
+        Axis that pictures draw to the right, with the other one upwards; None: the last axis.
+
+    Raises
+    ------
+    LayoutError
+        If these do not fit together.
     """
 
     name: str
@@ -111,33 +138,33 @@ class Field:
 
     @property
     def replicated(self) -> bool:
-        """Whether every rank holds the whole field (it lacks axes of the grid)."""
+        """True if every rank holds the whole field (it lacks axes of the grid)."""
         return len(self.axes) != self.grid.ndim
 
     @property
     def points(self) -> Box:
-        """The box of all points, along the grid's axes (also those the field lacks)."""
+        """Box of all points, along the grid's axes (including those the field lacks)."""
         return self.grid.points(self.centre) if self.on is None else self.on
 
     @property
     def bounds(self) -> Box:
-        """The box of all points along the field's own axes."""
+        """Box of all points along the field's own axes."""
         return self.project(self.points)
 
     def project(self, box: Box) -> Box:
-        """A box of the grid seen along the field's own axes."""
+        """Return a box of the grid projected to the field's own axes."""
         return Box(tuple(box.lo[a] for a in self.axes), tuple(box.hi[a] for a in self.axes))
 
     @property
     def periodic(self) -> tuple[bool, ...]:
-        """Which grid axes wrap around for this field."""
+        """Flags of the grid's axes that wrap around for this field."""
         return tuple(
             p and (self.on is None or (self.on.lo[a] == 0 and self.on.hi[a] == self.grid.shape[a]))
             for a, p in enumerate(self.grid.periodic)
         )
 
     def slot(self, index: int) -> Slot:
-        """One of the field's copies; negative numbers count from the last."""
+        """Return one of the field's copies; negative numbers count from the last."""
         if not -self.slots <= index < self.slots:
             raise LayoutError(
                 f"field {self.name!r} has no slot {index}; it has {self.slots}", remedy="declare it with more slots="
@@ -146,14 +173,17 @@ class Field:
 
     @property
     def now(self) -> Slot:
+        """Slot 0, the current time level."""
         return self.slot(0)
 
     @property
     def next(self) -> Slot:
+        """Slot 1, the next time level."""
         return self.slot(1)
 
     @property
     def previous(self) -> Slot:
+        """Last slot, the previous time level."""
         if self.slots < 2:
             raise LayoutError(
                 f"field {self.name!r} has one slot, and so no earlier level", remedy="declare it with slots=2 or more"
@@ -174,7 +204,7 @@ class Field:
 
 
 def _names(axes: Sequence[str | int] | str) -> Sequence[str | int]:
-    """Several axes, or the name of one."""
+    """Return several axes as they are, or the name of one as a sequence."""
     return ((axes,) if axes else ()) if isinstance(axes, str) else axes
 
 
@@ -190,12 +220,13 @@ class Slot:
 
 
 class RegisterKey(str):
-    """A register's name as a scalar of a graph, which brings along the value the register begins with."""
+    """Name of a register as a scalar of a graph, which carries the register's initial value."""
 
     initial: bool | int | float = 0
 
     @classmethod
     def of(cls, register: Register) -> RegisterKey:
+        """Return the key of a register."""
         key = cls(register.key)
         key.initial = register.initial
         return key
@@ -203,7 +234,7 @@ class RegisterKey(str):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Register(Arithmetic):
-    """A number equal on all ranks: time, dt, a residual. Kernels read it, reductions and `let` write it."""
+    """Number that is equal on all ranks: time, dt, a residual. Kernels read it, reductions and `let` write it."""
 
     name: str
     dtype: DType = "f8"
@@ -211,11 +242,12 @@ class Register(Arithmetic):
 
     @property
     def key(self) -> str:
-        """The register's name as a scalar of a graph."""
+        """Name of the register as a scalar of a graph."""
         return self.name if self.name.startswith("@") else f"${self.name}"
 
     @property
     def node(self) -> Node:
+        """Node that reads the register."""
         return Node("scalar", self.dtype, data=RegisterKey.of(self))
 
     def __bool__(self) -> bool:
@@ -229,14 +261,14 @@ class Register(Arithmetic):
 
 
 SEED = Register("@seed", "u8")
-"""The seed behind mg.random()."""
+"""Seed of mg.random()."""
 STEP = Register("@step", "u8")
-"""The step number behind mg.random(): a step program ends with P.let(mg.STEP, mg.STEP + 1)."""
+"""Step number used by mg.random(): a step program ends with P.let(mg.STEP, mg.STEP + 1)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """Values every rank holds whole: coordinates, boundary arrays. Element [0, ...] of `array` is index `origin`."""
+    """Values that every rank holds whole: coordinates, boundary arrays; `array[0, ...]` has index `origin`."""
 
     name: str
     axes: tuple[int, ...]
@@ -245,7 +277,7 @@ class Constant:
 
 
 def coordinate_constant(grid: Grid, axis: int, centre: int, margin: int = MARGIN) -> Constant:
-    """Positions of points along an axis, continued evenly beyond both ends by `margin` points."""
+    """Return the positions of points along an axis, extended evenly beyond both ends by `margin` points."""
     points = grid.faces(axis) if centre else grid.positions(axis)
     if centre and grid.periodic[axis]:
         points = points[:-1]

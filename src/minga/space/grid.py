@@ -1,7 +1,7 @@
-"""The global grid: how many cells there are, where they lie in the world, and which edges are joined.
+"""Global grid: the number of cells, their positions in space, and the edges that are joined.
 
-Axes are ordered as in NumPy, the last one innermost. Index and coordinate are kept apart: everything that decides who
-owns and who moves which cell uses integer boxes; spacing, origin and units serve kernels, pictures and files.
+Axes are ordered as in NumPy, the last one innermost. Indices and coordinates are kept apart: ownership and movement of
+cells use integer boxes only; spacing, origin and units serve kernels, pictures and files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Floats", "Grid"]
 
 Floats = NDArray[np.float64]
 Spacing = float | Sequence[float] | Floats
-"""Spacing along one axis: the width of every cell, or one width a cell."""
+"""Spacing along one axis: one width for all cells, or one width for each cell."""
 
 _LETTERS = "wzyx"
 _MAX_NDIM = len(_LETTERS)
@@ -33,7 +33,7 @@ _MAX_NDIM = len(_LETTERS)
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Grid:
-    """A structured grid of one to four axes.
+    """Structured grid of one to four axes.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class Grid:
     axes
         A name for each axis; by default the last letters of w, z, y, x.
     spacing
-        Cell width: one number for all axes, or an entry an axis, each a number (uniform) or an array with one
-        width a cell (stretched). Kept as a float or a tuple of floats an axis.
+        Cell width: one number for all axes, or one entry for each axis, which is a number (uniform) or an array with
+        one width for each cell (stretched). Kept as a float or a tuple of floats for each axis.
     origin
         Coordinate of face 0 along each axis, or one number for all.
     units
@@ -51,22 +51,23 @@ class Grid:
     periodic
         Whether the two ends of each axis are joined, or one answer for all.
     shift
-        A shifted (twisted) torus: for a periodic axis, how many cells one is moved along other periodic axes when one
-        leaves through its high end, as ``{"y": {"x": 5}}`` or ``{"y": (0, 5)}``. Cell ``(y + N, x)`` is cell
-        ``(y, x + 5)``, as in Golly's ``:T30+5,20`` (golly.sourceforge.io/Help/bounded.html). Kept as a vector an axis.
+        Shift of a twisted torus: for a periodic axis, the number of cells by which one is moved along other periodic
+        axes on leaving through its high end, as ``{"y": {"x": 5}}`` or ``{"y": (0, 5)}``. Cell ``(y + N, x)`` is cell
+        ``(y, x + 5)``, as in Golly's ``:T30+5,20`` (golly.sourceforge.io/Help/bounded.html). Kept as one vector for
+        each axis.
     down
-        Each axis, by name or number, whose coordinates grow downwards, such as depth, or the rows of a table. Pictures
-        draw it so, and files for programs whose z goes upwards hold it with the other sign; nothing else changes.
+        Axes, by name or number, whose coordinates grow downwards, such as depth, or the rows of a table. Pictures draw
+        them so, and files for programs whose z grows upwards store them with the opposite sign; nothing else changes.
     nodes
-        For each axis where its points lie, in ascending order with one in each cell, or None: in the middles of the
-        cells. Control volumes of unequal nodes have theirs elsewhere.
+        For each axis the positions of its points, ascending with one in each cell, or None: in the middle of each cell.
+        Control volumes of unequal nodes have theirs elsewhere.
     label
-        Tells apart grids of equal shape that live on different layouts.
+        Distinguishes grids of equal shape that have different layouts.
 
     Raises
     ------
     LayoutError
-        Where these do not fit together.
+        If these do not fit together.
     """
 
     shape: Point
@@ -120,16 +121,16 @@ class Grid:
 
     @property
     def box(self) -> Box:
-        """The box of all cells."""
+        """Box of all cells."""
         return Box.of(self.shape)
 
     @property
     def twisted(self) -> bool:
-        """Whether crossing some periodic axis also moves along another one."""
+        """True if crossing some periodic axis also moves along another one."""
         return any(map(any, self.shift))
 
     def axis(self, name: str | int) -> int:
-        """The number of an axis given by name or number (negative ones count from the innermost)."""
+        """Return the number of an axis given by name or number (negative ones count from the innermost)."""
         if isinstance(name, str):
             if name in self.axes:
                 return self.axes.index(name)
@@ -143,12 +144,12 @@ class Grid:
         return name % self.ndim
 
     def widths(self, axis: str | int) -> Floats:
-        """Width of every cell along an axis, f8 of shape (N,)."""
+        """Return the width of every cell along an axis, f8 of shape (N,)."""
         number = self.axis(axis)
         return np.broadcast_to(np.asarray(self.spacing[number], np.float64), (self.shape[number],)).copy()
 
     def faces(self, axis: str | int) -> Floats:
-        """Coordinates of the faces between cells along an axis, both ends included, f8 of shape (N + 1,)."""
+        """Return the coordinates of the faces between cells along an axis, both ends included, f8 of shape (N + 1,)."""
         number = self.axis(axis)
         width = self.spacing[number]
         if isinstance(width, float):
@@ -158,7 +159,7 @@ class Grid:
         return self.origin[number] + distance
 
     def centres(self, axis: str | int) -> Floats:
-        """Coordinates of the cell centres along an axis, f8 of shape (N,)."""
+        """Return the coordinates of the cell centres along an axis, f8 of shape (N,)."""
         number = self.axis(axis)
         width = self.spacing[number]
         if isinstance(width, float):
@@ -167,13 +168,13 @@ class Grid:
         return 0.5 * (faces[:-1] + faces[1:])
 
     def positions(self, axis: str | int) -> Floats:
-        """Coordinates of the points that stand for the cells along an axis: its nodes, or the centres of the cells."""
+        """Return the coordinates of the points that represent cells along an axis: its nodes, or the cell centres."""
         number = self.axis(axis)
         nodes = self.nodes[number]
         return self.centres(number) if nodes is None else np.array(nodes)
 
     def place(self, cell: int) -> str:
-        """Where a cell is, in words: the indices of cell number `cell`, counted row by row, and its position."""
+        """Describe the location of a cell: the indices of cell number `cell`, counted row by row, and its position."""
         indices = tuple(map(int, np.unravel_index(cell, self.shape)))
         positions = (
             f"{axis} = {self.positions(axis)[index]:.4g} {unit}".removesuffix(" 1")
@@ -182,10 +183,10 @@ class Grid:
         return f"cell {indices} ({', '.join(positions)})"
 
     def points(self, centre: Sequence[int]) -> Box:
-        """The box of all points of a field with one ``centre`` bit an axis.
+        """Return the box of all points of a field with one ``centre`` bit for each axis.
 
-        Bit 0 is cell centres, N points; bit 1 is cell faces, N + 1 points, or N on a periodic axis, whose last face is
-        its first one.
+        Bit 0 means cell centres, N points; bit 1 means cell faces, N + 1 points, or N on a periodic axis, whose last
+        face is its first one.
         """
         if len(centre) != self.ndim or any(bit not in (0, 1) for bit in centre):
             raise LayoutError(f"centre needs a bit (0 cells, 1 faces) for each axis {self.axes}; found {tuple(centre)}")
@@ -193,10 +194,10 @@ class Grid:
         return Box.of(n + int(extra) for n, extra in zip(self.shape, faces, strict=True))
 
     def images(self, reach: Box, points: Box) -> list[Point]:
-        """All periodic translations ``t`` for which ``points`` moved by ``t`` meets ``reach``.
+        """Return all periodic translations ``t`` for which ``points`` moved by ``t`` meets ``reach``.
 
         Images of all points of a periodic axis tile it, so each index of ``reach`` lies in at most one of them, however
-        many periods away. The unmoved one comes first when it is among them, the others in ascending order.
+        many periods away. The zero translation comes first if it is among them, the others in ascending order.
         """
         if reach.empty or points.empty:
             return []
@@ -206,9 +207,14 @@ class Grid:
         return sorted(found, key=lambda t: (any(t), t))
 
     def coarsen(self, factor: Widths = 2) -> Grid:
-        """The grid of ``ceil(N / factor)`` cells an axis, each the union of ``factor`` fine ones (the last of fewer).
+        """Return the grid of ``ceil(N / factor)`` cells along each axis.
 
-        Raises LayoutError on a shifted torus whose shift is no whole number of coarse cells.
+        Each coarse cell is the union of ``factor`` fine ones; the last one may consist of fewer.
+
+        Raises
+        ------
+        LayoutError
+            For a shifted torus whose shift is not a whole number of coarse cells.
         """
         factors = _each("factor", factor, self.ndim)
         for vector in self.shift:
@@ -228,7 +234,7 @@ class Grid:
         )
 
     def project(self, axes: Sequence[int]) -> Grid:
-        """The grid along some of the axes, in their order here; shifts from or to other axes are left out."""
+        """Return the grid along some of the axes, in their order here; shifts from or to other axes are left out."""
         return Grid(
             shape=[self.shape[a] for a in axes],
             axes=[self.axes[a] for a in axes],
@@ -243,7 +249,7 @@ class Grid:
         )
 
     def relabel(self, label: str) -> Grid:
-        """The same grid under another label."""
+        """Return the same grid with another label."""
         return replace(self, label=label)
 
     def __repr__(self) -> str:
@@ -263,7 +269,7 @@ class Grid:
         return f"Grid({'; '.join(said)})"
 
     def _along(self, axis: int, t: Point, reach: Box, points: Box) -> list[Point]:
-        """``t`` plus every number of crossings of ``axis`` that can bring ``points`` onto ``reach`` along it."""
+        """Return ``t`` plus every number of crossings of ``axis`` that can bring ``points`` onto ``reach`` along it."""
         period = self.shape[axis] if self.periodic[axis] else 0
         low, high = points.lo[axis] + t[axis], points.hi[axis] + t[axis]
         if not period:
@@ -276,12 +282,12 @@ class Grid:
         return [tuple(a + k * b for a, b in zip(t, step, strict=True)) for k in range(first, last + 1)]
 
     def _crossing_order(self) -> list[int]:
-        """The axes, each after those whose crossing moves one along it."""
+        """Return the axes, each after those whose crossing moves along it."""
         sources = {a: {b for b in range(self.ndim) if self.shift[b][a]} for a in range(self.ndim)}
         return list(graphlib.TopologicalSorter(sources).static_order())
 
     def _nodes(self, axis: int, given: Sequence[float] | Floats | None) -> tuple[float, ...] | None:
-        """The nodes along one axis, checked; None where they lie in the middles of the cells."""
+        """Return the nodes along one axis after checking them; None if they lie in the middle of each cell."""
         if given is None:
             return None
         found, faces = np.asarray(given, np.float64), self.faces(axis)
@@ -298,7 +304,7 @@ class Grid:
     def _shift(
         self, shift: Mapping[str | int, Mapping[str | int, int] | Sequence[int]] | Sequence[Sequence[int]]
     ) -> tuple[Point, ...]:
-        """The shift as one vector an axis, checked: joins are between periodic axes, and not in a circle."""
+        """Return the shift as one vector for each axis after checking that it joins periodic axes without a cycle."""
         rows = [[0] * self.ndim for _ in range(self.ndim)]
         given = shift.items() if isinstance(shift, Mapping) else enumerate(shift)
         for crossed, vector in given:
@@ -350,7 +356,7 @@ def _names(axes: Sequence[str] | None, ndim: int) -> tuple[str, ...]:
 
 
 def _each(what: str, given: Any, ndim: int) -> tuple[Any, ...]:
-    """One entry an axis: ``given`` itself if it has one for each, repeated if it is a single one."""
+    """Return one entry for each axis: ``given`` itself if it has one for each, or a single entry repeated."""
     if isinstance(given, str | float | int | bool | np.number | np.bool_):
         return (given,) * ndim
     entries = tuple(given)
@@ -365,7 +371,7 @@ def _each(what: str, given: Any, ndim: int) -> tuple[Any, ...]:
 
 
 def _spacing(width: Spacing, length: int, name: str) -> float | tuple[float, ...]:
-    """The spacing along one axis as a float (uniform) or a tuple of one float a cell (stretched)."""
+    """Return the spacing along one axis as a float (uniform) or a tuple of one float for each cell (stretched)."""
     values = np.asarray(width, np.float64)
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise LayoutError(f"cell widths along axis {name} must be positive and finite; found {width}")
@@ -381,5 +387,5 @@ def _coarse_spacing(width: float | tuple[float, ...], length: int, factor: int) 
         if length % factor == 0:
             return width * factor
         width = (width,) * length
-    # Added from left to right: Python's sum() compensates rounding since 3.12, and would give other bits than 3.11.
+    # Added from left to right: Python's sum() compensates rounding since 3.12, so its bits would differ from 3.11.
     return tuple(functools.reduce(operator.add, width[i : i + factor]) for i in range(0, length, factor))

@@ -1,4 +1,4 @@
-"""Who owns which cells: disjoint blocks that tile a domain, each with an owner rank.
+"""Ownership of cells: disjoint blocks that tile a domain, each with an owner rank.
 
 A layout is three int64 arrays, so that one of 262 144 blocks is built, searched and compared in milliseconds. All
 constructors depend on their arguments alone: every rank that calls them gets the same layout without communication.
@@ -70,18 +70,27 @@ class Layout:
 
     @classmethod
     def everywhere(cls, domain: Box, ranks: int) -> Layout:
-        """The whole domain on every rank, as one block of the rank's number: what is moved here reaches all of them."""
+        """Return the layout with the whole domain on every rank, as one block with the rank's number.
+
+        Data moved to this layout reaches all ranks.
+        """
         lo, hi = np.array([domain.lo]), np.array([domain.hi])
         return cls(domain, ranks, lo.repeat(ranks, axis=0), hi.repeat(ranks, axis=0), np.arange(ranks), True)
 
     @classmethod
     def single(cls, domain: Box, ranks: int, owner: int = 0) -> Layout:
-        """The whole domain as one block of one rank."""
+        """Return the layout with the whole domain as one block of one rank."""
         return cls(domain, ranks, np.array([domain.lo]), np.array([domain.hi]), np.array([owner]))
 
     @classmethod
     def from_boxes(cls, domain: Box, boxes: Sequence[Box], owners: Sequence[int], ranks: int) -> Layout:
-        """A layout of given boxes; LayoutError names the first cell that is not in exactly one of them."""
+        """Return a layout of given boxes.
+
+        Raises
+        ------
+        LayoutError
+            If a cell is not in exactly one box; the message names the first such cell.
+        """
         layout = cls(
             domain, ranks, np.array([b.lo for b in boxes]), np.array([b.hi for b in boxes]), np.array(owners, np.int64)
         )
@@ -112,36 +121,36 @@ class Layout:
         return self.domain.ndim
 
     def __len__(self) -> int:
-        """Number of blocks."""
+        """Return the number of blocks."""
         return len(self.owner)
 
     def box(self, block: int) -> Box:
-        """The cells of one block."""
+        """Return the cells of one block."""
         return Box(tuple(self.lo[block].tolist()), tuple(self.hi[block].tolist()))
 
     def blocks_of(self, rank: int) -> list[int]:
-        """The blocks a rank owns, ascending."""
+        """Return the blocks that a rank owns, ascending."""
         order, starts = self._by_owner
         owned: list[int] = order[starts[rank] : starts[rank + 1]].tolist()
         return owned
 
     def cells_of(self, rank: int) -> int:
-        """Number of cells a rank owns."""
+        """Return the number of cells that a rank owns."""
         mine = self.blocks_of(rank)
         return int(volumes(self.lo[mine], self.hi[mine]).sum())
 
     def cells(self) -> Ints:
-        """Number of cells of every rank, shape (ranks,)."""
+        """Return the number of cells of every rank, shape (ranks,)."""
         totals = np.zeros(self.ranks, np.int64)
         np.add.at(totals, self.owner, volumes(self.lo, self.hi))
         return totals
 
     def overlapping(self, box: Box) -> Ints:
-        """The blocks that share a cell with ``box``, ascending."""
+        """Return the blocks that share a cell with ``box``, ascending."""
         return self.index.overlapping(box)
 
     def coarsen(self, factor: Widths = 2) -> Layout:
-        """The layout of the coarse grid: coarse cell ``c`` goes to the owner of fine cell ``factor * c``.
+        """Return the layout of the coarse grid: coarse cell ``c`` goes to the owner of fine cell ``factor * c``.
 
         Blocks that hold no such cell vanish, so block numbers may differ from those here.
         """
@@ -152,9 +161,10 @@ class Layout:
         return Layout(domain, self.ranks, lo[kept], hi[kept], self.owner[kept], self.replicated)
 
     def gather(self, ranks_to_use: int | Iterable[int]) -> Layout:
-        """The same cells on fewer ranks: each takes over the blocks of a run of ranks, joined where they make up a box.
+        """Return a layout of the same cells on fewer ranks.
 
-        A number spreads that many ranks evenly, each the first of its run, so that its own cells stay where they are.
+        Each of these ranks takes over the blocks of a run of ranks, merged into larger boxes where possible. A number
+        spreads that many ranks evenly, each the first of its run, so that its own cells stay in place.
         """
         if self.replicated:
             raise LayoutError("every rank has the whole domain already", remedy="gather the layout it was moved from")
@@ -169,11 +179,7 @@ class Layout:
         return Layout(self.domain, self.ranks, *merge(self.lo, self.hi, owner))
 
     def cut_at(self, places: Sequence[Sequence[int] | None]) -> Layout:
-        """The layout with its cuts moved to the nearest of the ``places`` that each axis allows (None: anywhere).
-
-        Of two places as near the lower one is taken, and blocks without cells are dropped. One ascending map moves all
-        ends along an axis, so the blocks still tile the domain.
-        """
+        """Return the layout with its cuts moved to the nearest of the ``places`` that each axis allows (None: any)."""
         if self.replicated or all(found is None for found in places):
             return self
         lo, hi = self.lo.copy(), self.hi.copy()
@@ -189,23 +195,23 @@ class Layout:
         return Layout(self.domain, self.ranks, lo[kept], hi[kept], self.owner[kept])
 
     def aligned(self, granule: int = GRANULE) -> bool:
-        """Whether the innermost axis is cut at multiples of ``granule`` only; the domain's own ends do not count."""
+        """Return whether the innermost axis is cut only at multiples of ``granule``, not counting the domain's ends."""
         cuts = self.lo[:, -1]
         return not (cuts[cuts != self.domain.lo[-1]] % granule).any()
 
     @cached_property
     def cuts(self) -> tuple[tuple[int, ...], ...]:
-        """For each axis the indices at which some block begins, the domain's low end first."""
+        """Indices along each axis at which some block begins, the domain's low end first."""
         return tuple(tuple(np.unique(self.lo[:, a]).tolist()) for a in range(self.ndim))
 
     @cached_property
     def index(self) -> BoxIndex:
-        """The spatial index behind :meth:`overlapping`, built on first use."""
+        """Spatial index behind :meth:`overlapping`, built on first use."""
         return BoxIndex.build(self.lo, self.hi)
 
     @cached_property
     def _by_owner(self) -> tuple[Ints, Ints]:
-        """All blocks sorted by owner, and where each rank's begin."""
+        """All blocks sorted by owner, and the position at which each rank's blocks begin."""
         order = np.argsort(self.owner, kind="stable")
         return order, np.searchsorted(self.owner[order], np.arange(self.ranks + 1))
 
@@ -216,7 +222,7 @@ class Layout:
         return hashlib.sha256(b"".join(a.astype("<i8").tobytes() for a in arrays)).hexdigest()
 
     def fingerprint(self) -> str:
-        """SHA-256 of all that makes up the layout, in hexadecimal: equal on all machines for equal layouts."""
+        """Return the SHA-256 of the layout's contents, in hexadecimal: equal on all machines for equal layouts."""
         return self._digest
 
     def __eq__(self, other: object) -> bool:

@@ -1,10 +1,11 @@
-"""Which block owns which points of a field: the layout of cells carried over to staggered, projected, partial fields.
+"""Ownership of the points of a field: the layout of cells extended to staggered, projected and partial fields.
 
 - *Staggered* (a centre bit of 1): point ``i`` belongs to the owner of cell ``i``, the last face of a non-periodic axis
   to the owner of the last cell.
 - *Projected* (a subset of the grid's axes): every block holds the projection of its box, so many blocks hold the same
-  point. Who wants one takes it from itself, else from a block of its own rank, else from the lowest block that has it.
-- *Replicated* (:meth:`Layout.everywhere`): every rank has a block with all points; who wants one takes it likewise.
+  point. A block that needs a point takes it from itself, else from a block of its own rank, else from the lowest block
+  that has it.
+- *Replicated* (:meth:`Layout.everywhere`): every rank has a block with all points; points are taken in the same order.
 - *Partial* (``on``, a box of the field's own point indices): only points of that box exist.
 """
 
@@ -27,10 +28,10 @@ __all__ = ["Ownership", "owned"]
 
 @dataclass(frozen=True, eq=False)
 class Ownership:
-    """The points of one kind of field on one layout; made by :meth:`of`. All boxes and widths have the field's axes."""
+    """Points of one kind of field on one layout; made by :meth:`of`. All boxes and widths have the field's axes."""
 
     grid: Grid
-    """The grid along the field's axes."""
+    """Grid along the field's axes."""
     layout: Layout
     axes: tuple[int, ...]
     """The field's axes among the layout's."""
@@ -38,7 +39,7 @@ class Ownership:
     points: Box
     """All points that exist."""
     positions: Box
-    """All points there would be without ``on``."""
+    """All points that would exist without ``on``."""
 
     @classmethod
     def of(
@@ -49,7 +50,7 @@ class Ownership:
         axes: Sequence[str | int] | None = None,
         on: Box | None = None,
     ) -> Ownership:
-        """Who owns what of a field.
+        """Return the ownership of a field.
 
         Parameters
         ----------
@@ -61,6 +62,11 @@ class Ownership:
             The field's axes by name or number, in the grid's order; all by default.
         on
             The box of points that exist; all by default.
+
+        Raises
+        ------
+        LayoutError
+            If the layout, the axes or the box do not fit the grid.
         """
         if layout.domain != grid.box:
             raise LayoutError(f"the layout covers {layout.domain}, but the cells of the grid are {grid.box}")
@@ -76,34 +82,37 @@ class Ownership:
 
     @property
     def shared(self) -> bool:
-        """Whether several blocks may hold the same point: the field lacks some of the grid's axes, or the layout is
-        replicated."""
+        """True if several blocks may hold the same point.
+
+        This is so if the field lacks some of the grid's axes, or the layout is replicated.
+        """
         return self.layout.replicated or len(self.axes) < self.layout.ndim
 
     def around(self, blocks: Sequence[int] | Ints) -> tuple[Ints, Ints]:
-        """Points that would belong to each block without ``on``, as arrays of shape (blocks, ndim): never empty."""
+        """Return the points that each block would have without ``on``, arrays of shape (blocks, ndim): never empty."""
         lo = self.layout.lo[blocks][:, self.axes]
         hi = self.layout.hi[blocks][:, self.axes]
         return lo, hi + (self._beyond & (hi == self.grid.shape))
 
     def bounds(self, blocks: Sequence[int] | Ints) -> tuple[Ints, Ints]:
-        """Points that belong to each block, as arrays of shape (blocks, ndim); some may be empty."""
+        """Return the points that belong to each block, as arrays of shape (blocks, ndim); some may be empty."""
         lo, hi = self.around(blocks)
         return np.maximum(lo, self.points.lo), np.minimum(hi, self.points.hi)
 
     def owned(self, block: int) -> Box:
-        """The points that belong to a block, possibly none."""
+        """Return the points that belong to a block, possibly none."""
         return self.position(block) & self.points
 
     def position(self, block: int) -> Box:
-        """The points that would belong to a block without ``on``."""
+        """Return the points that would belong to a block without ``on``."""
         lo, hi = self.around([block])
         return _box(lo[0], hi[0])
 
     def stored(self, block: int, lo: Widths, hi: Widths) -> Box:
-        """The smallest box that holds a block's points and its halo of widths ``lo`` and ``hi``, or an empty one.
+        """Return the smallest box with a block's points and its halo of widths ``lo`` and ``hi``, or an empty one.
 
-        Where ``on`` makes a field partial, blocks next to that box own nothing of it, but keep what they can reach.
+        If ``on`` makes a field partial, blocks next to that box own none of it, but store the points within their
+        reach.
         """
         reach = self.position(block).grow(lo, hi)
         if self.points == self.positions:
@@ -114,11 +123,11 @@ class Ownership:
         return stored
 
     def images(self, reach: Box) -> list[Point]:
-        """The periodic translations that bring existing points into ``reach``; the unmoved one first if it does."""
+        """Return the periodic translations that bring existing points into ``reach``; zero is first if it is one."""
         return self.grid.images(reach, self.points)
 
     def overlapping(self, box: Box) -> Ints:
-        """The blocks around a box of points, ascending: all that own some of them, and with ``on`` perhaps others."""
+        """Return the blocks around a box of points, ascending: all that own some, and with ``on`` perhaps others."""
         lo, hi = list(self.layout.domain.lo), list(self.layout.domain.hi)
         reach = box & self.positions
         if reach.empty:
@@ -129,9 +138,10 @@ class Ownership:
         return self.layout.overlapping(Box(tuple(lo), tuple(hi)))
 
     def sources(self, region: Box, rank: int, block: int | None) -> Iterator[tuple[int, Box]]:
-        """Whence ``block`` of ``rank`` takes a region of existing points that several blocks may hold.
+        """Yield the sources from which ``block`` of ``rank`` takes a region of points that several blocks may hold.
 
-        Gives pairs of a source block and a box; the boxes are disjoint and make up the region.
+        Each is a pair of a source block and a box; the boxes are disjoint and make up the region. All points of the
+        region must exist.
         """
         left = [region]
         for source, box in self._preferred(region, rank, block):
@@ -142,7 +152,7 @@ class Ownership:
                 return
 
     def _preferred(self, region: Box, rank: int, block: int | None) -> Iterator[tuple[int, Box]]:
-        """Blocks that hold parts of the region, the preferred ones first."""
+        """Yield blocks that hold parts of the region, the preferred ones first."""
         if block is not None:
             yield block, self.owned(block)
         mine = self.layout.blocks_of(rank)
@@ -154,7 +164,7 @@ class Ownership:
             yield int(shapes.block[i]), _box(shapes.lo[i], shapes.hi[i])
 
     def lends(self, block: int) -> bool:
-        """Whether other ranks may take shared points from this block: it is the lowest that holds just these."""
+        """Return whether other ranks may take shared points from this block: it is the lowest that holds just these."""
         at = int(np.searchsorted(self._shapes.block, block))
         return at < len(self._shapes.block) and int(self._shapes.block[at]) == block
 
@@ -168,13 +178,13 @@ class Ownership:
 
     @cached_property
     def _beyond(self) -> np.ndarray:
-        """For each axis whether there is a point beyond the last cell."""
+        """Flags of the axes that have a point beyond the last cell."""
         return np.array(self.positions.hi) > np.array(self.grid.shape)
 
 
 @dataclass(frozen=True, eq=False)
 class _Shapes:
-    """Different boxes, and a block that holds each."""
+    """Different boxes, and a block that holds each of them."""
 
     block: Ints
     lo: Ints
@@ -182,6 +192,7 @@ class _Shapes:
 
     @cached_property
     def index(self) -> BoxIndex:
+        """Spatial index of the boxes."""
         return BoxIndex.build(self.lo, self.hi)
 
 
@@ -193,7 +204,7 @@ def owned(
     axes: Sequence[str | int] | None = None,
     on: Box | None = None,
 ) -> Box:
-    """The points of a field that belong to a block; see :meth:`Ownership.of`."""
+    """Return the points of a field that belong to a block; see :meth:`Ownership.of`."""
     return Ownership.of(grid, layout, centre, axes, on).owned(block)
 
 

@@ -1,4 +1,4 @@
-"""Regions: the cells an operation is for, when a box is not what is meant."""
+"""Regions: the cells on which an operation acts, if they are not simply a box."""
 
 from __future__ import annotations
 
@@ -13,12 +13,25 @@ from minga.space.box import Box, Point
 class Region:
     """Cells of a box: all of them, every n-th along each axis, those of one colour, single points, or active tiles.
 
-    box      where to choose from; None for all points of the stored field
-    stride   take cells whose distance from the box's low end is a multiple of it, one number or one an axis
-    colour   0 or 1: cells whose indices sum to an even or odd number
-    points   single cells by index, such as sources and receivers; each is done once
-    active   True, or the shape of tiles: leave out tiles in which nothing can change, as what decides on their cells is
-             what it was two steps before. Results are those of all cells; see docs/programs.md for what it takes
+    Parameters
+    ----------
+    box
+        Box to choose from; None for all points of the stored field.
+    stride
+        Choose cells whose distance from the box's low end is a multiple of it; one number, or one for each axis.
+    colour
+        0 or 1: cells whose indices sum to an even or odd number.
+    points
+        Single cells by index, such as sources and receivers; each is computed once.
+    active
+        True, or the shape of tiles: leave out tiles in which nothing can change, because the values that determine
+        their cells equal those of two steps before. Results are those of all cells; see docs/programs.md for the
+        requirements.
+
+    Raises
+    ------
+    LayoutError
+        If the choice is invalid, or cells are chosen in more than one way.
     """
 
     box: Box | None
@@ -67,11 +80,11 @@ class Region:
 
     @property
     def sparse(self) -> bool:
-        """Whether some cells of the box are left out."""
+        """True if some cells of the box are left out."""
         return self.stride is not None or self.colour is not None or self.points is not None
 
     def within(self, space: Box) -> Region:
-        """The same cells, with the box (and a stride for each axis) made explicit for the points of a field."""
+        """Return the same cells, with the box (and a stride for each axis) made explicit for the points of a field."""
         if self.points is not None:
             if {len(p) for p in self.points} != {space.ndim}:
                 raise LayoutError(
@@ -95,7 +108,7 @@ class Region:
         return whole
 
     def _tile(self, space: Box) -> Point:
-        """The shape of active tiles; () where it is left to who applies the kernel."""
+        """Return the shape of active tiles; () if whoever applies the kernel chooses it."""
         active = self.active or ()
         shape = active * space.ndim if len(active) == 1 else active
         if shape and len(shape) != space.ndim:

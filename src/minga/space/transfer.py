@@ -1,9 +1,9 @@
-"""The geometry of all data movement: which box of which block is copied to which block, and in which message.
+"""Geometry of all data movement: the boxes that are copied from block to block, and the messages that carry them.
 
 A halo exchange, a rebalancing, a gathering to fewer ranks and a restart on other ranks are all lists of copies. Only
 points of the domain and their periodic images are copied, and none is delivered to a block twice. Each rank plans its
 own part, with work in proportion to its own blocks; sender and receiver sort their copies by the same key, so they
-agree on every message without exchanging a word.
+agree on every message without communication.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Copy ``source_box`` of block ``source`` to block ``target``, where each index is moved by ``shift``."""
+    """Copy of ``source_box`` of block ``source`` to block ``target``, with each index moved by ``shift``."""
 
     source: int
     target: int
@@ -47,18 +47,18 @@ class Copy:
 
     @property
     def target_box(self) -> Box:
-        """Where the points go, in indices of the target block."""
+        """Destination of the points, in indices of the target block."""
         return self.source_box.shift(self.shift)
 
     @property
     def key(self) -> tuple[int, int, Point]:
-        """What copies are sorted by: unique, as no point is delivered twice, and known to both sides."""
+        """Sort key of copies: unique, as no point is delivered twice, and known to both sides."""
         return self.target, self.source, self.target_box.lo
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """All that goes between two ranks in one exchange: copy ``i`` begins at element ``offsets[i]`` of ``cells``."""
+    """All data sent between two ranks in one exchange: copy ``i`` begins at element ``offsets[i]`` of ``cells``."""
 
     peer: int
     copies: tuple[Copy, ...]
@@ -77,23 +77,23 @@ class RankTransfer:
 
     @property
     def cells_sent(self) -> int:
-        """Elements that leave this rank."""
+        """Number of elements that leave this rank."""
         return sum(m.cells for m in self.sends)
 
     @property
     def cells_received(self) -> int:
-        """Elements that reach this rank."""
+        """Number of elements that reach this rank."""
         return sum(m.cells for m in self.receives)
 
 
 class Sources(Protocol):
-    """What :func:`plan_copies` needs to know of those who own points, no two of them the same one."""
+    """Interface that :func:`plan_copies` needs of the owners of points; no point has two owners."""
 
     def overlapping(self, box: Box) -> Ints:
-        """Numbers of all blocks that own points of ``box``, and perhaps some others, ascending."""
+        """Return the numbers of all blocks that own points of ``box``, and perhaps some others, ascending."""
 
     def bounds(self, blocks: Sequence[int] | Ints) -> tuple[Ints, Ints]:
-        """Low and high ends of the boxes that these blocks own."""
+        """Return the low and high ends of the boxes that these blocks own."""
 
 
 def halo_wanted(
@@ -103,7 +103,7 @@ def halo_wanted(
     faces_only: bool = False,
     only: Sequence[Point] | None = None,
 ) -> list[Box]:
-    """The halo around a box as disjoint boxes, one a direction, empty ones left out.
+    """Return the halo around a box as disjoint boxes, one for each direction, without empty ones.
 
     ``faces_only`` leaves out edges and corners, which a star stencil does not read; ``only`` names directions instead.
     """
@@ -116,9 +116,9 @@ def halo_wanted(
 def plan_copies(
     sources: Sources, wanted: Iterable[tuple[int, Box]], images: Callable[[Box], Iterable[Point]]
 ) -> list[Copy]:
-    """The copies that fill ``wanted``, pairs of a target block and a box, from the blocks that own the points.
+    """Return the copies that fill ``wanted``, pairs of a target block and a box, from the blocks that own the points.
 
-    ``images(reach)`` gives the translations under which owned points can lie in ``reach``. Boxes in a row for one
+    ``images(reach)`` gives the translations under which owned points can lie in ``reach``. Consecutive boxes for one
     target are looked up together, so keep them together; those of one target must be disjoint.
     """
     copies = []
@@ -139,7 +139,7 @@ def plan_copies(
 def for_rank(
     copies: Iterable[Copy], source_owner: Sequence[int] | Ints, target_owner: Sequence[int] | Ints, rank: int
 ) -> RankTransfer:
-    """What one rank does of a list of copies; copies between other ranks are passed over.
+    """Return the part of one rank in a list of copies; copies between other ranks are ignored.
 
     ``source_owner`` and ``target_owner`` give the rank of every source and target block. Messages are in order of their
     peers, and hold their copies in order of :attr:`Copy.key`.
@@ -171,12 +171,7 @@ def halo_transfer(
     faces_only: bool = False,
     only: Sequence[Point] | None = None,
 ) -> RankTransfer:
-    """What ``rank`` does to fill the halos of a field, ``lo_width`` below and ``hi_width`` above on each of its axes.
-
-    Any widths work: wider than neighbouring blocks, or than the whole periodic domain. ``centre``, ``axes`` and ``on``
-    describe the field (:meth:`Ownership.of`); ``faces_only`` and ``only`` leave out directions that nobody reads
-    (:func:`halo_wanted`).
-    """
+    """Return the part of ``rank`` in filling a field's halos, ``lo_width`` below and ``hi_width`` above each axis."""
     points = Ownership.of(grid, layout, centre, axes, on)
     halo = _Halo.of(len(points.axes), lo_width, hi_width, faces_only, only)
     mine = layout.blocks_of(rank)
@@ -198,9 +193,9 @@ def move_transfer(
     axes: Sequence[str | int] | None = None,
     on: Box | None = None,
 ) -> RankTransfer:
-    """What ``rank`` does to bring a field from one layout to another: rebalancing, gathering, scattering.
+    """Return the part of ``rank`` in moving a field from one layout to another: rebalancing, gathering, scattering.
 
-    Copies go from blocks of ``source`` to blocks of ``target``; what stays on its rank is a local copy too.
+    Copies go from blocks of ``source`` to blocks of ``target``; data that stays on its rank is a local copy, too.
     """
     if source.ranks != target.ranks:
         raise LayoutError(
@@ -212,21 +207,22 @@ def move_transfer(
 
 
 def points_transfer(old: Ownership, new: Ownership, rank: int, box: Box | None = None) -> RankTransfer:
-    """What ``rank`` does to bring points of one kind of field to those of another: the same indices by default.
+    """Return the part of ``rank`` in moving points of one kind of field to those of another.
 
-    ``box`` chooses points of the first, which go to the first points of the second in the same order. Where the target
-    is replicated, all other ranks get the same from each rank that has some of them.
+    By default the indices stay the same. ``box`` chooses points of the first field, which go to the first points of the
+    second in the same order. If the target is replicated, all other ranks get the same data from each rank that has
+    some of them.
     """
     source, target = old.layout, new.layout
     t = (0,) * len(old.axes) if box is None else tuple(b - a for a, b in zip(box.lo, new.points.lo, strict=True))
     back = tuple(-s for s in t)
 
     def wanted(taker: int) -> Box:
-        """What a block of the target takes, in indices of the target."""
+        """Return the points that a block of the target takes, in indices of the target."""
         return new.owned(taker) if box is None else new.owned(taker) & box.shift(t)
 
     def given(giver: int) -> Box:
-        """What a block of the source has, in indices of the target."""
+        """Return the points that a block of the source has, in indices of the target."""
         return (old.owned(giver) if box is None else old.owned(giver) & box).shift(t)
 
     mine, givers = target.blocks_of(rank), source.blocks_of(rank)
@@ -262,6 +258,7 @@ class _Halo:
 
     @classmethod
     def of(cls, ndim: int, lo_width: Widths, hi_width: Widths, faces_only: bool, only: Sequence[Point] | None) -> _Halo:
+        """Return a halo of checked widths and sorted directions."""
         low = np.broadcast_to(np.asarray(lo_width, np.int64), (ndim,))
         high = np.broadcast_to(np.asarray(hi_width, np.int64), (ndim,))
         if min(low.min(), high.min()) < 0:
@@ -270,7 +267,7 @@ class _Halo:
         return cls(low, high, np.array(chosen, np.int64).reshape(-1, ndim))
 
     def wanted(self, lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
-        """Halo boxes of boxes (n, ndim) as arrays (n * directions, ndim), those of one box in a row; some are empty."""
+        """Return the halo boxes of boxes (n, ndim) as arrays (n * directions, ndim), grouped by box; some are empty."""
         lo, hi = lo[:, None], hi[:, None]
         below, above = self.towards < 0, self.towards > 0
         low = np.where(below, lo - self.lo_width, np.where(above, hi, lo))
@@ -278,12 +275,12 @@ class _Halo:
         return low.reshape(-1, lo.shape[-1]), high.reshape(-1, lo.shape[-1])
 
     def readers_of(self, box: Box) -> Box:
-        """The points whose halo reaches into ``box``."""
+        """Return the points whose halo reaches into ``box``."""
         return box.grow(self.hi_width.tolist(), self.lo_width.tolist())
 
 
 def _wanted(points: Ownership, halo: _Halo, blocks: Iterable[int]) -> Iterable[tuple[int, Box]]:
-    """The halo boxes of blocks. They lie around the position of a block even where it owns no points there."""
+    """Yield the halo boxes of blocks; they lie around the position of a block even if it owns no points there."""
     for block in blocks:
         lo, hi = halo.wanted(*points.around([block]))
         for low, high in zip(lo.tolist(), hi.tolist(), strict=True):
@@ -291,7 +288,7 @@ def _wanted(points: Ownership, halo: _Halo, blocks: Iterable[int]) -> Iterable[t
 
 
 def _readers(points: Ownership, halo: _Halo, box: Box) -> Iterable[tuple[Ints, Point]]:
-    """The blocks whose halo reaches into an image of ``box``, and the translation of that image."""
+    """Yield the blocks whose halo reaches into an image of ``box``, and the translation of that image."""
     if box.empty:
         return
     reach = halo.readers_of(box)
@@ -302,7 +299,7 @@ def _readers(points: Ownership, halo: _Halo, box: Box) -> Iterable[tuple[Ints, P
 
 
 def _halo_copies_from(points: Ownership, halo: _Halo, mine: Sequence[int]) -> list[Copy]:
-    """The copies out of blocks of one rank into halos of other ranks."""
+    """Return the copies out of blocks of one rank into halos of other ranks."""
     copies = []
     for giver in mine:
         region = points.owned(giver)
@@ -318,13 +315,13 @@ def _halo_copies_from(points: Ownership, halo: _Halo, mine: Sequence[int]) -> li
 
 
 def _shared_takers(points: Ownership, halo: _Halo, mine: Sequence[int]) -> list[int]:
-    """Blocks of other ranks that may take points of a projected field from one of ``mine``."""
+    """Return blocks of other ranks that may take points of a projected field from one of ``mine``."""
     lenders = [points.owned(block) for block in mine if points.lends(block)]
     return _distinct([readers for box in lenders for readers, _ in _readers(points, halo, box)], without=mine)
 
 
 def _shared_halo_copies(points: Ownership, halo: _Halo, rank: int, takers: Iterable[int]) -> list[Copy]:
-    """The copies that fill halos of a projected field."""
+    """Return the copies that fill halos of a projected field."""
     copies = []
     for taker, box in _wanted(points, halo, takers):
         for t in points.images(box):
@@ -335,7 +332,7 @@ def _shared_halo_copies(points: Ownership, halo: _Halo, rank: int, takers: Itera
 
 
 def _copies(givers: Iterable[int] | Ints, takers: Iterable[int] | Ints, lo: Ints, hi: Ints, t: Point) -> list[Copy]:
-    """A copy for each row of ``lo`` and ``hi``."""
+    """Return one copy for each row of ``lo`` and ``hi``."""
     return [
         Copy(giver, taker, Box(tuple(low), tuple(high)), t)
         for giver, taker, low, high in zip(_listed(givers), _listed(takers), lo.tolist(), hi.tolist(), strict=False)

@@ -1,8 +1,8 @@
-"""Cells of few states stored as bits: 64 cells of a row in a word, one word field for each bit of a state.
+"""Cells of few states stored as bits: 64 cells of a row in a word, one field of words for each bit of a state.
 
-Bit k of word j along the innermost axis is cell 64 j + k. The words have a grid of their own, so that everything that
-cuts, moves and fills fields serves them as it does cells. Where 64 does not divide the length of a row, the last word
-has unused bits above the row's end.
+Bit k of word j along the innermost axis is cell 64 j + k. The words have a grid of their own, so all code that cuts,
+moves and fills fields handles them like cells. If 64 does not divide the length of a row, the last word has unused bits
+above the row's end.
 """
 
 from __future__ import annotations
@@ -30,11 +30,16 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """A field whose cells are stored as bits.
+    """Field whose cells are stored as bits.
 
-    cells   the field as people see it: u1 on the grid of cells. It is declared only; an engine stores the planes
-    planes  u8 on the grid of words: bit p of a cell's state is in planes[p]
-    row     u8 along the rows of words: what kernels need to know of the words of a row
+    Attributes
+    ----------
+    cells
+        The field as users see it: u1 on the grid of cells. It is declared only; an engine stores the planes.
+    planes
+        Fields of type u8 on the grid of words: bit p of a cell's state is in planes[p].
+    row
+        Fields of type u8 along the rows of words: data that kernels need about the words of a row.
     """
 
     cells: Field
@@ -43,19 +48,19 @@ class Packed:
 
     @property
     def words(self) -> Grid:
-        """The grid of the words."""
+        """Grid of the words."""
         return self.planes[0].grid
 
     def box(self, words: Box) -> Box:
-        """The cells of a box of words."""
+        """Return the cells of a box of words."""
         return cell_box(words, self.cells.grid.shape[-1])
 
     def pack(self, states: Array) -> list[Array]:
-        """The words of each plane, of whole words of cells; bits beyond the end of a row are 0."""
+        """Return the words of each plane, given whole words of cells; bits beyond the end of a row are 0."""
         return [pack(states >> plane & 1) for plane in range(len(self.planes))]
 
     def unpack(self, words: Box, planes: Sequence[Array]) -> Array:
-        """The states of the cells in a box of words, u1."""
+        """Return the states of the cells in a box of words, u1."""
         length = self.box(words).shape[-1]
         states = np.zeros((*words.shape[:-1], length), np.uint8)
         for plane, values in enumerate(planes):
@@ -64,12 +69,18 @@ class Packed:
 
 
 def word_grid(grid: Grid) -> Grid:
-    """The grid of the words of a grid of cells. LayoutError where a shifted torus is joined within words."""
+    """Return the grid of the words of a grid of cells.
+
+    Raises
+    ------
+    LayoutError
+        If the seam of a shifted torus would lie within words.
+    """
     for axis, vector in enumerate(grid.shift):
         if vector[-1] % WORD or (any(vector) and grid.shape[-1] % WORD):
             raise LayoutError(
                 f"crossing axis {grid.axes[axis]} shifts by {vector[-1]} cells along {grid.axes[-1]}, "
-                f"which are no whole words of {WORD} cells"
+                f"which are not whole words of {WORD} cells"
             )
     return Grid(
         (*grid.shape[:-1], -(-grid.shape[-1] // WORD)),
@@ -81,13 +92,13 @@ def word_grid(grid: Grid) -> Grid:
 
 
 def cell_box(words: Box, length: int) -> Box:
-    """The cells of a box of words, in rows of `length` cells."""
+    """Return the cells of a box of words, in rows of `length` cells."""
     low, high = min(words.lo[-1] * WORD, length), min(words.hi[-1] * WORD, length)
     return Box((*words.lo[:-1], low), (*words.hi[:-1], high))
 
 
 def cell_layout(words: Layout, grid: Grid) -> Layout:
-    """Who owns which cells of `grid` where its words are laid out so."""
+    """Return the layout of the cells of `grid` that corresponds to a layout of its words."""
     lo, hi = words.lo.copy(), words.hi.copy()
     lo[:, -1] *= WORD
     hi[:, -1] = np.minimum(hi[:, -1] * WORD, grid.shape[-1])
@@ -95,7 +106,7 @@ def cell_layout(words: Layout, grid: Grid) -> Layout:
 
 
 def pack(bits: Array) -> Array:
-    """Words of the bits along the last axis, u8; the last word is filled up with zeros."""
+    """Return words of the bits along the last axis, u8; the last word is filled up with zeros."""
     packed = np.packbits(bits, axis=-1, bitorder="little")
     missing = -packed.shape[-1] % 8
     padded = np.pad(packed, [(0, 0)] * (packed.ndim - 1) + [(0, missing)])
@@ -103,6 +114,6 @@ def pack(bits: Array) -> Array:
 
 
 def unpack(words: Array, length: int) -> Array:
-    """The first `length` bits of the words along the last axis, u1."""
+    """Return the first `length` bits of the words along the last axis, u1."""
     octets = np.ascontiguousarray(words).astype("<u8", copy=False).view(np.uint8)
     return np.unpackbits(octets, axis=-1, count=length, bitorder="little")

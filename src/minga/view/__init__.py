@@ -1,1 +1,1 @@
-"""What people look at: progress lines, plots and reports."""
+"""Presentation: progress lines, plots and reports."""

@@ -1,10 +1,10 @@
-"""Which colour a value has: one for each state where states are few, a smooth scale elsewhere.
+"""Colours of values: one for each state if there are few states, a smooth scale otherwise.
 
-All that draws a field - pictures, movies, reports, terminals - takes its colours from here, so that a run looks the
-same everywhere. A field that says which colours its states have (attribute ``flag_colors``, as land cover maps do:
-hexadecimal colours separated by blanks, the first for state 0) is drawn in them. One that swings around 0 (attribute
-``colour_scale`` is ``signed``) is blue below and red above, as far as usual in the frames shown: what is much louder,
-as waves are near their source, is clipped.
+Everything that draws a field - pictures, movies, reports, terminals - takes its colours from here, so that a run looks
+the same everywhere. A field that gives colours for its states (attribute ``flag_colors``, as land cover maps do:
+hexadecimal colours separated by blanks, the first for state 0) is drawn in them. A field that oscillates around 0
+(attribute ``colour_scale`` is ``signed``) is blue below and red above; the scale covers the usual values of the frames
+shown, and much larger ones, such as those of waves near their source, are clipped.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["FLAG_COLOURS", "ColourScale", "Limits", "colour_scale", "is_discrete
 FLAG_COLOURS = "flag_colors"
 SIGNED = "colour_scale"
 _CLIPPED = 97.0
-"""Per cent of the values of a frame that a signed scale holds; it ends at the median of the frames."""
+"""Percentage of the values of a frame that a signed scale covers; its end is the median over the frames."""
 _USUAL, _FAR, _JUDGED = 0.9, 5.0, 4
-"""Part of the frames that count in any case, how many times farther others may reach, and frames to judge by."""
+"""Share of the frames that always count, factor by which others may reach farther, and least number of frames."""
 FEW_STATES = 16
 _LIGHT, _DARK = "#f7f5ef", "#1f3b57"
 _STATE_COLOURS = (_LIGHT, "#3b7a4b", "#c8381e", _DARK, "#e0a526", "#6a4c93")
@@ -37,7 +37,7 @@ Colours = NDArray[np.uint8]
 
 
 class Limits(NamedTuple):
-    """The ends of a scale, and the least and the largest value that there are."""
+    """Ends of a scale, and the least and the largest value in the data."""
 
     low: float
     high: float
@@ -49,10 +49,17 @@ class Limits(NamedTuple):
 class ColourScale:
     """Colours of the values from ``low`` to ``high``.
 
-    palette  red, green and blue of each colour, u1, shape (colours, 3), at most 256
-    states   whether a colour stands for one state, ``low`` + its number; else colours follow one another evenly, and
-             the last one is for what is not finite
-    extremes  the least and the largest value there are, where that is known
+    Attributes
+    ----------
+    low, high
+        Ends of the scale.
+    palette
+        Red, green and blue of each colour, u1, shape (colours, 3), at most 256.
+    states
+        True if each colour stands for one state, ``low`` + its number; otherwise the colours are evenly spaced, and the
+        last one is for values that are not finite.
+    extremes
+        The least and the largest value in the data, if known.
     """
 
     low: float
@@ -63,12 +70,12 @@ class ColourScale:
 
     @property
     def clipped(self) -> str:
-        """What values beyond the ends are cut off, in words; empty where there are none."""
+        """Remark on values beyond the ends, which are clipped; empty if there are none."""
         least, most = self.extremes or (self.low, self.high)
         return f"clipped, values are {least:.3g} to {most:.3g}" if least < self.low or most > self.high else ""
 
     def numbers(self, values: Values) -> Colours:
-        """The number in the palette of the colour of each value; values beyond the ends have the colour of the end."""
+        """Return the palette index of the colour of each value; values beyond the ends have the colour of the end."""
         if self.states:
             if values.dtype.itemsize == 1 and self.low == 0:
                 return np.minimum(values.view(np.uint8), len(self.palette) - 1)
@@ -84,20 +91,20 @@ class ColourScale:
         return numbers
 
     def of_states(self) -> ColourScale:
-        """The scale of whole numbers with a colour for each from 0 on, where 256 colours suffice; else as it is."""
+        """Return the scale of whole numbers with one colour for each, starting at 0, or this one if 256 are too few."""
         if self.low < 0 or self.high > _SHADES or self.high != int(self.high):
             return self
         states = np.arange(int(self.high) + 1)
         return ColourScale(0.0, self.high, self.rgb(states), states=True)
 
     def rgb(self, values: Values) -> Colours:
-        """Red, green and blue of each value, shape (*values.shape, 3)."""
+        """Return red, green and blue of each value, shape (*values.shape, 3)."""
         coloured: Colours = self.palette[self.numbers(values)]
         return coloured
 
     @property
     def hexadecimal(self) -> list[str]:
-        """The palette as ``#rrggbb``; on a smooth scale without the colour of what is not finite."""
+        """The palette as ``#rrggbb``; for a smooth scale without the colour of values that are not finite."""
         return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in self._shown.tolist()]
 
     @property
@@ -108,7 +115,7 @@ class ColourScale:
 def colour_scale(
     limits: Limits | tuple[float, float], dtype: np.dtype[Any], attributes: Mapping[str, Any]
 ) -> ColourScale:
-    """The scale of a field whose values lie within ``limits``."""
+    """Return the scale of a field whose values lie within ``limits``."""
     scale = _scale(limits[:2], dtype, attributes)
     return replace(scale, extremes=(limits.least, limits.most)) if isinstance(limits, Limits) else scale
 
@@ -123,27 +130,27 @@ def _scale(limits: tuple[float, float], dtype: np.dtype[Any], attributes: Mappin
         return ColourScale(-most, most, _palette([*_sampled("RdBu_r", 0.0, 1.0, _SHADES), _NOT_FINITE]), states=False)
     if not is_discrete(limits, dtype):
         return ColourScale(low, high, _palette([*_smooth(_SHADES), _NOT_FINITE]), states=False)
-    low = min(low, 0.0) if high < FEW_STATES else low  # so that state 0 has its colour where no cell is in it
+    low = min(low, 0.0) if high < FEW_STATES else low  # so that state 0 keeps its colour even if no cell is in it
     states = max(2, int(high - low) + 1)
     return ColourScale(low, low + states - 1, _palette(_state_colours(states)), states=True)
 
 
 def is_discrete(limits: tuple[float, float], dtype: np.dtype[Any]) -> bool:
-    """Whether values are few enough whole numbers for a colour each."""
+    """Return whether values are whole numbers, and few enough to have a colour each."""
     return dtype.kind in "bui" and limits[1] - limits[0] < FEW_STATES
 
 
 def is_signed(attributes: Mapping[str, Any]) -> bool:
-    """Whether a field with these attributes swings around 0."""
+    """Return whether a field with these attributes oscillates around 0."""
     return attributes.get(SIGNED) == "signed"
 
 
 def limits_of(frames: Iterable[Values], signed: bool = False) -> Limits:
-    """Ends of a scale for the finite values of all frames; 0 and 1 where there are none.
+    """Return the ends of a scale for the finite values of all frames; 0 and 1 if there are none.
 
-    Of floats it holds what is usual in these frames: where values of few frames reach much farther than those of all
-    others, they are clipped. Of ``signed`` values the ends are as far from 0, and hold what is usual: frames of zeros
-    do not count, and loud ones no more than others.
+    For floats the scale covers the usual values in these frames: if values of few frames reach much farther than those
+    of all others, they are clipped. For ``signed`` values both ends are equally far from 0 and cover the usual values:
+    frames of zeros do not count, and frames with large values count no more than others.
     """
     ends, loud, floats = [], [], False
     for frame in frames:
@@ -162,7 +169,7 @@ def limits_of(frames: Iterable[Values], signed: bool = False) -> Limits:
 
 
 def _usual(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Ends of a scale for frames whose values lie between these ends: without those of few that reach far beyond."""
+    """Return ends of a scale for frames with these extremes, ignoring the few that reach far beyond the others."""
     low, high = min((low for low, _ in ends), default=0.0), max((high for _, high in ends), default=1.0)
     moving = [(least, most) for least, most in ends if least < most]
     if len(moving) < _JUDGED:
@@ -178,20 +185,20 @@ def _usual(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _loudness(frame: Values) -> float:
-    """The magnitude that few of the values have that are not 0; 0 where none is."""
+    """Return the magnitude that few of the nonzero values exceed; 0 if there are none."""
     magnitudes = np.abs(frame[np.isfinite(frame) & (frame != 0)])
     return float(np.percentile(magnitudes, _CLIPPED)) if magnitudes.size else 0.0
 
 
 def _own_colours(attributes: Mapping[str, Any]) -> list[str]:
-    """The colours a field says its states have; none where it says none, or something else."""
+    """Return the colours that a field gives for its states; an empty list if it gives none, or invalid ones."""
     said = attributes.get(FLAG_COLOURS)
     words = said.split() if isinstance(said, str) else []
     return words if words and len(words) <= 256 and all(map(_HEXADECIMAL.fullmatch, words)) else []
 
 
 def _state_colours(states: int) -> list[str]:
-    """Light for the lowest state, so that sparse patterns look as they do in books, others well apart."""
+    """Return a light colour for the lowest state, as sparse patterns have in books, and distinct ones for others."""
     if states == 2:
         return [_LIGHT, _DARK]
     if states <= len(_STATE_COLOURS):

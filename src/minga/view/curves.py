@@ -1,4 +1,4 @@
-"""Several curves over one axis, as a picture."""
+"""Pictures of several curves over one axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["curves_figure", "draw_curves"]
 Numbers = Sequence[float] | NDArray[np.float64]
 
 _FEW = 40
-"""Points of a curve that are marked one by one."""
+"""Number of points below which each point of a curve is marked."""
 _COLOURS = 10
 _STYLES = ("-", "--", "-.", ":")
 
@@ -33,7 +33,7 @@ def draw_curves(
     logarithmic: bool = False,
     marks: Mapping[str, float] | None = None,
 ) -> Path:
-    """Draw curves by name over ``x`` into ``file`` (.svg or .png); returns it. ``marks``: upright lines by name."""
+    """Draw curves by name over ``x`` into ``file`` (.svg or .png) and return it. ``marks``: vertical lines by name."""
     lines = [(name, x, values) for name, values in curves.items()]
     figure = curves_figure(lines, title=title, xlabel=xlabel, ylabel=ylabel, logarithmic=logarithmic, marks=marks or {})
     with disk_errors(file):
@@ -51,10 +51,20 @@ def curves_figure(
     marks: Mapping[str, float] | None = None,
     spans: Iterable[Span] = (),
 ) -> Any:
-    """A figure of curves: label, what goes to the right, what goes upwards.
+    """Return a figure of curves.
 
-    marks   upright lines by name
-    spans   parts of the axis to the right, whose names lie along the upper edge
+    Parameters
+    ----------
+    curves
+        For each curve its label, its horizontal and its vertical coordinates.
+    title, xlabel, ylabel
+        Title and labels of the axes.
+    logarithmic
+        Whether the vertical axis is logarithmic.
+    marks
+        Vertical lines by name.
+    spans
+        Parts of the horizontal axis, with names that are shown along the upper edge.
     """
     from matplotlib.figure import Figure
 
@@ -78,7 +88,7 @@ def curves_figure(
 
 
 def _mark(axes: Any, line: float | None, place: float, name: str, align: str) -> None:
-    """A thin upright line, and a name beside or between them."""
+    """Draw a thin vertical line, and a name beside it or between two of them."""
     if line is not None:
         axes.axvline(line, color="0.6", linewidth=0.8, zorder=0)
     axes.annotate(

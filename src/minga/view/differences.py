@@ -1,4 +1,4 @@
-"""Pictures of where two runs of one problem differ."""
+"""Pictures of the differences between two runs of one problem."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ __all__ = ["draw_differences"]
 def draw_differences(
     frames: Sequence[NDArray[np.float64]], grid: Grid, kinds: NDArray[np.uint8] | None, title: str, path: Path
 ) -> None:
-    """Draw magnitudes of differences, one panel a time step, all in one scale of colours; solid cells are grey.
+    """Draw magnitudes of differences, one panel for each time step, on one colour scale; solid cells are grey.
 
-    RunError where the disk refuses.
+    Raises
+    ------
+    RunError
+        If the disk refuses.
     """
     from matplotlib.figure import Figure
 

@@ -29,11 +29,18 @@ _STEP = "step"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """A drawing with its numbers.
+    """Drawing with its numbers.
 
-    over    what goes to the right, with its unit
-    when    of which step or other state the fields are; empty for observables
-    curves  label, what goes to the right (ascending) and what goes upwards
+    Attributes
+    ----------
+    drawing
+        Description of the drawing.
+    over
+        Quantity on the horizontal axis, with its unit.
+    when
+        Step or other state to which the fields belong; empty for observables.
+    curves
+        For each curve its label, its horizontal coordinates (ascending) and its vertical ones.
     """
 
     drawing: Drawing
@@ -43,12 +50,12 @@ class Drawn:
 
     @property
     def file(self) -> str:
-        """The name of its picture."""
+        """Name of its picture file."""
         return re.sub(r"[^a-z0-9]+", "-", self.drawing.title.lower()).strip("-") + ".png"
 
 
 def drawn_of(directory: RunDirectory) -> list[Drawn]:
-    """The drawings of a run that has the numbers for them; none where it kept no fields."""
+    """Return the drawings of a run for which it has the numbers; none if it kept no fields."""
     if not directory.fields.exists():
         return []
     reader = FrameReader.open(directory.fields)
@@ -76,7 +83,7 @@ def _series(directory: RunDirectory) -> dict[str, Any]:
 
 
 def _over_observable(drawing: Drawing, over: str, series: Mapping[str, Any], unit: str) -> Drawn | None:
-    """Observables after each step; those of the state before the first one say nothing of it."""
+    """Return a drawing of observables after each step, without those of the state before the first step."""
     steps = np.asarray(series.get(_STEP, ()), np.float64)
     places = np.asarray(series.get(over, ()), np.float64)
     if steps.size != places.size or np.unique(places[steps > 0]).size < 2:
@@ -91,7 +98,7 @@ def _over_observable(drawing: Drawing, over: str, series: Mapping[str, Any], uni
 
 
 def _over_axis(drawing: Drawing, reader: FrameReader, series: Mapping[str, Any]) -> Drawn | None:
-    """Fields after the last step that was kept."""
+    """Return a drawing of fields after the last step that was kept."""
     if not reader.steps:
         return None
     curves, over = [], drawing.along
@@ -111,7 +118,7 @@ def _over_axis(drawing: Drawing, reader: FrameReader, series: Mapping[str, Any])
 
 
 def _state(drawing: Drawing, step: int, series: Mapping[str, Any]) -> str:
-    """Of what state fields after a step are: an observable then, where the drawing names one and it is known."""
+    """Describe the state to which fields after a step belong: an observable if the drawing names one, else the step."""
     steps = list(series.get(_STEP, ()))
     if drawing.state is not None and step in steps:
         name, unit = drawing.state
@@ -129,7 +136,13 @@ def _ascending(places: Floats, values: Floats, drawing: Drawing) -> tuple[Floats
 
 
 def draw_all(directory: RunDirectory) -> list[Path]:
-    """Draw the drawings of a run into its folder of pictures; the files. RunError where the disk refuses."""
+    """Draw the drawings of a run into its folder of pictures and return the files.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses.
+    """
     paths = []
     for drawn in drawn_of(directory):
         path = directory.pictures / drawn.file

@@ -1,4 +1,4 @@
-"""The pictures and the report of a run that has a result."""
+"""Pictures and report of a finished run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["draw_pictures", "make_report"]
 
 
 def draw_pictures(directory: RunDirectory, options: RunOptions) -> None:
-    """Draw as many pictures of each field as `output.pictures` asks for, and those that the model describes."""
+    """Draw as many pictures of each field as `output.pictures` asks for, and the drawings described by the model."""
     from minga.view.drawings import draw_all
     from minga.view.pictures import draw_run
 
@@ -19,7 +19,7 @@ def draw_pictures(directory: RunDirectory, options: RunOptions) -> None:
 
 
 def make_report(directory: RunDirectory, options: RunOptions) -> None:
-    """Write the report where `output.report` asks for it."""
+    """Write the report if `output.report` asks for it."""
     if options.output.report:
         from minga.view.report import write_report
 

@@ -1,6 +1,6 @@
-"""Flow of a run as people look at it: streamlines over the vorticity, in sections through the middle.
+"""Pictures of the flow in a run: streamlines over the vorticity, in sections through the middle.
 
-Velocities lie on the faces of cells, one field an axis; a store names them in its attribute ``velocity``.
+Velocities lie on the faces of cells, one field for each axis; a store names them in its attribute ``velocity``.
 """
 
 from __future__ import annotations
@@ -21,24 +21,31 @@ __all__ = ["Section", "flow_pictures", "picture", "section_of"]
 
 Floats = NDArray[np.float64]
 _LINES = 160
-"""Points along the longer side of the grid that streamlines are drawn on."""
+"""Points along the longer side of the grid on which streamlines are computed."""
 METAL = "#b9b4a8"
-"""What is solid."""
+"""Colour of solid cells."""
 _MOST_ASPECT = 8.0
-"""A section that is longer than this many times its height is drawn taller than it is."""
+"""Largest ratio of width to height that is drawn in true proportions; longer sections are stretched vertically."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     """Flow in a plane, at the centres of cells.
 
-    axes       names of the plane's axes: drawn upwards, drawn to the right
-    places     positions along them
-    unit       of positions
-    velocity   along each of them, (up, right)
-    vorticity  the turn of `right` towards `up`, 1/s
-    where      the positions of the plane along the other axes, "x = 0.002"
-    solid      cells of the plane in which nothing flows; None: none
+    Attributes
+    ----------
+    axes
+        Names of the plane's axes: the one drawn upwards, the one drawn to the right.
+    places
+        Positions along them.
+    unit
+        Unit of the positions.
+    velocity
+        Velocity along each of them, (up, right).
+    where
+        Position of the plane along the other axes, "x = 0.002".
+    solid
+        Cells of the plane in which nothing flows; None if there are none.
     """
 
     axes: tuple[str, str]
@@ -50,20 +57,23 @@ class Section:
 
     @property
     def vorticity(self) -> Floats:
-        """d up / d right - d right / d up; 0 along an axis of one cell."""
+        """Vorticity, d up / d right - d right / d up, in 1/s; an axis of one cell contributes 0."""
         up, right = self.velocity
         return _slope(up, self.places[1], 1) - _slope(right, self.places[0], 0)
 
 
 def flow_pictures(reader: FrameReader) -> Iterator[tuple[str, bytes]]:
-    """Of a run with a velocity of two or three axes: words and a PNG picture of each section, at the last frame."""
+    """Yield a caption and a PNG picture for each section at the last frame.
+
+    There are none unless the run kept two or three velocity components.
+    """
     names = velocity_of(reader)
     if len(names) < 2 or not reader.steps:
         return
     axes = centres_of(reader, names)
     parts = [reader.frame(name) for name in names]
     solid = left_out(reader, [axis.name for axis in axes])
-    # The first axis is the long one: it lies to the right wherever it is in the plane.
+    # The first axis is the long one: it lies to the right if it is in the plane.
     for up in range(1, len(axes)):
         found = section_of(parts, axes, up, right=0, solid=solid)
         words = f"Streamlines over vorticity after step {reader.steps[-1]}"
@@ -77,9 +87,18 @@ def section_of(
     right: int,
     solid: NDArray[np.bool_] | None = None,
 ) -> Section:
-    """The plane of two axes through the middle of the others.
+    """Return the plane of two axes through the middle of the others.
 
-    `parts` are the velocities on the faces of each axis, `axes` the centres of the cells, `solid` those without flow.
+    Parameters
+    ----------
+    parts
+        Velocities on the faces of each axis.
+    axes
+        Centres of the cells.
+    up, right
+        Numbers of the axes drawn upwards and to the right.
+    solid
+        Cells without flow.
     """
     others = [axis for axis in range(len(axes)) if axis not in (up, right)]
     at: list[int | slice] = [slice(None)] * len(axes)
@@ -101,7 +120,7 @@ def section_of(
 
 
 def picture(section: Section) -> bytes:
-    """A PNG of a section."""
+    """Return a PNG picture of a section."""
     from matplotlib.figure import Figure
 
     (vertical, horizontal), (up, right) = section.places, section.velocity
@@ -121,12 +140,12 @@ def picture(section: Section) -> bytes:
     speed = np.hypot(up, right)
     fastest = float(speed.max(initial=0.0))
     if fastest > 0 and min(len(vertical), len(horizontal)) > 1:
-        # matplotlib wants equal distances, and lengths in the proportions of the picture.
+        # matplotlib requires equal distances, and lengths in the proportions of the picture.
         x = np.linspace(horizontal[0], horizontal[-1], _LINES)
         y = np.linspace(vertical[0], vertical[-1], max(16, int(_LINES / min(aspect, _MOST_ASPECT))))
         u, v = (_resampled(part, vertical, horizontal, y, x) for part in (right, up))
         if section.solid is not None:
-            # Lines end at what is solid, between whose faces and the next centres velocities are means.
+            # Lines end at solid cells; between their faces and the next cell centres velocities are only means.
             inside = section.solid[np.ix_(_cell_at(y, vertical), _cell_at(x, horizontal))]
             u, v = (np.ma.masked_array(part, inside) for part in (u, v))
         axes.streamplot(x, y, u, v, color="#22303a", linewidth=0.7, arrowsize=0.7, density=(1.6, 0.9))
@@ -148,12 +167,12 @@ def _slope(values: Floats, places: Floats, axis: int) -> Floats:
 
 
 def _cell_at(points: Floats, centres: Floats) -> NDArray[np.intp]:
-    """The cells that points lie in."""
+    """Return the indices of the cells in which points lie."""
     return np.clip(np.searchsorted(faces_of(centres), points, side="right") - 1, 0, len(centres) - 1)
 
 
 def _resampled(values: Floats, old_y: Floats, old_x: Floats, y: Floats, x: Floats) -> Floats:
-    """Linear interpolation between the points of a rectangular grid."""
+    """Interpolate linearly between the points of a rectangular grid."""
     rows = np.stack([np.interp(x, old_x, row) for row in values])
     return np.stack([np.interp(y, old_y, column) for column in rows.T], axis=1)
 

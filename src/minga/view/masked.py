@@ -15,7 +15,7 @@ __all__ = ["left_out", "shown_frame"]
 
 
 def left_out(reader: FrameReader, axes: Sequence[str], index: int = -1) -> NDArray[np.bool_] | None:
-    """The cells along these axes that a model leaves out of a frame; None where it leaves out none."""
+    """Return the cells along these axes that a model leaves out of a frame; None if there are none."""
     mask = str(reader.group.attrs.get(LEFT_OUT, ""))
     if mask not in reader.fields or [c.name for c in reader.coordinates(mask)] != list(axes):
         return None
@@ -23,7 +23,7 @@ def left_out(reader: FrameReader, axes: Sequence[str], index: int = -1) -> NDArr
 
 
 def shown_frame(reader: FrameReader, field: str, index: int, at: tuple[int | slice, ...] = ()) -> NDArray[Any]:
-    """A frame of a field, or the part `at` of it; of floats in cells, no number in those that are left out."""
+    """Return a frame of a field, or the part `at` of it; for floats in cells, NaN in those that are left out."""
     values = reader.frame(field, index, at)
     mask = str(reader.group.attrs.get(LEFT_OUT, ""))
     if values.dtype.kind != "f" or mask not in reader.fields:

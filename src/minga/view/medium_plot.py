@@ -1,4 +1,4 @@
-"""A medium as a picture: a row for each quantity, with slices through the middle in true proportions."""
+"""Pictures of a medium: one row for each quantity, with slices through the middle in true proportions."""
 
 from __future__ import annotations
 
@@ -19,16 +19,23 @@ _MOST_PIXELS = 600
 
 
 def draw_medium(file: Path, planes: Mapping[str, Sequence[NDArray[Any]]], spacing: Sequence[float], title: str) -> Path:
-    """Draw into ``file`` (.png or .svg); returns it.
+    """Draw a medium into ``file`` (.png or .svg) and return it.
 
     Parameters
     ----------
+    file
+        The picture file.
     planes
-        Of each quantity the planes across y (z, x), across x (z, y) and across z (y, x); angles in radians.
+        For each quantity the planes across y (z, x), across x (z, y) and across z (y, x); angles in radians.
     spacing
         Metres between cells along z, y, x.
+    title
+        Title of the picture.
 
-    Raises RunError where the disk refuses.
+    Raises
+    ------
+    RunError
+        If the disk refuses.
     """
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""The frames of a field as a movie: GIF, WebP and APNG by Pillow, MP4 by ffmpeg. All frames share one colour scale."""
+"""Movies of the frames of a field: GIF, WebP and APNG by Pillow, MP4 by ffmpeg. All frames share one colour scale."""
 
 from __future__ import annotations
 
@@ -28,10 +28,23 @@ _EMPTY = (247, 245, 239)
 
 
 def write_movie(reader: FrameReader, field: str, path: Path, fps: float, width: int) -> tuple[int, tuple[int, int]]:
-    """Write a movie of a field, at most 600 frames of at most ``width`` pixels; how many frames, and their size.
+    """Write a movie of a field, at most 600 frames of at most ``width`` pixels.
 
-    A field on one axis is shown by its history, which grows downwards. The ending of ``path`` is one of ENDINGS.
-    CaseError where ffmpeg is needed and missing, RunError where it or the disk fails; nothing half-written is left.
+    A field on one axis is shown by its history, which grows downwards. The extension of ``path`` is one of ENDINGS.
+
+    Returns
+    -------
+    frames
+        Number of frames.
+    size
+        Width and height in pixels.
+
+    Raises
+    ------
+    CaseError
+        If ffmpeg is needed and missing.
+    RunError
+        If ffmpeg or the disk fails; no incomplete file is left.
     """
     chosen = chosen_frames(len(reader.steps), _MOST_FRAMES)
     frames = _Frames(field_view(reader, field, chosen), chosen, width)
@@ -43,14 +56,14 @@ def write_movie(reader: FrameReader, field: str, path: Path, fps: float, width: 
             write(temporary, first, replace(frames, skipped=1), fps)
             temporary.replace(path)
     finally:
-        with contextlib.suppress(OSError):  # a disk that refuses has said so above
+        with contextlib.suppress(OSError):  # a disk error has already been raised above
             temporary.unlink(missing_ok=True)
     return len(chosen), first.size
 
 
 @dataclass(frozen=True, slots=True)
 class _Frames:
-    """Images that are drawn when they are asked for, as often as they are: Pillow goes over them twice."""
+    """Images that are drawn on demand each time they are iterated over: Pillow iterates twice."""
 
     view: FieldView
     chosen: Sequence[int]
@@ -71,7 +84,7 @@ class _Frames:
 
 
 def _begun(whole: Image, rows: int) -> Image:
-    """The upper rows of an image, and nothing below them."""
+    """Return the upper rows of an image, with nothing below them."""
     begun = whole.copy()
     begun.paste(0 if whole.mode == "P" else _EMPTY, (0, rows, whole.width, whole.height))
     return begun
@@ -113,7 +126,7 @@ def _write_mp4(path: Path, first: Image, others: _Frames, fps: float) -> None:
                 process.stdin.write(_full_colour(image).tobytes())
             process.stdin.close()
         except BrokenPipeError:
-            pass  # ffmpeg says why below
+            pass  # the reason is read from ffmpeg's output below
         said = process.stderr.read().decode(errors="replace").strip()
     if process.returncode:
         raise RunError(f"ffmpeg could not write {path}: {said or f'status {process.returncode}'}")

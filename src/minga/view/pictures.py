@@ -1,7 +1,7 @@
 """Fields as pictures: crisp cells for integers, a smooth scale with a colour bar for floats, a slice in 3-D.
 
-Drawn without a screen (Agg), one PNG a frame. All frames of a field share one colour scale, so that they compare. The
-frames of integers on one axis are the rows of one picture, the space-time diagram.
+Pictures are drawn without a display (Agg), one PNG for each frame. All frames of a field share one colour scale, so
+that they can be compared. The frames of integers on one axis are the rows of one picture, the space-time diagram.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = ["chosen_frames", "draw", "draw_frame", "draw_run"]
 
 _DPI = 100
 _LONGEST_CELLS, _LONGEST_FIELD, _SHORTEST = 1100, 720, 40
-"""Pixels of the longer side of a picture (single cells want more), and of the shorter one at least."""
+"""Most pixels of the longer side of a picture (of cells and of floats), and least of the shorter side."""
 _LEFT, _RIGHT, _BELOW, _ABOVE, _BAR = 75, 120, 50, 35, 500
 _MOST_ROWS, _MOST_TICKS, _MOST_LABELS, _MOST_COMPARED = 4096, 9, 24, 16
-"""Frames in a space-time diagram, labels along it, states that are numbered beside a picture, frames of one scale."""
+"""Most frames in a space-time diagram, labels along it, states labelled beside a picture, frames that set a scale."""
 
 Values = NDArray[Any]
 
 
 def chosen_frames(count: int, most: int) -> list[int]:
-    """At most ``most`` of ``count`` frames: every one, every second, ..., and the last in any case."""
+    """Return at most ``most`` of ``count`` frames: every one, every second, ..., and always the last."""
     if most < 2:
         return list(range(count))[-1:] if most else []
     stride = max(1, -(-(count - 1) // (most - 1)))
@@ -43,9 +43,9 @@ def chosen_frames(count: int, most: int) -> list[int]:
 
 
 def draw_run(store: Path, folder: Path, most: int = 16) -> list[Path]:
-    """Draw the frames of all fields of a run into ``folder``; the files, in order of fields and steps.
+    """Draw the frames of all fields of a run into ``folder`` and return the files, in order of fields and steps.
 
-    Of a model that says which curves belong together, fields on one axis are left to `minga.view.drawings`.
+    If the model describes drawings of its curves, fields on one axis are left to `minga.view.drawings`.
     """
     reader = FrameReader.open(store)
     frames = chosen_frames(len(reader.steps), most)
@@ -68,7 +68,7 @@ def draw_run(store: Path, folder: Path, most: int = 16) -> list[Path]:
 
 
 def _remove_others(folder: Path, field: str, drawn: Sequence[Path]) -> None:
-    """Remove pictures of a field that an earlier part of the run left: their colours mean other values."""
+    """Remove pictures of a field left by an earlier part of the run: their colours have other meanings."""
     for path in folder.glob(f"{glob.escape(field)}-*.png"):
         if path not in drawn and path.stem[len(field) + 1 :].isdecimal():
             with disk_errors(path):
@@ -76,7 +76,7 @@ def _remove_others(folder: Path, field: str, drawn: Sequence[Path]) -> None:
 
 
 def draw_frame(reader: FrameReader, field: str, index: int, folder: Path) -> Path:
-    """The picture of one frame in ``folder``: the one that `draw_run` drew, or a new one."""
+    """Return the picture of one frame in ``folder``: the one that `draw_run` drew, or a new one."""
     if _has_history(reader, field):
         path = folder / f"{field}.png"
         return path if path.exists() else _draw_history(reader, field, folder)
@@ -88,7 +88,7 @@ def draw_frame(reader: FrameReader, field: str, index: int, folder: Path) -> Pat
 
 
 def _limits(reader: FrameReader, field: str, frames: Sequence[int]) -> Limits:
-    """The ends of one scale of colours for these frames."""
+    """Return the ends of one colour scale for these frames."""
     attributes = reader.attributes(field)
     signed = is_signed(attributes)
     at = plane_of(reader.coordinates(field), attributes).at if signed else ()
@@ -108,7 +108,7 @@ def _path(reader: FrameReader, field: str, index: int, folder: Path) -> Path:
 
 
 def _has_history(reader: FrameReader, field: str) -> bool:
-    """Whether the frames are drawn as the rows of one picture."""
+    """Return whether the frames are drawn as the rows of one picture."""
     return len(reader.coordinates(field)) == 1 and reader.dtype(field).kind in "bui"
 
 
@@ -121,9 +121,14 @@ def draw(
     title: str = "",
     limits: Limits | None = None,
 ) -> None:
-    """Draw one frame of a field of any number of axes into a PNG file; RunError where the disk refuses.
+    """Draw one frame of a field with any number of axes into a PNG file.
 
     ``limits`` are the ends of the colour scale; by default those of the values.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses.
     """
     plane = plane_of(coordinates, attributes)
     image, axes = plane.laid(values[plane.at]), list(plane.axes)
@@ -174,11 +179,9 @@ def _image(
     square: bool = False,
     upwards: bool = False,
 ) -> Any:
-    """A picture of two axes, in which a cell is a whole number of pixels where there is room.
+    """Draw a picture of two axes, in which a cell is a whole number of pixels if there is room.
 
-    The proportions are those of the coordinates, or of `square` cells.
-
-    The first axis goes downwards, or `upwards`.
+    The proportions are those of the coordinates, or of `square` cells. The first axis goes downwards, or `upwards`.
     """
     discrete = image.dtype.kind in "bui"
     longest = _LONGEST_CELLS if discrete else _LONGEST_FIELD
@@ -212,7 +215,7 @@ def _image(
 
 
 def _frame(wide: int, high: int) -> tuple[Any, Any, Any]:
-    """A figure with room for a picture of ``wide`` x ``high`` pixels exactly, and for a bar beside it."""
+    """Return a figure with room for a picture of exactly ``wide`` x ``high`` pixels, and for a bar beside it."""
     from matplotlib.figure import Figure
 
     width, height = wide + _LEFT + _RIGHT, high + _BELOW + _ABOVE
@@ -225,7 +228,7 @@ def _frame(wide: int, high: int) -> tuple[Any, Any, Any]:
 
 
 def _line(values: Values, axes: list[Coordinate], label: str, title: str, scale: ColourScale) -> Any:
-    """A graph over one axis."""
+    """Draw a graph over one axis."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4), layout="constrained")
@@ -240,7 +243,7 @@ def _line(values: Values, axes: list[Coordinate], label: str, title: str, scale:
 
 
 def _colours(scale: ColourScale) -> dict[str, Any]:
-    """A scale in the terms of matplotlib."""
+    """Return a scale in terms of matplotlib."""
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
     if not scale.states:

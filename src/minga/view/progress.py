@@ -1,4 +1,4 @@
-"""How far a run is, for the person who waits: a bar on a terminal, one line a minute elsewhere."""
+"""Display of a run's progress: a bar on a terminal, one line a minute elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MINUTE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: ``step`` of ``steps`` after ``seconds``, with ``cells`` in the grid and ``ranks`` at work."""
+    """Progress of a run: ``step`` of ``steps`` after ``seconds``, with ``cells`` in the grid and ``ranks`` at work."""
 
     step: int
     steps: int
@@ -24,7 +24,7 @@ class Progress:
     cells: int
     ranks: int
     updates: int | None = None
-    """How often all cells were updated; None: once a step."""
+    """Number of times that all cells were updated; None: once for each step."""
 
     @property
     def rate(self) -> float:
@@ -39,17 +39,17 @@ class Progress:
 
 
 class Listener(Protocol):
-    """Whoever is told how a run goes."""
+    """Receiver of progress and notes."""
 
     def progress(self, progress: Progress) -> None:
-        """Some steps were done."""
+        """Receive the progress after some steps."""
 
     def note(self, text: str) -> None:
-        """Something a person should know."""
+        """Receive a message for the user."""
 
 
 def rate_text(rate: float) -> str:
-    """Cell updates per second with a unit prefix: ``1.23 Gcells/s``."""
+    """Format cell updates per second with a unit prefix: ``1.23 Gcells/s``."""
     for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rate >= limit:
             return f"{rate / limit:.3g} {prefix}cells/s"
@@ -57,7 +57,7 @@ def rate_text(rate: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """A duration: ``0.85 s``, ``42 s``, ``3:07``, ``1:02:03``."""
+    """Format a duration: ``0.85 s``, ``42 s``, ``3:07``, ``1:02:03``."""
     if seconds < 10:
         return f"{seconds:.2g} s"
     if seconds < 60:
@@ -68,14 +68,14 @@ def time_text(seconds: float) -> str:
 
 
 class LogLines:
-    """One line a minute, for logs and batch jobs."""
+    """Listener that writes one line a minute, for logs and batch jobs."""
 
     def __init__(self, name: str, stream: TextIO, interval: float = _MINUTE) -> None:
         self._name, self._stream, self._interval = name, stream, interval
         self._next = time.monotonic() + interval
 
     def progress(self, progress: Progress) -> None:
-        """Write a line when a minute has passed since the last one."""
+        """Write a line if a minute has passed since the last one."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self._interval
@@ -97,13 +97,16 @@ class LogLines:
 
 
 def ranks_text(ranks: int) -> str:
-    """``1 rank``, ``2 ranks``."""
+    """Format a number of ranks: ``1 rank``, ``2 ranks``."""
     return f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"
 
 
 @contextmanager
 def progress_display(name: str, steps: int, stream: TextIO | None = None) -> Iterator[Listener]:
-    """A listener that shows progress on ``stream`` (standard error): a bar if that is a terminal, lines otherwise."""
+    """Yield a listener that shows progress on ``stream`` (default standard error).
+
+    It is a bar if the stream is a terminal, and lines otherwise.
+    """
     stream = stream or sys.stderr
     if not stream.isatty():
         yield LogLines(name, stream)

@@ -1,9 +1,9 @@
-"""Fields as plain images without axes or labels: what movies, reports and terminals show.
+"""Fields as plain images without axes or labels, for movies, reports and terminals.
 
-Integers are drawn as rules and patterns are written, the first axis downwards; floats as graphs are, upwards, but for
-depth in a section. A cell is a whole number of pixels where there is room; larger fields are averaged over the cells of
-a pixel. Where cells are of different sizes, as on a graded mesh, a picture is made of equal ones, each with the value
-of the cell that it lies in.
+Integers are drawn as rules and patterns are written, with the first axis downwards; floats as graphs are drawn,
+upwards, except for depth in a section. A cell is a whole number of pixels if there is room; larger fields are averaged
+over the cells of a pixel. If cells have different sizes, as on a graded mesh, a picture is made of equal ones, each
+with the value of the cell that it lies in.
 """
 
 from __future__ import annotations
@@ -44,17 +44,31 @@ Colours = NDArray[np.uint8]
 
 _MOST_STRETCHED, _LEAST_PART = 4.0, 4
 _BAND_CELLS = 1 << 22
-"""Cells that are coloured at once, so that images of large fields need little memory."""
+"""Number of cells that are coloured at once, so that images of large fields need little memory."""
 _MOST_EQUAL = 1024
-"""Equal cells along an axis in place of different ones."""
+"""Largest number of equal cells along an axis that replace unequal ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """How a field of a run is looked at: the plane that is shown of each frame, and one scale of colours for all.
+    """View of a field of a run: the plane that is shown of each frame, and one colour scale for all.
 
-    crisp  whether values are whole numbers
-    cells  for each axis of a plane of two which cell each of equal ones lies in; None where cells are equal
+    Attributes
+    ----------
+    reader
+        The frames of the run.
+    field
+        Name of the field.
+    plane
+        The plane that is shown.
+    scale
+        The colour scale.
+    crisp
+        Whether values are whole numbers.
+    upwards
+        Whether the first axis is drawn upwards.
+    cells
+        For each axis of a plane with two axes, the cell that each of the equal cells lies in; None if cells are equal.
     """
 
     reader: FrameReader
@@ -67,11 +81,11 @@ class FieldView:
 
     @property
     def axes(self) -> tuple[Coordinate, ...]:
-        """The coordinates of the plane, one or two."""
+        """Coordinates of the plane, one or two."""
         return self.plane.axes
 
     def values(self, index: int) -> Values:
-        """The plane of one frame, its axes in the order of `axes`, in equal cells."""
+        """Return the plane of one frame, its axes in the order of `axes`, in equal cells."""
         found = self.plane.laid(shown_frame(self.reader, self.field, index, self.plane.at))
         for axis, cells in enumerate(self.cells):
             if cells is not None:
@@ -80,24 +94,24 @@ class FieldView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Points along the axes of the plane, or equal cells in their place."""
+        """Number of points along the axes of the plane, or of equal cells in their place."""
         return tuple(
             len(axis.values) if cells is None else len(cells)
             for axis, cells in zip(self.axes, self.cells, strict=False)
         )
 
     def image(self, index: int, room: tuple[int, int]) -> Image:
-        """One frame of two axes, as large as fits ``room`` (width, height) in pixels."""
+        """Return one frame of two axes, as large as fits ``room`` (width, height) in pixels."""
         return raster(self.values(index), self.scale, pixels_of(self.shape, self.axes, room), self.upwards)
 
     def history(self, indices: Sequence[int], room: tuple[int, int]) -> Image:
-        """Frames of one axis as the rows of an image, the first on top."""
+        """Return frames of one axis as the rows of an image, the first on top."""
         rows = np.stack([self.values(index) for index in indices])
         return raster(rows, self.scale, history_size(rows.shape, room))
 
 
 def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> FieldView:
-    """How to look at a field in some of its frames: see `minga.output.plane`."""
+    """Return the view of a field for some of its frames; see `minga.output.plane`."""
     attributes = reader.attributes(field)
     plane = plane_of(reader.coordinates(field), attributes)
     dtype = reader.dtype(field)
@@ -108,7 +122,10 @@ def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> Field
 
 
 def is_even(axis: Coordinate) -> bool:
-    """Whether cells along an axis are equally wide, as pixels are. Those of the first and last node are narrower."""
+    """Return whether cells along an axis are equally wide, as pixels are.
+
+    Cells around the first and last node of an axis of nodes are narrower.
+    """
     if axis.on_nodes:
         return False
     steps = np.diff(axis.values)
@@ -116,9 +133,9 @@ def is_even(axis: Coordinate) -> bool:
 
 
 def equal_cells(axes: Sequence[Coordinate]) -> tuple[NDArray[np.int64] | None, ...]:
-    """For each axis in which cell the middle of each of equal ones lies; None for all where cells are equal.
+    """Return for each axis the cell in which the middle of each equal cell lies; None for all if cells are equal.
 
-    Equal ones are squares as large as the smallest cell, larger where they would be too many, but along no axis fewer
+    Equal cells are squares as large as the smallest cell, or larger if they would be too many, but along no axis fewer
     than there are cells.
     """
     if len(axes) != 2 or all(map(is_even, axes)):
@@ -130,14 +147,14 @@ def equal_cells(axes: Sequence[Coordinate]) -> tuple[NDArray[np.int64] | None, .
 
 
 def _lying_in(faces: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """The cells between these faces in which the middles of so many equal ones lie."""
+    """Return the cells between these faces in which the middles of ``count`` equal ones lie."""
     middles = faces[0] + (np.arange(count) + 0.5) * ((faces[-1] - faces[0]) / count)
     found: NDArray[np.int64] = np.searchsorted(faces, middles, side="right").astype(np.int64) - 1
     return found.clip(0, len(faces) - 2)
 
 
 def raster(values: Values, scale: ColourScale, size: tuple[int, int], upwards: bool = False) -> Image:
-    """Values on two axes as an image of ``size`` (width, height) pixels; ``upwards``: the first row lies below."""
+    """Draw values on two axes as an image of ``size`` (width, height) pixels; ``upwards``: the first row lies below."""
     import PIL.Image
 
     width, height = size
@@ -152,7 +169,7 @@ def raster(values: Values, scale: ColourScale, size: tuple[int, int], upwards: b
 
 
 def _averaged(values: Values, scale: ColourScale, factors: tuple[int, int]) -> Image:
-    """The mean colour of so many cells beside and below one another; those at the end may be fewer."""
+    """Average colours over blocks of cells, of which those at the end may be smaller."""
     import PIL.Image
 
     (wide, high), (rows, columns) = factors, values.shape
@@ -165,7 +182,7 @@ def _averaged(values: Values, scale: ColourScale, factors: tuple[int, int]) -> I
 
 
 def _with_colours(values: Values, scale: ColourScale) -> Image:
-    """Values as an image with a pixel each, and the scale as its palette."""
+    """Return values as an image with one pixel each, and the scale as its palette."""
     import PIL.Image
 
     image = PIL.Image.fromarray(np.ascontiguousarray(scale.numbers(values)), "P")
@@ -174,29 +191,29 @@ def _with_colours(values: Values, scale: ColourScale) -> Image:
 
 
 def with_palette(image: Image) -> Image:
-    """An image of at most 256 colours: the same one where it has a palette, else one as near as possible."""
+    """Return an image of at most 256 colours: the same one if it has a palette, else one as near as possible."""
     import PIL.Image
 
     return image if image.mode == "P" else image.quantize(256, dither=PIL.Image.Dither.NONE)
 
 
 def png(image: Image) -> bytes:
-    """An image as a PNG file, with a palette, which keeps it small."""
+    """Return an image as a PNG file, with a palette, which keeps it small."""
     stream = io.BytesIO()
     with_palette(image).save(stream, "PNG", compress_level=4)
     return stream.getvalue()
 
 
 def fit(shape: tuple[int, ...], longest: int) -> tuple[int, int]:
-    """Width and height in pixels of an image with a pixel a cell, or fewer so that it fits ``longest``."""
+    """Return width and height of an image with one pixel for each cell, or fewer so that it fits ``longest`` pixels."""
     scale = min(1.0, longest / max(shape))
     return max(1, round(shape[1] * scale)), max(1, round(shape[0] * scale))
 
 
 def pixels_of(shape: tuple[int, ...], axes: Sequence[Coordinate], room: tuple[int, int]) -> tuple[int, int]:
-    """Width and height of a picture that fits ``room``: its proportions are those of the coordinates.
+    """Return width and height of a picture that fits ``room``; its proportions are those of the coordinates.
 
-    Without axes, a cell is as high as it is wide.
+    Without axes, cells are square.
     """
     ratio = 1.0
     if axes:
@@ -210,19 +227,19 @@ def pixels_of(shape: tuple[int, ...], axes: Sequence[Coordinate], room: tuple[in
 
 
 def history_size(shape: tuple[int, ...], room: tuple[int, int]) -> tuple[int, int]:
-    """Width and height of a diagram of space and time: cells are squares unless one of the two is much longer."""
+    """Return width and height of a space-time diagram; its cells are squares unless one side is much longer."""
     width, height = pixels_of(shape, (), room)
     return max(width, _least(shape[1], room[0])), max(height, _least(shape[0], room[1]))
 
 
 def _least(cells: int, room: int) -> int:
-    """A quarter of the room, so many whole pixels a cell as there are."""
+    """Return a quarter of the room, as a whole number of pixels for each cell if possible."""
     quarter = max(1, room // _LEAST_PART)
     return cells * (quarter // cells) if cells <= quarter else quarter
 
 
 def ends(axis: Coordinate) -> tuple[float, float]:
-    """The outer edges of the first and last point along an axis."""
+    """Return the outer edges of the first and last point along an axis."""
     values = axis.values
     if not is_even(axis):
         faces = axis.edges

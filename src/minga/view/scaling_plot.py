@@ -1,4 +1,4 @@
-"""Predicted scaling as a picture: speedup of one grid on more and more ranks, and what part of their speed is used."""
+"""Pictures of predicted scaling: speedup of one grid on more and more ranks, and the used share of their speed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MOST_TICKS = 10
 
 
 def draw_scaling(curves: Scaling, file: Path, title: str) -> Path:
-    """Draw both curves into ``file`` (.svg or .png); returns it.
+    """Draw both curves into ``file`` (.svg or .png) and return it.
 
-    On the left the speedup over the first point: planned, with equal parts, and if messages cost nothing. On the right
-    the part of the sum of the speeds that is used, for one grid (strong) and one that grows with the ranks (weak).
+    On the left is the speedup over the first point: planned, with equal parts, and if messages cost nothing. On the
+    right is the used share of the sum of the speeds, for one grid (strong) and one that grows with the ranks (weak).
     """
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""A vertical section through a wave field, as people who look for layers draw it: depth downwards, a colour a sign."""
+"""Vertical sections through a wave field in the seismic convention: depth downwards, one colour for each sign."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST = 1200
 
 
 def section(values: NDArray[np.floating], down: Coordinate, across: Coordinate, title: str) -> bytes:
-    """A PNG picture of values over (depth, distance); the scale ends where a hundredth of the values is louder."""
+    """Return a PNG picture of values over (depth, distance); the largest hundredth of the magnitudes is clipped."""
     from matplotlib.figure import Figure
 
     stride = tuple(max(1, -(-length // _MOST)) for length in values.shape)
@@ -37,6 +37,6 @@ def section(values: NDArray[np.floating], down: Coordinate, across: Coordinate, 
 
 
 def _ends(positions: NDArray[np.floating]) -> tuple[float, float]:
-    """The outer edges of the first and the last cell."""
+    """Return the outer edges of the first and the last cell."""
     half = float(positions[1] - positions[0]) / 2 if len(positions) > 1 else 0.5
     return float(positions[0]) - half, float(positions[-1]) + half

@@ -1,4 +1,4 @@
-"""A seismogram: samples of receivers over time, downwards, as grey levels with the loudest clipped."""
+"""Seismograms: samples of receivers over time, downwards, as grey levels with the largest ones clipped."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from minga.output.traces import Recorded
 __all__ = ["seismogram"]
 
 _CLIPPED: Final = 95.0
-"""Per cent of the samples that are not clipped: direct waves would hide all others."""
+"""Percentage of the samples that are not clipped: direct waves would hide all others."""
 
 _MOST: Final = 2000
-"""Rows and columns that are drawn."""
+"""Largest number of rows and columns that are drawn."""
 
 
 def seismogram(recorded: Recorded, title: str = "") -> bytes:
-    """A PNG picture: time downwards, receivers across, in the order in which they were named."""
+    """Return a PNG picture: time downwards, receivers across, in the order in which they were named."""
     from matplotlib.figure import Figure
 
     rows, columns = recorded.samples.shape
@@ -42,7 +42,10 @@ def seismogram(recorded: Recorded, title: str = "") -> bytes:
 
 
 def _across(recorded: Recorded) -> tuple[float, float, str]:
-    """The ends of the axis across: metres along the only axis that a line of receivers goes along, or numbers."""
+    """Return the ends and the label of the horizontal axis.
+
+    It shows metres along the axis of a line of receivers if they lie along only one axis, otherwise their numbers.
+    """
     columns = recorded.samples.shape[1]
     varied = [k for k in range(3) if columns > 1 and np.ptp(recorded.positions[:, k]) > 0]
     if len(varied) == 1:

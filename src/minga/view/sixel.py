@@ -1,8 +1,8 @@
 """Images as sixels, the graphics of DEC terminals that xterm, foot, mlterm, WezTerm, Windows Terminal and others show.
 
-A sixel is a column of six pixels of one colour, a character from ``?`` (none of them set) on; ``!5~`` repeats one five
-times, ``#3`` chooses a colour, ``$`` goes back to the left, ``-`` to the next six rows. Source: VT330/VT340 Programmer
-Reference Manual, volume 2, chapter 14.
+A sixel is a column of six pixels of one colour, encoded as a character from ``?`` (none of them set) on; ``!5~``
+repeats one five times, ``#3`` chooses a colour, ``$`` goes back to the left, ``-`` to the next six rows. Source:
+VT330/VT340 Programmer Reference Manual, volume 2, chapter 14.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ _NOTHING = 63
 
 
 def sixels(numbers: Colours, palette: Colours) -> str:
-    """An image as the text that draws it.
+    """Return the text that draws an image.
 
-    numbers  the colour of each pixel, shape (height, width)
-    palette  red, green and blue of each colour, shape (colours, 3), at most 256
+    Parameters
+    ----------
+    numbers
+        Colour index of each pixel, shape (height, width).
+    palette
+        Red, green and blue of each colour, shape (colours, 3), at most 256.
     """
     height, width = numbers.shape
     used = np.unique(numbers)
@@ -34,7 +38,7 @@ def sixels(numbers: Colours, palette: Colours) -> str:
 
 
 def _band(rows: Colours) -> str:
-    """Six rows: one line of sixels for each colour in them, drawn over one another."""
+    """Return six rows: one line of sixels for each colour in them, drawn over one another."""
     weights = (1 << np.arange(len(rows)))[:, np.newaxis]
     lines = []
     for colour in np.unique(rows).tolist():

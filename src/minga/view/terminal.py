@@ -1,4 +1,4 @@
-"""Images in a terminal: by the graphics of kitty or sixels where it has them, else as coloured half blocks."""
+"""Images in a terminal: by kitty graphics or sixels if it supports them, otherwise as coloured half blocks."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ PROTOCOLS: Final = ("kitty", "sixel", "blocks", "none")
 _CHUNK = 4096
 _ANSWER_SECONDS = 0.3
 _CELL_PIXELS = (8, 16)
-"""Pixels of a character where the terminal does not tell."""
+"""Pixels of a character if the terminal does not tell."""
 _KITTY_PROGRAMS = ("kitty", "ghostty", "WezTerm")
 _KITTY_TERMS = ("xterm-kitty", "xterm-ghostty")
 _SIXEL_TERMS = ("foot", "mlterm", "yaft", "contour")
 _ASK = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[c"
-"""Asks whether kitty's graphics work, then for the terminal's attributes, which every terminal answers."""
+"""Query of whether kitty's graphics work, then of the terminal's attributes, which every terminal answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What fits in a terminal: columns and rows of characters, and pixels."""
+    """Room in a terminal: columns and rows of characters, and pixels."""
 
     columns: int
     rows: int
@@ -46,15 +46,15 @@ class Room:
 
 
 def find_protocol(stream: TextIO, keyboard: TextIO, environment: Mapping[str, str]) -> str:
-    """How to show images on a stream: one of PROTOCOLS, "none" where it is no terminal, or one without colours.
+    """Return the protocol for images on a stream: one of PROTOCOLS; "none" for no terminal, or one without colours.
 
-    What the environment does not tell the terminal is asked, and given 0.3 s to answer.
+    If the environment does not tell, the terminal is queried and has 0.3 s to answer.
     """
     term = environment.get("TERM", "")
     if not stream.isatty() or term in ("", "dumb") or "NO_COLOR" in environment:
         return "none"
     if "TMUX" in environment or term.startswith(("screen", "tmux")):
-        return "blocks"  # these keep graphics for themselves
+        return "blocks"  # multiplexers do not pass graphics on
     program = environment.get("TERM_PROGRAM", "")
     if "KITTY_WINDOW_ID" in environment or term in _KITTY_TERMS or program in _KITTY_PROGRAMS:
         return "kitty"
@@ -64,7 +64,7 @@ def find_protocol(stream: TextIO, keyboard: TextIO, environment: Mapping[str, st
 
 
 def room_of(stream: TextIO) -> Room:
-    """The size of a terminal, less the lines that people need to read on; a usual one where it is not known."""
+    """Return the size of a terminal, less some lines for reading on; a common size if it is unknown."""
     columns, rows, width, height = 80, 24, 0, 0
     try:
         import fcntl
@@ -81,9 +81,9 @@ def room_of(stream: TextIO) -> Room:
 
 
 def encode(image: Image, protocol: str, true_colour: bool = True) -> str:
-    """An image as text that shows it, with a line end; ``true_colour``: of half blocks, else 256 colours.
+    """Return text that shows an image, with a line end; ``true_colour``: for half blocks, else 256 colours.
 
-    As half blocks a pixel is half a character high, so the image must be as wide as the columns at most.
+    As half blocks a pixel is half a character high, so the image must be at most as wide as the number of columns.
     """
     if protocol == "kitty":
         return "".join(_kitty(image)) + "\n"
@@ -95,7 +95,7 @@ def encode(image: Image, protocol: str, true_colour: bool = True) -> str:
 
 
 def _kitty(image: Image) -> Iterator[str]:
-    """The image as a PNG file in pieces. Source: sw.kovidgoyal.net/kitty/graphics-protocol."""
+    """Yield the image as a PNG file in pieces. Source: sw.kovidgoyal.net/kitty/graphics-protocol."""
     stream = io.BytesIO()
     image.save(stream, "PNG")
     data = base64.b64encode(stream.getvalue()).decode("ascii")
@@ -106,7 +106,7 @@ def _kitty(image: Image) -> Iterator[str]:
 
 
 def _half_blocks(image: Image, true_colour: bool) -> Iterator[str]:
-    """Rows of characters: the upper pixel is the colour of the half block, the lower one that of its background."""
+    """Yield rows of characters: the upper pixel is the colour of the half block, the lower one its background."""
     pixels = np.asarray(image.convert("RGB"))
     if len(pixels) % 2:
         pixels = np.concatenate([pixels, pixels[-1:]])
@@ -125,13 +125,13 @@ def _exact(red: int, green: int, blue: int) -> str:
 
 
 def _nearest(red: int, green: int, blue: int) -> str:
-    """The nearest of the 6 x 6 x 6 colours that follow the first 16 of 256."""
+    """Return the nearest of the 6 x 6 x 6 colours that follow the first 16 of 256."""
     levels = [round(5 * part / 255) for part in (red, green, blue)]
     return f"5;{16 + 36 * levels[0] + 6 * levels[1] + levels[2]}"
 
 
 def _asked(stream: TextIO, keyboard: TextIO) -> str:
-    """What the terminal answers that it can."""
+    """Return the protocol found by querying the terminal."""
     try:
         with _raw(keyboard):
             stream.write(_ASK)
@@ -143,7 +143,7 @@ def _asked(stream: TextIO, keyboard: TextIO) -> str:
 
 
 def understood(answer: str) -> str:
-    """The protocol that a terminal's answer allows: kitty says OK, attribute 4 is sixels."""
+    """Return the protocol that a terminal's answer allows: kitty answers OK, attribute 4 means sixels."""
     if "\x1b_Gi=31;OK" in answer:
         return "kitty"
     _, found, attributes = answer.partition("\x1b[?")
@@ -151,7 +151,7 @@ def understood(answer: str) -> str:
 
 
 def _read_answer(descriptor: int) -> str:
-    """What is typed by the terminal until it has told its attributes, or nothing comes."""
+    """Read the terminal's answer until it has given its attributes, or nothing more comes."""
     answer = ""
     until = time.monotonic() + _ANSWER_SECONDS
     while "c" not in answer.partition("\x1b[?")[2] and (left := until - time.monotonic()) > 0:
@@ -163,7 +163,7 @@ def _read_answer(descriptor: int) -> str:
 
 @contextmanager
 def _raw(keyboard: TextIO) -> Iterator[None]:
-    """Let what the terminal answers come through at once, and not be shown."""
+    """Let the terminal's answers come through immediately and without being echoed."""
     import termios
     import tty
 

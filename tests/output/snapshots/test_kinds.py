@@ -60,7 +60,7 @@ def test_kept_points_have_the_positions_of_the_grid() -> None:
     ({"region": {"xx": (0, 1)}}, "no axis 'xx'"),
     ({"decimate": {"z": 2}}, "no axis 'z'"),
     ({"region": {"x": (4, 4)}}, "0 to 9"),
-    ({"region": {"x": (0, 10)}}, "no part of its cells"),
+    ({"region": {"x": (0, 10)}}, "not part of its cells"),
     ({"region": {"y": (0, 2)}}, "no point of the field 'part'"),
     ({"codec": "zfp"}, "type f4 and f8, found uint8"),
 ])  # fmt: skip

@@ -412,7 +412,7 @@ def test_a_damaged_frame_reads_as_nothing(tmp_path: Path) -> None:
         assert np.isnan(found.flux[0]).all()
         assert np.isfinite(found.u[0]).all()
     other = OutputSettings(durable=False, decimate=2)
-    with pytest.raises(RunError, match="of another kind: the array 'u'"):
+    with pytest.raises(RunError, match="do not fit: the array 'u'"):
         Snapshots(path, model, model.fields, other, mg.SerialComm(), resume=True)
     manifest_of(path).unlink()
     with pytest.raises(RunError, match="which says which frames in"):

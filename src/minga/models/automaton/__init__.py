@@ -16,7 +16,7 @@ __all__ = ["SPEC", "load"]
 
 
 def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
-    """The model that the table [automaton] of a case describes; see `minga.models`."""
+    """Return the model described by a case's table [automaton]; see `minga.models`."""
     from minga.models.automaton import case
 
     return case.load(section, grid, directory)

@@ -1,9 +1,9 @@
 """Avalanches: bursts of activity between quiet steps, counted while an automaton runs.
 
-The activity of a step is the number of active cells: of those that change in it, or of those that are in some state or
-above when it begins (the cells of a sandpile that topple). An avalanche begins with the first active step after a
-quiet one and ends before the next quiet one. Its size is the sum of its activities, its duration the number of its
-steps. Source: P. Bak, C. Tang, K. Wiesenfeld, Phys. Rev. Lett. 59 (1987) 381.
+The activity of a step is its number of active cells: either the cells that change in it, or the cells that are in a
+given state or above when it begins (the cells of a sandpile that topple). An avalanche begins with the first active
+step after a quiet one and ends before the next quiet one. Its size is the sum of its activities, its duration the
+number of its steps. Source: P. Bak, C. Tang, K. Wiesenfeld, Phys. Rev. Lett. 59 (1987) 381.
 """
 
 from __future__ import annotations
@@ -21,21 +21,35 @@ from minga.space.field import Field, Register
 __all__ = ["BINS", "watch_avalanches"]
 
 BINS: Final = 32
-"""Entries of the distribution of sizes: entry k counts avalanches of 2**k to 2**(k + 1) - 1."""
+"""Number of bins of the size distribution: bin k counts avalanches of size 2**k to 2**(k + 1) - 1."""
 
 
 def watch_avalanches(
     step: Program, fields: Sequence[Field], activity: bool | int
 ) -> tuple[dict[str, Register | tuple[Register, ...]], dict[Register, int]]:
-    """Record at the end of a step, which has rotated its fields, how avalanches go on.
+    """Record the statistics of avalanches at the end of a step that has already rotated its fields.
 
-    Returns the observables, which are of avalanches that are over, and the first values of all registers.
+    Parameters
+    ----------
+    step
+        Program of one step, to which the operations are appended.
+    fields
+        Fields of the automaton.
+    activity
+        True to count the cells that change in a step; a state to count the cells in that state or above when it begins.
 
-    avalanches           how many there were
-    avalanche_size       size of the last one
-    avalanche_duration   its steps
-    avalanche_largest    size of the largest one
-    avalanche_sizes      how many were of size 1, 2 .. 3, 4 .. 7, and so on
+    Returns
+    -------
+    observables
+        Registers by name. They describe finished avalanches only:
+
+        avalanches           number of avalanches
+        avalanche_size       size of the last one
+        avalanche_duration   its number of steps
+        avalanche_largest    size of the largest one
+        avalanche_sizes      numbers of avalanches of size 1, 2 .. 3, 4 .. 7, and so on
+    initial
+        First values of all registers that are used.
     """
     active = _activity(step, fields, activity)
     names = ("avalanches", "avalanche_size", "avalanche_duration", "avalanche_largest", "running", "steps")
@@ -56,7 +70,7 @@ def watch_avalanches(
 
 
 def _activity(step: Program, fields: Sequence[Field], activity: bool | int) -> Register:
-    """The number of active cells in the step that has just been done."""
+    """Record and return the number of active cells in the step that has just been done."""
 
     def active_cells(now: CellReader, before: CellReader) -> Reduced:
         here = (0,) * len(now.axes)

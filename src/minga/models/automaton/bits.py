@@ -1,7 +1,7 @@
-"""An automaton whose cells are stored as bits: 64 cells a word, a word field for each bit of a state.
+"""Automata whose cells are stored as bits: 64 cells a word, one field of words for each bit of a state.
 
-Any synchronous rule of one field and few states can be stored so, if its next state follows from few cells or from
-counts of cells (see `bits_rule`). It is the same automaton: what files, digests and observers see are its cells.
+Any synchronous rule with one field and few states can be stored this way if its next state depends on few cells or on
+counts of cells (see `bits_rule`). It remains the same automaton: files, digests and observers see its cells.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ Storage = Literal["auto", "bytes", "bits"]
 STORAGES: Final = ("auto", "bytes", "bits")
 KEY: Final = "automaton.storage"
 MOST_CELLS: Final = 400
-"""Neighbours of a cell, from which on a rule is not even looked at: its sums would be written out cell by cell."""
+"""Largest neighbourhood that is considered for bits: with more cells its sums would be written out cell by cell."""
 ENOUGH: Final = 1 << 16
-"""Cells from which on bits are chosen by themselves; fewer take no time either way."""
+"""Number of cells from which on "auto" may choose bits; smaller grids take no time either way."""
 WORTH: Final = 8
-"""Word operations that may take the place of one operation on bytes: a vector has as many words as eight of bytes."""
+"""Word operations that may replace one operation on bytes: a vector holds eight times more bytes than words."""
 _SLAB: Final = 1 << 22
-"""Cells whose first states are computed at once."""
+"""Number of cells whose first states are computed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """How the cells of one automaton are stored and updated."""
+    """Storage and update of the cells of one automaton as bits."""
 
     packed: Packed
     row: Row
@@ -54,11 +54,11 @@ class Bits:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """All fields that are stored."""
+        """All stored fields."""
         return (*self.packed.planes, *self.packed.row)
 
     def step(self) -> Program:
-        """One step of the automaton."""
+        """Return the Program of one step of the automaton."""
         planes = self.packed.planes
         step = Program("step")
         step.apply(self.kernel, [p.now for p in planes], [p.next for p in planes], list(self.packed.row))
@@ -67,7 +67,7 @@ class Bits:
         return step
 
     def initial(self, cells: Initial) -> dict[Slot, Any]:
-        """First values of the stored fields, where those of the cells are given as a function of a box."""
+        """Return the first values of the stored fields, given those of the cells as a function of a box."""
         start: dict[Slot, Any] = {
             plane.now: self._first(cells, number) for number, plane in enumerate(self.packed.planes)
         }
@@ -91,9 +91,19 @@ class Bits:
 def stored_as_bits(
     rule: Rule | BlockRule, grid: Grid, ends: Boundaries, parameters: Mapping[str, Any], storage: str
 ) -> Bits | None:
-    """How the cells of an automaton are stored as bits; None where they are stored as bytes.
+    """Return the storage of an automaton as bits, or None if its cells are to be stored as bytes.
 
-    storage  "bits" (a CaseError says why that cannot be), "bytes", or "auto": bits where they are faster
+    Parameters
+    ----------
+    rule, grid, ends, parameters
+        Rule, grid, boundary conditions and values of the rule's keyword parameters.
+    storage
+        "bits", "bytes", or "auto": bits where they are faster.
+
+    Raises
+    ------
+    CaseError
+        If `storage` is unknown, or is "bits" and the rule cannot be stored so; the message gives the reason.
     """
     if storage not in STORAGES:
         raise CaseError(
@@ -115,11 +125,11 @@ def stored_as_bits(
 
 def _bits(rule: Rule | BlockRule, grid: Grid, ends: Boundaries, parameters: Mapping[str, Any], *, faster: bool) -> Bits:
     if not isinstance(rule, Rule) or not isinstance(rule.update, Synchronous):
-        raise Unsuitable("its cells are not all updated at once, each on its own")
+        raise Unsuitable("its cells are not all updated at once and independently")
     if len(rule.fields) != 1 or rule.states is None:
-        raise Unsuitable("it has no field of few states alone")
+        raise Unsuitable("it does not have exactly one field of few states")
     if (cells := len(rule.neighbourhood.around(grid.ndim))) > MOST_CELLS:
-        raise Unsuitable(f"it looks at {cells} cells; bits are for at most {MOST_CELLS}")
+        raise Unsuitable(f"it reads {cells} cells; bits are for at most {MOST_CELLS}")
     name, _ = next(iter(rule.fields.items()))
     field_type = FieldType("u1", tuple(range(grid.ndim)))
     scalars = tuple((key, _scalar(value)) for key, value in parameters.items())
@@ -135,7 +145,7 @@ def _bits(rule: Rule | BlockRule, grid: Grid, ends: Boundaries, parameters: Mapp
         raise Unsuitable(error.message) from error
     kernel = word_kernel(tables, grid.ndim, rule.name, row.edges())
     if faster and _operations(kernel, rule.states, row, grid.ndim) > WORTH * cost(graph):
-        raise Unsuitable("it takes more time than bytes")
+        raise Unsuitable("it would be slower than bytes")
     planes = tuple(
         Field(
             f"{name}.bit{plane}", words, "u8", slots=2,
@@ -154,7 +164,7 @@ def _scalar(value: Any) -> ScalarType:
 
 
 def _along(tables: list[Table]) -> tuple[int, int]:
-    """How far the rule looks along a row: the lowest and the highest offset."""
+    """Return the lowest and the highest offset along a row at which the rule reads cells."""
     offsets: list[Offset] = []
     for variable in tables[0].variables:
         offsets += [term.offset for term in variable.terms] if isinstance(variable, Count) else [variable.offset]

@@ -1,8 +1,8 @@
-"""What lies beyond the ends of rows that are stored as bits: conditions for words, and the unused bits of last words.
+"""Boundaries of rows stored as bits: conditions for words, and the unused bits of the last words.
 
-A condition of cells is asked what it says about each ghost cell that the rule looks at: a state, or the state of a
-cell inside. That is then said of the words' bits. The bits of a last word beyond the end of its row are ghost cells,
-too: a step sets them along with the cells.
+Each condition of cells is evaluated for every ghost cell that the rule reads; the result is a state, or the state of a
+cell inside. It is then translated into bits of words. The bits of a last word beyond the end of its row are ghost cells
+as well: a step updates them together with the cells.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Ghost = int | Inside
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """Stands for the edge of a field while a condition is asked about ghost cell number `layer`."""
+    """Stand-in for the edge of a field while a condition is evaluated for ghost cell number `layer`."""
 
     layer: int
     side: Side
@@ -49,7 +49,13 @@ class _Probe:
 
 
 def ghost(condition: Condition, side: Side, layer: int) -> Ghost:
-    """What a condition says about a ghost cell. Unsuitable where that is neither a state nor a cell inside."""
+    """Return the value that a condition gives to a ghost cell: a state, or a cell inside.
+
+    Raises
+    ------
+    Unsuitable
+        If the value is neither.
+    """
     try:
         found: Any = condition.value(_Probe(layer, side))  # type: ignore[arg-type]
     except (TypeError, AttributeError, MingaError) as error:
@@ -62,13 +68,13 @@ def ghost(condition: Condition, side: Side, layer: int) -> Ghost:
 
 
 def _word(state: int, plane: int) -> int:
-    """A word of cells of one state."""
+    """Return a word of cells that are all in one state."""
     return FULL if state >> plane & 1 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The ends of a grid's rows, as a rule sees them that looks `before` cells back and `after` cells on along them."""
+    """Ends of a grid's rows for a rule that reads `before` cells backwards and `after` cells forwards along them."""
 
     length: int
     sides: tuple[Condition | None, Condition | None]
@@ -77,38 +83,41 @@ class Row:
 
     @property
     def words(self) -> int:
+        """Number of words of a row."""
         return -(-self.length // WORD)
 
     @property
     def tail(self) -> int:
-        """Cells in the last word."""
+        """Number of cells in the last word."""
         return self.length - (self.words - 1) * WORD
 
     @property
     def uneven(self) -> bool:
+        """True if the last word is only partly used."""
         return self.tail != WORD
 
     @property
     def periodic(self) -> bool:
+        """True if the two ends of a row are joined."""
         return self.sides[0] is None
 
     def check(self) -> None:
-        """Unsuitable where the last word holds too few cells."""
+        """Raise Unsuitable if the last word holds too few cells."""
         if self.uneven and self.periodic and max(self.before, self.after) > self.tail:
-            raise Unsuitable(f"rows of {self.length} cells end with a word of {self.tail}, fewer than a cell looks at")
+            raise Unsuitable(f"rows of {self.length} cells end with a word of {self.tail}, fewer than a cell reads")
         for n in (item.n for item in self.beyond() if isinstance(item, Inside)):
             if n >= self.tail:
                 raise Unsuitable(f"rows of {self.length} cells end with a word of {self.tail}, too few for a mirror")
 
     def beyond(self) -> list[Ghost]:
-        """The ghost cells that are unused bits of the last word, in order."""
+        """Return the ghost cells that occupy unused bits of the last word, in order."""
         high = self.sides[1]
         if high is None or not self.uneven:
             return []
         return [ghost(high, "high", layer) for layer in range(1, min(max(self.after, 1), WORD - self.tail) + 1)]
 
     def condition(self, side: Side, plane: int) -> Condition | None:
-        """The condition of words at one end of the rows."""
+        """Return the condition of words at one end of the rows."""
         given = self.sides[side == "high"]
         if given is None:
             return None
@@ -133,12 +142,12 @@ class Row:
         return custom(word, f"{given.name} of words")
 
     def _cell(self, edge: Edge, side: Side, n: int) -> Node:
-        """A word whose lowest bit is the n-th cell inside an end."""
+        """Return a word whose lowest bit is the n-th cell inside an end."""
         number, bit = divmod(self.length - 1 - n if side == "high" else n, WORD)
         return edge[self.words - 1 - number if side == "high" else number] >> bit
 
     def last_word(self, state: int, plane: int) -> int:
-        """The last word of a row of cells in one state, with the ghost cells that it holds."""
+        """Return the last word of a row whose cells are all in one state, including the ghost cells that it holds."""
         value = _word(state, plane)
         for bit, item in enumerate(self.beyond(), self.tail):
             there = item if isinstance(item, int) else state
@@ -147,7 +156,10 @@ class Row:
 
     # Rows that end within a word -----------------------------------------------------------------------------------
     def fields(self) -> list[tuple[str, NDArray[np.uint64]]]:
-        """Fields along the rows, by name, that a step needs: bits in use, their number, and that of the word before."""
+        """Return the fields along the rows that a step needs, by name.
+
+        They are the masks of bits in use, the numbers of bits in each word, and those of the words before.
+        """
         if not self.uneven:
             return []
         used = np.full(self.words, FULL, np.uint64)
@@ -158,7 +170,7 @@ class Row:
         return [("used", used), *periodic]
 
     def edges(self) -> Edges:
-        """What a step does about them."""
+        """Return the parts of the step that handle words that are only partly used."""
         if not self.uneven:
             return Edges()
         shifts = (lambda row: (_here(row[1]), _here(row[2]))) if self.periodic else None
@@ -180,7 +192,7 @@ class Row:
         return value
 
     def filled(self, states: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """First states of whole words: cells up to the end of their rows, with the ghost cells that follow."""
+        """Extend rows of first states to whole words, including the ghost cells behind their ends."""
         missing = -states.shape[-1] % WORD
         if not missing:
             return states
@@ -201,7 +213,13 @@ Pair = tuple[Condition, Condition]
 
 
 def plane_conditions(row: Row, sides: Sequence[Pair | None], plane: int) -> dict[str | int, Pair]:
-    """The conditions of one plane of words, by axis, where cells have these; Unsuitable where bits cannot say it."""
+    """Return the conditions of one plane of words, by axis, given the conditions of cells.
+
+    Raises
+    ------
+    Unsuitable
+        If a condition cannot be expressed in bits.
+    """
     conditions: dict[str | int, Pair] = {}
     for axis, pair in enumerate(sides[:-1]):
         if pair is not None:
@@ -214,10 +232,10 @@ def plane_conditions(row: Row, sides: Sequence[Pair | None], plane: int) -> dict
 
 
 def _aside(condition: Condition, side: Side, plane: int, row: Row) -> Condition:
-    """The condition of words at an end of another axis, where all bits of a word are alike.
+    """Return the condition of words at an end of another axis, where all bits of a word are alike.
 
-    But for a last word of cells in a fixed state: its unused bits hold what lies beyond the end of the row, for which
-    the row's condition has the last say.
+    The exception is the last word of cells in a fixed state: its unused bits hold ghost cells beyond the end of the
+    row, and for these the condition of the row takes precedence.
     """
     first = ghost(condition, side, 1)
     if isinstance(first, int):

@@ -1,7 +1,8 @@
-"""A rule's table as a kernel of word operations: 64 cells at a time.
+"""Kernels of word operations made from a rule's table: 64 cells at a time.
 
-Neighbours along a row are shifts with bits of the next word; neighbours are counted by full adders, rows that several
-sums share once (as `mg.local`); the next state's bits are a network of gates of the cell's bits and the counts' bits.
+Neighbours along a row are shifts that take bits of the next word in. Neighbours are counted by full adders, and rows
+that several sums share are counted once (as `mg.local`). The bits of the next state are a network of gates on the
+cell's bits and the counts' bits.
 """
 
 from __future__ import annotations
@@ -24,28 +25,34 @@ from minga.space.words import WORD
 __all__ = ["bits_of", "cost", "word_kernel"]
 
 MOST_OPERATIONS: Final = 2000
-"""Word operations of the largest kernel: more take long to compile, and bytes are faster."""
+"""Word operations of the largest kernel: larger ones take long to compile, and bytes are faster."""
 ROW: Final = 3
-"""Operations that take as long as one more row in a loop: processors run out of registers for their addresses."""
+"""Operations that take as long as one more row in a loop: processors run out of registers for the rows' addresses."""
 
 Bit = Any
 Number = list[Bit]
-"""Bits of a count, the lowest first."""
+"""Bits of a count, lowest first."""
 Finish = Callable[[list[Node], Sequence[CellReader]], list[Node]]
 Shifts = Callable[[Sequence[CellReader]], "tuple[Node, Node]"]
 
 
 def bits_of(states: int) -> int:
-    """Bits of a state."""
+    """Return the number of bits of a state."""
     return max(1, (states - 1).bit_length())
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """What the ends of rows ask of a kernel whose rows end within a word; `row` are fields along the rows.
+    """Extra operations of a kernel whose rows end within a word.
 
-    finish   the new words with the bits beyond the end set right
-    shifts   bits in this word, and in the one before; None where all have WORD
+    Both functions take `row`, the fields along the rows.
+
+    Attributes
+    ----------
+    finish
+        Returns the new words with the bits beyond the end corrected.
+    shifts
+        Returns the numbers of bits in this word and in the one before; None if all words have WORD bits.
     """
 
     finish: Finish | None = None
@@ -56,9 +63,12 @@ PLAIN: Final = Edges()
 
 
 def word_kernel(tables: Sequence[Table], ndim: int, name: str, edges: Edges = PLAIN) -> Kernel:
-    """The cheapest kernel of these tables of one rule, which takes lists of fields: now, new, row.
+    """Return the cheapest kernel for these tables of one rule; it takes lists of fields: now, new, row.
 
-    Unsuitable where even that one is too long.
+    Raises
+    ------
+    Unsuitable
+        If even the cheapest kernel is too long.
     """
     found = []
     for table in [*tables, *(table for one in tables if (table := with_centre(one)) is not None)]:
@@ -66,18 +76,21 @@ def word_kernel(tables: Sequence[Table], ndim: int, name: str, edges: Edges = PL
             logic = _logic(table)
             found.append(Kernel(_body(table, logic, edges), name=name))
     kernels = [(_weight(_graph(kernel, tables[0], ndim)), number) for number, kernel in enumerate(found)]
-    if not kernels or min(kernels)[0] > MOST_OPERATIONS:  # rows count for little then
+    if not kernels or min(kernels)[0] > MOST_OPERATIONS:  # rows hardly matter at this size
         raise Unsuitable("it needs too many word operations")
     return found[min(kernels)[1]]
 
 
 def inputs_of(table: Table) -> int:
-    """Bits of all variables of a table."""
+    """Return the number of bits of all variables of a table."""
     return sum(_bits(variable, table) for variable in table.variables)
 
 
 def with_centre(table: Table) -> Table | None:
-    """The same rule by the count of all cells, the centre too: rows above, at and below the cell are alike then."""
+    """Return the same rule in terms of the count of all cells including the centre, or None if it has another form.
+
+    The rows above, at and below the cell are then alike.
+    """
     looks = [axis for axis, v in enumerate(table.variables) if isinstance(v, Look) and not any(v.offset)]
     counts = [axis for axis, v in enumerate(table.variables) if isinstance(v, Count)]
     if len(looks) != 1 or len(counts) != 1 or len(table.variables) != 2:
@@ -100,12 +113,12 @@ def with_centre(table: Table) -> Table | None:
 
 
 def cost(graph: KernelGraph) -> int:
-    """Operations on words of a kernel: of its locals, which have loops of their own, and of what it stores."""
+    """Count the word operations of a kernel: those of its locals, which have loops of their own, and of its stores."""
     return sum(bool(node.args) for roots in _loops(graph) for node in topological(roots))
 
 
 def _weight(graph: KernelGraph) -> int:
-    """What kernels of one rule are compared by: operations, and the rows that its loops walk along."""
+    """Return the figure by which kernels of one rule are compared: operations, and rows that their loops walk along."""
     rows = sum(len({_row(node) for node in topological(roots)} - {None}) for roots in _loops(graph))
     return cost(graph) + ROW * rows
 
@@ -115,7 +128,7 @@ def _loops(graph: KernelGraph) -> tuple[Sequence[Node], Sequence[Node]]:
 
 
 def _row(node: Node) -> object:
-    """What tells the row of a read from others; None for what is no read."""
+    """Return a key of the row that a node reads; None if the node is not a read."""
     if node.op == "local":
         number, offsets = node.data
         return "local", number, offsets[:-1]
@@ -123,7 +136,7 @@ def _row(node: Node) -> object:
 
 
 def _graph(kernel: Kernel, table: Table, ndim: int) -> KernelGraph:
-    """The kernel for words, to be looked at."""
+    """Return the graph of the kernel for words, for analysis only."""
     words = (FieldType("u8", tuple(range(ndim))),) * bits_of(table.number_of_states)
     row = (FieldType("u8", (ndim - 1,)),) * 3
     return kernel.graph(Signature(ndim, (words, words, row)))
@@ -135,7 +148,7 @@ def _bits(variable: Look | Count, table: Table) -> int:
 
 
 def _logic(table: Table) -> Network:
-    """Gates from the bits of the variables, in their order, to the bits of the next state."""
+    """Return gates from the bits of the variables, in order, to the bits of the next state."""
     inputs = inputs_of(table)
     rows = np.arange(1 << inputs)
     index: list[NDArray[Any]] = []
@@ -169,12 +182,12 @@ def _body(table: Table, logic: Network, edges: Edges) -> Callable[..., None]:
 
 
 Read = Callable[[Offset], Node]
-"""The word of a plane at an offset in words."""
+"""Function that returns the word of a plane at an offset in words."""
 
 
 @dataclass(slots=True)
 class _Words:
-    """The bits that a kernel sees: states of cells, and counts, each made once."""
+    """Bits that a kernel uses: states of cells, and counts; each is computed once."""
 
     planes: Sequence[CellReader]
     states: int
@@ -183,11 +196,11 @@ class _Words:
     _rows: dict[tuple[object, ...], list[Local]] = field(default_factory=dict)
 
     def state(self, offset: Offset) -> list[Bit]:
-        """The bits of the state of the cell at an offset."""
+        """Return the bits of the state of the cell at an offset."""
         return [self._shifted(plane.__getitem__, offset) for plane in self.planes]
 
     def count(self, count: Count) -> Number:
-        """The bits of a count."""
+        """Return the bits of a count."""
         alike: dict[tuple[int, tuple[int, ...]], list[Offset]] = {}
         for term in count.terms:
             alike.setdefault((term.weight, term.holds), []).append(term.offset)
@@ -198,9 +211,9 @@ class _Words:
         return add(numbers, count.most)
 
     def _count(self, holds: tuple[int, ...], pattern: frozenset[Offset], place: Offset) -> Number:
-        """How many cells of a pattern have a state for which `holds` has a 1.
+        """Count the cells of a pattern whose state has a 1 in `holds`.
 
-        The pattern's offsets are along the axes from number len(place) on; `place` is where it lies along those before.
+        The pattern's offsets cover the axes from number len(place) on; `place` is its position along the axes before.
         """
         if len(next(iter(pattern))) == 1:
             marked = [self._holding(holds, (*place, *offset)) for offset in sorted(pattern)]
@@ -218,7 +231,7 @@ class _Words:
         return add(numbers, len(pattern))
 
     def _shared(self, holds: tuple[int, ...], pattern: frozenset[Offset], place: Offset) -> Number:
-        """The same for a pattern that occurs at several places: counted once a row, and read there."""
+        """Count a pattern that occurs at several places: once for each row, and read there."""
         key = (holds, pattern)
         if key not in self._rows:
             self._rows[key] = [local(bit) for bit in self._count(holds, pattern, (0,) * len(place))]
@@ -226,17 +239,17 @@ class _Words:
         return [bit[(*place, *beyond)] for bit in self._rows[key]]
 
     def _holding(self, holds: tuple[int, ...], offset: Offset) -> Bit:
-        """Whether the state of the cell at an offset is one of those marked.
+        """Return a bit that is 1 if the state of the cell at an offset is one of those marked.
 
-        The unused bits of a word that is shifted must be 0, as they are in state 0: where that is marked, the other
-        states are looked for.
+        The unused bits of a shifted word must be 0, as they are for state 0: if state 0 is marked, the other states are
+        tested instead.
         """
         if holds[0] and self.sizes is not None:
             return ~self._shifted(self._source(tuple(1 - marked for marked in holds)), offset)
         return self._shifted(self._source(holds), offset)
 
     def _source(self, holds: tuple[int, ...]) -> Read:
-        """Words with a bit for each cell: whether its state is one of those marked."""
+        """Return words with one bit for each cell: 1 if its state is one of those marked."""
         if holds not in self._sources:
             self._sources[holds] = self._marked(holds)
         return self._sources[holds]
@@ -251,7 +264,7 @@ class _Words:
         return local(network([codes], width)(here)[0]).__getitem__
 
     def _shifted(self, read: Read, offset: Offset) -> Bit:
-        """The word whose bit k is the cell at `offset` from the cell of bit k of the word here."""
+        """Return the word whose bit k is the cell at `offset` from the cell of bit k of the word here."""
         *aside, along = offset
         if self.sizes is not None:
             return self._shifted_unevenly(read, aside, along)
@@ -260,7 +273,7 @@ class _Words:
         return low if not bits else (low >> bits) | (read((*aside, words + 1)) << (WORD - bits))
 
     def _shifted_unevenly(self, read: Read, aside: Sequence[int], along: int) -> Bit:
-        """The same where the last word of a row, which is followed by the first, has fewer bits."""
+        """Return the shifted word if the last word of a row, which is followed by the first one, has fewer bits."""
         assert self.sizes is not None
         here, before = self.sizes
         word = read((*aside, 0))
@@ -271,7 +284,7 @@ class _Words:
 
 
 def add(numbers: Sequence[tuple[int, Number]], most: int) -> Number:
-    """The sum of numbers, each times a power of two, where it is known to be `most` at most: full and half adders."""
+    """Add numbers, each multiplied by a power of two, with full and half adders; the sum is at most `most`."""
     width = most.bit_length()
     columns: list[list[Bit]] = [[] for _ in range(width + 1)]
     for shift, bits in numbers:
@@ -286,7 +299,7 @@ def add(numbers: Sequence[tuple[int, Number]], most: int) -> Number:
             if column:
                 c = column.pop(0)
                 column.append(differ ^ c)
-                carry = a ^ (differ & (a ^ c))  # one instruction where there are ternary ones
+                carry = a ^ (differ & (a ^ c))  # one instruction on processors with ternary logic
             else:
                 column.append(differ)
                 carry = a & b

@@ -1,4 +1,4 @@
-"""What is reported of an automaton whose cells are stored as bits; the same numbers as of bytes."""
+"""Observables of an automaton whose cells are stored as bits; the numbers are the same as for bytes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Observable = Register | tuple[Register, ...]
 
 
 def observe_bits(packed: Packed, states: int, names: Sequence[str]) -> tuple[Program, dict[str, Observable]]:
-    """A Program that looks at the current step, and the registers it writes, by name: see `observe`.
+    """Return a Program that observes the current step, and the registers it writes, by name; see `observe`.
 
-    They are the population, the histogram and the residual, and where `names` asks for a bounding box its low and high
-    ends along each axis.
+    The registers are the population, the histogram and the residual, and if `names` contains "bounding_box" its low and
+    high ends along each axis.
     """
     program = Program("observe")
     planes, cells = packed.planes, packed.cells.grid.size
@@ -40,7 +40,7 @@ def observe_bits(packed: Packed, states: int, names: Sequence[str]) -> tuple[Pro
 
 
 def _kernel(states: int, boxed: int) -> Kernel:
-    """Counts of bits, and the ends of the box of live cells along so many axes."""
+    """Return a kernel that counts bits and finds the bounding box of live cells along the first `boxed` axes."""
 
     def observe_words(
         now: Sequence[CellReader], before: Sequence[CellReader], used: Sequence[CellReader], *, step: Any
@@ -70,7 +70,7 @@ def _kernel(states: int, boxed: int) -> Kernel:
 
 
 def _box(alive: Node, axes: int) -> dict[str, Reduced]:
-    """The lowest and the highest index of a live cell along each axis; along the last one, within words."""
+    """Reduce the lowest and the highest index of a live cell along each axis; along the last axis, within words."""
     found = {}
     for axis in range(axes):
         low = high = mg.index(axis)
@@ -82,19 +82,19 @@ def _box(alive: Node, axes: int) -> dict[str, Reduced]:
 
 
 def _lowest_bit(word: Node) -> Node:
-    """The number of the lowest 1, which has so many zeros below it."""
+    """Return the position of the lowest 1: the number of zeros below it."""
     return cast(mg.popcount(~word & (word - 1)), "i8")
 
 
 def _highest_bit(word: Node) -> Node:
-    """The number of the highest 1: with all bits below it set, there are so many and one."""
+    """Return the position of the highest 1: with all bits below it set, the word has one more bit than that."""
     for step in (1, 2, 4, 8, 16, 32):
         word = word | (word >> step)
     return cast(mg.popcount(word), "i8") - 1
 
 
 def _codes(width: int, states: int, wanted: set[int]) -> list[int]:
-    """The table of whether a state is a wanted one, for every code of so many bits."""
+    """Return a table with an entry for every code of `width` bits: 1 if the code is a wanted state."""
     return [ANY if code >= states else int(code in wanted) for code in range(1 << width)]
 
 

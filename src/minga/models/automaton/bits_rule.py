@@ -1,8 +1,9 @@
-"""What a rule does, learned by trying: its own traced kernel evaluated for every configuration of what it looks at.
+"""Tables of rules, obtained by evaluating the traced kernel for every configuration of the cells it reads.
 
-A rule that looks at few cells is tried with all their states. Where it only counts neighbours (of a state, or by
-weights), the sums in its kernel are found first, and it is tried with every value of each sum, whatever the number of
-cells: the kernel's graph says that nothing else matters. The result is a table, from which words of bits are computed.
+A rule that reads few cells is evaluated for all their states. If it only counts neighbours (in a state, or by weights),
+the sums in its kernel are found first, and it is evaluated for every value of each sum, whatever the number of cells:
+the kernel's graph shows that nothing else matters. The result is a table, from which operations on words of bits are
+made.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ Array = NDArray[Any]
 Offset = tuple[int, ...]
 
 MOST_ROWS: Final = 1 << 14
-"""Configurations that are tried at most."""
+"""Largest number of configurations that are evaluated."""
 MOST_STATES: Final = 16
 
 
 class Unsuitable(Exception):
-    """Why a rule cannot be computed in words of bits."""
+    """Raised if a rule cannot be computed in words of bits; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The state of one cell."""
+    """State of one cell."""
 
     offset: Offset
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Adds `weight` where the state of the cell at `offset` is one for which `holds` has a 1."""
+    """Term of a sum: `weight` if the state of the cell at `offset` has a 1 in `holds`, else 0."""
 
     offset: Offset
     weight: int
@@ -54,12 +55,13 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A sum over cells, 0 .. most."""
+    """Sum over cells, 0 .. most."""
 
     terms: tuple[Term, ...]
 
     @property
     def most(self) -> int:
+        """Largest possible value of the sum."""
         return sum(term.weight for term in self.terms)
 
 
@@ -68,7 +70,7 @@ Variable = Look | Count
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """The next state for every value of the variables: `states[i, j, ...]` where they are i, j, ...; u1, -1 nowhere."""
+    """Next states: `states[i, j, ...]` for values i, j, ... of the variables; -1 where these cannot occur."""
 
     number_of_states: int
     variables: tuple[Variable, ...]
@@ -76,6 +78,7 @@ class Table:
 
     @property
     def sizes(self) -> tuple[int, ...]:
+        """Number of values of each variable."""
         return tuple(_size(variable, self.number_of_states) for variable in self.variables)
 
 
@@ -84,28 +87,44 @@ def _size(variable: Variable, states: int) -> int:
 
 
 def looked_at(graph: KernelGraph) -> tuple[Offset, ...]:
-    """The offsets at which the only field of a rule without locals is read, sorted. Unsuitable where it has others, or
-    looks at more than that."""
+    """Return the offsets at which the only field of a rule without locals is read, sorted.
+
+    Raises
+    ------
+    Unsuitable
+        If the rule has other fields, or reads anything else.
+    """
     if graph.reductions or len(graph.stores) != 1 or len(graph.params) != 2 or graph.order is not None:
         raise Unsuitable("it has more than one field")
     offsets = set()
     if any(scalar.name.startswith(("@", "$")) for scalar in graph.scalars):
-        raise Unsuitable("it depends on chance, on the step, or on a register")
+        raise Unsuitable("it depends on random numbers, on the step, or on a register")
     for node in graph.nodes():
         if node.op == "index":
-            raise Unsuitable("it looks at the position of the cell")
+            raise Unsuitable("it depends on the position of the cell")
         if node.op == "read":
             if node.data[0] != 0:
-                raise Unsuitable("it looks at the state before the last one")
+                raise Unsuitable("it reads the state before the last one")
             offsets.add(node.data[2])
     return tuple(sorted(offsets))
 
 
 def tabulate(graph: KernelGraph, states: int, parameters: Mapping[str, Any]) -> list[Table]:
-    """The rule as tables, one for each way to look at it that is small enough. Unsuitable if there is none.
+    """Return the rule as tables, one for each choice of variables that is small enough.
 
-    graph       of one field (u1, 0 .. states - 1) and where its next states go
-    parameters  values of the graph's scalars
+    Parameters
+    ----------
+    graph
+        Graph of one field (u1, 0 .. states - 1) and the field that its next states are stored in.
+    states
+        Number of states.
+    parameters
+        Values of the graph's scalars.
+
+    Raises
+    ------
+    Unsuitable
+        If there is no such table.
     """
     graph = without_locals(graph)
     offsets = looked_at(graph) or ((0,) * graph.ndim,)
@@ -123,12 +142,15 @@ def tabulate(graph: KernelGraph, states: int, parameters: Mapping[str, Any]) -> 
     if found and not sums and states == 2 and (totalistic := count_form(found[0])) is not None:
         found.append(totalistic)
     if not found:
-        raise Unsuitable(f"it looks at {len(offsets)} cells, and not only at how many are in a state")
+        raise Unsuitable(f"it reads {len(offsets)} cells, and depends on more than how many are in a state")
     return found
 
 
 def count_form(table: Table) -> Table | None:
-    """A table of single cells of two states as one of the cell and the number of live neighbours, if it is that."""
+    """Convert a table of single cells of two states to one of the cell and the number of its live neighbours.
+
+    Return None if the rule depends on more than that.
+    """
     offsets = [variable.offset for variable in table.variables if isinstance(variable, Look)]
     centre = next((axis for axis, offset in enumerate(offsets) if not any(offset)), None)
     others = [offset for offset in offsets if any(offset)]
@@ -151,17 +173,19 @@ def count_form(table: Table) -> Table | None:
 
 @dataclass(frozen=True, slots=True)
 class _Linear:
-    """A node that is a sum: `constant` and, for each offset, what a cell adds there in each of its states."""
+    """Node that is a sum: `constant` plus, for each offset, the value that a cell there adds in each of its states."""
 
     constant: int
     parts: Mapping[Offset, tuple[int, ...]]
 
     @property
     def low(self) -> int:
+        """Least value of the sum."""
         return self.constant + sum(min(part) for part in self.parts.values())
 
     @property
     def high(self) -> int:
+        """Greatest value of the sum."""
         return self.constant + sum(max(part) for part in self.parts.values())
 
     @property
@@ -177,6 +201,7 @@ class _Linear:
         return Count(tuple(terms))
 
     def plus(self, other: _Linear, factor: int = 1) -> _Linear:
+        """Return this sum plus `factor` times another one."""
         parts = dict(self.parts)
         for offset, part in other.parts.items():
             mine = parts.get(offset, (0,) * len(part))
@@ -185,7 +210,7 @@ class _Linear:
 
 
 class _Trial:
-    """A rule's next state, to be evaluated for given values of what it depends on."""
+    """Next state of a rule, evaluated for given values of the variables it depends on."""
 
     def __init__(self, root: Node, states: int, parameters: Mapping[str, Any]) -> None:
         self._root, self._states, self._parameters = root, states, parameters
@@ -195,7 +220,7 @@ class _Trial:
             self._reads[id(node)] = own.union(*(self._reads[id(arg)] for arg in node.args))
 
     def table(self, variables: Sequence[Variable], sums: Mapping[int, _Linear]) -> Table:
-        """The next state for all values of variables; `sums` are the nodes that the counts among them stand for."""
+        """Return the next states for all values of the variables; `sums` are the nodes that their counts stand for."""
         sizes = [_size(variable, self._states) for variable in variables]
         grids = [
             np.arange(size).reshape([-1 if a == axis else 1 for a in range(len(sizes))])
@@ -209,7 +234,7 @@ class _Trial:
         return Table(self._states, tuple(variables), whole)
 
     def sums(self) -> dict[int, _Linear]:
-        """The largest sums over several cells, by node."""
+        """Return the largest sums over several cells, by node."""
         linear: dict[int, _Linear] = {}
         for node in topological([self._root]):
             form = self._linear(node, linear)
@@ -229,7 +254,7 @@ class _Trial:
         return used
 
     def reads_beside(self, sums: Mapping[int, _Linear]) -> set[Offset]:
-        """The cells that are looked at otherwise than through these sums."""
+        """Return the offsets of cells that are read other than through these sums."""
         found: set[Offset] = set()
         waiting, seen = [self._root], set[int]()
         while waiting:
@@ -243,7 +268,7 @@ class _Trial:
         return found
 
     def _linear(self, node: Node, linear: Mapping[int, _Linear]) -> _Linear | None:
-        """The sum that a node is, if it is one."""
+        """Return the sum that a node represents, or None if it is not one."""
         if is_float(node.dtype):
             return None
         reads = self._reads[id(node)]
@@ -277,7 +302,7 @@ class _Trial:
         return None
 
     def _fits(self, node: Node, form: _Linear) -> bool:
-        """Whether the sum never wraps."""
+        """Return whether the sum never overflows the node's type."""
         low, high = (0, 1) if node.dtype == "bool" else integer_range(node.dtype)
         return low <= form.low and form.high <= high
 
@@ -317,7 +342,7 @@ class _Trial:
 
 
 def _apart(left: _Linear, right: _Linear) -> bool:
-    """Whether two sums share no bit that may be one, so that `or` adds them."""
+    """Return whether two sums share no bit that may be 1, so that `or` adds them."""
     if left.low < 0 or right.low < 0:
         return False
 

@@ -1,4 +1,4 @@
-"""The case's table [automaton]: its schema, and the model it describes."""
+"""The table [automaton] of a case: its schema, and the model it describes."""
 
 from __future__ import annotations
 
@@ -24,22 +24,34 @@ from minga.schema import validate
 __all__ = ["AutomatonSettings", "load"]
 
 _OF_A_LINE: Final = re.compile(r"\s*[Ww]\s*[0-9]")
-"""How rules begin that are for one dimension only."""
+"""Beginning of rules that are for one dimension only."""
 
 
 class AutomatonSettings(BaseModel):
     """Table [automaton] of a case.
 
-    rule        "B3/S23" and the like, "W30", or "file.py:name"; None: the rule that the pattern file of `init` names
-    init        where the cells start, see `minga.models.automaton.initial`
-    before      of a second-order update: the cells one step before, in the same forms; None: those of `init`
-    update      "synchronous", {asynchronous = 0.5}, "coloured", {coloured = "random"}, "second-order"; None: the rule's
-    parameters  values of the rule's keyword parameters
-    observe     what is reported, see `minga.models.automaton.observers`
-    seed        of mg.random() in the rule, and of soups that have none of their own
-    storage     how cells are stored: "bytes", "bits" (64 cells a word), or "auto": bits where they are faster
-    skip_quiet  leave out tiles in which nothing can change: true, false, or "auto", on large grids
-    colours     in which pictures draw the states, "#rrggbb" each; empty: those of the rule
+    Attributes
+    ----------
+    rule
+        "B3/S23" and the like, "W30", or "file.py:name"; None: the rule that the pattern file of `init` names.
+    init
+        Initial cells, see `minga.models.automaton.initial`.
+    before
+        For a second-order update: the cells one step before, in the same forms; None: those of `init`.
+    update
+        "synchronous", {asynchronous = 0.5}, "coloured", {coloured = "random"}, "second-order"; None: the rule's own.
+    parameters
+        Values of the rule's keyword parameters.
+    observe
+        Reported quantities, see `minga.models.automaton.observers`.
+    seed
+        Seed of mg.random() in the rule, and of soups that have none of their own.
+    storage
+        Storage of the cells: "bytes", "bits" (64 cells a word), or "auto": bits where they are faster.
+    skip_quiet
+        Leave out tiles in which nothing can change: true, false, or "auto": on large grids.
+    colours
+        Colours in which pictures draw the states, "#rrggbb" each; empty: those of the rule.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -57,7 +69,7 @@ class AutomatonSettings(BaseModel):
 
 
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
-    """The model that the table [automaton] of a case describes."""
+    """Return the model described by a case's table [automaton]."""
     settings = validate(AutomatonSettings, section, "automaton")
     pattern = pattern_of(settings.init, directory)
     rule, bounds = _rule(settings, pattern, grid)
@@ -83,7 +95,7 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
 
 
 def _rule(settings: AutomatonSettings, pattern: Pattern | None, grid: GridSettings) -> tuple[str, Bounds | None]:
-    """The rule, of the case or else of its pattern, and the bounded grid that follows it, where the case lacks one."""
+    """Return the rule, of the case or of its pattern, and its bounded grid if the case lacks a shape or a boundary."""
     rule, suffix = (None, None) if settings.rule is None else split_bounds(settings.rule)
     key = KEY if suffix else "automaton.init"
     if pattern is not None:
@@ -99,7 +111,7 @@ def _rule(settings: AutomatonSettings, pattern: Pattern | None, grid: GridSettin
 
 
 def _check_width(rule: str, bounds: Bounds, key: str) -> None:
-    """CaseError where Golly would use a wider grid than a suffix says."""
+    """Raise CaseError if Golly would use a wider grid than a suffix says."""
     large = parse_larger_than_life(rule)
     if large is not None and min(bounds.shape) < (least := least_width(large)):
         raise CaseError(
@@ -112,7 +124,7 @@ def _check_width(rule: str, bounds: Bounds, key: str) -> None:
 
 
 def _placed(init: object, pattern: Pattern | None, bounds: Bounds | None) -> object:
-    """`init` with the place of its pattern in a bounded grid, where the file says it and the case does not."""
+    """Return `init` with the position of its pattern in a bounded grid, if the file gives one and the case does not."""
     if pattern is None or pattern.position is None or bounds is None:
         return init
     place = list(bounds.index(pattern.position))

@@ -1,11 +1,12 @@
-"""Whether live cells reach the ends of the grid: from there on it may differ from an unbounded one.
+"""Detection of live cells at the edges of the grid, after which a run may differ from one on an unbounded grid.
 
-The ends that are watched are those with dead cells beyond, and those that are joined because no boundary was given. An
-end is reached when a live cell lies so near that a cell beyond it could come alive in the next step. Nothing spreads
-faster than the rule's reach a step; so while a strip along each end is dead, no look is needed for as many steps as it
-takes to cross the strip, and none is missed. A grid that begins with live cells at all watched ends, such as a soup, is
-taken as it is. A look costs about as much as a step does for the cells it looks at: where live cells stay within 32
-steps of an end without reaching it, looks are frequent, elsewhere they cost about a hundredth of the steps.
+Two kinds of edges ("ends" of an axis) are watched: those with dead cells beyond them, and those that are joined because
+no boundary was given. An end is reached when a live cell lies so near that a cell beyond the end could come alive in
+the next step. Nothing spreads faster than the rule's reach per step, so while a strip along each end is dead, no check
+is needed for as many steps as it takes to cross the strip, and no contact is missed. A grid that begins with live cells
+at all watched ends, such as a soup, is accepted as it is. A check costs about as much as a step does for the cells it
+reads: where live cells stay within 32 steps of an end without reaching it, checks are frequent; elsewhere they cost
+about a hundredth of the steps.
 """
 
 from __future__ import annotations
@@ -43,25 +44,33 @@ from minga.space.words import WORD, Packed
 __all__ = ["End", "look_out", "watched_ends"]
 
 STEPS: Final = (1, 2, 8, 32)
-"""Steps from one look to the next: as many as nothing can cross the strips along the ends in that are looked at."""
+"""Possible numbers of steps between two checks: nothing can cross the strips that are checked in so many steps."""
 PATIENCE: Final = 16
-"""Looks at narrower strips before wider ones, where there were live cells, are tried again."""
+"""Checks of narrow strips before wider ones, in which there were live cells, are tried again."""
 TRIED: Final = 4096
-"""Dead cells on which a rule with chance is tried."""
+"""Dead cells on which a rule with random numbers is tried."""
 _CLOCK: Final = (SEED.key, STEP.key)
 _NAMES: Final = {1: (("left", "right"),), 2: (("upper", "lower"), ("left", "right"))}
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An end of the grid; `reach`: how far inwards cells lie that a cell beyond it sees, and how fast they come."""
+    """End of an axis of the grid.
+
+    Attributes
+    ----------
+    axis, side
+        Axis, and 0 for its low or 1 for its high end.
+    reach
+        Distance over which a cell beyond the end reads cells inside, which is also their speed in cells per step.
+    """
 
     axis: int
     side: int
     reach: int
 
     def strip(self, shape: Sequence[int], steps: int) -> Box:
-        """The cells from which it can be met in fewer steps."""
+        """Return the box of cells from which the end can be reached in fewer than `steps` steps."""
         low, high, width = [0] * len(shape), list(shape), min(steps * self.reach, shape[self.axis])
         if self.side:
             low[self.axis] = shape[self.axis] - width
@@ -70,6 +79,7 @@ class End:
         return Box(tuple(low), tuple(high))
 
     def name(self, grid: Grid) -> str:
+        """Return the name of the end in messages, such as "left" or "low x"."""
         names = _NAMES.get(grid.ndim)
         return names[self.axis][self.side] if names else f"{SIDES[self.side]} {grid.axes[self.axis]}"
 
@@ -77,11 +87,18 @@ class End:
 def watched_ends(
     rule: Rule | BlockRule, grid: Grid, ends: Boundaries, init: object, step: Program, *, joined: bool
 ) -> tuple[End, ...]:
-    """The ends of an automaton's grid that are watched; none where its cells are no pattern on dead ones.
+    """Return the ends of an automaton's grid that are watched; none if its cells are not a pattern on dead cells.
 
-    init    where the cells start: soups and fillings are no patterns
-    step    one step of the rule on fields of cells
-    joined  whether ends that are joined count
+    Parameters
+    ----------
+    rule, grid, ends
+        Rule, grid and boundary conditions.
+    init
+        Initial cells; soups and fillings are not patterns.
+    step
+        One step of the rule on fields of cells.
+    joined
+        Whether joined ends are watched too.
     """
     found = _ends(rule, grid, ends, joined)
     pattern = not _fills(init) and not any(map(is_float, rule.fields.values()))
@@ -89,7 +106,7 @@ def watched_ends(
 
 
 def look_out(step: Program, watched: Sequence[End], grid: Grid, cells: Sequence[Field] | Packed) -> Lookout | None:
-    """What watches the ends of a grid while such steps are done; None where there are none to watch."""
+    """Return the lookout that watches the ends of a grid during such steps; None if there are no ends to watch."""
     if not watched:
         return None
     due, found, level, wait, width = (
@@ -122,7 +139,7 @@ def look_out(step: Program, watched: Sequence[End], grid: Grid, cells: Sequence[
 
 
 def _finding(grid: Grid, met: Sequence[End], step: int) -> Finding:
-    """What is told of ends that were met before a step."""
+    """Return the warning for ends that were reached before a step."""
     names = ", ".join(end.name(grid) for end in met)
     why = (
         "as the grid is a torus where no boundary is given. A larger grid.shape avoids that; write boundary = "
@@ -138,7 +155,7 @@ def _finding(grid: Grid, met: Sequence[End], step: int) -> Finding:
 
 
 def _ends(rule: Rule | BlockRule, grid: Grid, ends: Boundaries, joined: bool) -> list[End]:
-    """The ends that count; none for updates in which what happens to one cell may spread at once."""
+    """Return the ends to watch; none for updates in which a change may spread through the grid within one step."""
     if isinstance(rule, Rule) and isinstance(rule.update, Coloured):
         return []
     around = (rule.neighbourhood if isinstance(rule, Rule) else moore(1)).around(grid.ndim)
@@ -153,7 +170,7 @@ def _ends(rule: Rule | BlockRule, grid: Grid, ends: Boundaries, joined: bool) ->
 
 
 def _is_dead(condition: Any, side: int) -> bool:
-    """Whether cells beyond an end are fixed at 0."""
+    """Return whether cells beyond an end are fixed at 0."""
     try:
         return ghost(condition, SIDES[side], 1) == 0
     except Unsuitable:
@@ -161,7 +178,7 @@ def _is_dead(condition: Any, side: int) -> bool:
 
 
 def _fills(init: object) -> bool:
-    """Whether some cells start as a soup or all alike, and thus nothing is a pattern."""
+    """Return whether some cells start as a soup or with one value everywhere, so that nothing is a pattern."""
     if isinstance(init, Mapping):
         return "soup" in init or "fill" in init or any(map(_fills, init.values()))
     return False
@@ -169,9 +186,9 @@ def _fills(init: object) -> bool:
 
 # Looking -------------------------------------------------------------------------------------------------------------
 def _count_alive(program: Program, cells: Sequence[Field] | Packed, box: Box, count: Register) -> None:
-    """Record how many live cells, or words with some, there are in a box.
+    """Record the number of live cells in a box, or of words that contain some.
 
-    They are added up one by one, as that is what takes least in narrow boxes.
+    They are added up one by one, which is the cheapest way in narrow boxes.
     """
     ndim = box.ndim
     if not isinstance(cells, Packed):
@@ -186,7 +203,7 @@ def _count_alive(program: Program, cells: Sequence[Field] | Packed, box: Box, co
 
 
 def _words(low: int, high: int) -> Iterator[tuple[range, int, int]]:
-    """The words that hold cells low .. high - 1 of a row, and the first and the last bit that count in all of them."""
+    """Yield the words that hold cells low .. high - 1 of a row, each with the first and the last bit that counts."""
     while low < high:
         word, first = divmod(low, WORD)
         stop = high // WORD if first == 0 and high - low >= WORD else word + 1
@@ -223,9 +240,10 @@ _ANY_OF_BITS: Final = {ndim: _any_of_bits_kernel(ndim) for ndim in range(1, 5)}
 
 # Dead cells ----------------------------------------------------------------------------------------------------------
 def _stays_dead(step: Program) -> bool:
-    """Whether a step leaves dead cells among dead ones dead; tried on some of them, with chance where it has it.
+    """Return whether a step leaves dead cells among dead cells dead.
 
-    A rule that gives birth by chance to fewer than one in some thousand cells may thus be taken for one that does not.
+    This is tried on a few cells, or on many if the step uses random numbers. A rule that randomly gives birth to fewer
+    than one cell in several thousand may thus be taken for one that does not.
     """
     return all(_keeps_dead(operation) for operation in step.operations if isinstance(operation, Apply))
 
@@ -246,6 +264,6 @@ def _keeps_dead(apply: Apply) -> bool:
 
 
 def _value(apply: Apply, scalar: Scalar) -> bool | int | float:
-    """What a scalar is; of a register something that it may be."""
+    """Return the value of a scalar; for a register, a value that it may have."""
     given = apply.scalars.get(scalar.name, 0)
     return given if isinstance(given, bool | int | float) else 0

@@ -1,7 +1,7 @@
-"""What Golly calls an automaton: the rule and the bounded grid that the head of a pattern file names.
+"""Automata in Golly's terms: the rule and the bounded grid in the header of a pattern file.
 
-A rule in Python is named by what it does: where it has two states, looks at most one cell far and knows no chance, all
-its 512 cases are tried, and it is a B/S rule or the MAP string that says the same.
+A rule in Python is named by its behaviour: if it has two states, reads no further than one cell away and uses no random
+numbers, all 512 cases are evaluated, and the name is a B/S rule or the MAP string with the same table.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from minga.space.grid import Grid
 __all__ = ["NOTE", "PATTERN", "least_width", "pattern_attributes"]
 
 PATTERN: Final = "pattern_rule"
-"""The attribute that holds the rule as a pattern file names it."""
+"""Name of the attribute that holds the rule in the form that pattern files use."""
 NOTE: Final = "pattern_note"
-"""The attribute that says what a pattern file cannot say."""
+"""Name of the attribute for a note on properties that a pattern file cannot express."""
 
 _GENERATIONS: Final = re.compile(r"[0-8]*/[0-8]*/[0-9]{1,3}")
 _NONE: Final = "Golly has no name for it, and takes a file without a rule for Life, B3/S23"
@@ -47,9 +47,14 @@ _NONE: Final = "Golly has no name for it, and takes a file without a rule for Li
 def pattern_attributes(
     given: object, rule: Rule | BlockRule, grid: Grid, ends: Boundaries, parameters: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What files say of an automaton: its rule, and where cells are on two axes how pattern files name it.
+    """Return the attributes of an automaton for files: its rule, and in two dimensions its name in pattern files.
 
-    given  the rule as it was asked for: a text, or an object of Python
+    Parameters
+    ----------
+    given
+        The rule as it was asked for: a text, or a Python object.
+    rule, grid, ends, parameters
+        Rule, grid, boundary conditions and values of the rule's keyword parameters.
     """
     about = {"rule": rule.name}
     if grid.ndim != 2:
@@ -69,7 +74,7 @@ def pattern_attributes(
 
 
 def least_width(rule: LargerThanLife) -> int:
-    """The cells along an axis below which Golly widens a bounded grid."""
+    """Return the number of cells along an axis below which Golly widens a bounded grid."""
     return 2 * rule.radius
 
 
@@ -78,7 +83,7 @@ def _plain(rule: Rule) -> bool:
 
 
 def _name(given: object, rule: Rule | BlockRule, parameters: Mapping[str, Any]) -> str | None:
-    """What Golly calls a rule on two axes; None where it has none like it."""
+    """Return Golly's name of a rule in two dimensions; None if Golly has no such rule."""
     if not isinstance(rule, Rule) or not _plain(rule):
         return None
     if isinstance(given, str) and ".py" not in given:
@@ -95,7 +100,7 @@ def _name(given: object, rule: Rule | BlockRule, parameters: Mapping[str, Any]) 
 
 
 def _known(name: str) -> bool:
-    """Whether a rule's short name is one in Golly, too."""
+    """Return whether Golly understands a rule's short name."""
     plain = parse_birth_survival(name)
     if plain is not None:
         return "," not in name
@@ -108,7 +113,7 @@ def _known(name: str) -> bool:
 
 
 def _bounds(grid: Grid, ends: Boundaries) -> str | None:
-    """The suffix for a grid with such ends; None where Golly has none."""
+    """Return Golly's suffix for a grid with these boundaries; None if there is none."""
     rows, columns = grid.shape
     if all(pair is None for pair in ends.sides):
         along_x, along_y = (sum(shift.values()) for shift in ends.shift)
@@ -130,16 +135,16 @@ def _signed(shift: int) -> str:
     return f"{shift:+d}" if shift else ""
 
 
-# Rules in Python, by what they do -----------------------------------------------------------------------------------
+# Rules in Python, by their behaviour ---------------------------------------------------------------------------------
 def _cases(rule: Rule, parameters: Mapping[str, Any]) -> NDArray[np.uint8]:
-    """The next state of a cell for each of the 512 states of the cells around it, numbered as a MAP string does."""
+    """Return the next state of a cell for each of the 512 states of its neighbourhood, numbered as in a MAP string."""
     if rule.states != 2 or list(rule.fields.values()) != ["u1"]:
-        raise Unsuitable("it has other cells than such of two states")
+        raise Unsuitable("it has cells with other than two states")
     field = FieldType("u1", (0, 1))
     scalars = tuple((key, ScalarType(_type(value), True)) for key, value in parameters.items())
     graph = without_locals(rule.kernel.graph(Signature(2, (field, field), scalars, ("y", "x"))))
     if any(max(map(abs, offset)) > 1 for offset in looked_at(graph)):
-        raise Unsuitable("it looks farther than one cell")
+        raise Unsuitable("it reads farther than one cell")
     cells = np.array(list(itertools.product((0, 1), repeat=9)), np.uint8).reshape(-1, 3)
     after = np.zeros_like(cells)
     arrays = [BoundArray(cells, (0, 0)), BoundArray(after, (0, 0))]
@@ -152,7 +157,7 @@ def _type(value: object) -> Any:
 
 
 def _by_cases(table: NDArray[np.uint8]) -> str:
-    """The shortest name for such a table: B/S where only numbers of live neighbours count, else a MAP string."""
+    """Return the shortest name for a table: B/S if only numbers of live neighbours count, else a MAP string."""
     spelled = sorted([*moore(1).around(2), (0, 0)])
     bits = np.array(list(itertools.product((0, 1), repeat=9)), np.uint8)
     centre = bits[:, spelled.index((0, 0))]

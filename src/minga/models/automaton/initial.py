@@ -1,9 +1,9 @@
-"""Where the cells start: files, soups, constants and Python functions, each as a function of a box of the grid.
+"""Initial cells: files, soups, constants and Python functions, each as a function of a box of the grid.
 
-What a case may write for `automaton.init` (paths: beside the case, or a file that ships with minga):
+A case may write for `automaton.init` (paths: beside the case, or a file that ships with minga):
 
     "patterns/glider.rle"                       a pattern (.rle, .cells, .lif, .npy or .png), centred
-    {pattern = "glider.rle", at = [2, 3]}       the same, its first cell at this row and column
+    {pattern = "glider.rle", at = [2, 3]}       the same, with its first cell at this row and column
     [[0, 1, 0], [0, 0, 1], [1, 1, 1]]           a pattern written out
     {soup = 0.375, seed = 1}                    cells of state 1 with this probability; [0.3, 0.1]: of states 1 and 2
     {fill = 0.5}                                the same value everywhere
@@ -52,7 +52,7 @@ Initial = Callable[[Box], Array]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What the parts of `init` need to know: the grid, the rule's states, and where files are."""
+    """Context for the parts of `init`: the grid, the rule's states, the directory of files, and the default seed."""
 
     shape: tuple[int, ...]
     states: int | None
@@ -60,7 +60,7 @@ class Start:
     seed: int
 
     def check(self, values: Array, dtype: DType, what: str) -> Array:
-        """`values` as cells of this type, each one a state of the rule."""
+        """Return `values` as cells of this type; raise CaseError unless each one is a state of the rule."""
         if not is_float(dtype) and values.dtype.kind == "f" and not np.equal(values, np.floor(values)).all():
             raise CaseError(f"{what} holds fractions, the cells are {dtype}", key=KEY)
         if values.dtype.kind not in "biuf":
@@ -78,7 +78,7 @@ class Start:
 def initial_values(
     init: object, rule: Rule | BlockRule, shape: tuple[int, ...], directory: Path = Path(), seed: int = 0
 ) -> dict[str, Initial]:
-    """For each field of the rule the function that gives its first values on a box of the grid."""
+    """Return for each field of the rule a function that gives its first values on a box of the grid."""
     start = Start(shape, rule.states, directory, seed)
     several = len(rule.fields) > 1
     if isinstance(init, Mapping) and (several or set(init) == set(rule.fields)) and _names_fields(init, rule):
@@ -102,7 +102,7 @@ def initial_values(
 
 
 def _names_fields(init: Mapping[Any, Any], rule: Rule | BlockRule) -> bool:
-    """Whether a mapping starts each field by name; an error where some are missing or unknown."""
+    """Return whether a mapping gives a start for each field by name; raise CaseError if one is missing or unknown."""
     if set(init) == set(rule.fields):
         return True
     unknown = [str(name) for name in init if name not in rule.fields]
@@ -116,7 +116,7 @@ def _names_fields(init: Mapping[Any, Any], rule: Rule | BlockRule) -> bool:
 
 
 def _one(init: object, number: int, dtype: DType, start: Start) -> Initial:
-    """The start of one field."""
+    """Return the start of one field."""
     if isinstance(init, str):
         return place(_read(init, dtype, start), start.shape, None)
     if isinstance(init, np.ndarray) or (isinstance(init, Sequence) and init):
@@ -180,8 +180,11 @@ def _whole(value: object) -> bool:
 def soup(
     probabilities: Sequence[float], seed: int, shape: tuple[int, ...], dtype: DType = "u1", number: int = 0
 ) -> Initial:
-    """Random cells: state k with probability `probabilities[k - 1]`, else 0. Each cell's draw depends only on the seed,
-    its index in the grid and the field's number, so no layout changes it."""
+    """Return random cells: state k with probability `probabilities[k - 1]`, otherwise 0.
+
+    The draw for a cell depends only on the seed, the cell's index in the grid and the number of the field, so no layout
+    changes it.
+    """
     limits = np.cumsum(np.asarray(probabilities, np.float64))[::-1]
 
     def values(box: Box) -> Array:
@@ -196,7 +199,7 @@ def soup(
 
 # Patterns ------------------------------------------------------------------------------------------------------------
 def pattern_of(init: object, directory: Path) -> Pattern | None:
-    """The pattern file that `init` names, where it is one that can name a rule."""
+    """Return the pattern file that `init` names, if it is of a kind that can name a rule."""
     name = init.get("pattern") if isinstance(init, Mapping) else init
     is_pattern = isinstance(name, str) and Path(name).suffix.lower() in TEXT_FILES
     return read_pattern(find_file(str(name), directory, KEY), KEY) if is_pattern else None
@@ -204,7 +207,7 @@ def pattern_of(init: object, directory: Path) -> Pattern | None:
 
 def _read(name: str, dtype: DType, start: Start) -> Array:
     if Path(name).suffix.lower() not in PATTERN_FILES:
-        raise CaseError(f"{name!r} is not a file of a known kind", key=KEY, remedy=FORMS)
+        raise CaseError(f"{name!r} is a file of an unknown kind", key=KEY, remedy=FORMS)
     path = find_file(name, start.directory, KEY)
     if path.suffix.lower() in TEXT_FILES:
         return _rows(read_pattern(path, KEY).cells, dtype, start, name)
@@ -214,12 +217,12 @@ def _read(name: str, dtype: DType, start: Start) -> Array:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # whatever the parser of the header raises: EOFError, SyntaxError, TokenError, ...
-        raise CaseError(f"{str(path)!r} is no .npy file of numbers: {error}", key=KEY) from error
+        raise CaseError(f"{str(path)!r} is not a .npy file of numbers: {error}", key=KEY) from error
     return _rows(array, dtype, start, name)
 
 
 def _rows(rows: object, dtype: DType, start: Start, what: str = "the pattern") -> Array:
-    """Cells as an array with the grid's number of axes that fits into the grid."""
+    """Return cells as an array that has the grid's number of axes and fits into the grid."""
     try:
         array = np.asarray(rows)
     except ValueError as error:
@@ -238,7 +241,7 @@ def _rows(rows: object, dtype: DType, start: Start, what: str = "the pattern") -
 
 
 def _trimmed(array: Array) -> Array:
-    """The smallest box of the array that holds all cells that are not 0."""
+    """Return the smallest box of the array that holds all cells that are not 0."""
     if not array.any():
         return array[(slice(0, 0),) * array.ndim]
     cut = []
@@ -249,7 +252,7 @@ def _trimmed(array: Array) -> Array:
 
 
 def place(pattern: Array, shape: tuple[int, ...], at: object) -> Initial:
-    """The pattern on a grid of zeros: its first cell at index `at`, or centred (the odd cell towards the low ends)."""
+    """Place a pattern on a grid of zeros: its first cell at index `at`, or centred (odd cells go to the low ends)."""
     if at is None:
         corner = tuple((n - m) // 2 for n, m in zip(shape, pattern.shape))
     elif isinstance(at, Sequence | np.ndarray) and len(at) == len(shape) and all(map(_whole, at)):
@@ -273,7 +276,7 @@ def place(pattern: Array, shape: tuple[int, ...], at: object) -> Initial:
 
 # Functions -----------------------------------------------------------------------------------------------------------
 def _function(init: str, directory: Path) -> Callable[..., object] | None:
-    """The function that "file.py:name" names; None for other strings."""
+    """Return the function that "file.py:name" names; None for other strings."""
     path, colon, name = init.partition(":")
     if not path.endswith(".py"):
         return None
@@ -291,9 +294,9 @@ def _function(init: str, directory: Path) -> Callable[..., object] | None:
 
 
 def _from_function(function: Callable[..., object], rule: Rule | BlockRule, start: Start) -> dict[str, Initial]:
-    """Each field from function(shape, *indices): indices are integer arrays, one an axis, that broadcast to the box.
+    """Compute each field from function(shape, *indices): integer arrays, one for each axis, that broadcast to the box.
 
-    A few cells are asked for at once, so that a function that cannot work is found before anything starts.
+    A few cells are computed at once, so that a function that cannot work is found before anything starts.
     """
 
     def field(name: str, dtype: DType) -> Initial:
@@ -313,8 +316,7 @@ def _from_function(function: Callable[..., object], rule: Rule | BlockRule, star
                     f"{_name(function)} returns values of shape {cells.shape} for the indices of {box.shape} cells",
                     key=KEY,
                     where=_place(function),
-                    remedy="compute with the indices, which are arrays of the cells that are asked for, not of the "
-                    "whole grid",
+                    remedy="compute with the indices, which are arrays of the requested cells, not of the whole grid",
                 ) from error
 
         return values
@@ -327,7 +329,7 @@ def _from_function(function: Callable[..., object], rule: Rule | BlockRule, star
 
 
 def _called(function: Callable[..., object], shape: tuple[int, ...], indices: Sequence[Array]) -> object:
-    """What the function returns; a CaseError at its line where it cannot be called so, or fails."""
+    """Call the function; raise CaseError with its line if it does not accept these arguments, or fails."""
     try:
         inspect.signature(function).bind(shape, *indices)
     except TypeError as error:
@@ -338,7 +340,7 @@ def _called(function: Callable[..., object], shape: tuple[int, ...], indices: Se
             where=_place(function),
             remedy=f"write def {_name(function)}(shape, {', '.join('wzyx'[-len(shape) :])}): ...",
         ) from error
-    except ValueError:  # a function of C has no signature
+    except ValueError:  # functions written in C have no signature
         pass
     try:
         return function(shape, *indices)
@@ -356,7 +358,7 @@ def _called(function: Callable[..., object], shape: tuple[int, ...], indices: Se
 
 
 def _of_field(result: object, name: str, rule: Rule | BlockRule) -> object:
-    """The values of one field among what the function returned."""
+    """Return the values of one field from the function's result."""
     if not isinstance(result, Mapping) and len(rule.fields) == 1:
         return result
     if not isinstance(result, Mapping) or name not in result:
@@ -369,7 +371,7 @@ def _as_array(values: object, name: str) -> Array:
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise CaseError(f"the values of {name} are no array: {error}", key=KEY) from error
+        raise CaseError(f"the values of {name} are not an array: {error}", key=KEY) from error
 
 
 def _name(function: Callable[..., object]) -> str:

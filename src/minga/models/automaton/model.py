@@ -1,4 +1,4 @@
-"""A cellular automaton as a Model: fields, one step, what is observed, and how cells start."""
+"""Cellular automata as Models: fields, one step, observables, and initial cells."""
 
 from __future__ import annotations
 
@@ -56,30 +56,48 @@ def automaton(
     skip_quiet: bool | str = "auto",
     colours: Sequence[str] = (),
 ) -> Model:
-    """A cellular automaton on a grid.
+    """Make the model of a cellular automaton on a grid.
 
         model = mg.automaton("B3/S23", (512, 512), init={"soup": 0.375, "seed": 1})
 
-    rule        a Rule or a BlockRule (made by @mg.rule, @mg.block_rule), or what a case may write: "B3/S23", "W30",
-                "file.py:name"
-    shape       cells along each of one to four axes
-    init        where the cells start: see `minga.models.automaton.initial`; arrays and functions are welcome, too
-    before      for a second-order update the cells one step before, in the same forms; by default those of `init`
-    update      which cells change in a step, where it is not the rule's own: mg.Asynchronous(0.5), "coloured", ...
-    boundary    "periodic", "fixed" (at 0), "reflect", "zero-gradient", ["fixed", value], ...: see docs of cases. By
-                default "periodic"; then, and where it is "fixed" at 0, it is told when live cells come to the edge
-    parameters  values of the rule's keyword parameters that differ from their defaults
-    seed        of mg.random() in the rule, and of soups without a seed
-    directory   where relative paths start
-    storage     "bytes", "bits" (64 cells a word; not every rule can), or "auto": bits where they are faster. Results
-                are the same; mg.run and the command line show cells either way
-    observe     what is reported: names such as ["population", "entropy"], functions of a cell (and its neighbours) that
-                return reductions, or a mapping of names to such functions; see `minga.models.automaton.observers`
-    skip_quiet  leave out tiles of cells in which nothing can change: True, False, or "auto", on large grids where the
-                rule allows it. Results are the same
-    colours     in which pictures draw the states, "#rrggbb" each, where they are to be others than the rule's
+    Parameters
+    ----------
+    rule
+        A Rule or a BlockRule (made by @mg.rule, @mg.block_rule), or a text as in a case: "B3/S23", "W30",
+        "file.py:name".
+    shape
+        Cells along each of one to four axes.
+    init
+        Initial cells, in one of the forms of a case (see `minga.models.automaton.initial`), or an array or a function.
+    before
+        For a second-order update the cells one step before, in the same forms; by default those of `init`.
+    update
+        Choice of the cells that change in a step, if it is not the rule's own: mg.Asynchronous(0.5), "coloured", ...
+    boundary
+        "periodic", "fixed" (at 0), "reflect", "zero-gradient", ["fixed", value], ...: see the page on cases. The
+        default is "periodic"; with the default, and with "fixed" at 0, the run reports when live cells reach the edge.
+    parameters
+        Values of the rule's keyword parameters that differ from their defaults.
+    seed
+        Seed of mg.random() in the rule, and of soups without a seed.
+    directory
+        Directory that relative paths refer to.
+    storage
+        "bytes", "bits" (64 cells a word; not every rule can), or "auto": bits where they are faster. Results are the
+        same; mg.run and the command line show cells either way.
+    observe
+        Reported quantities: names such as ["population", "entropy"], functions of a cell (and its neighbours) that
+        return reductions, or a mapping of names to such functions; see `minga.models.automaton.observers`.
+    skip_quiet
+        Leave out tiles of cells in which nothing can change: True, False, or "auto": on large grids if the rule allows
+        it. Results are the same.
+    colours
+        Colours in which pictures draw the states, "#rrggbb" each, if they differ from those of the rule.
 
-    Raises CaseError, with the key a case has for what is wrong.
+    Raises
+    ------
+    CaseError
+        If an argument is invalid; its key is the one that a case has for this argument.
     """
     base = Path(directory)
     _check_arguments(rule, shape, seed)
@@ -139,7 +157,7 @@ def _of_bits(
     skip_quiet: bool | str,
     watched: Sequence[End],
 ) -> Model:
-    """The model of an automaton whose cells are stored as bits."""
+    """Return the model of an automaton whose cells are stored as bits."""
     packed = bits.packed
     name = packed.cells.name
     step = bits.step()
@@ -167,7 +185,7 @@ def _of_bits(
 
 
 def _bits_will_do(observers: Observers, storage: str) -> bool:
-    """Whether all that is observed can be told of cells that are stored as bits; CaseError where they must be."""
+    """Return whether all observables can be computed from cells stored as bits; raise CaseError if they must be."""
     if storage == "bits" and not observers.only_names:
         raise CaseError(
             "cells stored as bits cannot be observed by functions, nor their avalanches",
@@ -186,7 +204,7 @@ def _start(
     directory: Path,
     seed: int,
 ) -> dict[Any, Initial]:
-    """First values of the fields by name, and for a second-order update of the slots that hold the state before."""
+    """Return the first values of the fields by name, and for a second-order update of the slots of the state before."""
     initial = initial_values(init, rule, shape, directory, seed)
     start: dict[Any, Initial] = {**initial}
     if isinstance(rule, Rule) and isinstance(rule.update, SecondOrder):
@@ -194,7 +212,7 @@ def _start(
         return start | {fields[name].previous: values for name, values in earlier.items()}
     if before is not None:
         raise CaseError(
-            f"rule {rule.name!r} does not look at the state before the first",
+            f"rule {rule.name!r} does not use the state before the first",
             key="automaton.before",
             remedy='leave it out, or use update = "second-order"',
         )
@@ -202,7 +220,7 @@ def _start(
 
 
 def _coloured(rule: Rule | BlockRule, colours: Sequence[str]) -> Rule | BlockRule:
-    """The rule with other colours of its states."""
+    """Return the rule with other colours for its states."""
     try:
         return replace(rule, colours=as_colours(colours, rule.states))
     except ValueError as error:
@@ -211,13 +229,13 @@ def _coloured(rule: Rule | BlockRule, colours: Sequence[str]) -> Rule | BlockRul
 
 
 def _check_arguments(rule: object, shape: object, seed: object) -> None:
-    """CaseError where what Python was given cannot be meant; a case file cannot come here with that."""
+    """Raise CaseError for invalid arguments from Python; those of a case file have been validated already."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
         raise CaseError(f"seed={seed!r}: expected an integer 0 .. 2**64 - 1", key="automaton.seed")
     if not isinstance(rule, Rule | BlockRule | str):
         name = getattr(rule, "__name__", None)
         raise CaseError(
-            f"found {name or repr(rule)}, which is no rule",
+            f"found {name or repr(rule)}, which is not a rule",
             key="automaton.rule",
             remedy=f"write @mg.rule above def {name}(cell, near)"
             if name
@@ -233,7 +251,7 @@ def _check_arguments(rule: object, shape: object, seed: object) -> None:
 
 
 def _parameters(rule: Rule | BlockRule, given: Mapping[str, Number]) -> dict[str, Number]:
-    """A value for each parameter of the rule, in the order of its function."""
+    """Return a value for each parameter of the rule, in the order of its function."""
     known = [*rule.parameters, *rule.required]
     for name in given:
         if name not in known:
@@ -253,7 +271,7 @@ def _parameters(rule: Rule | BlockRule, given: Mapping[str, Number]) -> dict[str
 
 
 def _like(name: str, value: Number, default: Number | None) -> Number:
-    """An integer where the default is a float means that float: a parameter's type is part of the kernel."""
+    """Convert an integer to float if the default is a float: the type of a parameter is part of the kernel."""
     if not isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
         raise CaseError(f"expected a number, found {shown(value)}", key=f"automaton.parameters.{name}")
     return float(value) if isinstance(default, float) and not isinstance(value, bool) else value
@@ -271,7 +289,7 @@ def _check_ends(ends: Boundaries, rule: Rule | BlockRule) -> None:
 
 
 def _check_mirrors(ends: Boundaries, rule: Rule | BlockRule, grid: Grid) -> None:
-    """CaseError where cells beyond an end are to mirror more cells than there are."""
+    """Raise CaseError if cells beyond an end mirror more cells than the axis has."""
     around = (rule.neighbourhood if isinstance(rule, Rule) else moore(1)).around(grid.ndim)
     field = Field("cell", grid, "u1", boundary=ends.conditions)
     for axis, length in enumerate(grid.shape):

@@ -1,4 +1,4 @@
-"""What an automaton reports of itself: population, histogram of states, residual; of floats sum and extremes."""
+"""Observables of an automaton: population, histogram of states and residual; for floats the sum and the extremes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from minga.space.field import STEP, Field, Register
 __all__ = ["Observable", "chosen_names", "observe", "observe_states"]
 
 MOST_STATES: Final = 16
-"""Rules of more states have a histogram only where it is asked for: each state is a reduction of its own."""
+"""Largest number of states with a histogram by default: each state is a reduction of its own."""
 TOGETHER: Final = 24
-"""Reductions of one kernel."""
+"""Largest number of reductions in one kernel."""
 
 STATE: Final = "state_"
 Observable = Register | tuple[Register, ...]
 Quantity = Callable[[Any, Any, Any], Reduced]
-"""A reduction of a cell, what it was before the last step, and the number of the step."""
+"""Function that makes a reduction of the cell, its value before the last step, and the number of the step."""
 
 
 def observe(
@@ -41,21 +41,27 @@ def observe(
     observers: Observers = Observers(),  # noqa: B008 - frozen
     parameters: Mapping[str, Any] | None = None,
 ) -> tuple[Program, dict[str, Observable]]:
-    """A Program that looks at the current step, and the registers it writes, by name.
+    """Return a Program that observes the current step, and the registers it writes, by name.
 
-    For each field (named FIELD_population and so on where there are several):
+    For each field (named FIELD_population and so on if there are several):
 
     population     cells that are not 0
     histogram      cells of each state (by default for rules of at most 16 states)
-    entropy        of the histogram, in bits: - sum p log2 p over the states, p being a state's share of the cells
+    entropy        entropy of the histogram in bits: - sum p log2 p over the states, p being a state's share of the
+                   cells
     sum, mean, min, max  over all cells
     changed        cells that changed in the last step; 0 before the first step
-    residual       of floats the largest change of a cell in the last step; of integers the same as `changed`
+    residual       for floats the largest change of a cell in the last step; for integers the same as `changed`
     bounding_box   lowest and highest index along each axis of cells that are not 0: first all lowest, then all highest
-                   ones; -1 where there is no such cell
+                   ones; -1 if there is no such cell
 
-    By default population, histogram and residual of integers, sum, min, max and residual of floats. Results are the
-    same bits on any layout. Raises CaseError for what a field does not have, and for functions that cannot be observed.
+    The default is population, histogram and residual for integers, and sum, min, max and residual for floats. Results
+    have the same bits on any layout.
+
+    Raises
+    ------
+    CaseError
+        For quantities that a field does not have, and for functions that cannot be observed.
     """
     program = Program("observe")
     observables: dict[str, Observable] = {}
@@ -75,7 +81,7 @@ def observe(
 
 
 def chosen_names(observers: Observers, states: int | None, *, floats: bool) -> tuple[str, ...]:
-    """What of NAMES is observed of a field; CaseError where it does not have that."""
+    """Return the names from NAMES that are observed of a field; raise CaseError for one the field does not have."""
     if observers.names is None:
         if floats:
             return ("sum", "min", "max", "residual")
@@ -83,7 +89,9 @@ def chosen_names(observers: Observers, states: int | None, *, floats: bool) -> t
     for name in observers.names:
         if name in ("histogram", "entropy") and (floats or not states):
             raise CaseError(
-                f"{name!r} of cells without states", key=KEY, remedy="it counts states: @mg.rule(states=...)"
+                f"{name!r} of cells without states",
+                key=KEY,
+                remedy="give the rule a number of states: @mg.rule(states=...)",
             )
     return observers.names
 
@@ -91,7 +99,7 @@ def chosen_names(observers: Observers, states: int | None, *, floats: bool) -> t
 def observe_states(
     program: Program, names: Sequence[str], states: int, field: Field, known: Mapping[str, Observable]
 ) -> dict[str, Observable]:
-    """What of NAMES follows from what `program` has found of an integer field: its histogram, what changed, its box."""
+    """Derive quantities of NAMES from the known histogram, number of changes and bounding box of an integer field."""
     counts = known["histogram"]
     assert isinstance(counts, tuple)
     found = {f"{STATE}{state}": register for state, register in enumerate(counts)}
@@ -110,7 +118,7 @@ def observe_states(
 
 # Reductions ----------------------------------------------------------------------------------------------------------
 def _quantities(names: Sequence[str], states: int | None, ndim: int, floats: bool) -> dict[str, Quantity]:
-    """The reductions that what is observed is made of, by name."""
+    """Return the reductions that the observables are made of, by name."""
     quantities: dict[str, Quantity] = {}
     for name in names:
         match name:
@@ -147,7 +155,7 @@ def _highest(axis: int) -> Quantity:
 
 
 def _reduce(program: Program, field: Field, quantities: Mapping[str, Quantity]) -> dict[str, Register]:
-    """Record the reductions, some of them in each kernel."""
+    """Record the reductions, several of them in each kernel."""
     found: dict[str, Register] = {}
     keys = list(quantities)
     for first in range(0, len(keys), TOGETHER):
@@ -171,7 +179,7 @@ def _centre(field: CellReader) -> Node:
 def _derived(
     program: Program, name: str, found: Mapping[str, Register], states: int | None, field: Field, prefix: str
 ) -> Observable:
-    """The registers of one observable, those that follow from others being recorded here."""
+    """Return the registers of one observable, and record here those that are derived from others."""
     match name:
         case "histogram":
             return tuple(found[f"{STATE}{state}"] for state in range(states or 0))
@@ -198,7 +206,7 @@ def _derived(
     return found[name]
 
 
-# Functions of an author ----------------------------------------------------------------------------------------------
+# User functions ------------------------------------------------------------------------------------------------------
 def _own(
     program: Program,
     name: str,
@@ -207,7 +215,7 @@ def _own(
     fields: Mapping[str, Field],
     parameters: Mapping[str, Any],
 ) -> dict[str, Register]:
-    """Record what a function of a cell (and its neighbours, if it takes two arguments) reduces."""
+    """Record the reductions of a function of a cell (and its neighbours, if it takes two arguments)."""
     body = _Body(name, function, rule, parameters)
     scalars = {key: parameters[key] for key in body.scalars}
     results: Any = program.apply(Kernel(body, name=name), *(f.now for f in fields.values()), **scalars)
@@ -222,7 +230,7 @@ def _own(
 
 
 class _Body:
-    """The function of an observer's kernel: makes `cell` and `near` as a rule sees them, and calls the author's."""
+    """Body of an observer's kernel: makes `cell` and `near` as a rule sees them, and calls the user's function."""
 
     def __init__(self, name: str, function: Function, rule: Rule | BlockRule, parameters: Mapping[str, Any]) -> None:
         self.function, self.rule = function, rule
@@ -233,7 +241,7 @@ class _Body:
         self.scalars = [item.name for item in given if item.kind is item.KEYWORD_ONLY]
         if not 1 <= self.positional <= 2 or any(item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD) for item in given):
             raise CaseError(
-                f"observer {name!r} takes neither a cell nor a cell and its neighbours",
+                f"observer {name!r} takes neither a cell alone nor a cell and its neighbours",
                 key=KEY,
                 where=_place(function),
                 remedy=f"write def {name}(cell, near): ...",

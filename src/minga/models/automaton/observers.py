@@ -1,6 +1,6 @@
-"""What people ask to observe of an automaton: names, functions of their own, and avalanches.
+"""Choice of the observables of an automaton: names, user functions, and avalanches.
 
-What a case may write for `automaton.observe` (by default what suits the cells):
+A case may write for `automaton.observe` (the default depends on the type of the cells):
 
     ["population", "entropy"]       some of NAMES
     ["ising.py:energy"]             a function of a cell and its neighbours that returns reductions
@@ -32,11 +32,16 @@ Function = Callable[..., object]
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """What is observed.
+    """Requested observables.
 
-    names      some of NAMES, in order; None for what suits the cells
-    functions  by the name their result gets, unless they name several results themselves
-    avalanche  None for none; True: cells that change are active; a state: cells in it or above are
+    Attributes
+    ----------
+    names
+        Some of NAMES, in order; None for the default, which depends on the type of the cells.
+    functions
+        Functions by the name their result gets, unless they name several results themselves.
+    avalanche
+        None for no avalanches; True: cells that change are active; a state: cells in it or above are active.
     """
 
     names: tuple[str, ...] | None = None
@@ -45,13 +50,21 @@ class Observers:
 
     @property
     def only_names(self) -> bool:
-        """Whether all follows from the cells' states alone, without functions and without watching every step."""
+        """True if everything follows from the states of the cells, without functions or watching every step."""
         return not self.functions and self.avalanche is None
 
 
 def parse_observers(given: object, directory: Path = Path()) -> Observers:
-    """What `automaton.observe` asks for. In Python its entries may be functions, and mappings of names to functions;
-    one mapping alone is observed besides what suits the cells. Raises CaseError."""
+    """Return the observables that `automaton.observe` asks for.
+
+    In Python its entries may also be functions and mappings of names to functions; a single mapping is observed in
+    addition to the default.
+
+    Raises
+    ------
+    CaseError
+        If an entry is invalid.
+    """
     if given is None:
         return Observers()
     alone = isinstance(given, Mapping)
@@ -80,11 +93,11 @@ def parse_observers(given: object, directory: Path = Path()) -> Observers:
 
 
 def _of_word(word: str, directory: Path) -> tuple[str, Function | None]:
-    """A name and no function, or the function that "file.py:name" names."""
+    """Return a name without a function, or the function that "file.py:name" names."""
     path, colon, name = word.partition(":")
     if not path.endswith(".py"):
         if word not in NAMES:
-            raise CaseError(f"nothing is called {word!r}", key=KEY, suggestion=suggest(word, NAMES), remedy=FORMS)
+            raise CaseError(f"unknown observable {word!r}", key=KEY, suggestion=suggest(word, NAMES), remedy=FORMS)
         return word, None
     found = run_file(locate(path, directory), KEY)
     function: Any = found.get(name)

@@ -35,14 +35,22 @@ _CELLS: Final = "cells are b and o (or . and A to X, pA to yO), $ ends a row, ! 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pattern:
-    """A pattern of cells.
+    """Pattern of cells.
 
-    cells       states, u1, of shape (rows, columns)
-    rule        the rule it is meant for, as written in the file ("B3/S23"), without a bounded grid's suffix; or None
-    bounds      the suffix of the rule that names a bounded grid ("T64,64"), or None
-    position    row and column of the upper left cell, where the file says so (#CXRLE Pos)
-    generation  the step the pattern was taken at (#CXRLE Gen)
-    comments    text of the comment lines, without the mark
+    Attributes
+    ----------
+    cells
+        States, u1, of shape (rows, columns).
+    rule
+        Rule the pattern is meant for, as written in the file ("B3/S23"), without the suffix of a bounded grid; or None.
+    bounds
+        Suffix of the rule that names a bounded grid ("T64,64"), or None.
+    position
+        Row and column of the upper left cell, if the file gives them (#CXRLE Pos).
+    generation
+        Step at which the pattern was taken (#CXRLE Gen).
+    comments
+        Text of the comment lines, without the mark.
     """
 
     cells: States
@@ -59,7 +67,7 @@ class Pattern:
 
 
 def read_pattern(path: Path, key: str = "automaton.init") -> Pattern:
-    """The pattern in a file, by its ending: .rle, .cells, .lif, .life. A CaseError names `key` and the place in it."""
+    """Read the pattern in a file by its extension: .rle, .cells, .lif, .life. A CaseError names `key` and the line."""
     try:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
@@ -76,7 +84,7 @@ def read_pattern(path: Path, key: str = "automaton.init") -> Pattern:
 
 
 class PatternError(ValueError):
-    """Text that is no pattern; `line` counts from 1."""
+    """Raised for a text that is not a pattern; `line` counts from 1."""
 
     def __init__(self, message: str, line: int, remedy: str) -> None:
         super().__init__(message)
@@ -85,10 +93,15 @@ class PatternError(ValueError):
 
 
 def read_rle(text: str) -> Pattern:
-    """A pattern from RLE text: comments, an optional header, runs such as 3o2b$, with states up to 255 (pA is 25).
+    """Read a pattern from RLE text: comments, an optional header, runs such as 3o2b$, with states up to 255 (pA is 25).
 
-    Cells decide the size where the header gives a smaller one; a larger one pads with dead cells. Text after `!` is
-    ignored. Raises PatternError.
+    The cells determine the size if the header gives a smaller one; a larger one pads with dead cells. Text after `!` is
+    ignored.
+
+    Raises
+    ------
+    PatternError
+        If the text is not a pattern.
     """
     lines = list(enumerate(text.splitlines(), start=1))
     head = list(itertools.takewhile(lambda numbered: _is_head(numbered[1]), lines))
@@ -123,7 +136,7 @@ def _is_head(line: str) -> bool:
 
 
 def _runs(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, int, int]]:
-    """(row, column, length, state) of each run of equal cells that are not dead."""
+    """Yield (row, column, length, state) of each run of equal cells that are not dead."""
     row = column = 0
     count = ""
     prefix = ""
@@ -135,7 +148,7 @@ def _runs(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, int, int]]:
                 continue
             if character in "0123456789" and not prefix:
                 count += character
-                if int(count) > _MOST_CELLS * 10**9:  # the digits may go on for ever
+                if int(count) > _MOST_CELLS * 10**9:  # there may be any number of digits
                     raise PatternError(f"a run of {count} cells or more", number, _SMALLER)
                 continue
             if character == "!" and not prefix:
@@ -151,7 +164,7 @@ def _runs(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, int, int]]:
                 continue
             state = _state(prefix, character)
             if state is None:
-                raise PatternError(f"{prefix + character!r} is no cell in run-length encoding", number, _CELLS)
+                raise PatternError(f"{prefix + character!r} is not a cell in run-length encoding", number, _CELLS)
             if state:
                 yield row, column, length, state
             column, count, prefix = column + length, "", ""
@@ -187,9 +200,9 @@ def write_rle(
     generation: int = 0,
     position: tuple[int, int] | None = None,
 ) -> str:
-    """RLE text of a two-dimensional array of states 0 .. 255; `read_rle` gives the same cells back.
+    """Return the RLE text of a two-dimensional array of states 0 .. 255; `read_rle` gives the same cells back.
 
-    `rule` may name a bounded grid (B3/S23:T64,64) or be None, `position` is the row and column of the upper left cell.
+    `rule` may name a bounded grid (B3/S23:T64,64) or be None; `position` is the row and column of the upper left cell.
     """
     if cells.ndim != 2:
         raise ValueError(f"RLE is for two dimensions; the array has {cells.ndim}")
@@ -211,7 +224,7 @@ def write_rle(
 
 
 def _tokens(cells: NDArray[np.integer], many: bool) -> Iterator[str]:
-    """Runs as text: rows end with $, dead cells at the end of a row and empty rows at the end are left out."""
+    """Yield runs as text: rows end with $; dead cells at the end of a row and empty rows at the end are left out."""
     ended = 0
     for row, states in enumerate(cells):
         alive = np.flatnonzero(states)
@@ -231,7 +244,13 @@ def _run(length: int, letter: str) -> str:
 
 
 def read_cells(text: str) -> Pattern:
-    """A pattern from plain text: a line a row, `.` dead, `O` or `*` alive, `!` a comment. Raises PatternError."""
+    """Read a pattern from plain text: one line for each row, `.` dead, `O` or `*` alive, `!` a comment.
+
+    Raises
+    ------
+    PatternError
+        If a line has other characters.
+    """
     rows: list[list[int]] = []
     comments: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -241,7 +260,7 @@ def read_cells(text: str) -> Pattern:
         row = line.rstrip()
         wrong = set(row) - set(".O*")
         if wrong:
-            raise PatternError(f"{min(wrong)!r} is no cell", number, "write . for dead and O for live cells")
+            raise PatternError(f"{min(wrong)!r} is not a cell", number, "write . for dead and O for live cells")
         rows.append([int(character in "O*") for character in row])
     while rows and not any(rows[-1]):
         rows.pop()
@@ -252,9 +271,14 @@ def read_cells(text: str) -> Pattern:
 
 
 def read_coordinates(text: str) -> Pattern:
-    """A pattern from Life 1.06: a line "x y" for each live cell, x to the right and y downwards. Raises PatternError.
+    """Read a pattern from Life 1.06: a line "x y" for each live cell, x to the right and y downwards.
 
-    The array is the smallest that holds them all; `position` is the row and column of its first cell.
+    The array is the smallest that holds all live cells; `position` is the row and column of its first cell.
+
+    Raises
+    ------
+    PatternError
+        If the text is not in this format.
     """
     first, *lines = text.splitlines() or [""]
     if first.split() != ["#Life", "1.06"]:
@@ -267,7 +291,7 @@ def read_coordinates(text: str) -> Pattern:
             continue
         match = _COORDINATES.fullmatch(line.strip())
         if match is None:
-            raise PatternError(f"{line[:40]!r} is no cell", number, "write its x and its y, two whole numbers")
+            raise PatternError(f"{line[:40]!r} is not a cell", number, "write its x and its y, two whole numbers")
         cells.append((int(match[2]), int(match[1])))
     if not cells:
         return Pattern(np.zeros((0, 0), np.uint8))

@@ -1,9 +1,9 @@
-"""Pictures as cells: what a PNG file says of states.
+"""Pictures as cells: states read from PNG files.
 
-A picture with a palette holds states: the number of a pixel's colour is the cell's state, as in the pictures and PNG
-files that minga makes of states. In a picture of grey levels black is state 0, white the highest state, and others lie
-evenly between, rounded to the nearest; cells of floats get black as 0 and white as 1. The picture's upper left pixel is
-the first cell.
+A picture with a palette holds states: the number of a pixel's colour is the state of the cell, as in the pictures and
+PNG files that minga makes of states. In a grey-level picture black is state 0, white is the highest state, and the
+others lie evenly between, rounded to the nearest; cells of floats get 0 for black and 1 for white. The picture's upper
+left pixel is the first cell.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ _WHITE: Final = {"1": 255, "L": 255, "I;16": 65535, "I": 65535, "RGB": 255, "RGB
 
 
 def read_picture(path: Path, states: int | None, key: str) -> NDArray[Any]:
-    """The cells of a PNG file: whole numbers below `states`, or f8 from 0 to 1 for None.
+    """Read the cells of a PNG file: whole numbers below `states`, or f8 from 0 to 1 if `states` is None.
 
-    CaseError where it is no PNG file, or is in colour.
+    Raises
+    ------
+    CaseError
+        If the file is not a PNG file, or the picture is in colour.
     """
     from PIL import Image
 
@@ -37,8 +40,8 @@ def read_picture(path: Path, states: int | None, key: str) -> NDArray[Any]:
             pixels = np.asarray(image.convert("L") if mode == "1" else image)
     except CaseError:
         raise
-    except Exception as error:  # a damaged file fails in any of many ways
-        raise CaseError(f"{path.name} is no PNG picture that can be read: {error}", key=key) from error
+    except Exception as error:  # a damaged file may fail in many ways
+        raise CaseError(f"{path.name} is not a readable PNG picture: {error}", key=key) from error
     if mode == "P":
         return pixels
     if mode not in _WHITE:
@@ -47,7 +50,7 @@ def read_picture(path: Path, states: int | None, key: str) -> NDArray[Any]:
         colours = pixels[..., :3] if mode in ("RGB", "RGBA") else pixels[..., :1]
         if (colours != colours[..., :1]).any():
             raise CaseError(
-                f"{path.name} is in colour, and colours do not say which state they stand for",
+                f"{path.name} is in colour, and colours do not tell which state they stand for",
                 key=key,
                 remedy="save it with a palette, whose colours are numbered as the states, or in grey",
             )

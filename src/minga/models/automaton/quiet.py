@@ -1,6 +1,6 @@
-"""Whether a step leaves out quiet regions: tiles in which nothing can change, ash of period 2 included.
+"""Skipping of quiet regions: a step leaves out tiles in which nothing can change, including ash of period 2.
 
-A rule allows that if its next state follows from what it reads alone: no random numbers, no clock, no other operation
+A rule allows that if its next state depends only on the cells it reads: no random numbers, no clock, no other operation
 that changes its cells. Results are the same, to the bit.
 """
 
@@ -19,14 +19,23 @@ __all__ = ["leave_out_quiet"]
 
 KEY: Final = "automaton.skip_quiet"
 ENOUGH: Final = 1024
-"""Tiles from which on they are looked at one by one without being asked; fewer take no time either way."""
+"""Tiles from which on "auto" leaves quiet ones out; fewer take no time either way."""
 
 
 def leave_out_quiet(step: Program, setting: object) -> None:
-    """Change a step to leave out quiet regions where the setting asks for it.
+    """Change a step to leave out quiet regions if the setting asks for it.
 
-    setting  False; True, where a CaseError says why a rule does not allow it; or "auto": if the rule allows it and the
-             grid has enough tiles
+    Parameters
+    ----------
+    step
+        Program of one step; changed in place.
+    setting
+        False; True; or "auto": if the rule allows it and the grid has enough tiles.
+
+    Raises
+    ------
+    CaseError
+        If `setting` is unknown, or is True and the rule does not allow it; the message gives the reason.
     """
     if not isinstance(setting, bool) and setting != "auto":
         raise CaseError(f"found {setting!r}", key=KEY, remedy='write true, false or "auto"')
@@ -49,10 +58,10 @@ def leave_out_quiet(step: Program, setting: object) -> None:
 
 
 def _suitable(step: Program) -> tuple[Apply | None, str]:
-    """The operation of a step that may leave out tiles, or why none may."""
+    """Return the operation of a step that may leave out tiles, or None and the reason why none may."""
     stores = [operation for operation in step.operations if isinstance(operation, Apply) and operation.graph.written]
     if len(stores) != 1:
-        return None, "its cells are not changed all at once"
+        return None, "its cells do not all change at once"
     apply = stores[0]
     whole = apply.region == apply.grid.box and not apply.cells.sparse
     reason = unfit_operation(apply.graph, apply.operands, whole) or unfit_program(step.operations, apply)

@@ -1,4 +1,4 @@
-"""Rules by name: which of the notations a text is in, and rules in Python files and rule files."""
+"""Rules by name: recognition of the notation of a text, and rules in Python files and rule files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORD: Final = re.compile(r"[A-Za-z][\w.+-]{0,99}")
 
 
 def find_rule(text: str, ndim: int, directory: Path) -> Rule | BlockRule:
-    """The rule a case names; files are looked for in `directory`. A CaseError says what else to write."""
+    """Return the rule that a case names; files are looked for in `directory`. A CaseError suggests a correct form."""
     text = text.strip()
     if match := _FILE.fullmatch(text):
         return _from_file(locate(match[1], directory), match[2])
@@ -44,7 +44,7 @@ def find_rule(text: str, ndim: int, directory: Path) -> Rule | BlockRule:
             f"{text!r} ends with a bounded grid",
             key=KEY,
             suggestion=match[1],
-            remedy="say the grid in grid.shape and grid.boundary",
+            remedy="describe the grid by grid.shape and grid.boundary",
         )
     if (found := _in_notation(text, ndim)) is not None:
         return found
@@ -54,7 +54,7 @@ def find_rule(text: str, ndim: int, directory: Path) -> Rule | BlockRule:
 
 
 def _in_notation(text: str, ndim: int) -> Rule | BlockRule | None:
-    """The rule a text stands for in one of the notations. A final R makes it one of second order."""
+    """Return the rule that a text stands for in one of the notations; a final R makes it a second-order rule."""
     if (found := _first_order(text, ndim)) is not None:
         return found
     short = squeezed(text)
@@ -68,7 +68,7 @@ def _first_order(text: str, ndim: int) -> Rule | BlockRule | None:
 
 
 def _second_order(rule: Rule) -> Rule:
-    """The same rule, whose next state the one before the present is subtracted from."""
+    """Return the rule as a second-order one: the state before the present one is subtracted from its next state."""
     return replace(rule.updated(SecondOrder()), name=f"{rule.name}R")
 
 
@@ -84,7 +84,7 @@ Parsed = TypeVar("Parsed")
 def _read(
     parse: Callable[[str], Parsed | None], make: Callable[[Parsed, int], Rule]
 ) -> Callable[[str, int], Rule | None]:
-    """A reader of a notation: parses a text, and makes a rule of what it stands for."""
+    """Return a reader of a notation, which parses a text and makes a rule of the result."""
 
     def read(text: str, ndim: int) -> Rule | None:
         parsed = parse(text)
@@ -106,7 +106,7 @@ _NOTATIONS: Final[tuple[Callable[[str, int], Rule | BlockRule | None], ...]] = (
 
 
 def _named_file(text: str, directory: Path) -> Path | None:
-    """The rule file of this name: beside the case, in `rules` there, or shipped; as pattern files name their rules."""
+    """Find the rule file of this name, as pattern files refer to it: beside the case, in `rules` there, or shipped."""
     if not _WORD.fullmatch(text):
         return None
     places = (directory, directory / "rules", SHIPPED / "rules")
@@ -114,7 +114,7 @@ def _named_file(text: str, directory: Path) -> Path | None:
 
 
 def _close(text: str) -> str | None:
-    """The B/S rule that was probably meant: the same digits, with what is between them put right."""
+    """Return the B/S rule that was probably meant: the same digits, with the text between them corrected."""
     digits = re.findall(r"[0-9]+", text)
     if len(digits) == 2:
         return f"S{digits[0]}/B{digits[1]}" if text.lstrip().lower().startswith("s") else f"B{digits[0]}/S{digits[1]}"

@@ -1,4 +1,4 @@
-"""One step of an automaton as a Program: how cells are updated, colour after colour, by blocks, or all at once."""
+"""One step of an automaton as a Program: all cells at once, colour after colour, or by blocks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["record_step", "recurrence", "with_update"]
 
 KEY: Final = "automaton.update"
 MOST_SHUFFLED: Final = 64
-"""Most colours that may be gone through in random order."""
+"""Largest number of colours that can be updated in random order."""
 
 _ORDER_STREAM: Final = 0xC0101235
 
@@ -36,7 +36,7 @@ Number = bool | int | float
 
 
 def with_update(rule: Rule | BlockRule, update: object) -> Rule | BlockRule:
-    """The rule with the update that a case or a caller asks for; None leaves it as it is."""
+    """Return the rule with the update that a case or a caller asks for; None leaves it as it is."""
     if update is None:
         return rule
     try:
@@ -53,8 +53,13 @@ def with_update(rule: Rule | BlockRule, update: object) -> Rule | BlockRule:
 
 
 def record_step(rule: Rule | BlockRule, fields: Mapping[str, Field], parameters: Mapping[str, Number]) -> Program:
-    """The Program of a step of the fields of a rule, from slot now to slot next, which then is now. CaseError where the
-    grid does not suit the update."""
+    """Record one step of the fields of a rule, from slot now to slot next, which then becomes now.
+
+    Raises
+    ------
+    CaseError
+        If the grid does not suit the update.
+    """
     step = Program("step")
     scalars = dict[str, Any](parameters)
     now, new = [f.now for f in fields.values()], [f.next for f in fields.values()]
@@ -72,7 +77,7 @@ def record_step(rule: Rule | BlockRule, fields: Mapping[str, Field], parameters:
 
 
 def recurrence(rule: Rule | BlockRule, step: Program, fields: Sequence[Field]) -> Recurrence | None:
-    """What the cells' future follows from; None where the step draws random numbers or looks at the clock."""
+    """Return the slots that determine the future of the cells; None if the step uses random numbers or the clock."""
     if any(scalar.name in _CLOCK for scalar in _scalars(step.operations)):
         return None
     now, before = tuple(f.now for f in fields), tuple(f.previous for f in fields)
@@ -85,7 +90,7 @@ _CLOCK: Final = (SEED.key, STEP.key)
 
 
 def _scalars(operations: Sequence[Operation]) -> Iterator[Scalar]:
-    """The scalars that operations ask for, but for the step that is counted on."""
+    """Yield the scalars that operations use, except for the operation that increments the step."""
     for operation in flat(operations):
         if isinstance(operation, Apply) or (isinstance(operation, Let) and operation.register is not STEP):
             yield from operation.graph.scalars
@@ -101,7 +106,7 @@ _COPY: Final = Kernel(_copy, name="copy")
 
 # Blocks --------------------------------------------------------------------------------------------------------------
 def _wraps(rule: BlockRule, grid: Grid) -> dict[str, Any]:
-    """The step, and for each axis after how many cells it begins again. Blocks must close where the grid does."""
+    """Return the step, and for each axis the number of cells after which it repeats. Blocks must fit periodic axes."""
     if grid.twisted:
         raise CaseError(
             f"block rule {rule.name!r} on a shifted torus: its blocks would not meet at the seam",
@@ -123,7 +128,7 @@ def _wraps(rule: BlockRule, grid: Grid) -> dict[str, Any]:
 def _record_colours(
     step: Program, rule: Rule, update: Coloured, fields: Sequence[Field], scalars: Mapping[str, Any]
 ) -> None:
-    """Change the next slots in place, colour after colour."""
+    """Update the next slots in place, colour after colour."""
     regions = _colours(rule.neighbourhood, fields[0].grid)
     targets = [field.next for field in fields]
     if update.order == "fixed":
@@ -147,7 +152,7 @@ def _record_colours(
 
 
 def _colours(neighbourhood: Neighbourhood, grid: Grid) -> list[Region]:
-    """The cells of each colour: even and odd ones, or every n-th along each axis."""
+    """Return the cells of each colour: even and odd ones, or every n-th along each axis."""
     around = neighbourhood.around(grid.ndim)
     if all(sum(offset) % 2 for offset in around):
         _check_closed(grid, (2,) * grid.ndim, "a checkerboard")
@@ -159,7 +164,7 @@ def _colours(neighbourhood: Neighbourhood, grid: Grid) -> list[Region]:
 
 
 def _check_closed(grid: Grid, strides: Sequence[int], what: str) -> None:
-    """CaseError where cells of one colour would meet at a seam of the grid."""
+    """Raise CaseError if cells of one colour would meet at a seam of the grid."""
     for axis, (length, stride) in enumerate(zip(grid.shape, strides, strict=True)):
         if grid.periodic[axis] and length % stride:
             fitting = math.ceil(length / stride) * stride
@@ -177,9 +182,9 @@ def _check_closed(grid: Grid, strides: Sequence[int], what: str) -> None:
 
 
 def _shuffle(step: Program, count: int) -> list[Register]:
-    """Record, for each of so many colours, when its turn is in this step: a permutation, drawn from the seed.
+    """Record, for each of `count` colours, its position in the order of this step: a random permutation from the seed.
 
-    Colours are ranked by a random word each, equal ones by number.
+    Colours are ranked by one random word each, equal words by the number of the colour.
     """
     seed, number = SEED.node, STEP.node
     key = threefry(_halves(seed), (_halves(number)[0], _halves(number)[1] ^ _ORDER_STREAM))

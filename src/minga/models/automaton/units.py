@@ -1,4 +1,4 @@
-"""What the observables of an automaton are: counts and values of cells, which have no units."""
+"""Units and descriptions of the observables of an automaton: counts and values of cells, which have no units."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WORDS: Final = {
     "mean": "mean over all cells",
     "min": "least value of a cell",
     "max": "largest value of a cell",
-    "residual": "what the last step changed: cells, or of floats the largest change",
+    "residual": "change in the last step: number of cells, or for floats the largest change",
     "changed": "cells that the last step changed",
     "bounding_box": "lowest, then highest indices of cells that are not 0",
-    "avalanches": "avalanches that are over",
+    "avalanches": "finished avalanches",
     "avalanche_size": "size of the last avalanche",
     "avalanche_duration": "steps of the last avalanche",
     "avalanche_largest": "size of the largest avalanche",
@@ -29,7 +29,7 @@ _WORDS: Final = {
 
 
 def units_of(names: Iterable[str], fields: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Units and descriptions of observables by name; with several fields their names stand before."""
+    """Return units and descriptions of observables by name; with several fields the names begin with the field."""
     known = {name: ("1", words) for name, words in _WORDS.items()}
     known |= {f"{field}_{name}": ("1", f"{words}, of {field}") for field in fields for name, words in _WORDS.items()}
     return quantities(names, {**known, "*": ("1", "{}, as the case defines it")})

@@ -1,8 +1,8 @@
 """Blocks of fields in a file: written and read in slabs of bounded size, each with a checksum of all its bytes.
 
-A file is a row of blocks, each at a multiple of 4096 bytes; what is where is said elsewhere
-(:class:`minga.output.checkpoint.head.Head`). Bytes are in the order of the machine, which is little on all that minga
-runs on, rows of the last axis first.
+A file is a sequence of blocks, each at a multiple of 4096 bytes; their positions are recorded elsewhere
+(:class:`minga.output.checkpoint.head.Head`). Bytes are in the machine's order, which is little-endian on all machines
+that minga runs on, rows of the last axis first.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Pieces = Sequence[tuple[Box, Array]]
 
 _PAGE = 4096
 _SLAB_BYTES = 8 << 20
-"""Bytes that are copied, written or read at once."""
+"""Number of bytes that are copied, written or read at once."""
 
 
 class Damaged(Exception):
-    """What is on the disk is not what was written; the message says where."""
+    """Raised if data on the disk is not what was written; the message names the place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A box of a slot in a file: ``file`` is the number of the rank that wrote it, ``at`` where in it, in bytes."""
+    """Box of a slot in a file: ``file`` is the number of the rank that wrote it, ``at`` its position in bytes."""
 
     slot: str
     file: int
@@ -47,12 +47,12 @@ class Block:
     crc: int
 
     def as_list(self) -> list[Any]:
-        """For JSON."""
+        """Return the block for JSON."""
         return [self.slot, self.file, self.at, list(self.box.lo), list(self.box.hi), self.crc]
 
     @classmethod
     def from_list(cls, entry: Sequence[Any]) -> Block:
-        """From JSON."""
+        """Return the block from JSON."""
         slot, file, at, lo, hi, crc = entry
         return cls(str(slot), int(file), int(at), Box(tuple(map(int, lo)), tuple(map(int, hi))), int(crc))
 
@@ -60,8 +60,17 @@ class Block:
 def write_blocks(path: Path, number: int, pieces: Iterable[tuple[str, Box, Array]]) -> list[Block]:
     """Write boxes of slots to the file of rank ``number``, which may exist, and wait until the disk has them.
 
-    ``pieces``: the name of a slot, a box, and its values. RunError where the disk refuses; the file is then removed, to
-    give back the room.
+    Parameters
+    ----------
+    path, number
+        The file and the rank.
+    pieces
+        The name of a slot, a box, and its values.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses; the file is then removed, to free its space.
     """
     blocks = []
     with disk_errors(path), _file(path) as descriptor:
@@ -81,9 +90,12 @@ def write_blocks(path: Path, number: int, pieces: Iterable[tuple[str, Box, Array
 
 
 def read_block(path: Path, block: Block, dtype: str, into: Pieces) -> None:
-    """Copy what a block and some boxes have in common to these boxes' arrays.
+    """Copy the common part of a block and some boxes to these boxes' arrays.
 
-    Damaged where the block is not as it was written: what was copied then is of no use.
+    Raises
+    ------
+    Damaged
+        If the block is not as it was written; the copied data is then invalid.
     """
     kind = np.dtype(dtype)
     shape = block.box.shape
@@ -122,7 +134,7 @@ def _file(path: Path) -> Iterator[int]:
 
 
 def _bytes(values: Array) -> memoryview:
-    """The bytes of a contiguous array, to read or to write."""
+    """Return the bytes of a contiguous array, to read or to write."""
     return values.reshape(-1).view(np.uint8).data
 
 
@@ -132,7 +144,7 @@ def _slabs(values: Array) -> Iterator[tuple[int, Array]]:
 
 
 def _rows(shape: Sequence[int], itemsize: int) -> Iterator[tuple[int, int]]:
-    """First index along the first axis, and how many, of slabs of bounded size."""
+    """Yield the first index along the first axis, and the number of rows, of slabs of bounded size."""
     row = max(1, int(np.prod(shape[1:], dtype=np.int64)) * itemsize)
     most = max(1, _SLAB_BYTES // row)
     for first in range(0, shape[0], most):

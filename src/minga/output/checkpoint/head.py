@@ -1,4 +1,4 @@
-"""``checkpoint.json``: what a checkpoint holds, where, and of which run.
+"""``checkpoint.json``: the contents of a checkpoint, their positions, and the run it belongs to.
 
 The file is ``{"checksum": CRC-32 of the rest, "checkpoint": {...}}`` with the entries of :class:`Head`.
 """
@@ -25,8 +25,19 @@ SLOTS = ("a", "b")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Steps ``first`` to ``last`` of a run as they were done in one go: on how many ranks and threads, in how many
-    seconds (``seconds`` of steps, ``checkpoints`` of writing checkpoints)."""
+    """Steps ``first`` to ``last`` of a run that were done in one session.
+
+    Attributes
+    ----------
+    first, last
+        Range of steps.
+    ranks, threads
+        Number of ranks and threads.
+    seconds
+        Seconds of steps.
+    checkpoints
+        Seconds of writing checkpoints.
+    """
 
     first: int
     last: int
@@ -36,24 +47,36 @@ class Session:
     checkpoints: float
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the session for JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a checkpoint says of itself.
+    """Description of a checkpoint.
 
-    step, seconds  how many steps were done, and the time they took
-    sessions       in which goes, the last one as far as it had come
-    registers      by name: type, and the 8 bytes as an unsigned number
-    dtypes         types of the slots by name
-    blocks         where each box of each slot is
-    constants      digests of slots that nothing changes: they are set anew, not read
-    identity       what has to be equal in the run that goes on: :mod:`minga.output.checkpoint.identity`
-    case           the case as it was run, but for what may change: :mod:`minga.output.checkpoint.identity`
-    version        of minga
-    observers      what observers of the run keep, by name
+    Attributes
+    ----------
+    step, seconds
+        Number of steps done, and the time they took.
+    sessions
+        Sessions of the run, the last one up to this step.
+    registers
+        Registers by name: type, and the 8 bytes as an unsigned number.
+    dtypes
+        Types of the slots by name.
+    blocks
+        Position of each box of each slot.
+    constants
+        Digests of slots that nothing changes: they are set anew, not read.
+    identity
+        Properties that must be equal in the resumed run: :mod:`minga.output.checkpoint.identity`.
+    case
+        The case as it was run, except for entries that may change: :mod:`minga.output.checkpoint.identity`.
+    version
+        Version of minga.
+    observers
+        Data kept by observers of the run, by name.
     """
 
     step: int
@@ -68,11 +91,17 @@ class Head:
     version: str
     observers: Mapping[str, Any] = field(default_factory=dict)
     slot: str = field(default="", compare=False)
-    """The folder it was read from."""
+    """Folder it was read from."""
 
 
 def write_head(folder: Path, head: Head) -> None:
-    """Make a checkpoint count. RunError where the disk refuses."""
+    """Make a checkpoint count.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses.
+    """
     content = {
         "format": FORMAT,
         "version": head.version,
@@ -91,7 +120,13 @@ def write_head(folder: Path, head: Head) -> None:
 
 
 def read_head(folder: Path) -> Head | None:
-    """What the checkpoint in a folder says; None where there is no whole one, Damaged where it cannot be believed."""
+    """Return the description of the checkpoint in a folder; None if there is no complete one.
+
+    Raises
+    ------
+    Damaged
+        If it is corrupted, or has another format.
+    """
     try:
         text = (folder / NAME).read_bytes()
     except FileNotFoundError:
@@ -128,7 +163,7 @@ def read_head(folder: Path) -> Head | None:
 
 
 def heads_of(path: Path) -> tuple[list[Head], list[str]]:
-    """The whole checkpoints in a run's ``checkpoints``, the newest first, and what is wrong with others."""
+    """Return the whole checkpoints in a run's ``checkpoints``, the newest first, and the faults of the others."""
     found: list[Head] = []
     faults: list[str] = []
     for slot in SLOTS:

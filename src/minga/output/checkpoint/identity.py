@@ -1,7 +1,7 @@
-"""Whether a run may go on from a checkpoint: what has to be equal, as digests of a model and as entries of a case.
+"""Check that a run may be resumed from a checkpoint: properties that must be equal, of a model and of a case.
 
-Everything that decides on a bit of the result has to be equal. What does not may change: on how many ranks and threads,
-which layout, how often a checkpoint is written, and how many steps there are in all.
+Everything that affects a bit of the result must be equal. Other things may change: the number of ranks and threads, the
+layout, the frequency of checkpoints, and the total number of steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from minga.space.field import Constant, Field, Register, Slot
 __all__ = ["INITIAL", "case_of", "changed_entries", "identity_of"]
 
 INITIAL: Final = "initial values"
-"""The part of an identity that says with which values a run began."""
+"""Name of the part of an identity for the values with which a run began."""
 _FREE: Final = {
     "run": None,
     "checkpoint": None,
@@ -33,7 +33,7 @@ _FREE: Final = {
 
 
 def identity_of(model: Model, state: State, stop: Stop | None) -> dict[str, str]:
-    """What a model is, part by part."""
+    """Return digests of the parts of a model."""
     names = {item: name for name, item in state.fields.items()}
     fields = [line for item in state.fields.values() for line in _field(item, names)]
     observe = [] if model.observe is None else list(_spelled(model.observe.operations, names))
@@ -49,7 +49,7 @@ def identity_of(model: Model, state: State, stop: Stop | None) -> dict[str, str]
 
 
 def case_of(case: Path, inputs: Path) -> dict[str, Any]:
-    """What a resolved case says that must not change: ``table.key`` and value, and digests of the files it names."""
+    """Return the entries of a resolved case that must not change, as ``table.key``, and digests of its files."""
     table = tomllib.loads(case.read_text(encoding="utf-8"))
     found = entries_of(table)
     files = sorted(path for path in inputs.rglob("*") if path.is_file()) if inputs.is_dir() else []
@@ -62,7 +62,7 @@ def case_of(case: Path, inputs: Path) -> dict[str, Any]:
 
 
 def entries_of(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of a case that must not change."""
+    """Return the entries of a case that must not change."""
     found: dict[str, Any] = {}
     for key, value in table.items():
         free = _FREE.get(key, ())
@@ -74,11 +74,11 @@ def entries_of(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed_entries(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Words for each entry that is not what it was."""
+    """Describe each entry that has changed."""
     said = []
     for key in dict.fromkeys((*before, *now)):
         was, found, file = before.get(key), now.get(key), key.startswith("inputs/")
-        if was != found and not (file and key not in before):  # a file that is new counts if an entry names it
+        if was != found and not (file and key not in before):  # a new file counts only if an entry names it
             changed = "the file has changed" if file else f"it was {was!r}, now it is {found!r}"
             said.append(f"{key}: {changed}")
     return said
@@ -97,7 +97,7 @@ def _field(item: Field, names: Mapping[Field, str]) -> Iterator[str]:
 
 
 def _spelled(operations: Sequence[Operation], names: Mapping[Field, str], depth: int = 0) -> Iterator[str]:
-    """Operations in words that are equal in every process where they mean the same."""
+    """Yield descriptions of operations that are equal in every process if the operations are."""
 
     def slot(item: Slot) -> str:
         return f"{names[item.field]}/{item.index}"

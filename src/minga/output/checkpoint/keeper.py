@@ -1,4 +1,4 @@
-"""When a run writes checkpoints, and how it begins with one."""
+"""Schedule of a run's checkpoints, and the start of a run from one."""
 
 from __future__ import annotations
 
@@ -28,25 +28,32 @@ if TYPE_CHECKING:
 __all__ = ["UNFINISHED", "Checkpointing", "Keeper", "checkpointing_of"]
 
 UNFINISHED = ("asked", "time limit")
-"""Reasons of an end after which a run may go on: a last checkpoint is written."""
+"""Reasons of an end after which a run may be resumed: a last checkpoint is written."""
 
 _SHARE = 50
-"""By the clock, checkpoints take at most this part of the time: one in so many seconds."""
+"""Largest share of the time that checkpoints by the clock take: one in so many seconds."""
 _BYTES_A_SECOND = 200e6
-"""How fast a disk is taken to be until one was written."""
+"""Assumed speed of the disk until a checkpoint was written."""
 _RESERVE = 1.0
 """Seconds before a time limit in which nothing is left to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """When checkpoints are written, by one of `steps` and `seconds`, or only the last one where neither is given.
+    """Schedule of checkpoints, by one of `steps` and `seconds`, or only the last one if neither is given.
 
-    steps      from one to the next
-    seconds    from one to the next; more where writing one takes more than 2 % of that
-    time_limit seconds that the process may take: a last checkpoint is written in time, and the run ends
-    at_end     whether there is one of a run that is complete, so that it can be made longer
-    off        nothing at all
+    Attributes
+    ----------
+    steps
+        Steps from one to the next.
+    seconds
+        Seconds from one to the next; more if writing one takes more than 2 % of that.
+    time_limit
+        Seconds that the process may take: a last checkpoint is written in time, and the run ends.
+    at_end
+        Whether a complete run keeps one, so that it can be extended.
+    off
+        Whether there are none at all.
     """
 
     steps: int | None = None
@@ -57,7 +64,13 @@ class Checkpointing:
 
 
 def checkpointing_of(options: RunOptions) -> Checkpointing:
-    """Return when a run writes checkpoints; CaseError where its settings exclude each other or are invalid."""
+    """Return the schedule of a run's checkpoints.
+
+    Raises
+    ------
+    CaseError
+        If its settings exclude each other or are invalid.
+    """
     said, wall_time = options.checkpoint, options.run.wall_time
     limit = None if wall_time is None else duration(wall_time, "run.wall_time")
     if said.every == "off":
@@ -78,15 +91,22 @@ def _nothing(step: int) -> None:
 
 @dataclass(slots=True)
 class Keeper:
-    """Writes checkpoints to `path`, the `checkpoints` of a run, and begins with the newest one where `resume` is set.
+    """Keeper of the checkpoints of a run in `path`, which begins with the newest one if `resumes` is set.
 
-    Made on all ranks alike; rank 0 alone looks at the clock.
+    It is made alike on all ranks; only rank 0 reads the clock.
 
-    stop       of the run, which has to be that of the checkpoint
-    case       of the run (:func:`minga.output.checkpoint.identity.case_of`); rank 0's counts
-    flush      called on all ranks with the step before a checkpoint counts: output up to there has to be on the disk
-    rewind     called on all ranks with the step when a state was put back: later output has to go
-    note       told on rank 0 what people should know
+    Attributes
+    ----------
+    stop
+        Stop condition of the run, which must be that of the checkpoint.
+    case
+        Case of the run (:func:`minga.output.checkpoint.identity.case_of`); rank 0's counts.
+    flush
+        Called on all ranks with the step before a checkpoint counts: output up to there must be on the disk.
+    rewind
+        Called on all ranks with the step when a state was restored: later output must be removed.
+    note
+        Called on rank 0 with messages for the user.
     """
 
     path: Path
@@ -99,17 +119,17 @@ class Keeper:
     rewind: Callable[[int], None] = _nothing
     note: Callable[[str], None] | None = None
     remembers: bool = False
-    """Whether the values that the run began with are part of what it is, where no case says how they are made."""
+    """True if the initial values are part of the run's identity, because no case says how they are made."""
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
-    """What writing took on this rank, in this process."""
+    """Seconds of writing on this rank, in this process."""
     written: int = 0
     bytes: int = 0
-    """Of one checkpoint, on this rank."""
+    """Bytes of one checkpoint, on this rank."""
     sessions: tuple[Session, ...] = ()
-    """Earlier ones of the run."""
+    """Earlier sessions of the run."""
     observers: Mapping[str, Any] = field(default_factory=dict)
-    """What observers had put into the checkpoint that was put back, by name."""
+    """Data of observers in the checkpoint that was restored, by name."""
     _state: State | None = None
     _identity: Mapping[str, str] = field(default_factory=dict)
     _constants: dict[str, str] | None = None
@@ -121,13 +141,18 @@ class Keeper:
 
     @property
     def interval(self) -> int | None:
-        """Steps from one checkpoint to the next; None where the clock says."""
+        """Steps from one checkpoint to the next; None if the clock decides."""
         return None if self.schedule.off else self.schedule.steps
 
     def resume(self, model: Model, engine: Engine, state: State) -> Position | None:
-        """Put back the newest checkpoint that is whole; None where none was ever complete, or none is wanted.
+        """Restore the newest checkpoint that is whole; return None if none was ever complete, or none is wanted.
 
-        RunError on all ranks where there are some but none is whole, CaseError where they are of another model.
+        Raises
+        ------
+        RunError
+            On all ranks if there are some but none is whole.
+        CaseError
+            On all ranks if they belong to another model.
         """
         self._state, self._identity = state, identity_of(model, state, self.stop)
         if self.remembers:
@@ -164,11 +189,11 @@ class Keeper:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What the run is, part by part, with the values that nothing changes."""
+        """Identity of the run, part by part, with the values that nothing changes."""
         return {**self._identity, **{f"values of {name!r}": digest for name, digest in (self._constants or {}).items()}}
 
     def wishes(self, elapsed: float) -> tuple[bool, bool]:
-        """Whether a checkpoint is due by the clock, and whether time is up if steps go on taking `elapsed` seconds."""
+        """Return whether a checkpoint is due by the clock, and whether time is up if steps take `elapsed` seconds."""
         if self.comm.rank != 0:
             return False, False
         now, schedule = time.monotonic(), self.schedule
@@ -184,7 +209,7 @@ class Keeper:
     def keep(
         self, engine: Engine, position: Position, ended: Ended | None, observers: Mapping[str, Any] | None = None
     ) -> None:
-        """Write a checkpoint, unless the run is complete and none of its end is wanted; rank 0's `observers` count."""
+        """Write a checkpoint, unless the run is complete and keeps none of its end; rank 0's `observers` count."""
         wanted = ended is None or ended.reason in UNFINISHED or self.schedule.at_end
         if self.schedule.off or not wanted or self._kept == position.step:
             return
@@ -197,7 +222,7 @@ class Keeper:
         self._kept = position.step
 
     def discard(self) -> None:
-        """Remove the checkpoints of a run that is complete; on rank 0."""
+        """Remove the checkpoints of a complete run; on rank 0."""
         if not self.schedule.at_end:
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -209,7 +234,7 @@ class Keeper:
         if self.comm.rank == 0:
             begin(folder)
         self.flush(position.step)
-        self.comm.barrier()  # until here there may be no folder
+        self.comm.barrier()  # the folder may not exist before this point
         blocks = write_slots(folder, engine, state)
         if self.comm.rank == 0:
             complete(folder, self._head(engine, position, blocks, observers), self.comm.size)
@@ -232,11 +257,11 @@ class Keeper:
         )
 
     def sessions_of(self, engine: Engine, position: Position) -> list[dict[str, Any]]:
-        """In which goes the run was done up to a position, for JSON."""
+        """Return the sessions in which the run was done up to a position, for JSON."""
         return [session.as_dict() for session in (*self.sessions, self._session(engine, position))]
 
     def _session(self, engine: Engine, position: Position) -> Session:
-        """This process's part of the run."""
+        """Return this process's part of the run."""
         return Session(
             first=self._start.step,
             last=position.step,
@@ -247,7 +272,7 @@ class Keeper:
         )
 
     def _check(self, head: Head, engine: Engine) -> None:
-        """CaseError on all ranks where a checkpoint is of another run than this one."""
+        """Raise CaseError on all ranks if a checkpoint belongs to another run than this one."""
         assert self._state is not None
         changed = [f"the {part} of the model" for part in changed_parts(head.identity, self._identity)]
         changed = self.comm.bcast(changed_entries(head.case, self.case) or changed)
@@ -276,6 +301,6 @@ def _version() -> str:
 
 
 def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Names of the parts that are not what they were; initial values count where both say them."""
+    """Return the names of the parts that have changed; initial values count if both have them."""
     names = [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
     return [name for name in names if name != INITIAL or (name in before and name in now)]

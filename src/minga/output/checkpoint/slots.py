@@ -1,7 +1,7 @@
-"""Writing a checkpoint and putting one back: all ranks together, each with the cells it owns.
+"""Writing and restoring checkpoints: all ranks together, each with the cells it owns.
 
-Whoever reads takes from each stored box what it has in common with its own blocks, so that the ranks and their layout
-may be others than those that wrote. For ranks that cannot reach the folder, as their machine does not share it, rank 0
+A reading rank takes from each stored box the part in common with its own blocks, so the ranks and their layout may
+differ from those that wrote. For ranks that cannot reach the folder, because their machine does not share it, rank 0
 writes and reads.
 """
 
@@ -33,16 +33,16 @@ from minga.space.field import Slot
 __all__ = ["begin", "beginning_of", "block_file", "complete", "digests", "put_back", "write_slots"]
 
 _TOKEN = ".token"
-"""A file that tells ranks whether they see the folder that rank 0 sees."""
+"""Name of a file that tells ranks if they see the folder that rank 0 sees."""
 
 
 def block_file(folder: Path, rank: int) -> Path:
-    """The file of blocks that a rank writes."""
+    """Return the file of blocks that a rank writes."""
     return folder / f"blocks-{rank:06d}.bin"
 
 
 def begin(folder: Path) -> None:
-    """Take away what made the checkpoint in a folder count, before its blocks are written over; on rank 0."""
+    """Remove the description of the checkpoint in a folder before its blocks are overwritten; on rank 0."""
     with disk_errors(folder):
         for part in (folder.parent, folder):  # not the run's directory: if that is gone, so is the run
             part.mkdir(exist_ok=True)
@@ -53,9 +53,12 @@ def begin(folder: Path) -> None:
 
 
 def write_slots(folder: Path, engine: Engine, state: State) -> tuple[Block, ...]:
-    """Write all that changes; collective. The blocks of all ranks on rank 0, none on the others.
+    """Write all changing slots; collective. Return the blocks of all ranks on rank 0, none on the others.
 
-    RunError on a rank whose disk refuses: the others wait for it, so it has to end the job.
+    Raises
+    ------
+    RunError
+        On a rank whose disk refuses: the others wait for it, so it must end the job.
     """
     rank, comm = engine.comm.rank, engine.comm
     blind = _blind(comm, folder / _TOKEN)
@@ -68,22 +71,25 @@ def write_slots(folder: Path, engine: Engine, state: State) -> tuple[Block, ...]
 
 
 def complete(folder: Path, head: Head, ranks: int) -> None:
-    """Make a checkpoint count, whose blocks are on the disk; on rank 0."""
+    """Make a checkpoint count whose blocks are on the disk; on rank 0."""
     write_head(folder, head)
     with disk_errors(folder):
         (folder / _TOKEN).unlink(missing_ok=True)
-        for place in (folder, folder.parent, folder.parent.parent):  # which the first one made
+        for place in (folder, folder.parent, folder.parent.parent):  # the first checkpoint made these
             sync_folder(place)
-    for path in folder.glob("blocks-*.bin"):  # of more ranks that wrote here before
+    for path in folder.glob("blocks-*.bin"):  # left by an earlier run on more ranks
         if path.stem.removeprefix("blocks-").isdigit() and int(path.stem.removeprefix("blocks-")) >= ranks:
             with contextlib.suppress(OSError):
                 path.unlink()
 
 
 def put_back(folder: Path, head: Head, engine: Engine, state: State) -> None:
-    """Give fields and registers what a checkpoint holds; collective. Damaged on all ranks where it cannot be read.
+    """Restore fields and registers from a checkpoint; collective.
 
-    Fields may then hold anything; registers are as before.
+    Raises
+    ------
+    Damaged
+        On all ranks if it cannot be read. Fields may then hold anything; registers are as before.
     """
     fault: str | None = None
     try:
@@ -98,7 +104,7 @@ def put_back(folder: Path, head: Head, engine: Engine, state: State) -> None:
 
 
 def digests(engine: Engine, slots: Mapping[str, Slot]) -> dict[str, str]:
-    """A digest of each of some slots, which does not depend on the layout; collective, equal on all ranks."""
+    """Return a digest of each slot, which does not depend on the layout; collective, equal on all ranks."""
     found = {}
     for name, slot in slots.items():
         counted = engine.comm.rank == 0 or not slot.field.replicated
@@ -110,7 +116,7 @@ def digests(engine: Engine, slots: Mapping[str, Slot]) -> dict[str, str]:
 
 
 def beginning_of(engine: Engine, model: Model, state: State) -> str:
-    """A digest of all values that steps change, as they are now; collective, equal on all ranks."""
+    """Return a digest of all present values that steps change; collective, equal on all ranks."""
     registers = sorted((register.key, engine.read(register)) for register in model.registers)
     text = repr((sorted(digests(engine, state.changing).items()), registers))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -126,7 +132,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _blind(comm: Comm, file: Path) -> frozenset[int]:
-    """The ranks that do not see a file that rank 0 sees; collective, equal on all ranks."""
+    """Return the ranks that do not see a file that rank 0 sees; collective, equal on all ranks."""
     content = _content(file)
     everyone = comm.gather(content == comm.bcast(content))
     sees = comm.bcast(everyone)
@@ -143,10 +149,10 @@ def _content(file: Path) -> bytes | None:
 def _pieces(
     engine: Engine, slots: Mapping[str, Slot], blind: frozenset[int]
 ) -> Iterator[tuple[str, Box, NDArray[Any]]]:
-    """What this rank is to write; collective while it is gone through, if there are blind ranks."""
+    """Yield the pieces that this rank writes; collective during the iteration if there are blind ranks."""
     comm = engine.comm
     for name, slot in slots.items():
-        # Of what all ranks hold whole, one copy is enough.
+        # One copy is enough of data that all ranks hold whole.
         mine = engine.blocks(slot) if comm.rank == 0 or not slot.field.replicated else []
         if comm.rank not in blind:
             for box, values in mine:
@@ -158,7 +164,7 @@ def _pieces(
 
 
 def _read(folder: Path, head: Head, engine: Engine, state: State) -> None:
-    """Read this rank's part, and on rank 0 that of blind ranks; collective. Damaged on a rank that found something."""
+    """Read this rank's part, and on rank 0 that of blind ranks; collective. A rank with a fault raises Damaged."""
     comm, blind = engine.comm, _blind(engine.comm, folder / NAME)
     fault: Damaged | None = None
     for name, slot in state.changing.items():
@@ -190,5 +196,5 @@ def _read_slot(
 
 
 def _covered(mine: Sequence[tuple[Box, Any]], blocks: Sequence[Block]) -> bool:
-    """Whether boxes that do not overlap hold all of this rank's cells."""
+    """Return whether boxes that do not overlap hold all of this rank's cells."""
     return all(sum((box & block.box).size for block in blocks) == box.size for box, _ in mine)

@@ -1,8 +1,8 @@
-"""The store of frames on the disk, Zarr version 3: a time axis that grows as the run goes on.
+"""Store of frames on the disk, Zarr version 3: a time axis that grows during the run.
 
-A frame becomes visible only when it is complete. Its chunks are there first; then comes its line in the manifest, which
-makes it count; then the time axis, the arrays and the consolidated metadata are lengthened, each by renaming a finished
-file. What a process that was killed in between has left is put right when the store is opened to go on.
+A frame becomes visible only when it is complete. Its chunks are written first; then its line in the manifest, which
+makes it count; then the time axis, the arrays and the consolidated metadata are extended, each by renaming a finished
+file. If a process was killed in between, its remains are put right when the store is opened to be resumed.
 """
 
 from __future__ import annotations
@@ -40,19 +40,23 @@ __all__ = ["Archive", "describe", "manifest_of"]
 _METADATA = "zarr.json"
 _WORD = ".written-by-"
 _VERIFIED_WHOLE = 2
-"""Of so many of the last frames every byte is checked when a store is opened to go on; of others the size."""
+"""Number of the last frames of which every byte is checked when a store is resumed; of others the size is checked."""
 
 
 def manifest_of(store: Path) -> Path:
-    """The manifest of a store, which lies beside it: ``fields.zarr`` has ``fields.manifest.jsonl``."""
+    """Return the manifest of a store, which lies beside it: ``fields.zarr`` has ``fields.manifest.jsonl``."""
     return store.with_suffix(".manifest.jsonl")
 
 
 class Archive:
-    """A store that is being written: what all chunks have in common. One process writes it.
+    """Store that is being written, and everything that its chunks have in common. One process writes it.
 
-    path      the store
-    frames    the complete frames, in order
+    Attributes
+    ----------
+    path
+        The store.
+    frames
+        The complete frames, in order.
     """
 
     def __init__(
@@ -63,7 +67,7 @@ class Archive:
         disk: Disk,
         clock: Clock | None = None,
     ) -> None:
-        """Use :meth:`create` or :meth:`open`; `clock` is the model's."""
+        """Initialise the common parts; use :meth:`create` or :meth:`open`. `clock` is the model's."""
         self.path, self.disk, self._clock = path, disk, clock
         self._metadata = Disk(disk.counters)
         self.frames: list[FrameRecord] = []
@@ -96,8 +100,13 @@ class Archive:
         attributes: Mapping[str, Any],
         clock: Clock | None = None,
     ) -> Self:
-        """Make a store with no frames; nothing may be at `path` but one that was not finished. RunError where the disk
-        refuses."""
+        """Make a store with no frames; nothing may be at `path` except a store that was not finished.
+
+        Raises
+        ------
+        RunError
+            If the disk refuses.
+        """
         archive = cls(path, chunks, settings, disk, clock)
         archive._attributes = dict(attributes)
         with disk_errors(path):
@@ -123,30 +132,35 @@ class Archive:
         attributes: Mapping[str, Any],
         clock: Clock | None = None,
     ) -> Self:
-        """Go on with a store. RunError where it does not hold such frames, or the disk refuses.
+        """Open a store to resume it.
 
         Metadata that a power failure has destroyed is made anew from the manifest, with `attributes`.
+
+        Raises
+        ------
+        RunError
+            If it does not hold such frames, or the disk refuses.
         """
         archive = cls(path, chunks, settings, disk, clock)
         try:
             root = json.loads((path / _METADATA).read_text())
             found = root["consolidated_metadata"]["metadata"]
         except OSError as error:
-            raise RunError(f"{path} is no store of frames: {error}") from error
+            raise RunError(f"{path} is not a store of frames: {error}") from error
         except (ValueError, KeyError):
             root, found = {"attributes": dict(attributes)}, archive._documents
         for name in archive._growing:
             if name not in found or not _alike(found[name], archive._documents[name]):
                 raise RunError(
-                    f"the frames in {path} are of another kind: the array {name!r} differs, or is not there",
-                    remedy="go on with the same fields, region, decimation, chunks and codec as before",
+                    f"the frames in {path} do not fit: the array {name!r} differs, or is missing",
+                    remedy="resume with the same fields, region, decimation, chunks and codec as before",
                 )
         archive._attributes = root["attributes"]
         lines = manifest_of(path)
         if not lines.exists() and found.get(TIME, {}).get("shape", [0])[0]:
             raise RunError(
                 f"{lines} is gone, which says which frames in {path} are whole",
-                remedy=f"put it back; or remove {path} too, to go on without the frames so far",
+                remedy=f"put it back; or remove {path} too, to resume without the frames so far",
             )
         archive.frames = read_manifest(lines)
         with disk_errors(path):
@@ -154,11 +168,17 @@ class Archive:
         return archive
 
     def chunk_path(self, chunk: Chunk, frame: int) -> Path:
-        """The file of a chunk."""
+        """Return the file of a chunk."""
         return self.path / chunk.variable.name / chunk.key(frame)
 
     def publish(self, frames: Sequence[FrameRecord]) -> None:
-        """Make frames visible, whose chunks are there. RunError where the disk refuses."""
+        """Make frames visible whose chunks are present.
+
+        Raises
+        ------
+        RunError
+            If the disk refuses.
+        """
         if not frames:
             return
         with disk_errors(self.path):
@@ -168,13 +188,13 @@ class Archive:
             self._lengthen(frames[0].index)
 
     def leave_word(self, rank: int, parts: Sequence[FrameRecord]) -> None:
-        """For who publishes: what a rank has written of frames. Nobody is told of a disk that refuses this too."""
+        """Record for the publishing rank the parts of frames that a rank has written; a disk error here is ignored."""
         with contextlib.suppress(OSError):
             content = "".join(part.line() for part in parts).encode()
             self._metadata.write(self.path / f"{_WORD}{rank}", content)
 
     def last_words(self) -> dict[int, list[FrameRecord]]:
-        """What other ranks have left so, by rank and each once."""
+        """Return the records that other ranks have left in this way, by rank, and remove them."""
         words: dict[int, list[FrameRecord]] = {}
         with contextlib.suppress(OSError):
             for path in sorted(self.path.glob(f"{_WORD}*")):
@@ -185,10 +205,18 @@ class Archive:
         return words
 
     def truncate(self, step: int) -> tuple[int, ...]:
-        """Leave out the frames of later steps, and remove whatever a killed process has left of others.
+        """Remove the frames of later steps, and all remains of a killed process.
 
-        The frames whose chunks are damaged or missing: they stay on the time axis, and read as NaN, or 0 where numbers
-        are whole. RunError where the disk refuses.
+        Returns
+        -------
+        damaged
+            Frames whose chunks are damaged or missing: they stay on the time axis, and read as NaN, or 0 for whole
+            numbers.
+
+        Raises
+        ------
+        RunError
+            If the disk refuses.
         """
         with disk_errors(self.path):
             self.frames = [frame for frame in self.frames if frame.step <= step]
@@ -204,7 +232,7 @@ class Archive:
         return damaged
 
     def _sound(self, frame: FrameRecord) -> bool:
-        """Whether a frame's chunks are as its line says; those that are not are removed."""
+        """Return whether a frame's chunks are as its line says; those that are not are removed."""
         whole = frame.index >= len(self.frames) - _VERIFIED_WHOLE
         sound = True
         names = {(chunk.variable.name, chunk.number): chunk for several in self._chunks for chunk in several}
@@ -216,7 +244,7 @@ class Archive:
         return sound
 
     def _lengthen(self, first: int = 0) -> None:
-        """Let the time axis, the arrays and the metadata tell of all frames; steps before frame `first` are there."""
+        """Extend the time axis, the arrays and the metadata to all frames; steps before frame `first` are present."""
         count, kind = len(self.frames), "<i8" if self._clock is None else "<f8"
         for number in range(first // TIMES_A_CHUNK, -(-count // TIMES_A_CHUNK)):
             held = self.frames[number * TIMES_A_CHUNK : (number + 1) * TIMES_A_CHUNK]
@@ -232,7 +260,7 @@ class Archive:
         self._write_root()
 
     def _time(self, frame: FrameRecord) -> float:
-        """The time of a frame; the manifests of earlier versions hold its step alone."""
+        """Return the time of a frame; manifests of earlier versions hold only its step."""
         if self._clock is None:
             return frame.step
         return self._clock.at(frame.step) if frame.time is None else frame.time
@@ -248,8 +276,13 @@ class Archive:
 
 
 def describe(path: Path, attributes: Mapping[str, Any]) -> None:
-    """Add attributes of a whole store that nobody is writing, such as what a run came to; RunError where the disk
-    refuses."""
+    """Add attributes to a complete store that nobody is writing, such as the outcome of a run.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses.
+    """
     with disk_errors(path):
         root = json.loads((path / _METADATA).read_text())
         root["attributes"] |= attributes
@@ -263,7 +296,7 @@ def _json(document: Mapping[str, Any]) -> bytes:
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two arrays differ in nothing but how many frames they have."""
+    """Return whether two arrays differ only in their number of frames."""
     left, right = dict(one), json.loads(json.dumps(other))
     left["shape"], right["shape"] = left["shape"][1:], right["shape"][1:]
     keys = ("shape", "data_type", "chunk_grid", "codecs", "dimension_names")
@@ -271,6 +304,6 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _frame_of(path: Path) -> int:
-    """The frame that a chunk's file belongs to; -1 where that is none."""
+    """Return the frame that a chunk's file belongs to; -1 if there is none."""
     part = path.name.split(".")[1]
     return int(part) if part.isdigit() else -1

@@ -1,6 +1,6 @@
-"""How a frame is cut into chunks, slabs along the first axis, and which rank writes which.
+"""Division of a frame into chunks, slabs along the first axis, and of the chunks among the ranks that write.
 
-Chunk edges depend on the shape and the settings alone, so that a store is the same whatever the ranks.
+Chunk edges depend only on the shape and the settings, so that a store is the same for any ranks.
 """
 
 from __future__ import annotations
@@ -17,16 +17,23 @@ from minga.space.box import Box
 __all__ = ["PAGE", "Chunk", "chunks_of", "slab_shape", "writer_of"]
 
 PAGE = 4096
-"""Bytes that files written past the page cache must be multiples of, in memory and on the disk."""
+"""Bytes: files written past the page cache must be multiples of this, in memory and on the disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """One chunk of one variable in every frame.
 
-    number  among the chunks of the variable, which is its index along the first axis
-    box     the kept indices it holds
-    shape   of its array, which at the end of the first axis may reach farther
+    Attributes
+    ----------
+    variable
+        The variable.
+    number
+        Number among the chunks of the variable, which is its index along the first axis.
+    box
+        The kept indices it holds.
+    shape
+        Shape of its array, which at the end of the first axis may reach farther.
     """
 
     variable: Variable
@@ -41,16 +48,19 @@ class Chunk:
 
     @property
     def padded(self) -> int:
-        """The same, rounded up to whole pages."""
+        """Size of its array, rounded up to whole pages."""
         return -(-self.nbytes // PAGE) * PAGE
 
     def key(self, frame: int) -> str:
-        """Name of the file of a frame, within the folder of the variable."""
+        """Return the name of the file of a frame, within the folder of the variable."""
         return ".".join(["c", str(frame), str(self.number), *["0"] * (len(self.shape) - 1)])
 
 
 def slab_shape(shape: Sequence[int], itemsize: int, limit: int) -> tuple[int, ...]:
-    """Slabs along the first axis of at most `limit` bytes, or of one row: as few as may be, and as even."""
+    """Return the shape of slabs along the first axis, which are as few and as even as possible.
+
+    They have at most `limit` bytes, or one row.
+    """
     rows, inner = max(1, shape[0]), tuple(max(1, length) for length in shape[1:])
     most = max(1, limit // max(1, math.prod(inner) * itemsize))
     count = -(-rows // most)
@@ -58,7 +68,7 @@ def slab_shape(shape: Sequence[int], itemsize: int, limit: int) -> tuple[int, ..
 
 
 def chunks_of(variable: Variable, limit: int) -> tuple[Chunk, ...]:
-    """The chunks of a frame of a variable, in order."""
+    """Return the chunks of a frame of a variable, in order."""
     shape = slab_shape(variable.shape, variable.dtype.itemsize, limit)
     rows, length = shape[0], variable.shape[0]
     return tuple(
@@ -70,6 +80,6 @@ def chunks_of(variable: Variable, limit: int) -> tuple[Chunk, ...]:
 
 
 def writer_of(count: int, writers: Sequence[int]) -> np.ndarray:
-    """The rank that writes each of `count` chunks: chunks in a row go to one rank."""
+    """Return the rank that writes each of `count` chunks: consecutive chunks go to one rank."""
     chosen = np.asarray(writers, np.int64)
     return chosen[np.arange(count) * min(count, len(chosen)) // count]

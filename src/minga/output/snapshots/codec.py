@@ -1,6 +1,6 @@
-"""How the bytes of a chunk are stored, and what Zarr calls that.
+"""Encoding of the bytes of a chunk, and Zarr's name for it.
 
-``blosc`` is lossless. ``zfp`` keeps every value within a tolerance, which is a part of the largest magnitude of the
+``blosc`` is lossless. ``zfp`` keeps every value within a tolerance, which is a share of the largest magnitude in the
 frame's chunk; zfp's header carries it, so that every chunk decodes by itself (P. Lindstrom, "Fixed-Rate Compressed
 Floating-Point Arrays", IEEE TVCG 20, 2014).
 """
@@ -25,13 +25,16 @@ Encode = Callable[[NDArray[Any]], bytes]
 _BLOSC: Final = {"cname": "zstd", "clevel": 1, "shuffle": "shuffle", "blocksize": 0}
 _FIXED_ACCURACY: Final = 4
 _MOST_BLOSC: Final = (1 << 31) - 17
-"""Bytes that Blosc compresses at once, at most."""
+"""Largest number of bytes that Blosc compresses at once."""
 
 
 def encoder(settings: OutputSettings, dtype: np.dtype[Any], key: str = "output.codec") -> Encode | None:
-    """What turns the array of a chunk into the bytes of its file; None where these are the array's own.
+    """Return the function from the array of a chunk to the bytes of its file; None if these are the array's own.
 
-    CaseError where a library is missing, or the type of the values cannot be stored so.
+    Raises
+    ------
+    CaseError
+        If a library is missing, or the type of the values cannot be stored this way.
     """
     if settings.codec == "blosc":
         return _blosc(dtype)
@@ -41,14 +44,14 @@ def encoder(settings: OutputSettings, dtype: np.dtype[Any], key: str = "output.c
 
 
 def check_snapshots(fields: Sequence[Field], settings: OutputSettings) -> None:
-    """CaseError for frames of these fields that cannot be kept as they are asked for."""
+    """Raise CaseError if frames of these fields cannot be kept as requested."""
     kept_of(fields, settings)
     for field in fields:
         encoder(settings, np.dtype(field.dtype))
 
 
 def codecs_entry(settings: OutputSettings, dtype: np.dtype[Any]) -> list[dict[str, Any]]:
-    """The entry ``codecs`` of an array's metadata."""
+    """Return the entry ``codecs`` of an array's metadata."""
     if settings.codec == "zfp":
         return [{"name": "numcodecs.zfpy", "configuration": {"mode": _FIXED_ACCURACY, "tolerance": settings.accuracy}}]
     plain: dict[str, Any] = {"name": "bytes"}
@@ -83,10 +86,10 @@ def _zfp(accuracy: float, dtype: np.dtype[Any], key: str) -> Encode:
 
     def encode(values: NDArray[Any]) -> bytes:
         largest = float(np.max(np.abs(values), initial=0.0))
-        # Of nothing but zeros every tolerance is exact; values that are not finite are beyond what zfp is made for.
+        # For zeros alone every tolerance is exact; zfp does not support values that are not finite.
         if not np.isfinite(largest):
             raise CaseError(
-                "zfp cannot store values that are not finite", key=key, remedy='write codec = "blosc" to look at them'
+                "zfp cannot store values that are not finite", key=key, remedy='write codec = "blosc" to inspect them'
             )
         tolerance = accuracy * largest if largest else 1.0
         compressed: bytes = zfpy.compress_numpy(values, tolerance=tolerance, write_header=True)
@@ -96,7 +99,7 @@ def _zfp(accuracy: float, dtype: np.dtype[Any], key: str) -> Encode:
 
 
 def _zfpy(key: str) -> Any:
-    """The library, which Zarr must be able to use as well, to read."""
+    """Return the library, which Zarr must be able to use as well, to read."""
     try:
         import zfpy
         from numcodecs.zfpy import ZFPY  # noqa: F401

@@ -1,4 +1,4 @@
-"""What the output of one rank took: what ``ledger.json`` says of it."""
+"""Counters of the output of one rank, as ``ledger.json`` reports them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,38 @@ __all__ = ["Counters"]
 
 @dataclass(slots=True)
 class Counters:
-    """Of one rank. The solver waits for `stall` and `stage`; the rest happens beside it, in the writer thread.
+    """Counters of one rank.
 
-    frames        taken by this run
-    dropped       left out, as the queue was full
-    bytes         written by this rank, after compression
-    raw_bytes     the same before compression
-    stall         seconds waited for a free buffer, or for earlier messages to leave
-    stage         seconds of copying values out of blocks, and of messages to the writers
-    encode        seconds of compressing and checksums
-    write, fsync  seconds in the file system
-    publish       seconds of manifest and metadata
-    most_queued   frames in the queue at most, the one being written among them
-    buffer_bytes  memory of the buffers of frames and messages
-    direct        files written past the page cache
-    buffered      files that were to be, but that the file system wanted in its cache
+    The solver waits for `stall` and `stage`; the rest happens beside it, in the writer thread.
+
+    Attributes
+    ----------
+    frames
+        Frames taken by this run.
+    dropped
+        Frames left out because the queue was full.
+    bytes
+        Bytes written by this rank, after compression.
+    raw_bytes
+        The same before compression.
+    stall
+        Seconds of waiting for a free buffer, or for earlier messages to leave.
+    stage
+        Seconds of copying values out of blocks, and of messages to the writers.
+    encode
+        Seconds of compression and checksums.
+    write, fsync
+        Seconds in the file system.
+    publish
+        Seconds of writing manifest and metadata.
+    most_queued
+        Largest number of frames in the queue, including the one being written.
+    buffer_bytes
+        Memory of the buffers of frames and messages.
+    direct
+        Files written past the page cache.
+    buffered
+        Files that were to be written past the page cache, but that the file system required in it.
     """
 
     frames: int = 0
@@ -47,7 +64,7 @@ class Counters:
 
     @contextmanager
     def time(self, name: str) -> Iterator[None]:
-        """Add the seconds of what happens inside to one of the counters."""
+        """Add the seconds spent inside the ``with`` block to one of the counters."""
         began = time.perf_counter()
         try:
             yield
@@ -55,5 +72,5 @@ class Counters:
             setattr(self, name, getattr(self, name) + time.perf_counter() - began)
 
     def as_dict(self) -> dict[str, int | float]:
-        """All of them, for ``ledger.json``."""
+        """Return all counters, for ``ledger.json``."""
         return dataclasses.asdict(self)

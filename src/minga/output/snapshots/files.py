@@ -18,26 +18,34 @@ from minga.output.snapshots.counters import Counters
 __all__ = ["Disk", "Throttle", "bytes_of"]
 
 Throttle = Callable[[int], None]
-"""Called with the bytes of a frame that are to be written next; it may wait. For experiments with slow disks."""
+"""Function called with the bytes of a frame that will be written next; it may wait. For experiments with slow disks."""
 
 _PIECE: Final = 16 << 20
-"""Bytes of one call of the system; a multiple of a page."""
+"""Bytes written by one system call; a multiple of a page."""
 _DIRECT_FROM: Final = 1 << 20
-"""Smaller files are not worth going past the page cache."""
+"""Least size in bytes of files that are worth writing past the page cache."""
 _MANY: Final = 1000
-"""Files from which it is quicker to have the system sync everything."""
+"""Number of files from which it is faster to have the system sync everything."""
 
 
 def bytes_of(data: NDArray[Any] | bytes) -> memoryview:
-    """The bytes of something, without a copy; an array must be contiguous."""
+    """Return the bytes of an object, without a copy; an array must be contiguous."""
     return (data.data if isinstance(data, np.ndarray) else memoryview(data)).cast("B")
 
 
 class Disk:
-    """Writes the files of one rank, and counts what that took.
+    """Writer of the files of one rank, which counts the cost.
 
-    durable   fsync files before they are renamed, and folders by `settle`
-    direct    try O_DIRECT for large files; a file system that refuses is not asked again
+    Parameters
+    ----------
+    counters
+        Counters of the rank.
+    durable
+        Fsync files before they are renamed, and folders in `settle`.
+    direct
+        Try O_DIRECT for large files; after a file system has refused it is not tried again.
+    throttle
+        Called before each write.
     """
 
     def __init__(
@@ -51,9 +59,14 @@ class Disk:
         """Files that were not synced; of very many only some."""
 
     def write(self, path: Path, data: NDArray[np.uint8] | bytes, size: int | None = None) -> None:
-        """Write `path`, which appears when it is complete. OSError where the system refuses; then nothing is left.
+        """Write `path`, which appears when it is complete.
 
-        `data` may be longer than `size`, the bytes of the file: what goes past the page cache must fill whole pages.
+        `data` may be longer than `size`, the bytes of the file: writes past the page cache must fill whole pages.
+
+        Raises
+        ------
+        OSError
+            If the system refuses; then nothing is left.
         """
         buffer = bytes_of(data)
         size = len(buffer) if size is None else size
@@ -70,7 +83,7 @@ class Disk:
         self._note(path)
 
     def append(self, path: Path, text: str) -> None:
-        """Add to the end of a file, which is cut again where that fails halfway."""
+        """Append to a file, which is truncated again if that fails halfway."""
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             end = os.fstat(handle).st_size
@@ -93,7 +106,7 @@ class Disk:
         self._folders.clear()
 
     def catch_up(self) -> None:
-        """Bring what was written and not synced to the disk after all; OSError where the system refuses."""
+        """Sync to the disk everything that was written without; raise OSError if the system refuses."""
         if len(self._loose) > _MANY:
             with self.counters.time("fsync"):
                 os.sync()
@@ -114,7 +127,7 @@ class Disk:
             os.close(handle)
 
     def _past_the_cache(self, path: Path, data: NDArray[np.uint8] | bytes, size: int) -> bool:
-        """Write a file with O_DIRECT; whether that was possible."""
+        """Write a file with O_DIRECT, and return whether that was possible."""
         padded = -(-size // PAGE) * PAGE
         if not isinstance(data, np.ndarray) or data.nbytes < padded or data.ctypes.data % PAGE:
             return False

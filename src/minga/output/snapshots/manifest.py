@@ -1,6 +1,6 @@
 """``manifest.jsonl``: a line for each complete frame, with the checksums of its chunks.
 
-A frame counts when its line is there. A line that a killed process left half written is none.
+A frame counts when its line is there. A line that a killed process left incomplete does not count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 __all__ = ["FrameRecord", "Receipt", "read_manifest", "receipt_of", "verified"]
 
 _IN_CACHE = 1 << 18
-"""Bytes of a chunk that are looked at together."""
+"""Bytes of a chunk that are processed together."""
 _PIECE = 16 << 20
 
 
@@ -27,7 +27,7 @@ _PIECE = 16 << 20
 class Receipt:
     """One chunk of one frame that is on the disk: bytes and CRC-32 of its file, least and largest value.
 
-    The values are None where a chunk holds NaN, or nothing.
+    The values are None if a chunk holds NaN, or nothing.
     """
 
     variable: str
@@ -40,9 +40,9 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class FrameRecord:
-    """One line: the frame's place on the time axis, the steps done, when it was written (UTC), and its chunks.
+    """One line: the frame's place on the time axis, the steps done, the time of writing (UTC), and its chunks.
 
-    `time` is that of the model after these steps, where it has a clock.
+    `time` is that of the model after these steps, if it has a clock.
     """
 
     index: int
@@ -57,7 +57,7 @@ class FrameRecord:
         return sum(chunk.bytes for chunk in self.chunks)
 
     def line(self) -> str:
-        """As it stands in the file."""
+        """Return the line for the file."""
         fields: dict[str, dict[str, Any]] = {}
         for name in dict.fromkeys(chunk.variable for chunk in self.chunks):
             mine = [chunk for chunk in self.chunks if chunk.variable == name]
@@ -73,7 +73,7 @@ class FrameRecord:
 
     @classmethod
     def of(cls, line: str) -> FrameRecord:
-        """A line as it was; ValueError or KeyError where it is none."""
+        """Return the record of a line; raise ValueError or KeyError if it is invalid."""
         entry = json.loads(line)
         chunks = tuple(Receipt(name, **chunk) for name, field in entry["fields"].items() for chunk in field["chunks"])
         time = None if entry.get("time") is None else float(entry["time"])
@@ -81,7 +81,7 @@ class FrameRecord:
 
 
 def read_manifest(path: Path) -> list[FrameRecord]:
-    """The frames of a store in order, as far as lines are whole and follow one another."""
+    """Return the frames of a store in order, up to the first line that is incomplete or out of order."""
     frames: list[FrameRecord] = []
     if not path.exists():
         return frames
@@ -97,13 +97,16 @@ def read_manifest(path: Path) -> list[FrameRecord]:
 
 
 def receipt_of(variable: str, number: int, values: NDArray[Any], content: memoryview) -> Receipt:
-    """What is said of a chunk: `values` that it holds, `content` of its file, which may be these values' own memory."""
+    """Return the receipt of a chunk.
+
+    ``values`` are those that it holds, ``content`` the bytes of its file, which may be these values' own memory.
+    """
     flat = values.reshape(-1)
     low, high, crc = [], [], 0
     length = max(1, _IN_CACHE // flat.itemsize)
     pieces = max(1, -(-flat.size // length))
     part = -(-len(content) // pieces)
-    for k in range(pieces):  # what was just looked at is still in the cache
+    for k in range(pieces):  # the piece that was just read is still in the cache
         piece = flat[k * length : (k + 1) * length]
         if piece.size:
             low.append(piece.min())
@@ -113,7 +116,7 @@ def receipt_of(variable: str, number: int, values: NDArray[Any], content: memory
 
 
 def verified(path: Path, receipt: Receipt, *, whole: bool) -> bool:
-    """Whether a chunk's file has the size it should have, and with `whole` the bytes."""
+    """Return whether a chunk's file has the expected size, and with `whole` the expected bytes."""
     try:
         if path.stat().st_size != receipt.bytes:
             return False
@@ -129,7 +132,7 @@ def verified(path: Path, receipt: Receipt, *, whole: bool) -> bool:
 
 
 def _finite(found: Sequence[Any], choose: Any) -> float | None:
-    """The least or largest of what was found; None where there is nothing, or it is no number."""
+    """Return the least or largest of the values found; None if there are none, or it is not finite."""
     value = choose(found).item() if found else math.nan
     return value if math.isfinite(value) else None
 

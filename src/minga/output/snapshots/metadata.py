@@ -1,7 +1,7 @@
-"""The metadata of a Zarr store, version 3, as documents: what ``zarr.json`` holds.
+"""Metadata of a Zarr store, version 3, as documents: the contents of ``zarr.json``.
 
-Source: Zarr core specification 3.0 (zarr-specs.readthedocs.io), and what zarr-python writes. Chunks of all arrays have
-flat names (``c.12.0.0.0``), so that a frame makes one file a chunk and no folders.
+Source: Zarr core specification 3.0 (zarr-specs.readthedocs.io), and the output of zarr-python. Chunks of all arrays
+have flat names (``c.12.0.0.0``), so that a frame makes one file for each chunk and no folders.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def array_document(
     attributes: Mapping[str, Any],
     codecs: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """One array. A missing chunk reads as NaN, of whole numbers as 0."""
+    """Return the document of one array; a missing chunk reads as NaN, or 0 for whole numbers."""
     return {
         "shape": list(shape),
         "data_type": dtype.name,
@@ -44,14 +44,14 @@ def array_document(
 
 
 def coordinate_document(coordinate: Coordinate) -> dict[str, Any]:
-    """The positions along one axis, in one chunk."""
+    """Return the document of the positions along one axis, in one chunk."""
     values = coordinate.values
     chunk = [max(1, len(values))]
     return array_document(values.shape, chunk, values.dtype, [coordinate.name], coordinate.attributes, _PLAIN)
 
 
 def time_documents(frames: int, unit: str | None) -> dict[str, dict[str, Any]]:
-    """The time axis of so many frames and the steps along it; without a unit the time is the steps."""
+    """Return the documents of the time axis of `frames` frames and of the steps; without a unit time is the steps."""
 
     def along(dtype: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         return array_document([frames], [TIMES_A_CHUNK], np.dtype(dtype), [TIME], attributes, _PLAIN)
@@ -61,7 +61,7 @@ def time_documents(frames: int, unit: str | None) -> dict[str, dict[str, Any]]:
 
 
 def group_document(attributes: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The store, with the metadata of its arrays consolidated: readers begin here."""
+    """Return the document of the store, with the metadata of its arrays consolidated: readers begin here."""
     return {
         "attributes": {"Conventions": CONVENTIONS, **attributes},
         "zarr_format": 3,

@@ -1,4 +1,4 @@
-"""Which points of a field are kept: those of a region, every n-th along each axis."""
+"""Selection of the kept points of a field: those of a region, every n-th along each axis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Kept", "kept_of"]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The kept points of one field: those of `box`, in the field's own point indices, every `every[a]`-th.
+    """Kept points of one field: those of `box`, in the field's own point indices, every `every[a]`-th.
 
     They have indices of their own, from 0: *kept indices*.
     """
@@ -48,19 +48,19 @@ class Kept:
         return dataclasses.replace(whole, coordinates=coordinates)
 
     def bounds(self, lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
-        """Boxes of points, arrays of shape (n, axes), in kept indices; some are empty."""
+        """Convert boxes of points, arrays of shape (n, axes), to kept indices; some are empty."""
         start, every = np.array(self.box.lo), np.array(self.every)
         low = -(-(np.maximum(lo, start) - start) // every)
         high = -(-(np.minimum(hi, self.box.hi) - start) // every)
         return low, np.maximum(low, high)
 
     def indices(self, box: Box) -> Box:
-        """A box of points in kept indices."""
+        """Convert a box of points to kept indices."""
         lo, hi = self.bounds(np.array([box.lo]), np.array([box.hi]))
         return Box(tuple(lo[0].tolist()), tuple(hi[0].tolist()))
 
     def slices(self, kept: Box, lo: Sequence[int]) -> tuple[slice, ...]:
-        """Where a box of kept indices lies in an array whose first element is the point `lo`."""
+        """Return the slices of a box of kept indices in an array whose first element is the point `lo`."""
         return tuple(
             slice(start + low * n - first, start + (high - 1) * n + 1 - first, n)
             for start, low, high, n, first in zip(self.box.lo, kept.lo, kept.hi, self.every, lo, strict=True)
@@ -68,7 +68,13 @@ class Kept:
 
 
 def kept_of(fields: Sequence[Field], settings: OutputSettings) -> tuple[Kept, ...]:
-    """What is kept of each field. CaseError for axes that there are not, and where nothing would be left."""
+    """Return the kept points of each field.
+
+    Raises
+    ------
+    CaseError
+        For axes that do not exist, and if nothing would be left.
+    """
     names = {axis: None for field in fields for axis in field.grid.axes}
     region, decimate = settings.region or {}, settings.decimate
     for key, given in (("output.region", region), ("output.decimate", decimate)):
@@ -90,7 +96,7 @@ def _kept(field: Field, region: Mapping[str, tuple[int, int]], decimate: int | M
         low, high = region.get(name, (0, field.grid.shape[axis]))
         if not 0 <= low < high <= field.grid.shape[axis]:
             raise CaseError(
-                f"the range {low} to {high} of axis {name!r} is no part of its cells 0 to {field.grid.shape[axis]}",
+                f"the range {low} to {high} of axis {name!r} is not part of its cells 0 to {field.grid.shape[axis]}",
                 key="output.region",
                 remedy=f"give the first cell and the one after the last: {name} = [0, {field.grid.shape[axis]}]",
             )

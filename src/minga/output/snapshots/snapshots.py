@@ -1,8 +1,8 @@
-"""Frames of a run, taken while the solver goes on.
+"""Frames of a run, taken while the solver continues.
 
 All ranks take a frame together: its values go from the blocks into the buffers of the ranks that write, and the solver
-is free again. A thread of each writer compresses and writes chunks; the first writer makes complete frames visible.
-Where several ranks write, they tell each other what is complete at the next frame, and at the end.
+is free again. A thread of each writer compresses and writes chunks; the first writer makes complete frames visible. If
+several ranks write, they tell each other which chunks are complete at the next frame, and at the end.
 """
 
 from __future__ import annotations
@@ -40,24 +40,29 @@ from minga.space.field import Field
 __all__ = ["Snapshots"]
 
 _A_WRITER: Final = 64 << 20
-"""Bytes of a frame from which a rank more writes, where ranks that compute write as well."""
+"""Bytes of a frame for each rank that writes, if ranks that compute write as well."""
 _LOOKED_AT_MEANWHILE: Final = 1 << 20
-"""Bytes of a chunk from which its checksum is computed beside writing it."""
+"""Bytes of a chunk from which its checksum is computed while it is written."""
 _SHARE: Final = 50
-"""Making frames visible takes at most this part of the writer's time: one in so many seconds."""
+"""Largest share of the writer's time for making frames visible: one in so many seconds."""
 _GROUP_SECONDS: Final = 0.25
-"""Where frames are waiting, they become visible together, after so long."""
+"""Seconds after which waiting frames become visible together."""
 _LAST_WORDS: Final = 2.0
-"""Seconds that the first writer waits for the others' after an error: they may have none, or have ended before."""
+"""Seconds that the first writer waits for the others' records after an error: they may have none, or have ended."""
 _MOMENT: Final = 0.02
 
 
 class Snapshots:
-    """The frames of one run; made and used alike by all ranks.
+    """Frames of one run; made and used alike by all ranks.
 
-    counters   what output took on this rank
-    settings   how frames are kept
-    gone       whether the store that was to be gone on with is not there
+    Attributes
+    ----------
+    counters
+        Cost of output on this rank.
+    settings
+        Settings of the frames.
+    gone
+        Whether the store that was to be resumed is missing.
     """
 
     def __init__(
@@ -73,25 +78,34 @@ class Snapshots:
         cpus: Collection[int] | None = None,
         throttle: Throttle | None = None,
     ) -> None:
-        """Make the store, or with ``resume`` go on with the one that is there; collective.
+        """Make the store, or with ``resume`` open the existing one; collective.
 
         Parameters
         ----------
         path
             The store, ``fields.zarr``, which every rank that writes can reach.
         model, fields
-            Whose fields, and which.
+            The model and those of its fields that are kept.
+        settings
+            Settings of the frames.
+        comm
+            Communicator of the run.
         attributes
-            Of the whole store.
+            Attributes of the whole store.
         resume
-            Whether to go on with a store that a run has left, where it has come so far. :meth:`truncate` says after
-            which step; else it is that before the first frame that is taken.
+            Whether to resume a store that a run has left. :meth:`truncate` gives the step after which it is resumed;
+            without it, that is the step before the first frame that is taken.
         cpus
             The logical processors that the writer thread may use; by default those of this thread.
         throttle
             Called in the writer thread with the bytes it is about to write: for experiments with slow disks.
 
-        Raises CaseError on every rank for what cannot be meant, RunError where the disk refuses.
+        Raises
+        ------
+        CaseError
+            On every rank for invalid settings.
+        RunError
+            If the disk refuses.
         """
         self.settings, self.counters, self._comm = settings, Counters(), comm
         self._kept = kept_of(fields, settings)
@@ -128,24 +142,28 @@ class Snapshots:
 
     @property
     def publisher(self) -> int:
-        """The rank that makes frames visible."""
+        """Rank that makes frames visible."""
         return self._writers[0]
 
     @property
     def frames(self) -> int:
-        """Frames taken so far, those of the run that is gone on with among them."""
+        """Number of frames so far, including those of the resumed run."""
         return self._count
 
     @property
     def written(self) -> dict[str, Any]:
-        """What was written so far, for the ledger."""
+        """Counters of the output so far, for the ledger."""
         return self.counters.as_dict()
 
     def take(self, step: int, engine: Engine) -> None:
-        """Keep the present state, after ``step`` steps; collective. The solver may go on when it returns.
+        """Keep the present state, after ``step`` steps; collective. The solver may continue when it returns.
 
-        A step that was kept last is not kept twice. RunError on every rank where a writer has failed since, or the
-        queue is full and the policy is to say so.
+        A step that was kept last is not kept twice.
+
+        Raises
+        ------
+        RunError
+            On every rank if a writer has failed since, or the queue is full and the policy is "raise".
         """
         if self._later:
             self.truncate(step - 1)
@@ -178,9 +196,14 @@ class Snapshots:
         self._exchange()
 
     def drain(self, *, lasting: bool = False) -> None:
-        """Return when all frames so far are written and visible; collective. RunError where one failed.
+        """Return when all frames so far are written and visible; collective.
 
-        With ``lasting`` they also outlast a power failure, whatever the settings say.
+        With ``lasting`` they also survive a power failure, whatever the settings say.
+
+        Raises
+        ------
+        RunError
+            If a frame failed.
         """
         self._gather_written()
         if self._agreed(self._failed)[0]:
@@ -191,7 +214,13 @@ class Snapshots:
                     disk.catch_up()
 
     def close(self) -> None:
-        """Drain, and release what frames needed; collective. RunError where a frame failed."""
+        """Drain, and release the resources of frames; collective.
+
+        Raises
+        ------
+        RunError
+            If a frame failed.
+        """
         try:
             self.drain()
         except BaseException:
@@ -200,12 +229,12 @@ class Snapshots:
         self._release()
 
     def abandon(self) -> None:
-        """Write what has come so far, and release everything; for one rank alone, after an error."""
+        """Write the frames so far, and release everything; for one rank alone, after an error."""
         if self._release() and len(self._writers) > 1 and self._comm.rank in self._writers:
             self._part()
 
     def _release(self) -> bool:
-        """Write what has come so far, and release everything; whether there was something."""
+        """Write the frames so far, and release everything; return whether there was something."""
         if self._thread is None:
             return False
         self._thread.submit(Job(-1, -1, None, self._publish))
@@ -218,7 +247,7 @@ class Snapshots:
         return True
 
     def _part(self) -> None:
-        """Let who makes frames visible know what was written and not told yet: in files, as ranks may be gone."""
+        """Tell the publishing rank which chunks were written and not reported yet: in files, as ranks may be gone."""
         if self._comm.rank != self.publisher:
             told = [FrameRecord(index, step, "", tuple(several)) for index, (step, several) in self._receipts.items()]
             self._archive.leave_word(self._comm.rank, told)
@@ -233,9 +262,12 @@ class Snapshots:
         self._publish()
 
     def truncate(self, step: int) -> tuple[int, ...]:
-        """Leave out the frames after ``step`` steps; collective, with all frames drained.
+        """Remove the frames after ``step`` steps; collective, with all frames drained.
 
-        The numbers of the frames of which something was missing or damaged: they read as NaN, or 0.
+        Returns
+        -------
+        damaged
+            Numbers of the frames with missing or damaged parts: they read as NaN, or 0.
         """
         self._later = False
         damaged: tuple[int, ...] = ()
@@ -264,7 +296,7 @@ class Snapshots:
             receipts.append(self._write_chunk(chunk, job.index, values, raw))
         with disk_errors(self.path):
             self._disk.settle()
-        with self._lock:  # other writers' part may be there already
+        with self._lock:  # the part of other writers may be there already
             self._receipts.setdefault(job.index, (job.step, []))[1].extend(receipts)
 
     def _write_chunk(self, chunk: Chunk, frame: int, values: np.ndarray, raw: np.ndarray) -> Receipt:
@@ -275,7 +307,7 @@ class Snapshots:
             content: bytes | np.ndarray = raw if encode is None else encode(values)
             size = chunk.nbytes if encode is None else len(content)
         about = (chunk.variable.name, chunk.number, held, bytes_of(content)[:size])
-        # Large ones are looked at while the disk is busy with them.
+        # Checksums of large chunks are computed while the disk is busy with them.
         later = self._beside().submit(receipt_of, *about) if size >= _LOOKED_AT_MEANWHILE else None
         try:
             with disk_errors(self.path):
@@ -288,13 +320,13 @@ class Snapshots:
         return receipt
 
     def _beside(self) -> ThreadPoolExecutor:
-        """A thread beside the writer's, on the same processors, as the writer makes it."""
+        """Return a thread beside the writer's, on the same processors, as the writer makes it."""
         if self._helper is None:
             self._helper = ThreadPoolExecutor(1, "minga checksums")
         return self._helper
 
     def _rest(self, idle: bool) -> bool:
-        """After a frame: make it visible, where no other rank writes; whether that is still to be done."""
+        """Make a frame visible, if no other rank writes; return whether that is still to be done."""
         if len(self._writers) > 1 or self._comm.rank != self.publisher:
             return False
         since = time.monotonic() - self._published_at
@@ -304,7 +336,7 @@ class Snapshots:
         return True
 
     def _publish(self) -> None:
-        """Make frames visible that are complete, on the rank that does so."""
+        """Make complete frames visible, on the publishing rank."""
         if self._comm.rank != self.publisher:
             return
         frames, began = self._complete(), time.monotonic()
@@ -315,7 +347,7 @@ class Snapshots:
             self._publishing = self._published_at - began
 
     def _complete(self) -> list[FrameRecord]:
-        """The frames that are complete and follow those that are visible."""
+        """Return the complete frames that follow the visible ones."""
         wanted, frames = sum(len(several) for several in self._chunks), []
         with self._lock:
             index = len(self._archive.frames)
@@ -330,7 +362,7 @@ class Snapshots:
 
     # Between ranks -------------------------------------------------------------------------------------------------
     def _begin(self, attributes: Mapping[str, Any], resume: bool) -> None:
-        """The store, made or opened by the rank that will make frames visible; errors on all ranks."""
+        """Make or open the store on the publishing rank; errors are raised on all ranks."""
         failure: MingaError | None = None
         quick = Disk(self.counters, durable=self._disk.durable)
         about = (self.path, self._chunks, self.settings, quick, attributes, self._clock)
@@ -355,7 +387,7 @@ class Snapshots:
             )
 
     def _exchange(self) -> None:
-        """Let the rank that makes frames visible know which chunks the other writers have written."""
+        """Tell the publishing rank which chunks the other writers have written."""
         if len(self._writers) == 1:
             return
         with self._lock:
@@ -373,7 +405,7 @@ class Snapshots:
                 self._thread.submit(Job(-1, -1, None, self._publish))
 
     def _gather_written(self) -> None:
-        """Write all that was taken, and make visible what is complete; collective."""
+        """Write all frames that were taken, and make complete ones visible; collective."""
         if self._thread is not None:
             self._staging.settle()
             self._thread.drain()
@@ -383,7 +415,7 @@ class Snapshots:
             self._thread.drain()
 
     def _agreed(self, *wishes: bool) -> list[bool]:
-        """For each wish whether any rank has it."""
+        """Return for each wish whether any rank has it."""
         words = np.array(wishes, np.int64)
         self._comm.allreduce(words, "max")
         return [bool(word) for word in words]
@@ -393,13 +425,13 @@ class Snapshots:
         return self._thread is not None and self._thread.error is not None
 
     def _raise(self) -> None:
-        """Raise the first rank's error of a writer, on every rank."""
+        """Raise the error of the first rank whose writer failed, on every rank."""
         error = self._thread.error if self._thread is not None else None
         errors = self._from_rank_0(self._comm.gather(_as_run_error(error)))
         raise next(found for found in errors if found is not None)
 
     def _from_publisher(self, value: Any) -> Any:
-        """The value of the rank that makes frames visible, on every rank."""
+        """Return the publishing rank's value, on every rank."""
         if self._comm.size == 1:
             return value
         values = self._comm.gather(value)
@@ -409,7 +441,7 @@ class Snapshots:
         return values if self._comm.size == 1 else self._comm.bcast(values)
 
     def _started(self, engine: Engine) -> WriterThread:
-        """The thread that writes, which is made at the first frame."""
+        """Return the thread that writes, which is made at the first frame."""
         if self._thread is None:
             total = sum(chunk.padded for chunk in self._mine)
             receiving = self._comm.size > 1 and bool(self._mine)
@@ -421,7 +453,7 @@ class Snapshots:
 
 
 def _writers(settings: OutputSettings, comm: Comm, frame_bytes: int, chunks: int) -> list[int]:
-    """The ranks that write: the last ones where some are kept for it, else the first of rank 0's machine."""
+    """Return the ranks that write: the last ones if some are reserved for it, else the first of rank 0's machine."""
     if settings.writers:
         if settings.writers >= comm.size:
             raise CaseError(
@@ -444,12 +476,12 @@ def _awaiting(pending: Sequence[Pending]) -> Any:
 
 
 def _as_run_error(error: BaseException | None) -> MingaError | None:
-    """An error that ranks can send one another."""
+    """Return an error in a form that ranks can send to each other."""
     if error is None or isinstance(error, MingaError):
         return error
     *_, last = traceback.extract_tb(error.__traceback__)
     return RunError(
-        f"a frame could not be written, as minga met an error it does not know: {type(error).__name__}: {error}",
+        f"a frame could not be written because of an unexpected error: {type(error).__name__}: {error}",
         where=f"{Path(last.filename).name}:{last.lineno} in {last.name}",
         remedy="the frames before it are kept; please report this with the case and the line above",
     )

@@ -1,7 +1,7 @@
-"""The way of a frame from the blocks of all ranks to the chunks of the ranks that write: one transfer for all fields.
+"""Transfer of a frame from the blocks of all ranks to the chunks of the ranks that write, together for all fields.
 
-Blocks and chunks are boxes of kept indices; what they share is copied, between ranks in one message for each pair. On a
-rank that only sends, the messages leave while the next steps are computed; they are awaited before the next frame.
+Blocks and chunks are boxes of kept indices; their common parts are copied, between ranks in one message for each pair.
+On a rank that only sends, the messages leave while the next steps are computed; they are awaited before the next frame.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ __all__ = ["Staging", "arrays_of"]
 Array = NDArray[Any]
 
 TAG: Final = 32749
-"""Of the messages of frames; tags of Programs count up from 1."""
+"""Tag of the messages of frames; tags of Programs count up from 1."""
 _LINE: Final = 64
 
 
 def arrays_of(chunks: Sequence[Chunk], buffer: NDArray[np.uint8]) -> list[Array]:
-    """The arrays of chunks that lie one after the other in a buffer, each on a page of its own."""
+    """Return the arrays of chunks that lie one after the other in a buffer, each starting on a new page."""
     arrays, at = [], 0
     for chunk in chunks:
         arrays.append(buffer[at : at + chunk.nbytes].view(chunk.variable.dtype).reshape(chunk.shape))
@@ -46,7 +46,7 @@ def arrays_of(chunks: Sequence[Chunk], buffer: NDArray[np.uint8]) -> list[Array]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A copy in a message: of which field, which box of kept indices, to which chunk, at which byte."""
+    """Copy in a message: the number of its field, a box of kept indices and its chunk, and its position in bytes."""
 
     field: int
     copy: Copy
@@ -55,7 +55,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Plan:
-    """The transfer of all fields on the present layouts, and its messages. Parts are by peer."""
+    """Transfer of all fields on the present layouts, and its messages. Parts are by peer."""
 
     layouts: tuple[Layout, ...]
     local: list[list[Copy]]
@@ -68,11 +68,18 @@ class _Plan:
 
 
 class Staging:
-    """Fills chunks with the present values of fields; made alike on all ranks.
+    """Transfer of the present values of fields to chunks; made alike on all ranks.
 
-    kept     what is kept of each field
-    chunks   the chunks of each field
-    writers  for each field the rank of each chunk
+    Parameters
+    ----------
+    model
+        The model.
+    kept
+        Kept points of each field.
+    chunks
+        Chunks of each field.
+    writers
+        For each field the rank of each chunk.
     """
 
     def __init__(
@@ -88,7 +95,7 @@ class Staging:
         return 0 if plan is None else sum(b.nbytes for b in (*plan.outgoing.values(), *plan.incoming.values()))
 
     def mine(self, rank: int) -> list[Chunk]:
-        """The chunks that a rank writes, in order."""
+        """Return the chunks that a rank writes, in order."""
         pairs = zip(self._chunks, self._writers, strict=True)
         return [chunk for chunks, owners in pairs for chunk, owner in zip(chunks, owners.tolist()) if owner == rank]
 
@@ -107,7 +114,7 @@ class Staging:
     def fill(self, engine: Engine, arrays: Sequence[Array]) -> list[Pending]:
         """Bring the present values into `arrays`, those of this rank's chunks; collective.
 
-        They are there when the copies that are returned have been waited for.
+        They are there once the returned copies have been waited for.
         """
         self.settle()
         plan = self._planned(engine)
@@ -143,7 +150,7 @@ class Staging:
         return pending
 
     def _places(self, rank: int, arrays: Sequence[Array]) -> dict[tuple[int, int], Array]:
-        """The arrays of this rank's chunks by field and number."""
+        """Return the arrays of this rank's chunks by field and number."""
         keys = [
             (field, number)
             for field, owners in enumerate(self._writers)
@@ -153,11 +160,11 @@ class Staging:
         return dict(zip(keys, arrays, strict=True))
 
     def _copies_whole(self, kept: Kept) -> bool:
-        """Whether an engine can copy boxes of the field as they are stored."""
+        """Return whether an engine can copy boxes of the field as they are stored."""
         return set(kept.every) <= {1} and kept.field.name not in self._model.packed and not kept.field.replicated
 
     def _copied_out(self, engine: Engine, number: int, places: Mapping[tuple[int, int], Array]) -> Iterator[Pending]:
-        """Let the engine copy what this rank owns of its own chunks."""
+        """Have the engine copy this rank's own part of its chunks."""
         kept = self._kept[number]
         for (field, at), array in places.items():
             if field == number:
@@ -165,17 +172,17 @@ class Staging:
                 yield engine.copy_out(kept.field, box.shift(kept.box.lo), array[: box.shape[0]])
 
     def _pieces(self, engine: Engine, kept: Kept) -> Iterator[tuple[Box, Array]]:
-        """This rank's part of a field; a field that every rank holds is rank 0's."""
+        """Yield this rank's part of a field; a field that every rank holds belongs to rank 0."""
         if engine.comm.rank == 0 or not kept.field.replicated:
             yield from blocks_of_cells(engine, self._model, kept.field.name)
 
     def _in_message(self, part: _Part, message: NDArray[np.uint8]) -> Array:
-        """The place of a part in a message, as an array of its box."""
+        """Return the place of a part in a message, as an array of its box."""
         box, dtype = part.copy.source_box, np.dtype(self._kept[part.field].field.dtype)
         return message[part.at : part.at + box.size * dtype.itemsize].view(dtype).reshape(box.shape)
 
     def _planned(self, engine: Engine) -> _Plan:
-        """The plan for the present layouts; the last one where nothing moved."""
+        """Return the plan for the present layouts; the last one if nothing moved."""
         layouts = tuple(self._layout(engine, kept) for kept in self._kept)
         if self._plan is not None and all(a is b for a, b in zip(self._plan.layouts, layouts, strict=True)):
             return self._plan
@@ -195,14 +202,14 @@ class Staging:
         return self._plan
 
     def _layout(self, engine: Engine, kept: Kept) -> Layout:
-        """What the owners of a field follow: it is another object when they change."""
+        """Return the layout of a field's owners: it is another object when they change."""
         packed = self._model.packed.get(kept.field.name)
         for field in (kept.field,) if packed is None else packed.planes:
-            engine.storage.stored(field)  # all ranks hold the same fields, also those that nothing was set in
+            engine.storage.stored(field)  # all ranks hold the same fields, including those in which nothing was set
         return engine.storage.layout(kept.field.grid if packed is None else packed.words)
 
     def _transfer(self, engine: Engine, number: int) -> RankTransfer:
-        """What this rank does to bring one field from its blocks to the chunks."""
+        """Return this rank's part in bringing one field from its blocks to the chunks."""
         kept, owners, rank = self._kept[number], self._writers[number], engine.comm.rank
         lo, hi, source_owner = _sources(engine, self._model, kept)
         boxes = [chunk.box for chunk in self._chunks[number]]
@@ -212,7 +219,7 @@ class Staging:
         return for_rank([*from_mine, *to_mine], source_owner, owners, rank)
 
     def _parts(self, transfers: Sequence[RankTransfer], side: str) -> dict[int, list[_Part]]:
-        """The copies of the messages to (or from) each peer, all fields in one message."""
+        """Return the copies of the messages to (or from) each peer, all fields in one message."""
         parts: dict[int, list[_Part]] = {}
         ends: dict[int, int] = {}
         for number, transfer in enumerate(transfers):
@@ -233,7 +240,7 @@ class Staging:
 
 
 def _sources(engine: Engine, model: Model, kept: Kept) -> tuple[Ints, Ints, Ints]:
-    """The boxes of kept indices that all blocks own, and their ranks; some are empty."""
+    """Return the boxes of kept indices that all blocks own, and their ranks; some are empty."""
     field = kept.field
     if field.replicated:
         lo, hi = np.array([field.bounds.lo]), np.array([field.bounds.hi])
@@ -247,7 +254,7 @@ def _sources(engine: Engine, model: Model, kept: Kept) -> tuple[Ints, Ints, Ints
 
 
 def _copies(lo: Ints, hi: Ints, low: Ints, high: Ints, blocks: Ints, chunks: Ints) -> list[Copy]:
-    """What some blocks and some chunks share."""
+    """Return copies of the common parts of some blocks and some chunks."""
     if not len(blocks) or not len(chunks):
         return []
     i, j, part_lo, part_hi = meet(lo[blocks], hi[blocks], low[chunks], high[chunks])
@@ -261,7 +268,7 @@ def _copies(lo: Ints, hi: Ints, low: Ints, high: Ints, blocks: Ints, chunks: Int
 
 
 def _scatter(kept: Kept, box: Box, values: Array, targets: Sequence[tuple[Copy, Array, Box]]) -> None:
-    """Copy the kept points of a piece of a field to where they belong; a target's array begins at its box's low end."""
+    """Copy the kept points of a piece of a field to their places; a target's array begins at its box's low end."""
     mine = kept.indices(box)
     for copy, array, around in targets:
         part = mine & copy.source_box

@@ -1,4 +1,4 @@
-"""Frames as whole arrays in the memory of rank 0: for those who work on them at once, in Python."""
+"""Frames as whole arrays in the memory of rank 0, for users who process them at once in Python."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["WholeFrames"]
 
 
 class WholeFrames:
-    """Brings frames to rank 0 and hands each to a function: step, time, and new arrays of what is kept, by field."""
+    """Transfer of frames to rank 0, which passes each to a function: step, time, and new arrays by field."""
 
     def __init__(
         self, model: Model, kept: Sequence[Kept], on_frame: Callable[[int, float, Mapping[str, NDArray[Any]]], None]
     ) -> None:
-        """Made alike on all ranks."""
+        """Prepare the transfer; alike on all ranks."""
         self._on_frame, self._clock = on_frame, model.clock
         self._names = [one.field.name for one in kept]
         sizes = [math.prod(one.shape) * np.dtype(one.field.dtype).itemsize for one in kept]
@@ -32,7 +32,7 @@ class WholeFrames:
         self._staging = Staging(model, kept, self._chunks, [np.zeros(1, np.int64)] * len(kept))
 
     def take(self, step: int, engine: Engine) -> None:
-        """Hand over the present state, after ``step`` steps; collective."""
+        """Pass on the present state, after ``step`` steps; collective."""
         mine = self._staging.mine(engine.comm.rank)
         arrays = [np.zeros(chunk.shape, chunk.variable.dtype) for chunk in mine]
         for copy in self._staging.fill(engine, arrays):
@@ -43,11 +43,11 @@ class WholeFrames:
             self._on_frame(step, time, dict(zip(self._names, shaped, strict=True)))
 
     def close(self) -> None:
-        """Release what frames needed, after the last one."""
+        """Release the resources of frames, after the last one."""
         self._staging.settle()
         self._staging.close()
 
     @property
     def written(self) -> None:
-        """Nothing is written."""
+        """None, as nothing is written."""
         return None

@@ -1,4 +1,4 @@
-"""A bounded queue of buffers and the thread that empties it: the solver goes on while a frame is written."""
+"""Bounded queue of buffers and the thread that empties it: the solver continues while a frame is written."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Allocate = Callable[[int], Buffer]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A frame on its way to the disk: the values are in `buffer` once `ready()` has returned.
+    """Frame on its way to the disk: the values are in `buffer` once `ready()` has returned.
 
-    Without a buffer calling `ready` is all there is to do.
+    Without a buffer, calling `ready` is all there is to do.
     """
 
     index: int
@@ -36,16 +36,27 @@ class Job:
 
 
 class WriterThread:
-    """Writes frames in the order in which they come, with at most `depth` of them in memory.
+    """Thread that writes frames in the order in which they come, with at most `depth` of them in memory.
 
-    write     does one job; called in the thread
-    rest      called in the thread after a job, with whether the queue is empty; where it says that something is left
-              to do it is called again a moment later, and at the end
-    nbytes    of a buffer; 0: jobs have none
-    allocate  makes a buffer
-    cpus      the logical processors the thread may use; by default those of the thread that makes it
+    After an error no further frame is written: `error` holds it, and jobs are only removed from the queue.
 
-    After an error no frame is written any more: `error` holds it, and jobs are only taken out of the queue.
+    Parameters
+    ----------
+    write
+        Does one job; called in the thread.
+    rest
+        Called in the thread after a job, with the flag that the queue is empty; if it returns that something is left to
+        do, it is called again a moment later, and at the end.
+    counters
+        Counters of the output.
+    depth
+        Largest number of buffers.
+    nbytes
+        Bytes of a buffer; 0: jobs have none.
+    allocate
+        Makes a buffer.
+    cpus
+        Logical processors the thread may use; by default those of the thread that makes it.
     """
 
     def __init__(
@@ -73,12 +84,12 @@ class WriterThread:
 
     @property
     def full(self) -> bool:
-        """Whether `acquire` would wait."""
+        """True if `acquire` would wait."""
         with self._changed:
             return not self._free and self._made >= self._depth
 
     def acquire(self) -> Buffer:
-        """A buffer to fill; waits until there is one."""
+        """Return a buffer to fill; wait until there is one."""
         with self._changed:
             if not self._free and self._made < self._depth:
                 self._made += 1
@@ -90,13 +101,13 @@ class WriterThread:
             return self._free.pop()
 
     def release(self, buffer: Buffer) -> None:
-        """Give back a buffer that is not needed after all."""
+        """Return a buffer that is not needed after all."""
         with self._changed:
             self._free.append(buffer)
             self._changed.notify_all()
 
     def submit(self, job: Job) -> None:
-        """Have a job done."""
+        """Add a job to the queue."""
         with self._changed:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="minga writer", daemon=True)
@@ -112,7 +123,7 @@ class WriterThread:
             self._changed.wait_for(lambda: not self._jobs and not self._busy)
 
     def close(self) -> None:
-        """Do what is left, and end the thread."""
+        """Complete the remaining jobs, and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -124,7 +135,7 @@ class WriterThread:
     def _run(self) -> None:
         if self._cpus is not None and hasattr(os, "sched_setaffinity"):
             with contextlib.suppress(OSError):
-                os.sched_setaffinity(0, self._cpus)  # of this thread alone: the solver may be pinned to one core
+                os.sched_setaffinity(0, self._cpus)  # for this thread alone: the solver may be pinned to one core
         while not (self._closing and not self._jobs):
             job = self._next()
             if job is not None:
@@ -133,7 +144,7 @@ class WriterThread:
                 self._tidy(idle=True)
 
     def _next(self) -> Job | None:
-        """The next job; None at the end, and where for a moment there was none and something is left to do."""
+        """Return the next job; None at the end, or if there was none for a moment and something is left to do."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._jobs) or self._closing, _MOMENT if self._left else None)
             if not self._jobs:
@@ -146,7 +157,7 @@ class WriterThread:
             job.ready()
             if self.error is None and job.buffer is not None:
                 self._write(job)
-        except BaseException as error:  # it belongs to the solver's thread, which asks
+        except BaseException as error:  # the solver's thread asks for it
             self.error = self.error or error
         with self._changed:
             if job.buffer is not None:

@@ -1,4 +1,4 @@
-"""What the page shows of a field: the last preview while the run goes on, any stored frame at all times."""
+"""Pictures of a field for the page: the last preview while the run continues, any stored frame at all times."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from minga.view.raster import ends, field_view, png, raster
 __all__ = ["Frames", "Picture", "Pictures"]
 
 LONGEST = 1024
-"""Pixels of the longer side of a picture, at most; the browser makes cells larger where there is room."""
+"""Largest size in pixels of the longer side of a picture; the browser enlarges cells if there is room."""
 
 _SCALED_BY = 8
-"""Stored frames that are looked at for the ends of the colour scale."""
+"""Number of stored frames that determine the ends of the colour scale."""
 _ROWS = 512
 _MOST_STRETCHED = 4.0
-"""Sides of a cell that is drawn, the longer over the shorter one, at most."""
+"""Largest ratio of the sides of a cell that is drawn."""
 
 Values = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A PNG file and what it shows. ``aspect`` is width over height, ``legend`` pairs of a value and a colour."""
+    """PNG file and its description. ``aspect`` is width over height, ``legend`` pairs of a value and a colour."""
 
     field: str
     step: int
@@ -46,34 +46,34 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """The stored frames as they are now; ``mark`` changes when there are more."""
+    """Stored frames at one moment; ``mark`` changes when frames are added."""
 
     reader: FrameReader
     mark: int
 
     @classmethod
     def open(cls, directory: RunDirectory, known: Frames | None) -> Frames | None:
-        """The frames of a run, None where it has none yet; those known where nothing was added."""
+        """Return the frames of a run, None if it has none yet; the known ones if nothing was added."""
         metadata = directory.fields / "zarr.json"
         try:
             mark = metadata.stat().st_mtime_ns
             if known is not None and known.mark == mark:
                 return known
             reader = FrameReader.open(directory.fields)
-        except Exception:  # whatever Zarr makes of a store that is only just being created
+        except Exception:  # Zarr may raise anything for a store that is just being created
             return known
         return cls(reader, mark) if reader.steps and reader.fields else known
 
 
 class Pictures:
-    """Draws pictures of one run, and keeps for each field the ends of the scale, so that colours mean the same."""
+    """Drawer of pictures of one run that keeps the ends of each field's scale, so that colours keep their meaning."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self._directory = directory
         self._limits: dict[str, tuple[float, float]] = {}
 
     def latest(self, frames: Frames, field: str, live: bool) -> tuple[str, Preview | None]:
-        """A key that tells whether the newest picture of a field is another one, and the preview if it is one."""
+        """Return a key that changes with the newest picture of a field, and the preview if that picture is one."""
         preview = read_preview(self._directory) if live else None
         steps = frames.reader.steps
         if preview is not None and preview.field == field and preview.step > steps[-1] and preview.values.ndim > 1:
@@ -81,7 +81,7 @@ class Pictures:
         return f"{field}-{len(steps) - 1}-{steps[-1]}", None
 
     def of_preview(self, frames: Frames, preview: Preview) -> Picture:
-        """The picture of a preview."""
+        """Return the picture of a preview."""
         plane = plane_of(frames.reader.coordinates(preview.field), frames.reader.attributes(preview.field))
         scale = self._scale(frames, preview.field, preview.values)
         values = plane.laid(preview.values)
@@ -90,7 +90,7 @@ class Pictures:
         return _picture(preview.field, preview.step, _aspect(plane.axes), scale, png(image))
 
     def of_frame(self, frames: Frames, field: str, index: int) -> Picture:
-        """The picture of a stored frame; the rows of frames up to it where the field has one axis."""
+        """Return the picture of a stored frame; for a field on one axis, the rows of all frames up to it."""
         reader = frames.reader
         view = field_view(reader, field, [index])
         scale = self._scale(frames, field, view.values(index))
@@ -105,9 +105,9 @@ class Pictures:
         return _picture(field, reader.steps[index], aspect, scale, png(image))
 
     def _scale(self, frames: Frames, field: str, values: Values) -> ColourScale:
-        """One scale for all that was seen of a field so far, the first and the last stored frames among them.
+        """Return one scale for all values of a field seen so far, including the first and the last stored frames.
 
-        What swings around 0 has the scale of the frame: waves grow and fade by more than eyes can tell colours.
+        A field that oscillates around 0 has the scale of the frame: waves grow and fade by more than colours can show.
         """
         reader = frames.reader
         attributes = reader.attributes(field)
@@ -140,7 +140,7 @@ def _fitting(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _aspect(axes: Sequence[Coordinate]) -> float:
-    """Width over height of a field on two axes."""
+    """Return width over height of a field on two axes."""
     (first, last), (left, right) = map(ends, axes)
     rows, columns = (len(axis.values) for axis in axes)
     cell = abs(right - left) / columns / (abs(last - first) / rows) if last != first else 1.0

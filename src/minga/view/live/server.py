@@ -1,11 +1,11 @@
-"""The page's server: HTTP on loopback only, for whoever knows the address, which holds a random token.
+"""Server of the page: HTTP on loopback only, for anybody who knows the address, which contains a random token.
 
 ``GET /TOKEN/`` is the page, ``/TOKEN/state`` the run as JSON, ``/TOKEN/picture`` and ``/TOKEN/frame`` PNG files,
 ``/TOKEN/report.html`` the report. Anything else is refused: other methods, a wrong token, and a ``Host`` that is not
-this machine's loopback, so that no page of another site can reach it by a name of its own (DNS rebinding).
+this machine's loopback, so that no page of another site can reach it by a host name of its own (DNS rebinding).
 
-A connection is a guest until its first line shows the token. Guests have a few seconds for that line, and of too many
-the oldest is closed: whoever does not know the token can keep nobody out who does.
+A connection is a guest until its first line shows the token. Guests have a few seconds for that line, and if there are
+too many the oldest is closed: clients that do not know the token cannot keep out those that do.
 """
 
 from __future__ import annotations
@@ -40,13 +40,19 @@ _PARTS = {
 _MOST_GUESTS = 32
 _MOST_MEMBERS = 64
 _PATIENCE = 3.0
-"""Seconds that a guest has to show the token, however it comes in pieces."""
+"""Seconds that a guest has to show the token, even if it arrives in pieces."""
 _TIMEOUT = 20.0
-"""Seconds that a browser which knows the token may be silent, or not take an answer."""
+"""Seconds that a browser with the token may be silent, or may not accept an answer."""
 
 
 class LiveServer(ThreadingHTTPServer):
-    """Serves one run. CaseError where the port is taken."""
+    """Server of one run.
+
+    Raises
+    ------
+    CaseError
+        If the port is taken.
+    """
 
     daemon_threads = True
     allow_reuse_address = True
@@ -63,19 +69,19 @@ class LiveServer(ThreadingHTTPServer):
         self.reader = RunReader(directory)
         self.token = secrets.token_urlsafe(16)
         self._guests: dict[socket.socket, float] = {}
-        """Connections that have not shown the token, the oldest first, and since when they are there."""
+        """Connections that have not shown the token, the oldest first, with the times of their arrival."""
         self._members: set[socket.socket] = set()
         self._door = threading.Lock()
         self.asked = time.monotonic()
-        """When a page asked last."""
+        """Time of a page's last request."""
 
     @property
     def address(self) -> str:
-        """What to open in a browser."""
+        """Address to open in a browser."""
         return f"http://127.0.0.1:{self.server_address[1]}/{self.token}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, in which a slow browser waits and the server does not."""
+        """Answer in a separate thread, so that a slow browser does not hold up the server."""
         with self._door:
             if len(self._guests) >= _MOST_GUESTS:
                 self._dismiss(next(iter(self._guests)))
@@ -92,14 +98,14 @@ class LiveServer(ThreadingHTTPServer):
                 self._members.discard(request)
 
     def service_actions(self) -> None:
-        """Now and then: close the connections of guests that were silent for too long."""
+        """Close the connections of guests that were silent for too long; called regularly."""
         with self._door:
             late = time.monotonic() - _PATIENCE
             for guest in [guest for guest, since in self._guests.items() if since < late]:
                 self._dismiss(guest)
 
     def admit(self, connection: socket.socket) -> bool:
-        """Take a connection that has shown the token for a member; False where there are too many."""
+        """Make a connection that has shown the token a member; return False if there are too many."""
         with self._door:
             if connection not in self._members and len(self._members) >= _MOST_MEMBERS:
                 return False
@@ -108,13 +114,13 @@ class LiveServer(ThreadingHTTPServer):
             return True
 
     def _dismiss(self, guest: socket.socket) -> None:
-        """End what a guest's thread waits for; that thread closes the connection."""
+        """End the wait of a guest's thread, which then closes the connection."""
         del self._guests[guest]
         with contextlib.suppress(OSError):
             guest.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away in the middle of an answer is no news."""
+        """Ignore a browser that disconnects in the middle of an answer."""
 
     def serve_until_forgotten(self, patience: float) -> None:
         """Serve until the run is over and no page has asked for ``patience`` seconds."""
@@ -139,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _TIMEOUT
 
     def parse_request(self) -> bool:
-        """Look at the first line, and at the rest only where that shows the token."""
+        """Read the first line, and the rest only if that line contains the token."""
         words = self.raw_requestline.split(None, 2)
         token = words[1].removeprefix(b"/").partition(b"?")[0].partition(b"/")[0] if len(words) > 1 else b""
         known = hmac.compare_digest(token, self.server.token.encode())
@@ -153,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def do_GET(self) -> None:
-        """Answer one request of somebody who knows the token."""
+        """Answer one request with a valid token."""
         address = urlsplit(self.path)
         token, slash, page = address.path.removeprefix("/").partition("/")
         if not self._is_meant():
@@ -165,14 +171,13 @@ class _Handler(BaseHTTPRequestHandler):
             try:
                 self._page(page, {key: values[-1] for key, values in parse_qs(address.query).items()})
             except (ConnectionError, TimeoutError):
-                raise  # the browser went away
+                raise  # the browser disconnected
             except Exception as error:
                 text = f"The run could not be read: {type(error).__name__}: {error}\n"
                 self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, text.encode())
 
     def _is_meant(self) -> bool:
-        """Whether the browser was told to come here under a name of this machine's loopback; the port may be another
-        one, of a tunnel."""
+        """Return whether the browser addressed this machine's loopback; the port may differ, as with a tunnel."""
         try:
             return urlsplit(f"//{self.headers.get('Host', '')}").hostname in _LOOPBACK
         except ValueError:
@@ -221,7 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the terminal belongs to the run."""
+        """Write nothing: the terminal belongs to the run."""
 
 
 def _number(text: str) -> int:

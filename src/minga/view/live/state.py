@@ -1,4 +1,4 @@
-"""A run as one JSON object, read from its directory while others write there; whatever is missing is left out."""
+"""State of a run as one JSON object, read from its directory while others write there; missing parts are left out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_POINTS, _MOST_LINES, _MOST_RANKS, _MOST_FRAMES = 600, 16, 64, 400
 
 
 class RunReader:
-    """Reads one run for any number of requests at once."""
+    """Reader of one run, for any number of simultaneous requests."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self.directory = directory
@@ -35,7 +35,7 @@ class RunReader:
         self._signed = 0.0
 
     def state(self, field: str = "", *, look: bool = False) -> dict[str, Any]:
-        """All the page shows but the picture. ``look``: somebody has the page before his eyes, so tell the run."""
+        """Return everything that the page shows except the picture. ``look``: the page is visible, so tell the run."""
         with self._lock:
             progress, result = self._progress(), _read(self.directory.result)
             over = progress["state"] in OVER
@@ -64,13 +64,13 @@ class RunReader:
             }
 
     def picture(self, key: str) -> bytes | None:
-        """The PNG file that a state named; None where it is no longer at hand."""
+        """Return the PNG file named in a state; None if it is no longer available."""
         with self._lock:
             drawn = self._drawn.get(key)
             return drawn.content if drawn else None
 
     def frame(self, field: str, index: int) -> Picture | None:
-        """The picture of a stored frame; None where there is none."""
+        """Return the picture of a stored frame; None if there is no such frame."""
         with self._lock:
             self._frames = frames = Frames.open(self.directory, self._frames)
             if frames is None or field not in frames.reader.fields or not 0 <= index < len(frames.reader.steps):
@@ -79,7 +79,7 @@ class RunReader:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more happens in this run."""
+        """True if nothing more will happen in this run."""
         if over := self._progress()["state"] in OVER:
             self._unsign()
         return over
@@ -93,7 +93,7 @@ class RunReader:
                 if preview is not None
                 else self._pictures.of_frame(frames, field, last)
             )
-            self._drawn = dict([*self._drawn.items(), (key, drawn)][-8:])  # a few, for pages that are behind
+            self._drawn = dict([*self._drawn.items(), (key, drawn)][-8:])  # a few, for pages that lag behind
         drawn = self._drawn[key]
         return {
             "key": key,
@@ -106,7 +106,7 @@ class RunReader:
         }
 
     def _progress(self) -> dict[str, Any]:
-        """What ``progress.json`` says, corrected where the process that wrote it is gone."""
+        """Return the contents of ``progress.json``, corrected if the process that wrote it is gone."""
         known = read_progress(self.directory)
         if not self.directory.case.is_file():
             return {**_NOTHING, "state": "failed", "reason": "the directory of the run is gone"}
@@ -131,7 +131,7 @@ class RunReader:
             return {}
 
     def _sign(self, field: str) -> None:
-        """Tell the run that somebody watches; where its directory cannot be written, stored frames are shown."""
+        """Tell the run that somebody watches it; if its directory is not writable, stored frames are shown."""
         if time.monotonic() - self._signed < 1.0:
             return
         self._signed = time.monotonic()
@@ -141,7 +141,7 @@ class RunReader:
             return
 
     def _unsign(self) -> None:
-        """Take the last sign back: the run removes it at its end, but may have ended while it was written."""
+        """Remove the last sign: the run removes it at its end, but may have ended while it was written."""
         if self._signed:
             self._signed = 0.0
             with contextlib.suppress(OSError):
@@ -149,9 +149,9 @@ class RunReader:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A JSON object from a file; empty where there is none."""
+    """Return a JSON object from a file; empty if there is none."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda word: None)  # browsers know no NaN
+        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda word: None)  # JSON has no NaN
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -167,7 +167,7 @@ def _first_output(case: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _about(case: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A few facts of a case, as words and what they say."""
+    """Return a few facts of a case, as labels and values."""
     run = case.get("run", {})
     shape = result.get("shape") or case.get("grid", {}).get("shape") or []
     settings = case.get(str(case.get("model")), {})
@@ -183,8 +183,10 @@ def _about(case: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str
 
 
 def _series(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Curves over steps, ``{"step": [...], "curves": [[name, [[label, [...]], ...]], ...]}``, with as many points as a
-    page can show. An observable of several numbers, such as a histogram, has a line for each.
+    """Return curves over steps, thinned to the number of points that a page can show.
+
+    The form is ``{"step": [...], "curves": [[name, [[label, [...]], ...]], ...]}``. An observable of several numbers,
+    such as a histogram, has a line for each.
     """
     steps = found.get("step")
     if not isinstance(steps, list) or not steps:
@@ -205,7 +207,10 @@ def _series(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ledger(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Seconds by category, messages and bytes of the ranks; of very many, those of some, and the sums of all."""
+    """Return seconds by category, messages and bytes of the ranks.
+
+    For very many ranks, the entries of some are returned, and the sums of all.
+    """
     entries = _objects(found.get("ranks"))
     shown = [entries[index] for index in chosen_frames(len(entries), _MOST_RANKS)]
     return {

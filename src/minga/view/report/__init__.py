@@ -1,4 +1,4 @@
-"""The report of a run: one self-contained HTML file, made of nothing but the files the run left."""
+"""The report of a run: one self-contained HTML file, made only from the files that the run left."""
 
 from minga.view.report.page import write_report
 

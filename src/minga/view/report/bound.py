@@ -1,4 +1,4 @@
-"""How near a run came to what its machine can move: cells/s against a plain copy of as many bytes."""
+"""Comparison of a run with the memory speed of its machine: cells/s against a plain copy of as many bytes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,34 @@ from minga.engine.pin import available_cores
 __all__ = ["Bound", "copy_rate", "find_bound"]
 
 _SMALLEST, _LARGEST = 1 << 20, 1 << 26
-"""Bytes of the two arrays of a copy, at least and at most: as many as the fields of a rank have, within reason."""
+"""Least and most bytes of the two arrays of a copy, which otherwise are as large as the fields of a rank."""
 _SECONDS, _TRIES = 0.01, 3
 _SHORT = 0.1
-"""A run of fewer seconds tells little about speed."""
+"""Duration in seconds below which a run tells little about speed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Cells/s that a run did and that memory allows on this machine.
+    """Cells/s of a run, and the limit that memory sets on this machine.
 
-    rate            cell updates per second of the run
-    limit           those at which a copy's bytes per second would be moved by the workers used; `one_core`: by one
-    bytes_per_cell  that a step reads and writes
-    copied          bytes per second that a copy reads and writes, all workers together
-    working_set     bytes of fields of one worker
+    Attributes
+    ----------
+    rate
+        Cell updates per second of the run.
+    limit
+        Cell updates per second at which the workers used would move as many bytes per second as a copy.
+    one_core
+        The same for one worker.
+    workers, cores
+        Workers used, and available cores.
+    bytes_per_cell, flops_per_cell
+        Bytes that a step reads and writes, and its floating-point operations, for each cell.
+    copied
+        Bytes per second that a copy reads and writes, all workers together.
+    working_set
+        Bytes of fields of one worker.
+    short
+        Whether the run was too short to tell much about speed.
     """
 
     rate: float
@@ -46,12 +59,12 @@ class Bound:
 
     @property
     def share(self) -> float:
-        """The run's part of what is possible."""
+        """Rate of the run divided by the limit."""
         return self.rate / self.limit
 
 
 def find_bound(result: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Bound | None:
-    """The bound of a run; None where its costs are not known, or where it was computed by other machines than this."""
+    """Return the bound of a run; None if its costs are not known, or other machines than this one computed it."""
     costs = result.get("costs")
     here = {str(line.get("host")) for line in ranks} == {platform.node()}
     if not isinstance(costs, Mapping) or not costs.get("bytes_per_cell") or not here:
@@ -78,9 +91,10 @@ def find_bound(result: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) ->
 
 @functools.cache
 def copy_rate(working_set: int, workers: int) -> float:
-    """Bytes per second that ``workers`` threads read and write together, each copying half of its own working set.
+    """Return the bytes per second that ``workers`` threads read and write together.
 
-    As a kernel's bytes are counted: once for reading and once for writing, whatever caches do beyond.
+    Each thread copies half of its own working set. Bytes are counted as for a kernel: once for reading and once for
+    writing, whatever caches do in addition.
     """
     size = min(max(working_set, _SMALLEST), _LARGEST) // 2
     pairs = [(ctypes.create_string_buffer(size), ctypes.create_string_buffer(size)) for _ in range(workers)]

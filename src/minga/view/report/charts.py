@@ -1,4 +1,4 @@
-"""Charts of a report: curves over steps, stacked bars, a matrix of who sends to whom."""
+"""Charts of a report: curves over steps, stacked bars, a matrix of the traffic between ranks."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["Bar", "Curve", "curves", "matrix", "quantity", "stacked_bars"]
 
 Floats = NDArray[np.float64]
 Place = Callable[[float], float]
-"""Where a value lies along an axis of the drawing."""
+"""Function that returns the position of a value along an axis of the drawing."""
 
 _WIDTH, _HEIGHT = 520, 190
 _LEFT, _RIGHT, _ABOVE, _BELOW = 64, 14, 10, 26
 _POINTS = 600
-"""Columns of a chart in which the extremes of all samples that fall there are kept."""
+"""Columns of a chart; in each the extremes of all samples that fall there are kept."""
 _LOGARITHMIC = 1e3
-"""Positive values that differ by more than this factor are drawn on a logarithmic scale."""
+"""Ratio of positive values above which they are drawn on a logarithmic scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Values over steps; what is not finite leaves a gap."""
+    """Values over steps; values that are not finite leave a gap."""
 
     label: str
     steps: Sequence[float] | Floats
@@ -46,9 +46,9 @@ def curves(
     logarithmic: bool | None = None,
     spans: Sequence[tuple[str, float, float]] = (),
 ) -> Markup:
-    """One chart of one or more curves over steps, or over an axis of the grid; their labels where there are several.
+    """Draw one chart of one or more curves over steps, or over an axis of the grid.
 
-    ``spans`` are parts of what goes to the right, with names: (name, from, to).
+    If there are several curves, they are labelled. ``spans`` are named parts of the horizontal axis: (name, from, to).
     """
     everything = np.concatenate([np.asarray(line.values, np.float64) for line in lines])
     finite = everything[np.isfinite(everything)]
@@ -74,7 +74,7 @@ def curves(
 
 
 def _path(line: Curve, log: bool, place_x: Place, place_y: Place) -> str:
-    """The curve as a path: all its points, or the extremes of each column where there are more than can be seen."""
+    """Return the curve as a path: all its points, or the extremes in each column if there are too many to be seen."""
     steps, values = np.array(line.steps, np.float64), np.array(line.values, np.float64)
     shown = np.isfinite(values) & ((values > 0) if log else True)
     parts, pen_down = [], False
@@ -121,7 +121,7 @@ def _axis_x(left: float, right: float, place: Place) -> list[Element]:
 
 
 def _spans(spans: Sequence[tuple[str, float, float]], left: float, right: float, place: Place) -> list[Element]:
-    """Lines where parts of the axis meet, and the name of each that has the room."""
+    """Draw lines where parts of the axis meet, and the name of each part that has enough room."""
     parts = []
     for name, low, high in spans:
         first, last = place(max(low, left)), place(min(high, right))
@@ -138,7 +138,7 @@ def _wants_logarithm(values: Floats) -> bool:
 
 
 def _ticks(values: Floats, most: int = 4) -> list[float]:
-    """Round numbers that enclose all values, 1, 2 or 5 times a power of ten apart."""
+    """Return round numbers that enclose all values, 1, 2 or 5 times a power of ten apart."""
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     if high == low:
         low, high = (low - 0.5 * abs(low), high + 0.5 * abs(high)) if low else (0.0, 1.0)
@@ -160,7 +160,7 @@ def _log_ticks(values: Floats) -> list[float]:
 
 
 def quantity(value: float) -> str:
-    """A number in few characters: ``0.25``, ``1500``, ``20k``, ``3M``, ``1e-7``."""
+    """Format a number in few characters: ``0.25``, ``1500``, ``20k``, ``3M``, ``1e-7``."""
     size = abs(value)
     for limit, prefix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if limit <= size < 1e12:
@@ -172,7 +172,7 @@ def quantity(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of parts: (category, amount)."""
+    """Bar of parts: (category, amount)."""
 
     label: str
     parts: Sequence[tuple[str, float]]
@@ -180,7 +180,7 @@ class Bar:
 
 
 def stacked_bars(bars: Sequence[Bar], label: str, unit: str = "s") -> Markup:
-    """Horizontal bars, one below another, on one scale; the categories' colours are CSS classes ``is-NAME``."""
+    """Draw horizontal bars, one below another, on one scale; the categories' colours are CSS classes ``is-NAME``."""
     longest = max((sum(amount for _, amount in bar.parts) for bar in bars), default=0.0) or 1.0
     high = 22 if len(bars) <= 16 else 14 if len(bars) <= 40 else 9
     width, left = 1000, 12 + 8 * max((len(bar.label) for bar in bars), default=0)
@@ -200,7 +200,7 @@ def stacked_bars(bars: Sequence[Bar], label: str, unit: str = "s") -> Markup:
 
 
 def matrix(amounts: NDArray[np.int64], unit: str, label: str) -> Markup:
-    """A square for each pair of ranks, the darker the more the row sends to the column."""
+    """Draw a square for each pair of ranks, which is the darker the more the row sends to the column."""
     ranks = len(amounts)
     side = max(4.0, min(34.0, 420 / ranks))
     margin = 34.0

@@ -1,4 +1,4 @@
-"""Who computed which part of the grid, drawn over a picture of the field."""
+"""Decomposition of the grid among the ranks, drawn over a picture of the field."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LABEL_WIDTH, _LABEL_HEIGHT = 9, 16
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Cells ``lo`` to before ``hi`` of the grid, and the rank that owns them."""
+    """Cells from ``lo`` to before ``hi`` of the grid, and the rank that owns them."""
 
     rank: int
     lo: tuple[int, ...]
@@ -42,7 +42,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The blocks over a figure, and how many of them the figure's plane cuts."""
+    """Blocks over a figure: their drawing, the number that the figure's plane cuts, and the number of all."""
 
     drawing: Markup
     shown: int
@@ -51,19 +51,19 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The cells of the grid that frames keep: from ``lo`` to before ``hi``, every ``stride``-th along each axis."""
+    """Cells of the grid that frames keep: from ``lo`` to before ``hi``, every ``stride``-th along each axis."""
 
     lo: tuple[int, ...]
     hi: tuple[int, ...]
     stride: tuple[int, ...]
 
     def cell(self, axis: int, index: int) -> int:
-        """The cell of the grid that a frame has at an index."""
+        """Return the cell of the grid that a frame has at an index."""
         return self.lo[axis] + index * self.stride[axis]
 
 
 def window_of(output: object, shape: Sequence[int], names: Sequence[str]) -> Window:
-    """The window of a grid of so many cells that the table [output] of a case describes; all where it says nothing."""
+    """Return the window that the table [output] of a case describes for a grid; all cells if it describes none."""
     table = output if isinstance(output, Mapping) else {}
     region, decimate = table.get("region", {}), table.get("decimate", 1)
     try:
@@ -75,7 +75,7 @@ def window_of(output: object, shape: Sequence[int], names: Sequence[str]) -> Win
 
 
 def blocks_of(layout: object, ndim: int) -> list[Block]:
-    """The blocks that a run's result lists; none where it lists something else."""
+    """Return the blocks listed in a run's result; an empty list if it lists something else."""
     if not isinstance(layout, Sequence):
         return []
     blocks = []
@@ -92,7 +92,7 @@ def blocks_of(layout: object, ndim: int) -> list[Block]:
 
 @dataclass(frozen=True, slots=True)
 class BlockRow:
-    """A rank in the table beside the drawing; ``waited``: the share of its time in steps, None if it is not known."""
+    """Rank in the table beside the drawing; ``waited``: the share of its time in steps, None if it is not known."""
 
     rank: int
     colour: str
@@ -105,7 +105,7 @@ class BlockRow:
 def block_rows(
     blocks: Sequence[Block], ranks: Sequence[Mapping[str, Any]], waiting: Mapping[int, float]
 ) -> list[BlockRow]:
-    """The ranks with their cells and their time; none where they are more than a table should have."""
+    """Return the ranks with their cells and their time; an empty list if they are too many for a table."""
     cells: dict[int, int] = {}
     for block in blocks:
         cells[block.rank] = cells.get(block.rank, 0) + block.cells
@@ -120,7 +120,7 @@ def block_rows(
 
 
 def overlay(figure: Figure, blocks: Sequence[Block], window: Window, waiting: Mapping[int, float]) -> Overlay:
-    """The blocks that cross the plane of a figure; ``waiting``: share of its time that each rank waited."""
+    """Draw the blocks that cross the plane of a figure; ``waiting``: share of its time that each rank waited."""
     crossed = [block for block in blocks if _crosses(block, figure, window)]
     width, height = figure.size
     children: list[Element] = []
@@ -136,7 +136,7 @@ def overlay(figure: Figure, blocks: Sequence[Block], window: Window, waiting: Ma
 
 
 def _crosses(block: Block, figure: Figure, window: Window) -> bool:
-    """Whether a block is to be seen in a figure: some of its cells, or that it has none."""
+    """Return whether a block appears in a figure, which is also so if it is empty along an axis."""
     through = all(block.lo[axis] <= window.cell(axis, index) < block.hi[axis] for axis, index in figure.across)
     return through and all(
         max(block.lo[axis], window.lo[axis]) < min(block.hi[axis], window.hi[axis]) or block.lo[axis] == block.hi[axis]
@@ -145,7 +145,7 @@ def _crosses(block: Block, figure: Figure, window: Window) -> bool:
 
 
 def _span(block: Block, axis: int, window: Window, pixels: int, faces: Floats | None) -> tuple[float, float]:
-    """Where a block begins along an axis and how far it reaches, in pixels. `faces`: as in Figure."""
+    """Return the beginning and the length of a block along an axis, in pixels. `faces`: as in Figure."""
     first, last = window.lo[axis], window.hi[axis]
     low, high = max(block.lo[axis], first), min(block.hi[axis], last)
     if faces is not None and faces.size == last - first + 1:
@@ -173,5 +173,5 @@ def _drawn(block: Block, place: tuple[float, float, float, float], waited: float
 
 
 def rank_colour(rank: int) -> str:
-    """Steps of the golden angle around the colours, so that ranks with near numbers differ."""
+    """Return a colour by steps of the golden angle around the colour circle, so that ranks with near numbers differ."""
     return f"hsl({137.508 * rank % 360:.0f} 70% 50%)"

@@ -1,4 +1,4 @@
-"""The curves that a model wants drawn together, as charts of the page."""
+"""Drawings of curves described by the model, as charts of the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLOURS = tuple(f"var(--line-{number})" for number in (4, 5, 2, 3, 6, 7, 1, 8))
 
 @dataclass(frozen=True, slots=True)
 class DrawingChart:
-    """A drawing in the page: its title, the unit of what goes upwards, what goes to the right, and colours by label."""
+    """Drawing in the page: its title, the unit of the vertical axis, the horizontal quantity, and colours by label."""
 
     title: str
     unit: str
@@ -31,7 +31,7 @@ class DrawingChart:
 
 
 def drawing_charts(directory: RunDirectory) -> list[DrawingChart]:
-    """A chart for each drawing of a run that has numbers for it."""
+    """Return a chart for each drawing of a run that has numbers for it."""
     return [_chart(drawn) for drawn in drawn_of(directory) if _visible(drawn)]
 
 

@@ -1,4 +1,4 @@
-"""The fields of a run as pictures that lie inside the page: a movie of planes, or a diagram of space and time."""
+"""Fields of a run as pictures embedded in the page: a movie of planes, or a space-time diagram."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ __all__ = ["Figure", "Frame", "Legend", "figures"]
 _LONGEST = 640
 """Pixels of the longer side of a picture in the page."""
 _BYTES = 3_000_000
-"""Of all pictures of all fields together; base64 adds a third."""
+"""Largest size of all pictures of all fields together; base64 adds a third."""
 _MOST_FRAMES, _MOST_ROWS, _MOST_PROFILES, _MOST_FIELDS = 61, 1024, 4, 8
 _MOST_CELLS = 1 << 28
-"""Cells of all frames of a field that are looked at: fewer frames where they are large."""
+"""Most cells read in all frames of a field: there are fewer frames if they are large."""
 _PROFILE_COLOURS = ("var(--line-1)", "var(--line-2)", "var(--line-3)", "var(--line-4)")
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One picture: the step it shows, and its PNG file as an address."""
+    """One picture: the step it shows, and its PNG file as a data URL."""
 
     step: int
     address: str
@@ -44,7 +44,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """What colours mean: (state, colour) pairs where states have colours, else the ends of a gradient."""
+    """Meaning of colours: (state, colour) pairs if states have colours, otherwise the ends of a gradient."""
 
     states: tuple[tuple[int, str], ...]
     gradient: str
@@ -54,20 +54,40 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A field in the page.
+    """Field in the page.
 
-    where          positions of the plane along the axes that are not shown, such as "z = 5"
-    size           width and height on the page in pixels
-    crisp          whether cells are to keep their edges when a picture is enlarged
-    upwards        whether the first cell of the first axis lies below
-    across         the field's axes that are not shown, and the index of the plane along each
-    shown          the field's axes that are shown
-    dims           the names of all axes of the field
-    history        whether the one picture shows one axis over time, first steps on top
-    frames, left_out   the pictures, and how many of the run's frames are not among them
-    cells_a_side   cells along the side of a pixel, whose colour is their mean; 1 where no cell is smaller than a pixel
-    profiles       curves over the axis, for floats on one axis
-    faces          for each axis that is shown where cells end, as shares of the picture; None where cells are equal
+    Attributes
+    ----------
+    field, description, unit
+        Name, description and unit of the field.
+    where
+        Positions of the plane along the axes that are not shown, such as "z = 5".
+    axes
+        Names of the axes that are shown.
+    size
+        Width and height on the page in pixels.
+    crisp
+        Whether cells keep their edges when a picture is enlarged.
+    upwards
+        Whether the first cell of the first axis lies below.
+    across
+        The field's axes that are not shown, and the index of the plane along each.
+    shown
+        The field's axes that are shown.
+    dims
+        Names of all axes of the field.
+    history
+        Whether the single picture shows one axis over time, first steps on top.
+    frames, left_out
+        The pictures, and the number of the run's frames that are not among them.
+    legend
+        Meaning of the colours.
+    cells_a_side
+        Cells along the side of a pixel, whose colour is their mean; 1 if no cell is smaller than a pixel.
+    profiles
+        Curves over the axis, for floats on one axis.
+    faces
+        For each axis that is shown the ends of its cells, as shares of the picture; None if cells are equal.
     """
 
     field: str
@@ -91,9 +111,9 @@ class Figure:
 
 
 def figures(reader: FrameReader) -> list[Figure]:
-    """All fields of a run that has frames, the first few in full; none where there are no frames.
+    """Return all fields of a run that has frames, the first few in full; an empty list if there are no frames.
 
-    Of a model that says which curves belong together, fields on one axis are left to `minga.view.report.drawings`.
+    If the model describes drawings of its curves, fields on one axis are left to `minga.view.report.drawings`.
     """
     together = DRAWINGS in reader.group.attrs
     names = [name for name in reader.fields if not (together and len(reader.coordinates(name)) == 1)]
@@ -144,14 +164,17 @@ def _figure(reader: FrameReader, name: str, room: int) -> Figure:
 
 
 def _shares(axis: Coordinate) -> NDArray[np.float64]:
-    """Where cells end, from 0 to 1."""
+    """Return the ends of cells, from 0 to 1."""
     faces = axis.edges
     found: NDArray[np.float64] = (faces - faces[0]) / (faces[-1] - faces[0])
     return found
 
 
 def _frames(view: FieldView, chosen: Sequence[int], room: int) -> tuple[Frame, ...]:
-    """Pictures of frames in at most ``room`` bytes: every second one is left out until they fit, never the last."""
+    """Return pictures of frames in at most ``room`` bytes: every second one is left out until they fit.
+
+    The last frame is always kept.
+    """
     last = png(_plain(view, chosen[-1]))
     few = chosen_frames(len(chosen), max(2, room // max(1, len(last))))
     chosen = [chosen[place] for place in few]
@@ -163,12 +186,12 @@ def _frames(view: FieldView, chosen: Sequence[int], room: int) -> tuple[Frame, .
 
 
 def _plain(view: FieldView, index: int) -> Image:
-    """A frame with a pixel a cell, or fewer: the page enlarges it."""
+    """Return a frame with one pixel for each cell, or fewer: the page enlarges it."""
     return raster(view.values(index), view.scale, fit(view.shape, _LONGEST), view.upwards)
 
 
 def _smallest(shape: tuple[int, ...], size: tuple[int, int]) -> tuple[int, int]:
-    """Pixels of an image that the page enlarges to ``size``: one a cell where cells are larger than pixels."""
+    """Return the size of an image that the page enlarges to ``size``: one pixel for each cell if cells are larger."""
     return min(shape[1], 2 * size[0]), min(shape[0], 2 * size[1])
 
 
@@ -187,7 +210,7 @@ def _legend(scale: ColourScale) -> Legend:
 
 
 def _profiles(view: FieldView, chosen: Sequence[int]) -> Markup:
-    """A few frames of a field on one axis as curves, the last in the strongest colour."""
+    """Draw a few frames of a field on one axis as curves, the last in the strongest colour."""
     few = [chosen[place] for place in chosen_frames(len(chosen), _MOST_PROFILES)]
     lines = [
         Curve(

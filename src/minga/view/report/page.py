@@ -1,4 +1,4 @@
-"""The page: what is known of a run, brought together and put into the template."""
+"""The page: collects everything known of a run and fills the template."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ __all__ = ["write_report"]
 _MOST_CHARTS = 24
 _STEP = "step"
 _RECEIVERS = "receivers"
-"""The observable that is drawn as a seismogram, where its samples were kept."""
+"""Name of the observable that is drawn as a seismogram, if its samples were kept."""
 _ENDED = {
     "condition": "the condition of [stop] holds",
-    "wall time": "its time was used up",
+    "wall time": "its wall time was used up",
     "asked": "a person asked it to stop",
     "time limit": "its time was up; it can be resumed",
 }
@@ -46,7 +46,7 @@ _UNITS = {1e-6: "\u00b5s", 1e-3: "ms"}
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """An observable over time, its first and last value, and the colours of its curves where there are several."""
+    """Observable over time, its first and last value, and the colours of its curves if there are several."""
 
     name: str
     drawing: Markup
@@ -56,10 +56,14 @@ class Chart:
 
 
 def write_report(directory: RunDirectory) -> Path:
-    """Write ``report.html`` into a run's directory, from the files in it; the file.
+    """Write ``report.html`` into a run's directory, from the files in it, and return its path.
 
-    What a run did not leave, because it was stopped or is older, the report leaves out. Raises RunError where the disk
-    refuses.
+    The report leaves out everything that a run did not leave, because it was stopped or is older.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses.
     """
     path = directory.path / "report.html"
     write_whole(path, render(directory))
@@ -67,7 +71,7 @@ def write_report(directory: RunDirectory) -> Path:
 
 
 def render(directory: RunDirectory) -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     return str(_template().render(**_content(directory)))
 
 
@@ -142,7 +146,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
 
 
 def _waves(directory: RunDirectory) -> Iterator[tuple[str, str]]:
-    """Of waves with receivers: what these recorded, and the last frame across the source; words and pictures."""
+    """Yield captions and pictures for waves with receivers: their samples, and the last frame across the source."""
     if not directory.traces.is_dir():
         return
     from minga.output.traces import read_traces
@@ -157,7 +161,7 @@ def _waves(directory: RunDirectory) -> Iterator[tuple[str, str]]:
 
 
 def _flow(directory: RunDirectory) -> Iterator[tuple[str, str]]:
-    """Of runs that kept a velocity: sections through the flow; words and pictures."""
+    """Yield captions and pictures for runs that kept a velocity: sections through the flow."""
     if directory.fields.exists():
         from minga.view.flow import flow_pictures
 
@@ -166,7 +170,7 @@ def _flow(directory: RunDirectory) -> Iterator[tuple[str, str]]:
 
 
 def _audit(directory: RunDirectory, series: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """What there was of something and what there is, as names, amounts and the relative change."""
+    """Yield the name, first and last amount, and relative change of each conserved quantity."""
     if not directory.fields.exists():
         return
     names = str(FrameReader.open(directory.fields).group.attrs.get(CONSERVED, "")).split(", ")
@@ -179,7 +183,7 @@ def _audit(directory: RunDirectory, series: Mapping[str, Any]) -> Iterator[tuple
 
 
 def _section(directory: RunDirectory, source: Sequence[float] | None) -> tuple[str, str] | None:
-    """The last frame of the first field on three axes, across y at the source or in the middle."""
+    """Return the last frame of the first field on three axes, across y at the source or in the middle."""
     from minga.view.section import section
 
     reader = FrameReader.open(directory.fields) if directory.fields.exists() else None
@@ -200,7 +204,7 @@ def _png_address(picture: bytes) -> str:
 
 
 def _again(result: Mapping[str, Any], case: Path) -> str:
-    """The command that repeats a run: as many steps, also where a person or the clock ended it."""
+    """Return the command that repeats a run with the same number of steps, even if a person or the clock ended it."""
     words = ["minga", "run", str(case)]
     if result:
         words += ["-n", str(result.get("ranks", 1))]
@@ -218,7 +222,7 @@ def _figures(directory: RunDirectory) -> list[Figure]:
 
 
 def _facts(result: Mapping[str, Any], table: Mapping[str, Any], plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What ran, in the words of the case."""
+    """Yield facts of the run in the terms of the case."""
     section = table.get(str(table.get("model", "")), table.get("parameters", {}))
     grid = table.get("grid", {})
     for label, source, key in (
@@ -258,7 +262,7 @@ def _machine(result: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> I
 
 
 def _ended(result: Mapping[str, Any], progress: Mapping[str, Any]) -> str:
-    """How the run ended, in words."""
+    """Describe the end of the run."""
     steps = grouped(int(result.get("steps", progress.get("step", 0))))
     if not result:
         reason = str(progress.get("reason") or "it left no result").partition("\n")[0]
@@ -272,7 +276,7 @@ def _ended(result: Mapping[str, Any], progress: Mapping[str, Any]) -> str:
 
 
 def _charts(series: Mapping[str, Any]) -> list[Chart]:
-    """A chart for each observable of which there are at least two values."""
+    """Return a chart for each observable that has at least two values."""
     steps = series.get(_STEP, [])
     charts = []
     for name, values in series.items():
@@ -286,7 +290,7 @@ def _charts(series: Mapping[str, Any]) -> list[Chart]:
 
 
 def _lines(name: str, steps: Sequence[float], values: Sequence[Any]) -> list[Curve]:
-    """The curves of an observable: one for a number, one for each entry of a list."""
+    """Return the curves of an observable: one for a number, one for each entry of a list."""
     if isinstance(values[0], list):
         width = len(values[0])
         if not all(isinstance(entry, list) and len(entry) == width for entry in values):
@@ -300,7 +304,7 @@ def _lines(name: str, steps: Sequence[float], values: Sequence[Any]) -> list[Cur
 
 
 def _float(value: object) -> float:
-    """A number, or NaN for what is none; JSON has words for what is not finite."""
+    """Return a number, or NaN if it is not one; JSON uses words for values that are not finite."""
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -327,12 +331,12 @@ def _words(value: object) -> str:
 
 
 def grouped(value: float) -> str:
-    """A whole number with thin gaps between thousands."""
+    """Format a whole number with thin gaps between thousands."""
     return f"{round(value):,}".replace(",", "\u202f")
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration of any size: ``97 \u00b5s``, ``1.2 ms``, ``0.85 s``, ``3:07``."""
+    """Format a duration of any size: ``97 µs``, ``1.2 ms``, ``0.85 s``, ``3:07``."""
     for limit, unit in ((1e-3, 1e-6), (0.1, 1e-3)):
         if 0 < seconds < limit:
             amount = seconds / unit
@@ -341,7 +345,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def bytes_text(count: float) -> str:
-    """An amount of bytes with a unit prefix: ``1.13 MB``."""
+    """Format an amount of bytes with a unit prefix: ``1.13 MB``."""
     for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= limit:
             return f"{count / limit:.3g} {prefix}B"
@@ -349,7 +353,7 @@ def bytes_text(count: float) -> str:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """An object from a file; an empty one where there is none, or not yet a whole one."""
+    """Return an object from a file; an empty one if there is none, or an incomplete one."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The plan of a run and what came of it: shares, predicted against measured, costs, and what was moved meanwhile."""
+"""The plan of a run and its outcome: shares, predictions against measurements, costs, and blocks moved meanwhile."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _MOST_BARS, _MOST_ROWS, _MOST_DECISIONS = 32, 16, 12
 _WIDTH, _HIGHEST, _LOWEST = 420.0, 420.0, 48.0
 
 _COSTS = {
-    "ideal": "computing, had all ranks ended together",
-    "imbalance": "longer computing of the rank that had most to do for its speed",
+    "ideal": "computing if all ranks had finished together",
+    "imbalance": "extra computing of the rank that had the most work for its speed",
     "network": "that rank's messages, waits and agreements",
     "balance": "moving blocks between ranks",
-    "other": "starting loops, looking at the clock",
+    "other": "starting loops, reading the clock",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A part of the wall time in steps; ``share`` of all of it."""
+    """Part of the wall time in steps; ``share`` of all of it."""
 
     name: str
     meaning: str
@@ -42,7 +42,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """A rank, or all ranks of a host: seconds a step, None where nothing was predicted or measured."""
+    """A rank, or all ranks of a host: seconds for each step, None if nothing was predicted or measured."""
 
     label: str
     host: str
@@ -56,8 +56,15 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class PlanSection:
-    """What the page tells of the plan. ``error``: by which share the predicted time is too long; ``kept``: the choices
-    for which the plain way was the best."""
+    """Contents of the page about the plan.
+
+    Attributes
+    ----------
+    error
+        Share by which the predicted time is too long.
+    kept
+        Choices for which the naive one was the best.
+    """
 
     facts: tuple[tuple[str, str], ...]
     picture: Markup | None
@@ -80,7 +87,7 @@ class PlanSection:
 
 
 def plan_section(plan: Mapping[str, Any], ledger: Mapping[str, Any], shape: Sequence[int]) -> PlanSection | None:
-    """None for a run that planned nothing and shared nothing: on one rank, or of an older minga."""
+    """Return the section; None for a run without plan and shares: on one rank, or of an older minga."""
     lines = [line for line in _list(plan.get("ranks")) if isinstance(line, Mapping)]
     if len(lines) < 2:
         return None
@@ -132,7 +139,7 @@ def _facts(plan: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _rows(
     lines: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]], measured: Sequence[Mapping[str, Any]]
 ) -> list[PlanRow]:
-    """A row a rank, or where they are too many a row a host, with the longest times of its ranks."""
+    """Return one row for each rank, or if they are too many one for each host, with the longest times of its ranks."""
     total = max(1, sum(int(line.get("cells", 0)) for line in lines))
     groups: dict[object, list[int]] = {}
     for number, line in enumerate(lines):
@@ -157,13 +164,13 @@ def _rows(
 
 
 def _longest(times: Sequence[Mapping[str, Any]], ranks: Sequence[int]) -> float | None:
-    """Seconds a step that the slowest of some ranks computes."""
+    """Return the computing time in seconds for each step of the slowest of some ranks."""
     known = [float(times[rank]["compute"]) for rank in ranks if rank < len(times) and "compute" in times[rank]]
     return max(known) if known else None
 
 
 def _bars(expected: Sequence[Mapping[str, Any]], measured: Sequence[Mapping[str, Any]]) -> Markup | None:
-    """For each rank what was predicted above what was measured; none where there is nothing to compare."""
+    """Draw for each rank the predicted times above the measured ones; None if there is nothing to compare."""
     if len(expected) != len(measured) or not expected or len(measured) > _MOST_BARS:
         return None
     bars = []
@@ -182,7 +189,7 @@ def _costs(account: Mapping[str, Any]) -> list[Cost]:
 
 
 def _timeline(decisions: Sequence[Mapping[str, Any]]) -> Markup | None:
-    """How unequal the ranks were whenever something was moved."""
+    """Draw the imbalance of the ranks at each time that blocks were moved."""
     seen = [(float(d["step"]), float(d["imbalance"])) for d in decisions if _number(d.get("imbalance")) is not None]
     if len(seen) < 2:
         return None
@@ -191,19 +198,19 @@ def _timeline(decisions: Sequence[Mapping[str, Any]]) -> Markup | None:
 
 
 def _plane(blocks: Sequence[Block], shape: Sequence[int]) -> tuple[int, ...]:
-    """The two axes (or the one) of the plane through the middle that meets most blocks, the last two where equal."""
+    """Return the two axes (or the one) of the plane through the middle that meets most blocks; on ties the last two."""
     pairs: list[tuple[int, ...]] = [*itertools.combinations(range(len(shape)), min(2, len(shape)))]
     return max(pairs, key=lambda pair: (len(_met(blocks, shape, pair)), pair))
 
 
 def _met(blocks: Sequence[Block], shape: Sequence[int], plane: Sequence[int]) -> list[Block]:
-    """The blocks that the plane of some axes through the middle meets."""
+    """Return the blocks that the plane of some axes through the middle meets."""
     across = [axis for axis in range(len(shape)) if axis not in plane]
     return [b for b in blocks if all(b.lo[axis] <= shape[axis] // 2 < b.hi[axis] for axis in across)]
 
 
 def _shown(blocks: Sequence[Block], shape: Sequence[int]) -> str:
-    """Words for what of all blocks the picture shows; nothing where these are all."""
+    """Describe the part of all blocks that the picture shows; empty if it shows all."""
     if len(shape) < 3:
         return ""
     first, second = _plane(blocks, shape)
@@ -213,7 +220,7 @@ def _shown(blocks: Sequence[Block], shape: Sequence[int]) -> str:
 
 
 def _picture(blocks: Sequence[Block], shape: Sequence[int]) -> Markup | None:
-    """The blocks of the plan in a plane through the middle, each with its rank's share of all cells."""
+    """Draw the blocks of the plan in a plane through the middle, each with its rank's share of all cells."""
     if not blocks or len(blocks) > 1024:
         return None
     plane = _plane(blocks, shape)

@@ -15,21 +15,21 @@ Attribute = str | int | float
 
 
 def element(tag: str, *children: Element, **attributes: Attribute) -> Element:
-    """An element; ``class_`` is the attribute class, and underscores in names are hyphens."""
+    """Return an element; ``class_`` is the attribute class, and underscores in names become hyphens."""
     made = Element(tag, {key.rstrip("_").replace("_", "-"): number(value) for key, value in attributes.items()})
     made.extend(children)
     return made
 
 
 def text(content: str, x: float, y: float, **attributes: Attribute) -> Element:
-    """Words whose baseline begins at (x, y)."""
+    """Return text whose baseline begins at (x, y)."""
     made = element("text", x=x, y=y, **attributes)
     made.text = content
     return made
 
 
 def titled(content: str, made: Element) -> Element:
-    """An element that says ``content`` where a pointer rests on it."""
+    """Give an element a tooltip, and return it."""
     title = element("title")
     title.text = content
     made.insert(0, title)
@@ -37,7 +37,7 @@ def titled(content: str, made: Element) -> Element:
 
 
 def drawing(width: float, height: float, *children: Element, label: str, **attributes: Attribute) -> Markup:
-    """A whole drawing of so many pixels, which shrinks with the page; ``label`` tells what it shows without looking."""
+    """Return a drawing of this size in pixels, which shrinks with the page; ``label`` is its text alternative."""
     return markup(
         element(
             "svg",
@@ -53,12 +53,12 @@ def drawing(width: float, height: float, *children: Element, label: str, **attri
 
 
 def markup(made: Element) -> Markup:
-    """An element as text that may stand in a page as it is."""
+    """Return an element as text that may be put into a page unchanged."""
     from markupsafe import Markup
 
     return Markup(ElementTree.tostring(made, encoding="unicode"))
 
 
 def number(value: Attribute) -> str:
-    """A number without digits that nobody sees."""
+    """Format a number without digits that would not be visible."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

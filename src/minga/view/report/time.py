@@ -1,4 +1,4 @@
-"""Where the time of each rank went, and what the ranks sent to one another, out of a run's ledger."""
+"""Time spent by each rank, and messages between the ranks, from a run's ledger."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ CATEGORIES = {
     "balance": "moving blocks between ranks",
     "other": "loops and bookkeeping",
     "output": "taking frames and showing fields, while the steps wait",
-    "checkpoint": "writing the state, to go on from it",
+    "checkpoint": "writing the state from which the run can be resumed",
 }
-"""What the seconds of the ledger stand for."""
+"""Meaning of the ledger's categories of seconds."""
 
 _WAITING = ("wait", "reduce")
 _MOST_BARS, _MOST_IN_MATRIX = 64, 64
@@ -58,7 +58,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class TimeSection:
-    """Bars for the ranks, a table of categories, and what stands out, in words."""
+    """Bars for the ranks, a table of categories, and remarks on noticeable facts."""
 
     bars: Markup
     categories: tuple[Category, ...]
@@ -67,7 +67,7 @@ class TimeSection:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Messages between ranks that have the same distance in the machine; ``copies`` are the boxes of cells in them."""
+    """Messages between ranks at the same distance in the machine; ``copies`` are the boxes of cells in them."""
 
     name: str
     messages: int
@@ -77,7 +77,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class TrafficSection:
-    """Messages by level, and who sends how much to whom where ranks are few enough for a picture."""
+    """Messages by level, and a matrix of the traffic between ranks if these are few enough for a picture."""
 
     levels: tuple[Level, ...]
     messages: int
@@ -88,7 +88,7 @@ class TrafficSection:
 
 
 def ranks_of(ledger: object) -> list[Rank]:
-    """The lines of a ledger that can be read."""
+    """Return the valid lines of a ledger."""
     lines = ledger.get("ranks") if isinstance(ledger, Mapping) else None
     if not isinstance(lines, Sequence):
         return []
@@ -97,7 +97,7 @@ def ranks_of(ledger: object) -> list[Rank]:
 
 
 def waiting_shares(ranks: Sequence[Rank]) -> dict[int, float]:
-    """Share of its time in Programs that each rank waited for others."""
+    """Return the share of its time in Programs that each rank waited for others."""
     shares = {}
     for number, line in enumerate(ranks):
         seconds = _seconds(line)
@@ -107,7 +107,7 @@ def waiting_shares(ranks: Sequence[Rank]) -> dict[int, float]:
 
 
 def time_section(ranks: Sequence[Rank]) -> TimeSection | None:
-    """None where the ledger has no seconds."""
+    """Return the section; None if the ledger has no seconds."""
     table = [_seconds(line) for line in ranks]
     names = [name for name in (*CATEGORIES, *_others(table)) if any(seconds.get(name) for seconds in table)]
     if not names:
@@ -127,7 +127,7 @@ def time_section(ranks: Sequence[Rank]) -> TimeSection | None:
 
 
 def _bars(ranks: Sequence[Rank], table: Sequence[Mapping[str, float]], names: Sequence[str]) -> list[Bar]:
-    """A bar for each rank, or for the mean of so many that follow one another."""
+    """Return a bar for each rank, or for the mean of several consecutive ranks."""
     width = -(-len(table) // _MOST_BARS)
     hosts = {str(line.get("host", "")) for line in ranks}
     bars = []
@@ -161,14 +161,14 @@ def _remarks(table: Sequence[Mapping[str, float]]) -> list[str]:
 
 
 def _skipped(ranks: Sequence[Rank]) -> list[str]:
-    """What the ranks left out because nothing could change there."""
+    """Return a remark on the cells that the ranks left out because nothing could change there."""
     shares = [float(line["skipped"]) for line in ranks if isinstance(line.get("skipped"), int | float)]
     mean = sum(shares) / len(shares) if shares else 0.0
     return [f"{100 * mean:.0f} % of the cells were left out, as nothing could change there."] if mean > 0 else []
 
 
 def _written(ranks: Sequence[Rank]) -> list[str]:
-    """What the frames took, beside the steps and in their way."""
+    """Return a remark on the time that frames took, beside the steps and delaying them."""
     lines = [line["snapshots"] for line in ranks if isinstance(line.get("snapshots"), Mapping)]
     if not lines or not max(line.get("frames", 0) for line in lines):
         return []
@@ -186,7 +186,7 @@ def _written(ranks: Sequence[Rank]) -> list[str]:
 
 
 def traffic_section(ledger: object, steps: int) -> TrafficSection | None:
-    """None where no message was sent."""
+    """Return the section; None if no message was sent."""
     ranks = ranks_of(ledger)
     pairs = [
         (int(line.get("rank", number)), entry)
@@ -209,7 +209,7 @@ def traffic_section(ledger: object, steps: int) -> TrafficSection | None:
 
 
 def _levels(ledger: object) -> list[Level]:
-    """The levels over which messages went, the outermost first."""
+    """Return the levels over which messages went, the outermost first."""
     lines = ledger.get("levels") if isinstance(ledger, Mapping) else None
     if not isinstance(lines, Sequence) or not all(isinstance(line, Mapping) for line in lines):
         return []

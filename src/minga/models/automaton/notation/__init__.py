@@ -1,1 +1,1 @@
-"""How rules are written: a small file for each notation, and `minga.models.automaton.rules`, which tells them apart."""
+"""Notations of rules: one small file for each; `minga.models.automaton.rules` tells them apart."""

@@ -1,4 +1,4 @@
-"""Cells that die slowly: after state 1, which alone is alive, they count up to the last state and then vanish."""
+"""Cells that die slowly: after state 1, the only live one, they count up to the last state and then vanish."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _DYING: Final = (0xC8, 0x38, 0x1E), (0xF2, 0xDC, 0xA8)
 
 
 def aged(cell: Node, lives: Node, states: int) -> Node:
-    """The next state, where `lives` says of cells in states 0 and 1 whether they are alive next.
+    """Return the next state; `lives` says for cells in states 0 and 1 whether they are alive next.
 
-    With two states that is all. With more, a live cell that does not live on goes to state 2, state k to k + 1, and
-    the last state to 0.
+    With two states that is all. With more states, a live cell that does not survive goes to state 2, state k to k + 1,
+    and the last state to 0.
     """
     if states == 2:
         return lives
@@ -26,7 +26,7 @@ def aged(cell: Node, lives: Node, states: int) -> Node:
 
 
 def ageing_colours(states: int) -> tuple[str, ...]:
-    """Colours of such cells: dark when alive, then from red to pale as they vanish. None for two states."""
+    """Return colours of such cells: dark when alive, then fading from red to pale; an empty tuple for two states."""
     if states == 2:
         return ()
     last = max(1, states - 3)

@@ -1,4 +1,4 @@
-"""B/S strings: outer-totalistic rules of two states, "B3/S23", in one to four dimensions."""
+"""B/S strings: outer-totalistic rules of two states, such as "B3/S23", in one to four dimensions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from minga.models.automaton.notation.text import birth_and_survival, wrong
 __all__ = ["NEIGHBOURHOODS", "BirthSurvival", "alive", "check_counts", "life_like", "parse_birth_survival"]
 
 NEIGHBOURHOODS: Final = {"": moore(1), "V": von_neumann(1), "H": hex()}
-"""By the final letter of a rule."""
+"""Neighbourhoods by the final letter of a rule."""
 
 _COUNTS: Final = "[0-9]{0,99}(?:,[0-9]{0,9})*"
 
 
 @dataclass(frozen=True, slots=True)
 class BirthSurvival:
-    """An outer-totalistic rule of two states: the numbers of live neighbours with which a cell is born or survives."""
+    """Outer-totalistic rule of two states: the numbers of live neighbours with which a cell is born or survives."""
 
     birth: frozenset[int]
     survival: frozenset[int]
@@ -33,22 +33,22 @@ class BirthSurvival:
 
     @property
     def letter(self) -> str:
-        """What ends the rule's name and says its neighbourhood."""
+        """Letter at the end of the rule's name that denotes its neighbourhood."""
         return next(key for key, value in NEIGHBOURHOODS.items() if value == self.neighbourhood)
 
     @staticmethod
     def spelled(counts: frozenset[int]) -> str:
-        """Counts as a rule writes them: digits, with commas where one is above 9."""
+        """Spell counts as in a rule: digits, separated by commas if one of them is above 9."""
         if not any(count > 9 for count in counts):
             return "".join(map(str, sorted(counts)))
         return ",".join(map(str, sorted(counts))) + ("," if len(counts) == 1 else "")
 
 
 def parse_birth_survival(text: str) -> BirthSurvival | None:
-    """The rule a B/S string stands for, None where the text has another form.
+    """Return the rule that a B/S string stands for, or None if the text has another form.
 
-    "B3/S23", "b3s23" and "S23/B3" say birth and survival; "23/3" is survival, then birth. Commas separate counts above
-    9 (B5/S4,10 in three dimensions). A final V means the von Neumann, H the hexagonal neighbourhood.
+    "B3/S23", "b3s23" and "S23/B3" name birth and survival; "23/3" is survival, then birth. Commas separate counts above
+    9 (B5/S4,10 in three dimensions). A final V denotes the von Neumann neighbourhood, H the hexagonal one.
     """
     halves = birth_and_survival(text, _COUNTS, "[VHvh]?")
     if halves is None:
@@ -58,12 +58,12 @@ def parse_birth_survival(text: str) -> BirthSurvival | None:
 
 
 def _counts(text: str) -> frozenset[int]:
-    """Digits are counts of their own, unless commas separate them."""
+    """Return the counts in a text: each digit is one, unless commas separate them."""
     return frozenset(int(count) for count in (text.split(",") if "," in text else text) if count)
 
 
 def life_like(which: BirthSurvival | str, ndim: int = 2) -> Rule:
-    """The Rule of a B/S string in so many dimensions; its kernel is one sum of bytes and a few comparisons."""
+    """Return the Rule of a B/S string in `ndim` dimensions; its kernel is one sum of bytes and a few comparisons."""
     parsed = parse_birth_survival(which) if isinstance(which, str) else which
     if parsed is None:
         raise wrong(f"{which!r} is not a B/S rule")
@@ -78,7 +78,7 @@ def life_like(which: BirthSurvival | str, ndim: int = 2) -> Rule:
 
 
 def check_counts(which: BirthSurvival, name: str, ndim: int) -> None:
-    """A CaseError where no cell in so many dimensions has so many neighbours."""
+    """Raise CaseError if no cell in `ndim` dimensions can have the rule's numbers of neighbours."""
     if which.neighbourhood.ndim not in (None, ndim):
         raise wrong(
             f"rule {name} is for {which.neighbourhood.ndim} dimensions, the grid has {ndim}",
@@ -93,10 +93,10 @@ def check_counts(which: BirthSurvival, name: str, ndim: int) -> None:
 
 
 def alive(cell: Node, n: Node, which: BirthSurvival) -> Node:
-    """Whether a cell in state 0 or 1 lives next, in few byte operations.
+    """Return whether a cell in state 0 or 1 lives next, in few byte operations.
 
-    Where count k + 1 always gives a live cell and an even k only keeps one alive, both are one comparison of n | cell
-    with k + 1 (Life itself: (n | cell) == 3).
+    If count k + 1 always gives a live cell and an even k only keeps one alive, both are one comparison of n | cell with
+    k + 1 (Life itself: (n | cell) == 3).
     """
     always = set(which.birth & which.survival)
     keeps = set(which.survival - which.birth)

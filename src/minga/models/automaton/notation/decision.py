@@ -1,9 +1,9 @@
-"""Rules as decision diagrams: one neighbour after the other is asked for its state, and the last answer is the result.
+"""Rules as decision diagrams: the cells are queried one after the other, and the last answer gives the result.
 
-A diagram has a level for each cell that is asked. A node of a level has a child for each state: a node of the next
-level, or on the last level the next state. Rules of many states and neighbours, whose full tables would not fit into
-any memory, have small diagrams, since most of their nodes are equal. A kernel walks through a few levels with each
-lookup, as many as fit into a table of the first caches.
+A diagram has one level for each queried cell. A node of a level has a child for each state: a node of the next level,
+or on the last level the next state. Rules of many states and neighbours, whose full tables would not fit into any
+memory, have small diagrams, since most of their nodes are equal. A kernel walks through a few levels with each lookup,
+as many as fit into a table that stays in the fastest caches.
 """
 
 from __future__ import annotations
@@ -24,22 +24,27 @@ from minga.models.automaton.notation.text import wrong
 __all__ = ["Diagram", "Stage", "diagram_rule", "reduced", "stages"]
 
 STAGE: Final = 1 << 15
-"""Entries of a stage's table where more than one stage is needed."""
+"""Entries of a stage's table if more than one stage is needed."""
 WHOLE: Final = 1 << 18
-"""Entries of a table that is looked into at once."""
+"""Largest number of entries of a table that covers the whole rule in one lookup."""
 MOST: Final = 1 << 20
-"""Entries of a table at most: they are part of the kernel's code."""
+"""Largest number of entries of a table: tables are part of the kernel's code."""
 
 Level = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagram:
-    """A decision diagram.
+    """Decision diagram.
 
-    states  cells have the states 0 .. states - 1
-    asked   the offset of the cell that each level asks
-    levels  for each level an array of shape (nodes, states) with the children; the first level has one node
+    Attributes
+    ----------
+    states
+        Number of states; cells have the states 0 .. states - 1.
+    asked
+        Offset of the cell that is queried on each level.
+    levels
+        For each level an array of shape (nodes, states) with the children; the first level has one node.
     """
 
     states: int
@@ -47,7 +52,7 @@ class Diagram:
     levels: tuple[Level, ...]
 
     def __call__(self, values: NDArray[np.integer]) -> NDArray[np.int32]:
-        """Next states, of an array whose last axis has the states of the asked cells."""
+        """Return the next states for an array whose last axis holds the states of the queried cells."""
         node = np.zeros(values.shape[:-1], np.int32)
         for number, level in enumerate(self.levels):
             node = level[node, values[..., number]]
@@ -64,7 +69,7 @@ class Stage:
 
 
 def reduced(diagram: Diagram) -> Diagram:
-    """The same function with equal nodes merged."""
+    """Return the same function with equal nodes merged."""
     levels: list[Level] = []
     names: Level | None = None
     for level in reversed(diagram.levels):
@@ -78,7 +83,7 @@ def reduced(diagram: Diagram) -> Diagram:
 
 
 def stages(diagram: Diagram) -> tuple[Stage, ...]:
-    """The diagram in as few tables as their size allows. A CaseError where one level alone is too large."""
+    """Return the diagram in as few tables as their size allows; raise CaseError if a single level is too large."""
     count, states = len(diagram.levels), diagram.states
     largest = WHOLE if states**count <= WHOLE else STAGE
     found: list[Stage] = []
@@ -89,7 +94,7 @@ def stages(diagram: Diagram) -> tuple[Stage, ...]:
             asked += 1
         if nodes * states > MOST:
             raise wrong(
-                f"the rule tells {nodes * states} situations apart", f"a kernel's tables have at most {MOST} entries"
+                f"the rule distinguishes {nodes * states} situations", f"a kernel's tables have at most {MOST} entries"
             )
         found.append(Stage(first, asked, _table(diagram, first, asked)))
         first += asked
@@ -106,7 +111,7 @@ def _table(diagram: Diagram, first: int, asked: int) -> NDArray[np.integer]:
 
 
 def diagram_rule(diagram: Diagram, neighbourhood: Neighbourhood, name: str) -> Rule:
-    """The Rule that walks through a diagram."""
+    """Return the Rule that walks through a diagram."""
     plan, states = stages(diagram), diagram.states
 
     @rule(neighbourhood=neighbourhood, states=states, name=name)

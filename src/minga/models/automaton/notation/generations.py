@@ -1,6 +1,7 @@
 """Generations, "/2/3": rules in which cells that do not survive age through further states before they vanish.
 
-Survival, birth and the number of states, as in Golly's help (Algorithms, Generations); Hensel's letters will do, too.
+Survival, birth and the number of states, as in Golly's help (Algorithms, Generations); Hensel's letters are allowed as
+well.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ _STATES: Final = re.compile(r"(.*)/[CG]?([0-9]{1,9})([VH]?)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """A rule of two states whose cells die slowly: from state 1, which alone is counted as alive, through the further
-    states to 0.
+    """Rule of two states whose cells die slowly.
+
+    They age from state 1, the only one that counts as alive, through the further states to 0.
     """
 
     living: BirthSurvival | Isotropic
@@ -40,10 +42,14 @@ class Generations:
 
 
 def parse_generations(text: str) -> Generations | None:
-    """The rule that a text of three parts stands for, None where it has another form.
+    """Return the rule that a text of three parts stands for, or None if it has another form.
 
-    "23/3/8" is survival, birth, states; "B3/S23/8" and "S23/B3/C8" say which is which. A CaseError where the number of
-    states or a letter is wrong.
+    "23/3/8" is survival, birth, states; "B3/S23/8" and "S23/B3/C8" name them.
+
+    Raises
+    ------
+    CaseError
+        If the number of states or a letter is invalid.
     """
     match = _STATES.fullmatch(squeezed(text))
     if match is None or "/" not in match[1]:
@@ -61,7 +67,7 @@ def parse_generations(text: str) -> Generations | None:
 
 
 def generations(which: Generations, ndim: int = 2) -> Rule:
-    """The Rule of a Generations description in so many dimensions."""
+    """Return the Rule of a Generations description in `ndim` dimensions."""
     name, living = str(which), which.living
     if isinstance(living, Isotropic):
         in_dimensions(name, 2, ndim)

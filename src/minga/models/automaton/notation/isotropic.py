@@ -1,8 +1,8 @@
-"""Hensel's notation of isotropic rules, "B2-a/S12": letters say how the live neighbours lie, turned or mirrored.
+"""Hensel's notation of isotropic rules, "B2-a/S12": letters denote arrangements of the live neighbours.
 
-A letter after a count stands for one arrangement of so many live neighbours in a Moore neighbourhood, a minus sign for
-all but the letters after it. Sources: the table in Golly's help (Algorithms, QuickLife), A. Hensel's Life pages; each
-letter was compared with what Golly makes of it.
+A letter after a count stands for one arrangement of so many live neighbours in a Moore neighbourhood, rotated or
+mirrored in any way; a minus sign stands for all but the letters after it. Sources: the table in Golly's help
+(Algorithms, QuickLife), A. Hensel's Life pages; each letter was compared with Golly's interpretation of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from minga.models.automaton.notation.text import birth_and_survival, in_dimensio
 __all__ = ["AROUND", "Isotropic", "alive_by_table", "isotropic", "parse_isotropic"]
 
 AROUND: Final = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
-"""The neighbours clockwise from the north: bit k of an arrangement says whether neighbour k is alive."""
+"""Neighbours clockwise from the north: bit k of an arrangement is 1 if neighbour k is alive."""
 
 _UP_TO_FOUR: Final = {
     1: {"c": 0b10, "e": 0b1},
@@ -39,7 +39,7 @@ _UP_TO_FOUR: Final = {
         "q": 0b100111, "j": 0b110101, "r": 0b10111, "t": 0b111001, "w": 0b110110, "z": 0b110011,
     },
 }  # fmt: skip
-"""One arrangement for each letter. Those of five neighbours and more are dead where those of 8 - n are alive."""
+"""One arrangement for each letter. Those of n = 5 neighbours and more are dead where those of 8 - n are alive."""
 LETTERS: Final = {
     0: "", 8: "",
     **{n: "".join(sorted(_UP_TO_FOUR[min(n, 8 - n)])) for n in range(1, 8)},
@@ -50,13 +50,15 @@ _LETTER: Final = re.compile("[0-8]-?[cekainyqjrtwz]")
 _CONDITION: Final = re.compile(r"([0-8])(-?)([a-z]*)")
 
 Conditions = frozenset[str]
-"""Arrangements: "0", "8", and counts with one letter, "2a"."""
+"""Set of arrangements: "0", "8", and counts with one letter, "2a"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Isotropic:
-    """A rule of two states whose next state depends on the cell and on how its live neighbours lie, not on which way
-    the pattern is turned or mirrored: the arrangements with which a cell is born or survives.
+    """Isotropic rule of two states: the arrangements of live neighbours with which a cell is born or survives.
+
+    The next state depends on the cell and on the arrangement of its live neighbours, but not on how the pattern is
+    rotated or mirrored.
     """
 
     birth: Conditions
@@ -66,7 +68,7 @@ class Isotropic:
         return f"B{spell(self.birth)}/S{spell(self.survival)}"
 
     def table(self) -> NDArray[np.uint8]:
-        """Whether a cell lives next (1) or not: entry 256 * cell + arrangement."""
+        """Return the table of next states: entry 256 * cell + arrangement is 1 if the cell lives next."""
         table = np.zeros(512, np.uint8)
         for half, conditions in enumerate((self.birth, self.survival)):
             for condition in conditions:
@@ -75,9 +77,12 @@ class Isotropic:
 
 
 def parse_isotropic(text: str) -> Isotropic | None:
-    """The rule that a text in Hensel's notation stands for, None where the text has another form or no letter.
+    """Return the rule that a text in Hensel's notation stands for, or None if it has another form or no letter.
 
-    A CaseError where a letter does not belong to its count.
+    Raises
+    ------
+    CaseError
+        If a letter does not belong to its count.
     """
     if not _LETTER.search(squeezed(text)):
         return None
@@ -86,7 +91,7 @@ def parse_isotropic(text: str) -> Isotropic | None:
 
 
 def read_conditions(text: str, whole: str) -> Conditions:
-    """The arrangements of a text such as "12-a3". A count without letters stands for all of its arrangements."""
+    """Return the arrangements of a text such as "12-a3"; a count without letters stands for all its arrangements."""
     found: set[str] = set()
     for digit, minus, letters in _CONDITION.findall(text):
         known = LETTERS[int(digit)]
@@ -102,7 +107,7 @@ def read_conditions(text: str, whole: str) -> Conditions:
 
 
 def spell(conditions: Conditions) -> str:
-    """Arrangements in the shortest way, as Golly writes them; without the minus sign where that is no longer."""
+    """Spell arrangements in the shortest way, as Golly does; without a minus sign if that is no longer."""
     words = []
     for digit in range(9):
         known = LETTERS[digit]
@@ -118,7 +123,7 @@ def spell(conditions: Conditions) -> str:
 
 @functools.cache
 def arrangements(condition: str) -> tuple[int, ...]:
-    """Which neighbours may be alive, one bit each, in all turns and reflections of an arrangement."""
+    """Return the sets of live neighbours, one bit each, in all rotations and reflections of an arrangement."""
     count, letter = int(condition[0]), condition[1:]
     if not letter:
         return (255 if count else 0,)
@@ -129,7 +134,7 @@ def arrangements(condition: str) -> tuple[int, ...]:
 
 
 def isotropic(which: Isotropic, ndim: int = 2) -> Rule:
-    """The Rule of an isotropic description."""
+    """Return the Rule of an isotropic description."""
     in_dimensions(str(which), 2, ndim)
     table = which.table()
 
@@ -141,8 +146,9 @@ def isotropic(which: Isotropic, ndim: int = 2) -> Rule:
 
 
 def alive_by_table(cell: Node, around: list[Node], table: NDArray[np.uint8]) -> Node:
-    """Whether a cell lives next, of values 0 and 1: the entry whose bits are the neighbours, the first one's the
-    lowest, and then the cell.
+    """Return whether a cell lives next, given values 0 and 1.
+
+    The index into the table has the neighbours as its bits, the first one lowest, and then the cell.
     """
     index = cast(around[0], "i2")
     for bit, value in enumerate([*around[1:], cell], start=1):

@@ -1,9 +1,10 @@
 """Larger than Life, "R5,C0,M1,S34..58,B34..45,NM": birth and survival by counts in a large neighbourhood.
 
-R radius, C states (0 and 1 mean 2; further ones age as in Generations), M1 if a live cell counts itself, S and B the
-counts with which a cell survives or is born, N the neighbourhood. K. Evans' five numbers, "5,34,45,34,58" (radius,
-birth, survival; NM and M1), are the same kind of rule. Source: Golly's help, Algorithms, Larger than Life; beyond it,
-S and B may list several counts and ranges, and there are more neighbourhoods.
+R is the radius, C the number of states (0 and 1 mean 2; further ones age as in Generations), M1 means that a live cell
+counts itself, S and B are the counts with which a cell survives or is born, N is the neighbourhood. K. Evans' five
+numbers, "5,34,45,34,58" (radius, birth, survival; NM and M1), are the same kind of rule. Source: Golly's help,
+Algorithms, Larger than Life; in addition, S and B may list several counts and ranges here, and there are more
+neighbourhoods.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ _SHAPES: Final[dict[str, tuple[str, Callable[[int, int, int], bool]]]] = {
     "B": ("checkerboard", lambda y, x, _: (x + y) % 2 == 1),
     "D": ("aligned checkerboard", lambda y, x, _: (x + y) % 2 == 0),
 }
-"""Neighbourhoods of two dimensions besides Golly's M, N and C: which offsets of the box belong to them."""
+"""Neighbourhoods of two dimensions besides Golly's M, N and C: a name, and a test of the offsets in the box."""
 
 
 @dataclass(frozen=True, slots=True)
 class LargerThanLife:
-    """A rule of large radius: counts as inclusive ranges, `middle` if a live cell counts itself."""
+    """Rule of large radius: counts as inclusive ranges; `middle` is True if a live cell counts itself."""
 
     radius: int
     states: int
@@ -69,7 +70,7 @@ class LargerThanLife:
         )
 
     def neighbourhood(self) -> Neighbourhood:
-        """The cells that are counted."""
+        """Return the neighbourhood of cells that are counted."""
         return _neighbourhood(self.letter, self.radius)
 
 
@@ -90,7 +91,7 @@ _BY_LETTER: Final = {"M": moore, "N": von_neumann, "C": circular}
 
 
 def parse_larger_than_life(text: str) -> LargerThanLife | None:
-    """The rule that a text stands for, None where it has another form; a CaseError where a number cannot be."""
+    """Return the rule that a text stands for, or None if it has another form; raise CaseError for invalid numbers."""
     text = squeezed(text)
     if match := _EVANS.fullmatch(text):
         radius, born, most_born, kept, most_kept = map(int, match.groups())
@@ -116,7 +117,7 @@ def parse_larger_than_life(text: str) -> LargerThanLife | None:
 
 
 def _ranges(text: str) -> Ranges:
-    """Counts and ranges of counts, in order, those that touch joined."""
+    """Return counts and ranges of counts in order; adjacent ones are joined."""
     found: list[tuple[int, int]] = []
     for part in sorted(filter(None, text.split(",")), key=lambda part: int(re.split(r"\.\.|-", part)[0])):
         first, _, last = part.replace("..", "-").partition("-")
@@ -142,7 +143,7 @@ def _checked(which: LargerThanLife, text: str) -> LargerThanLife:
 
 
 def larger_than_life(which: LargerThanLife, ndim: int = 2) -> Rule:
-    """The Rule of a Larger-than-Life description in so many dimensions."""
+    """Return the Rule of a Larger-than-Life description in `ndim` dimensions."""
     name = str(which)
     if which.letter in _SHAPES:
         in_dimensions(name, 2, ndim)
@@ -178,7 +179,7 @@ def larger_than_life(which: LargerThanLife, ndim: int = 2) -> Rule:
 
 
 def _with_cell(n: Node, live: Node, size: int) -> Node:
-    """The count with the cell itself, in a type that holds it."""
+    """Return the count including the cell itself, in a type that can hold it."""
     wide = cast(n, "i2") if n.dtype == "u1" and size >= STATES_OF_A_BYTE else n
     return wide + cast(live, wide.dtype)
 

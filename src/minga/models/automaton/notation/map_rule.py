@@ -1,9 +1,10 @@
 """MAP strings: any rule of two states and a small neighbourhood as the bits of its table, in base 64.
 
 Bit i of the table, from the left, says whether a cell lives next whose neighbourhood spells i in binary: row by row
-from the upper left, the cell itself in its place, the first one highest; but in a hexagonal neighbourhood the lowest
-row comes first, as Golly has it. A Moore neighbourhood has 512 bits (86 characters), a hexagonal one 128 (22), von
-Neumann's 32 (6). Source: Golly's help, Algorithms, QuickLife, "MAP rules", and what bgolly 3.3 makes of single bits.
+from the upper left, the cell itself in its place, the first one highest; in a hexagonal neighbourhood, however, the
+lowest row comes first, as in Golly. A Moore neighbourhood has 512 bits (86 characters), a hexagonal one 128 (22), von
+Neumann's 32 (6). Source: Golly's help, Algorithms, QuickLife, "MAP rules", and the behaviour of bgolly 3.3 for single
+bits.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ __all__ = ["Map", "map_rule", "parse_map"]
 
 _MAP: Final = re.compile(r"MAP([A-Za-z0-9+/]{0,200}?)(?:==)?(?:/([0-9]{1,9}))?")
 _NEIGHBOURHOODS: Final[dict[int, Neighbourhood]] = {86: moore(1), 22: hex(), 6: von_neumann(1)}
-"""By the number of characters."""
+"""Neighbourhoods by the number of characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """The text of a table in base 64, and how many states cells age through."""
+    """Text of a table in base 64, and the number of states that cells age through."""
 
     characters: str
     states: int = 2
@@ -43,25 +44,25 @@ class Map:
 
     @property
     def neighbourhood(self) -> Neighbourhood:
-        """The cells that are looked at."""
+        """Neighbourhood of cells that the rule reads."""
         return _NEIGHBOURHOODS[len(self.characters)]
 
     @property
     def spelled(self) -> list[Offset]:
-        """The cells that the bits of the table's index stand for, the highest first."""
+        """Cells that the bits of the table's index stand for, the highest first."""
         cells = [*self.neighbourhood.around(2), (0, 0)]
         upwards = -1 if self.neighbourhood == hex() else 1
         return sorted(cells, key=lambda offset: (upwards * offset[0], offset[1]))
 
     def table(self) -> NDArray[np.uint8]:
-        """Whether a cell lives next (1) or not, by the number that its neighbourhood spells."""
+        """Return the table of next states, by the number that a neighbourhood spells: 1 if the cell lives next."""
         content = base64.b64decode(self.characters + "==")
         bits = np.unpackbits(np.frombuffer(content, np.uint8))
         return bits[: 1 << len(self.neighbourhood.around(2)) + 1]
 
 
 def parse_map(text: str) -> Map | None:
-    """The rule that a MAP string stands for, None where the text has another form; a CaseError for a wrong length."""
+    """Return the rule that a MAP string stands for, or None if it has another form; a wrong length is a CaseError."""
     match = _MAP.fullmatch(squeezed(text))
     if match is None:
         return None
@@ -77,7 +78,7 @@ def parse_map(text: str) -> Map | None:
 
 
 def map_rule(which: Map, ndim: int = 2) -> Rule:
-    """The Rule of a MAP string."""
+    """Return the Rule of a MAP string."""
     in_dimensions("MAP...", 2, ndim)
     table, states = which.table(), which.states
 

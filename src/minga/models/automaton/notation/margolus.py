@@ -1,8 +1,8 @@
-"""Block rules, "M0,8,4,3,2,5,9,7,1,6,10,11,12,13,14,15": what becomes of each block of 2 x 2 cells.
+"""Block rules, "M0,8,4,3,2,5,9,7,1,6,10,11,12,13,14,15": the successor of each block of 2 x 2 cells.
 
 Entry `nw + 2 ne + 4 sw + 8 se` is the code of the block that follows; with k states the weights are 1, k, k², k³ and
-there are k⁴ entries. MCell's spelling, "MS,D0;8;4;...", is the same list. Blocks lie at even and at odd places by turns
-(see `minga.lang.block`). Source: T. Toffoli, N. Margolus, Cellular Automata Machines, 1987, chapter 12.
+there are k⁴ entries. MCell's spelling, "MS,D0;8;4;...", is the same list. Blocks lie alternately at even and at odd
+positions (see `minga.lang.block`). Source: T. Toffoli, N. Margolus, Cellular Automata Machines, 1987, chapter 12.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LENGTHS: Final = {states**4: states for states in range(2, _MOST_STATES + 1)}
 
 
 def parse_margolus(text: str, ndim: int = 2) -> BlockRule | None:
-    """The block rule that a list stands for, None where the text has another form; a CaseError for a wrong list."""
+    """Return the block rule that a list stands for, or None if it has another form; a wrong list is a CaseError."""
     text = squeezed(text)
     match = _TABLE.fullmatch(text)
     if match is None:

@@ -1,7 +1,7 @@
 """Rule files, `.rule`: transitions in a @TABLE, or a finished decision diagram in a @TREE.
 
-@COLORS gives states their colours, @ICONS are passed over. Source of the format: Golly's help, File
-formats, "Rule format"; the table format is Tim Hutton's.
+@COLORS gives colours to the states; @ICONS are ignored. Source of the format: Golly's help, File formats, "Rule
+format"; the table format is Tim Hutton's.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _TREE_ORDER: Final = {
     4: ((-1, 0), (0, -1), (0, 1), (1, 0), (0, 0)),
     8: ((-1, -1), (-1, 1), (1, -1), (1, 1), (-1, 0), (0, -1), (0, 1), (1, 0), (0, 0)),
 }
-"""The cells that a tree asks, by the number of neighbours."""
+"""Cells that a tree queries, by the number of neighbours."""
 _NEEDS_TABLE: Final = "a table begins with n_states:4, neighborhood:Moore and symmetries:rotate8, a line each"
 
 
 def read_rule_file(path: Path, ndim: int) -> Rule:
-    """The Rule of a file. A CaseError names the line that is wrong."""
+    """Return the Rule of a file; a CaseError names the line that is wrong."""
     if not path.is_file():
         raise CaseError(
             f"there is no file {str(path)!r}", key=KEY, remedy="paths are relative to the case file's directory"
@@ -63,7 +63,7 @@ def read_rule_file(path: Path, ndim: int) -> Rule:
 
 
 class _Mistake(Exception):
-    """What is wrong with a line of the file; `line` counts from 1."""
+    """Raised for an invalid line of the file; `line` counts from 1."""
 
     def __init__(self, message: str, line: int, remedy: str | None = None, suggestion: str | None = None) -> None:
         super().__init__(message)
@@ -71,9 +71,10 @@ class _Mistake(Exception):
 
 
 def _colours(lines: Lines, states: int) -> tuple[str, ...]:
-    """The colours of all states: "1 255 0 0" is that of one, "255 0 0 255 255 0" goes from state 1 to the last.
+    """Return the colours of all states.
 
-    None where a state has none, but for state 0, which then is as grey as Golly's. Other lines are passed over.
+    "1 255 0 0" gives the colour of one state, "255 0 0 255 255 0" a gradient from state 1 to the last. The result is
+    empty if a state has no colour, except for state 0, which then gets Golly's grey. Other lines are ignored.
     """
     known = {0: _GOLLY_BACKGROUND}
     for _, line in lines:
@@ -94,7 +95,7 @@ def _colours(lines: Lines, states: int) -> tuple[str, ...]:
 
 
 def _sections(text: str) -> dict[str, Lines]:
-    """The lines below each line that begins with @, the first of each kind."""
+    """Return the lines below each line that begins with @; only the first section of each kind is kept."""
     sections: dict[str, list[tuple[int, str]]] = {}
     current: list[tuple[int, str]] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -116,7 +117,7 @@ def _number(text: str, low: int, high: int, line: int, what: str) -> int:
 # Tables --------------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Table:
-    """What was read of a table so far."""
+    """Contents of a table that have been read so far."""
 
     descriptors: dict[str, tuple[int, str]] = field(default_factory=dict)
     variables: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -146,7 +147,7 @@ def _read_table(lines: Lines, name: str, ndim: int) -> Rule:
 
 
 def _descriptors(table: _Table, lines: Lines) -> tuple[int, Shape, str]:
-    """The number of states, the neighbourhood and its symmetry."""
+    """Return the number of states, the neighbourhood and its symmetry."""
     first = lines[0][0] if lines else 0
     for word in table.descriptors:
         if word not in ("n_states", "neighborhood", "symmetries"):
@@ -154,7 +155,7 @@ def _descriptors(table: _Table, lines: Lines) -> tuple[int, Shape, str]:
             raise _Mistake(f"unknown entry {word!r}", table.descriptors[word][0], _NEEDS_TABLE, close)
     for word in ("n_states", "neighborhood", "symmetries"):
         if word not in table.descriptors:
-            raise _Mistake(f"the table does not say {word}", first, _NEEDS_TABLE)
+            raise _Mistake(f"the table has no entry {word}", first, _NEEDS_TABLE)
     number, text = table.descriptors["n_states"]
     states = _number(text, 2, STATES_OF_A_BYTE, number, "n_states")
     number, text = table.descriptors["neighborhood"]
@@ -173,7 +174,7 @@ def _descriptors(table: _Table, lines: Lines) -> tuple[int, Shape, str]:
 
 
 def _values(text: str, variables: Variables, states: int, line: int) -> tuple[int, ...]:
-    """The states that a variable stands for, in order; other variables may be among them."""
+    """Return the states that a variable stands for, in order; other variables may be among them."""
     found: dict[int, None] = {}
     for word in filter(None, re.split(r"[\s,]+", text.strip())):
         listed = variables[word] if word in variables else (_state(word, variables, states, line),)
@@ -202,7 +203,9 @@ def _transition(line: str, variables: Variables, states: int, length: int, numbe
     terms = tuple(word if word in variables else _state(word, variables, states, number) for word in words)
     if isinstance(terms[-1], str) and terms.count(terms[-1]) == 1:
         raise _Mistake(
-            f"the next state {terms[-1]!r} could be any of several", number, "let it also stand before, or give a state"
+            f"the next state {terms[-1]!r} could be any of several",
+            number,
+            "use it also for the cell or a neighbour, or give a state",
         )
     return TableTransition(terms, {name: variables[name] for name in terms if isinstance(name, str)}, number)
 
@@ -222,7 +225,7 @@ def _read_tree(lines: Lines, name: str, ndim: int) -> Rule:
                 raise _Mistake(f"a tree of {match[2]} neighbors", number, "trees are for 4 or 8 neighbors")
             continue
         if missing := [word for word in limits if word not in given]:
-            raise _Mistake(f"the tree does not say {missing[0]}", number)
+            raise _Mistake(f"the tree has no entry {missing[0]}", number)
         levels = levels or [[] for _ in range(given["num_neighbors"] + 1)]
         depth, children = _node(line, given["num_states"], len(levels), names, number)
         names.append((depth, len(levels[depth - 1])))
@@ -239,7 +242,7 @@ def _read_tree(lines: Lines, name: str, ndim: int) -> Rule:
 
 
 def _node(line: str, states: int, depths: int, names: Sequence[tuple[int, int]], number: int) -> tuple[int, list[int]]:
-    """The depth of a node, and its children: states at depth 1, else numbers of nodes among those one less deep."""
+    """Return the depth of a node and its children: states at depth 1, else numbers of nodes one level less deep."""
     words = line.split()
     if len(words) != states + 1:
         raise _Mistake(f"a node of {len(words)} numbers, expected its depth and {states} children", number)

@@ -1,4 +1,4 @@
-"""What the notations share: where an error belongs, numbers in text, and rules for the wrong number of dimensions."""
+"""Common parts of the notations: errors, numbers in text, and rules for the wrong number of dimensions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ NUMBER: Final = "([0-9]{1,9})"
 
 
 def squeezed(text: str) -> str:
-    """The text without white space."""
+    """Return the text without white space."""
     return "".join(text.split())
 
 
 def wrong(message: str, remedy: str = FORMS, *, suggestion: str | None = None) -> CaseError:
-    """The error of a rule that was understood so far as to say what is wrong with it."""
+    """Return the error for a rule that was recognised but is invalid."""
     return CaseError(message, key=KEY, remedy=remedy, suggestion=suggestion)
 
 
 def in_dimensions(name: str, allowed: int | Iterable[int], ndim: int, remedy: str = "") -> None:
-    """A CaseError where a rule is not for the grid's number of dimensions."""
+    """Raise CaseError if a rule is not for the grid's number of dimensions."""
     several = [allowed] if isinstance(allowed, int) else sorted(allowed)
     if ndim not in several:
         numbers = " or ".join(map(str, several))
@@ -40,9 +40,16 @@ def in_dimensions(name: str, allowed: int | Iterable[int], ndim: int, remedy: st
 
 
 def birth_and_survival(text: str, part: str, ending: str = "") -> tuple[str, str, str] | None:
-    """The two halves of a rule, and its ending, None where the text has another form.
+    """Return the birth part and the survival part of a rule, and its ending, or None if the text has another form.
 
-    part    pattern of a half, without groups; as `ending` is of what follows
+    Parameters
+    ----------
+    text
+        The rule.
+    part
+        Regular expression of one part, without groups.
+    ending
+        Regular expression of the ending, without groups.
     """
     for pattern, birth_first in zip(_orders(part, ending), (True, False)):
         if match := pattern.fullmatch(squeezed(text)):
@@ -53,7 +60,7 @@ def birth_and_survival(text: str, part: str, ending: str = "") -> tuple[str, str
 
 @functools.cache
 def _orders(part: str, ending: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns of rules with birth first, B3/S23, and with survival first, S23/B3; 23/3 has survival first, too."""
+    """Return patterns of rules with birth first, B3/S23, and with survival first, S23/B3 and 23/3."""
     birth = rf"(?:[Bb]({part})(?:/?[Ss]|/)|({part})/[Ss])({part})({ending})"
     survival = rf"(?:[Ss]({part})(?:/?[Bb]|/)|({part})/[Bb]?)({part})({ending})"
     return re.compile(birth), re.compile(survival)

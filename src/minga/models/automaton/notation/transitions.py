@@ -1,7 +1,7 @@
 """Transitions of a rule table, "1,a,b,c,d,2", as a decision diagram: variables bound, symmetries applied, first match.
 
 A transition lists for each cell of the neighbourhood the states that match, and the next state of the cell. The first
-one that matches counts; a cell that none matches keeps its state.
+transition that matches counts; a cell that matches none keeps its state.
 """
 
 from __future__ import annotations
@@ -26,13 +26,21 @@ _TOO_MUCH: Final = "write it as a Python rule (file.py:name), or with fewer vari
 
 States = frozenset[int]
 Variables = Mapping[str, tuple[int, ...]]
-"""The states that each variable stands for, in the order in which they are listed."""
+"""States that each variable stands for, in the order in which they are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A neighbourhood as rule tables name it: its cells after the cell itself, in the order of a transition, and for
-    each symmetry the generators that permute them (where cell i goes to place g[i]).
+    """Neighbourhood as rule tables name it.
+
+    Attributes
+    ----------
+    neighbourhood
+        The neighbourhood.
+    around
+        Its cells after the cell itself, in the order of a transition.
+    symmetries
+        For each symmetry the generators that permute these cells (cell i goes to place g[i]).
     """
 
     neighbourhood: Neighbourhood
@@ -41,12 +49,12 @@ class Shape:
 
 
 def _turn(count: int, steps: int) -> tuple[int, ...]:
-    """Every cell of a ring moves on by so many places."""
+    """Return the permutation that moves every cell of a ring on by `steps` places."""
     return tuple((place + steps) % count for place in range(count))
 
 
 def _mirror(count: int, total: int = 0) -> tuple[int, ...]:
-    """A ring mirrored: place i goes to total - i."""
+    """Return the permutation that mirrors a ring: place i goes to total - i."""
     return tuple((total - place) % count for place in range(count))
 
 
@@ -68,13 +76,21 @@ SHAPES: Final = {
     }),
     "oneDimensional": Shape(moore(1), ((-1,), (1,)), {"none": (), "reflect": ((1, 0),)}),
 }  # fmt: skip
-"""By name; each also has the symmetry "permute", under which only the number of neighbours of each state counts."""
+"""Neighbourhoods by name; each also has the symmetry "permute": only the number of neighbours in each state counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableTransition:
-    """One line of a table: for the cell, its neighbours and the next state a state or the name of a variable, and what
-    these variables stand for there.
+    """One line of a table.
+
+    Attributes
+    ----------
+    terms
+        For the cell, its neighbours and the next state: a state or the name of a variable.
+    variables
+        States that these variables stand for at this line.
+    line
+        Number of the line.
     """
 
     terms: tuple[int | str, ...]
@@ -83,11 +99,11 @@ class TableTransition:
 
 
 Matching = tuple[States, ...]
-"""The states that match, of the cell and then its neighbours."""
+"""States that match, for the cell and then for its neighbours."""
 
 
 def diagram_of(states: int, shape: Shape, symmetry: str, transitions: Sequence[TableTransition]) -> Diagram:
-    """The function that a table stands for. A CaseError where it has too many cases."""
+    """Return the function that a table stands for; raise CaseError if it has too many cases."""
     cases: dict[tuple[Matching, int], None] = {}
     for transition in transitions:
         for inputs, output in _bound(transition):
@@ -102,7 +118,7 @@ def diagram_of(states: int, shape: Shape, symmetry: str, transitions: Sequence[T
 
 
 def _bound(transition: TableTransition) -> Iterator[tuple[Matching, int]]:
-    """The transition for each value of the variables that stand in it more than once; the others match any value.
+    """Yield the transition for each value of the variables that occur in it more than once; others match any value.
 
     Under a symmetry a cell may match several of them, and the first one counts. As in Golly, values come in the order
     of their lists, and the variable whose name is first in the alphabet changes fastest.
@@ -119,7 +135,7 @@ def _bound(transition: TableTransition) -> Iterator[tuple[Matching, int]]:
 
 
 def _symmetric(inputs: Matching, shape: Shape, symmetry: str) -> Iterator[Matching]:
-    """The inputs under all members of a symmetry, each once."""
+    """Yield the inputs under all members of a symmetry, each once."""
     cell, around = inputs[0], inputs[1:]
     if symmetry == "permute":
         yield from ((cell, *order) for order in _orders(Counter(around), len(around)))
@@ -139,7 +155,7 @@ def _symmetric(inputs: Matching, shape: Shape, symmetry: str) -> Iterator[Matchi
 
 
 def _orders(left: Counter[States], places: int) -> Iterator[Matching]:
-    """All different orders of these sets."""
+    """Yield all different orders of these sets."""
     if not places:
         yield ()
         return
@@ -149,12 +165,12 @@ def _orders(left: Counter[States], places: int) -> Iterator[Matching]:
 
 
 def _diagram(states: int, asked: tuple[Offset, ...], cases: Sequence[Matching], outputs: Sequence[int]) -> Diagram:
-    """A diagram that goes through the cells with the set of cases that still match, as the bits of a number."""
+    """Return a diagram whose nodes are the sets of cases that still match, each represented by the bits of a number."""
     levels = []
     alive = {(1 << len(cases)) - 1: 0}
     for place in range(len(asked)):
         if len(alive) * states > MOST_BRANCHES:
-            raise wrong(f"the table tells more than {MOST_BRANCHES} situations apart", _TOO_MUCH)
+            raise wrong(f"the table distinguishes more than {MOST_BRANCHES} situations", _TOO_MUCH)
         last = place == len(asked) - 1
         masks = _masks([case[place] for case in cases], states)
         found: dict[int, int] = {}
@@ -172,7 +188,7 @@ def _diagram(states: int, asked: tuple[Offset, ...], cases: Sequence[Matching], 
 
 
 def _masks(cases: Sequence[States], states: int) -> list[int]:
-    """For each state the cases that it matches, as the bits of a number, the first case's the lowest."""
+    """Return for each state the set of cases that it matches, as the bits of a number, the first case lowest."""
     matches = np.zeros((states, len(cases)), np.bool_)
     for number, case in enumerate(cases):
         matches[list(case), number] = True

@@ -1,4 +1,4 @@
-"""Weighted Life, "NW0,NN1,NE0,WW1,ME0,EE1,SW0,SS1,SE0,HI0,RS2,RB1,RB3": neighbours count as much as their weights.
+"""Weighted Life, "NW0,NN1,NE0,WW1,ME0,EE1,SW0,SS1,SE0,HI0,RS2,RB1,RB3": live neighbours count by their weights.
 
 A weight for each cell of the Moore neighbourhood (ME is the cell itself; those left out are 0), HI the number of states
 (0: two; further ones age as in Generations), an RS for each sum with which a cell survives and an RB for each with
@@ -53,7 +53,7 @@ class WeightedLife:
 
 
 def parse_weighted(text: str) -> WeightedLife | None:
-    """The rule that a text stands for, None where it has another form; a CaseError where a part of it cannot be."""
+    """Return the rule that a text stands for, or None if it has another form; raise CaseError for an invalid part."""
     text = squeezed(text).upper()
     if not _FORM.fullmatch(text):
         return None
@@ -95,13 +95,13 @@ def _check_sums(which: WeightedLife) -> None:
 
 
 def _reach(weights: Iterable[int]) -> tuple[int, int]:
-    """The least and the greatest sum."""
+    """Return the least and the greatest sum."""
     given = tuple(weights)
     return sum(min(0, weight) for weight in given), sum(max(0, weight) for weight in given)
 
 
 def weighted_life(which: WeightedLife, ndim: int = 2) -> Rule:
-    """The Rule of a weighted Life: one weighted sum of live cells, looked up."""
+    """Return the Rule of a weighted Life: one weighted sum of live cells, looked up in a table."""
     name = str(which)
     in_dimensions(name, 2, ndim)
     low, high = _reach(which.weights)

@@ -1,8 +1,8 @@
-"""Wolfram's numbers: elementary rules "W30", more colours and neighbours "W...,K3,R2", totalistic and outer-totalistic
-codes "T777,K3" and "O942,NN".
+"""Wolfram's numbers: elementary rules "W30", and codes of more colours and neighbours.
 
-The digits of a number in base K, the last one first, are the next states: of neighbourhoods spelled from left to right
-(W), of the sum over the neighbourhood with the cell (T), or of K times the sum over the neighbours, plus the cell (O).
+Forms: "W...,K3,R2" by the whole neighbourhood, totalistic codes "T777,K3" and outer-totalistic codes "O942,NN". The
+digits of a number in base K, the last one first, are the next states: of neighbourhoods spelled from left to right (W),
+of the sum over the neighbourhood with the cell (T), or of K times the sum over the neighbours, plus the cell (O).
 Source: S. Wolfram, A New Kind of Science, 2002, pages 53, 60, 170 and 928.
 """
 
@@ -33,12 +33,20 @@ _EXAMPLES: Final = 'write "W30" (elementary), "T777,K3" (totalistic, 3 states), 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A numbered rule.
+    """Numbered rule.
 
-    kind    W: by the whole neighbourhood, in one dimension; T: by the sum with the cell; O: by the cell and the sum
-    number  whose digits in base `states` are the next states
-    radius  of the neighbourhood
-    letter  M: Moore's neighbourhood, N: von Neumann's
+    Attributes
+    ----------
+    kind
+        W: by the whole neighbourhood, in one dimension; T: by the sum including the cell; O: by the cell and the sum.
+    number
+        Number whose digits in base `states` are the next states.
+    states
+        Number of states.
+    radius
+        Radius of the neighbourhood.
+    letter
+        M: Moore's neighbourhood, N: von Neumann's.
     """
 
     kind: str
@@ -54,11 +62,11 @@ class Code:
 
     @property
     def neighbourhood(self) -> Neighbourhood:
-        """The cells that are looked at."""
+        """Neighbourhood of cells that the rule reads."""
         return von_neumann(self.radius) if self.letter == "N" else moore(self.radius)
 
     def entries(self, ndim: int) -> int:
-        """How many different neighbourhoods the rule tells apart."""
+        """Return the number of different neighbourhoods that the rule distinguishes."""
         around: int = (2 * self.radius + 1) ** ndim - 1
         if self.letter == "N" and around <= _MOST_ENTRIES:
             around = len(self.neighbourhood.around(ndim))
@@ -70,7 +78,7 @@ class Code:
 
 
 def parse_code(text: str) -> Code | None:
-    """The numbered rule that a text stands for, None where the text has another form."""
+    """Return the numbered rule that a text stands for, or None if it has another form."""
     text = squeezed(text).upper()
     match = _CODE.fullmatch(text)
     if match is None:
@@ -78,12 +86,12 @@ def parse_code(text: str) -> Code | None:
     given = [part for part in match[3].split(",") if part]
     values = {part[0]: part[1:] for part in given}
     if len(values) < len(given):
-        raise wrong(f"{text} says {given[-1][0]} twice", _EXAMPLES)
+        raise wrong(f"{text} has {given[-1][0]} twice", _EXAMPLES)
     letter = values.pop("N", "M")
     if letter not in ("M", "N"):
         raise wrong(f"{text}: there is no neighbourhood N{letter}", "NM is Moore's (the default), NN von Neumann's")
     if bad := [value for value in values.values() if not value.isdigit()]:
-        raise wrong(f"{text}: {bad[0]!r} is no number", _EXAMPLES)
+        raise wrong(f"{text}: {bad[0]!r} is not a number", _EXAMPLES)
     code = Code(match[1], int(match[2]), int(values.get("K", 2)), int(values.get("R", 1)), letter)
     if not 2 <= code.states <= STATES_OF_A_BYTE:
         raise wrong(f"{text} has {code.states} states; there can be 2 .. {STATES_OF_A_BYTE}", "K is their number")
@@ -93,18 +101,18 @@ def parse_code(text: str) -> Code | None:
 
 
 def elementary(number: int) -> Rule:
-    """Wolfram's elementary rule: bit 4 left + 2 cell + right of the number is the next state."""
+    """Return Wolfram's elementary rule: bit 4 left + 2 cell + right of the number is the next state."""
     return code_rule(Code("W", number), 1)
 
 
 def code_rule(code: Code, ndim: int) -> Rule:
-    """The Rule of a number in so many dimensions."""
+    """Return the Rule of a number in `ndim` dimensions."""
     name = _shortened(str(code))
     if code.kind == "W":
         in_dimensions(name, 1, ndim)
     entries = code.entries(ndim)
     if entries > _MOST_ENTRIES:
-        raise wrong(f"rule {name} tells more than {_MOST_ENTRIES} neighbourhoods apart", "use a smaller K or R")
+        raise wrong(f"rule {name} distinguishes more than {_MOST_ENTRIES} neighbourhoods", "use a smaller K or R")
     if code.number >= code.states**entries:
         what = "elementary rules" if (code.kind, entries) == ("W", 8) else "such rules"
         last = _shortened(f"{code.kind}{code.states**entries - 1}")
@@ -125,7 +133,7 @@ def code_rule(code: Code, ndim: int) -> Rule:
 
 
 def _elementary(name: str, table: NDArray[np.uint8]) -> Rule:
-    """The rule in byte operations, which are faster than looking up."""
+    """Return the rule in byte operations, which are faster than a lookup."""
 
     @rule(neighbourhood=moore(1), states=2, name=name)
     def next_state(cell: Node, near: Near) -> Node:
@@ -140,7 +148,7 @@ def _elementary(name: str, table: NDArray[np.uint8]) -> Rule:
 
 
 def _spelled(values: Iterable[Node], states: int) -> Node:
-    """The number whose digits are these cells."""
+    """Return the number whose digits are these cells."""
     first, *others = (cast(value, "i4") for value in values)
     for value in others:
         first = first * states + value
@@ -154,7 +162,7 @@ def _by_sum(cell: Node, near: Near, code: Code) -> Node:
 
 
 def _digits(number: int, base: int, count: int) -> NDArray[np.uint8]:
-    """The digits of a number, the last one first."""
+    """Return the digits of a number, the last one first."""
     digits = []
     for _ in range(count):
         number, digit = divmod(number, base)
