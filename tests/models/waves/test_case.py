@@ -58,7 +58,7 @@ def test_pressure_release_was_called_rigid(tmp_path: Path) -> None:
     assert now.parameters == before.parameters
     assert now.parameters["boundary"] == "Release()"
     assert "boundary" not in dict(now.notes)
-    assert '"rigid" is called "release" now' in dict(before.notes)["boundary"]
+    assert '"rigid" is now called "release"' in dict(before.notes)["boundary"]
     with pytest.warns(FutureWarning, match="Release"):
         assert Rigid() == Release()
 

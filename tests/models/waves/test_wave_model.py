@@ -93,7 +93,7 @@ def test_random_velocities_depend_on_the_cell_alone() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dt": 1.7e-3}, "above the limit of stability, 0.001672 s"),
+        ({"dt": 1.7e-3}, "above the stability limit, 0.001672 s"),
         ({"dt": -1.0}, "time step is -1.0"),
         ({"dt": math.nan}, "time step is nan"),
         ({"medium": Medium(3000.0, 0.1, 0.24, 0.5), "sigma": math.inf}, "larger than epsilon"),

@@ -1,4 +1,4 @@
-"""The layers, contacts and mesh of a case: what it names is found and checked, and becomes a Device."""
+"""Validation of the layers, contacts and mesh of a case, and their conversion to a Device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,20 @@ Pair = tuple[float, float]
 
 
 def device_of(said: PhotodiodeSettings, directory: Path) -> Device:
-    """The device of a case that lies in a directory. CaseError, with the key and the layer, for whatever cannot be."""
+    """Return the device of a case.
+
+    Parameters
+    ----------
+    said
+        The validated [photodiode] table.
+    directory
+        The directory of the case, in which its files are looked up.
+
+    Raises
+    ------
+    CaseError
+        If the table is inconsistent; the error names the key and the layer.
+    """
     stack = stack_of(said, directory)
     device = device_from(stack, mesh_of(said, stack.layers), across_of(said))
     if said.light is not None and not device.generation.any():
@@ -44,7 +57,7 @@ def device_of(said: PhotodiodeSettings, directory: Path) -> Device:
 
 
 def materials_of(said: PhotodiodeSettings, directory: Path) -> dict[str, Material]:
-    """The materials that ship with minga and those of the case's own file, which may replace them."""
+    """Return the materials shipped with minga, overridden and extended by those of the case's own file."""
     if said.materials is None:
         return shipped_materials()
     path = locate(said.materials, directory)
@@ -60,7 +73,7 @@ def materials_of(said: PhotodiodeSettings, directory: Path) -> dict[str, Materia
 
 
 def stack_of(said: PhotodiodeSettings, directory: Path) -> Stack:
-    """All that the device is made of."""
+    """Return the complete structure of the device except for its mesh."""
     materials = materials_of(said, directory)
     names = _names(said)
     layers = tuple(_layer(k, entry, names[k], materials, said) for k, entry in enumerate(said.layers))
@@ -148,7 +161,7 @@ def _graded(first: float, last: float, materials: Mapping[str, Material], fracti
 
 
 def _doping(entry: LayerSettings, name: str, key: str) -> tuple[Pair, Pair]:
-    """Donors and acceptors, each at both ends of a layer."""
+    """Return donors and acceptors, each at both ends of a layer."""
     if entry.doping is not None and (entry.n is not None or entry.p is not None):
         raise CaseError(
             f"layer {name!r}: both doping and n or p", key=f"{key}.doping", remedy="give n, p, or doping with its sign"
@@ -178,7 +191,7 @@ def _check_doping(layer: Layer, donors: Pair, acceptors: Pair, key: str) -> None
 
 
 def _check_positions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
-    """Layers that say where they begin do so where the last one ends."""
+    """Check that a layer with an explicit start begins where the previous layer ends."""
     end = 0.0
     for k, (entry, layer) in enumerate(zip(said.layers, layers, strict=True)):
         begin = end if entry.begin is None else entry.begin
@@ -195,7 +208,7 @@ def _check_positions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> Non
 
 
 def _check_regions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
-    """Boxes are doped as much as the layers that they reach into take."""
+    """Check that regions are not doped beyond the solubility limit of any layer that they overlap."""
     ends = [0.0, *accumulate(layer.thickness for layer in layers)]
     for k, region in enumerate(said.regions):
         for axis, (low, high) in (("x", region.x), ("y", region.y)):
@@ -259,7 +272,7 @@ def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:
 
 
 def _temperature(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> float:
-    """The temperature, where it is known how the gaps of all layers depend on it."""
+    """Return the temperature; CaseError if the band gap of any layer is known at 300 K only."""
     if said.temperature == 300.0:
         return 300.0
     for k, layer in enumerate(layers):
@@ -287,7 +300,7 @@ def _light(said: LightSettings | None) -> Light | None:
 
 
 def _ionisation(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:
-    """The sets that the case chooses by material. CaseError where pairs are to be made in a layer without any."""
+    """Return the coefficient sets chosen by the case, by material; CaseError for a layer without known coefficients."""
     chosen = said.ionisation if isinstance(said.ionisation, dict) else {}
     present = {layer.at(0.5).name for layer in layers}
     for name in chosen:

@@ -1,4 +1,4 @@
-"""What a person should know of a device before it starts: its rows, its built-in voltage, how fine its mesh is."""
+"""Notes on a device before a run starts: its rows, built-in voltage and mesh resolution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Notes = Iterator[tuple[str, str]]
 
 
 def notes_of(device: Device, problem: Problem) -> Notes:
-    """What to say, in pairs: what, and how much."""
+    """Yield the notes as pairs of a label and its text."""
     yield from _layers(device)
     yield from _temperature(device, problem)
     yield from _mesh(device)
@@ -30,7 +30,7 @@ def notes_of(device: Device, problem: Problem) -> Notes:
 
 
 def _layers(device: Device) -> Notes:
-    """The map of layers and rows."""
+    """Yield the rows, depth, material and doping of each layer."""
     doping = column(device, device.doping)
     for layer in device.layers:
         inside = doping[layer.first + 1 : layer.last] if layer.last > layer.first + 1 else doping[[layer.first]]
@@ -46,7 +46,7 @@ def _doped(values: Sequence[float] | np.ndarray) -> str:
 
 
 def _temperature(device: Device, problem: Problem) -> Notes:
-    """What does not follow a temperature other than 300 K."""
+    """Yield the quantities that keep their values at 300 K although the temperature is another one."""
     if device.temperature == 300.0:
         return
     kinds = {kind: of for kind, of in device.unheated.items() if kind != "ionisation" or problem.ionisation}
@@ -55,7 +55,7 @@ def _temperature(device: Device, problem: Problem) -> Notes:
 
 
 def _mesh(device: Device) -> Notes:
-    """Its spacings against the Debye length on either side of each boundary between layers."""
+    """Yield the mesh spacing, and its ratio to the Debye length on either side of each boundary between layers."""
     lengths = device.lengths[0][1:-1]
     range_ = f"{1e7 * lengths.min():.3g} nm" + (
         "" if np.allclose(lengths, lengths[0]) else f" to {1e7 * lengths.max():.3g} nm"
@@ -99,7 +99,7 @@ def _heights(device: Device) -> np.ndarray:
 
 
 def _depletion(device: Device, problem: Problem) -> Notes:
-    """Fields, reach and breakdown as the depletion approximation has them."""
+    """Yield fields, depletion widths and breakdown in the depletion approximation."""
     depletion = Depletion.of(device)
     lowest = min(problem.bias, default=0.0)
     if depletion is None or lowest > 0:
@@ -125,7 +125,7 @@ def _depletion(device: Device, problem: Problem) -> Notes:
 
 
 def _absorbers(device: Device) -> list[int]:
-    """The layers that absorb, of several materials."""
+    """Return the numbers of the absorbing layers, in devices of several materials."""
     if len({layer.material for layer in device.layers}) == 1:
         return []
     return [k for k in range(len(device.layers)) if device.absorption[device.layer == k].any()]

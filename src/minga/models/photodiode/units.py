@@ -1,4 +1,4 @@
-"""What the observables of a device are."""
+"""Units and descriptions of the observables of a device."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ _ALL: Final = {
 
 
 def units_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Units and descriptions of observables by name."""
+    """Return the units and descriptions of the named observables."""
     return quantities(names, _ALL)
