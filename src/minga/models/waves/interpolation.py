@@ -41,7 +41,7 @@ class Placed:
 
     @property
     def single(self) -> bool:
-        """Whether a single cell represents the point."""
+        """True if a single cell represents the point."""
         return all(len(w) == 1 for w in self.weights)
 
     @property

@@ -89,7 +89,7 @@ class Equations:
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """Those of them that vary, and are therefore fields."""
+        """Entries of `needed` that vary, and are therefore fields."""
         known = dict(self.constants)
         return tuple(name for name in self.needed if name not in known)
 

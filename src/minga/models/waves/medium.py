@@ -55,17 +55,17 @@ class Medium:
 
     @property
     def isotropic(self) -> bool:
-        """Whether epsilon and delta are 0 everywhere, judging by the entries alone."""
+        """True if epsilon and delta are 0 everywhere, judging by the entries alone."""
         return _is_number(self.epsilon, 0.0) and _is_number(self.delta, 0.0)
 
     @property
     def vertical(self) -> bool:
-        """Whether the axis is vertical everywhere, judging by the entries alone."""
+        """True if the axis is vertical everywhere, judging by the entries alone."""
         return _is_number(self.theta, 0.0)
 
     @property
     def uniform(self) -> bool:
-        """Whether each entry is a single number."""
+        """True if each entry is a single number."""
         entries = (getattr(self, entry.name) for entry in fields(self))
         return all(not callable(given) and np.ndim(given) == 0 for given in entries)
 

@@ -48,7 +48,7 @@ PIECES: Final = (
         -2.0736189756367708e-07,
     )),
 )  # fmt: skip
-"""For each range of eta, its ends and the coefficients of ln gamma in powers of a variable from -1 to 1."""
+"""Ranges of eta: their ends, and the coefficients of ln gamma in powers of a variable from -1 to 1."""
 SOMMERFELD: Final = (1.0, math.pi**2 / 8.0, 7.0 * math.pi**4 / 640.0, 31.0 * math.pi**6 / 3072.0)
 """Coefficients of F / (4/(3 sqrt(pi)) eta^1.5) in powers of 1/eta^2."""
 LEADING: Final = math.log(4.0 / (3.0 * math.sqrt(math.pi)))

@@ -40,7 +40,7 @@ __all__ = ["EdgeValues", "carriers", "edge_values", "emitted", "ionisation_coeff
 Readers = Sequence[CellReader]
 
 COUPLING = ((True, False, False), (True, True, False), (True, False, True))
-"""For each equation, which unknowns of a neighbour enter it: potential, electrons, holes."""
+"""Unknowns of a neighbour that enter each equation: potential, electrons, holes."""
 IONISING = ((True, False, False), (True, True, True), (True, True, True))
 """The same with ionisation, where each carrier generates pairs of both."""
 WEAKEST = 1e3

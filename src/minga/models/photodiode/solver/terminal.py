@@ -81,7 +81,7 @@ class Terminal:
 
     @property
     def _opposite(self) -> bool:
-        """Whether the whole current passes through every plane normal to x."""
+        """True if the whole current passes through every plane normal to x."""
         nodes = [self.coefficients.device.terminal(name).nodes for name in ("anode", "cathode")]
         return not nodes[0][1:].any() and not nodes[1][:-1].any()
 
