@@ -24,7 +24,12 @@ __all__ = ["BANDS", "with_bands"]
 BANDS = ("conduction_band", "valence_band", "electron_fermi", "hole_fermi")
 """Names of the fields, in eV; those of the lit curve end in "_lit"."""
 _STATE = ("potential", "electron_level", "hole_level")
-_WORDS = ("edge of the conduction band", "edge of the valence band", "quasi-Fermi level of electrons", "that of holes")
+_WORDS = (
+    "edge of the conduction band",
+    "edge of the valence band",
+    "quasi-Fermi level of electrons",
+    "quasi-Fermi level of holes",
+)
 
 
 def with_bands(model: Model, device: Device, curves: Sequence[Curve]) -> Model:

@@ -69,7 +69,7 @@ def check_biases(device: Device, biases: tuple[float, ...]) -> None:
         if abs(bias) > _STRONGEST * thickness:
             raise CaseError(
                 f"{bias:g} V across {1e4 * thickness:.3g} um is a mean field of {abs(bias) / thickness:.2g} V/cm, more "
-                "than any layer stands",
+                "than any layer withstands",
                 key=f"photodiode.bias[{k}]",
                 remedy=f"keep below {_STRONGEST * thickness:.3g} V",
             )

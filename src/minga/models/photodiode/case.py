@@ -74,8 +74,8 @@ def renamed_in(section: Mapping[str, object]) -> list[str]:
 def _warnings(section: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield a note for each former name that is used."""
     for former in renamed_in(section):
-        observables = ", ".join(f"{old} is {new} now" for old, new in RENAMED_OBSERVABLES.items())
-        yield "renamed", f"photodiode.{former} is {RENAMED[former]} now, {observables}: dQ/dV, not small-signal"
+        observables = ", ".join(f"{old} is now {new}" for old, new in RENAMED_OBSERVABLES.items())
+        yield "renamed", f"photodiode.{former} is now {RENAMED[former]}, {observables}: dQ/dV, not small-signal"
 
 
 def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
@@ -91,7 +91,7 @@ def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
     for former in renamed_in(section):
         if RENAMED[former] in section:
             raise CaseError(
-                f"both {former!r} and {RENAMED[former]!r}, its present name, are given",
+                f"both {former!r} and its current name {RENAMED[former]!r} are given",
                 key=f"photodiode.{former}",
                 remedy=f"leave {former} out",
             )
@@ -131,9 +131,9 @@ def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
         rows = device.grid.shape[0]
         if count > rows:
             raise CaseError(
-                f"{count} segments of {rows} rows",
+                f"{count} segments, but only {rows} rows",
                 key="photodiode.pointwise.segments",
-                remedy=f"let it be {rows} or less",
+                remedy=f"use {rows} segments or fewer",
             )
         options["segments"] = tuple(rows * k // count for k in range(count + 1))
     if (name := options.get("heavy")) is not None:

@@ -134,7 +134,7 @@ def _material(
             f"layer {name!r}: there is no material {entry.material!r}",
             key=f"{key}.material",
             suggestion=suggest(entry.material, materials),
-            remedy=f'it may be {", ".join(sorted(materials))}, or one of your own file: materials = "my.toml"',
+            remedy=f'choose one of {", ".join(sorted(materials))}, or one of a file of your own: materials = "my.toml"',
         )
     if entry.y is None:
         return materials[entry.material]
@@ -164,7 +164,9 @@ def _doping(entry: LayerSettings, name: str, key: str) -> tuple[Pair, Pair]:
     """Return donors and acceptors, each at both ends of a layer."""
     if entry.doping is not None and (entry.n is not None or entry.p is not None):
         raise CaseError(
-            f"layer {name!r}: both doping and n or p", key=f"{key}.doping", remedy="give n, p, or doping with its sign"
+            f"layer {name!r}: both doping and n or p are given",
+            key=f"{key}.doping",
+            remedy="give n, p, or doping with its sign",
         )
     if entry.doping is not None:
         first, last = _ends(entry.doping)
@@ -184,9 +186,10 @@ def _check_doping(layer: Layer, donors: Pair, acceptors: Pair, key: str) -> None
             if limit is None or value <= limit:
                 continue
             raise CaseError(
-                f"layer {layer.name!r}: {value:.3g} {what} a cm3 are beyond what {material.name} takes, {limit:.3g}",
+                f"layer {layer.name!r}: {value:.3g} {what} per cm3 exceed the solubility in {material.name}, "
+                f"{limit:.3g}",
                 key=f"{key}.{kind}",
-                remedy=f"dope it less, or give a material of your own another solubility_{kind}",
+                remedy=f"reduce the doping, or define a material with another solubility_{kind}",
             )
 
 
@@ -202,7 +205,7 @@ def _check_positions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> Non
             raise CaseError(
                 f"layer {layer.name!r} {what} {other}: it begins at {1e4 * begin:g} um, {before} at {1e4 * end:g} um",
                 key=f"photodiode.layers[{k}].begin",
-                remedy="let it begin there, or leave begin out",
+                remedy="move begin there, or leave it out",
             )
         end += layer.thickness
 
@@ -219,10 +222,10 @@ def _check_regions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
             limit: float | None = getattr(material, f"solubility_{kind}")
             if limit is not None and abs(region.doping) > limit and region.x[0] < high and region.x[1] > low:
                 raise CaseError(
-                    f"region {region.name!r}: {abs(region.doping):.3g} {what} a cm3 are beyond what {material.name} of "
-                    f"layer {layer.name!r} takes, {limit:.3g}",
+                    f"region {region.name!r}: {abs(region.doping):.3g} {what} per cm3 exceed the solubility in "
+                    f"{material.name} of layer {layer.name!r}, {limit:.3g}",
                     key=f"photodiode.regions[{k}].doping",
-                    remedy=f"dope it less, or give a material of your own another solubility_{kind}",
+                    remedy=f"reduce the doping, or define a material with another solubility_{kind}",
                 )
 
 
@@ -252,7 +255,7 @@ def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:
             )
         if entry.y is not None and said.width is None:
             raise CaseError(
-                f"the {name} reaches from {1e4 * entry.y[0]:g} to {1e4 * entry.y[1]:g} um across a device of one axis",
+                f"the {name} reaches from {1e4 * entry.y[0]:g} to {1e4 * entry.y[1]:g} um, but the device has one axis",
                 key=f"{key}.y",
                 remedy="give the device a width and columns, or leave y out",
             )
@@ -306,10 +309,10 @@ def _ionisation(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str
     for name in chosen:
         if name not in present:
             raise CaseError(
-                f"no layer is of {name!r}",
+                f"no layer is made of {name!r}",
                 key=f"photodiode.ionisation.{name}",
                 suggestion=suggest(name, present),
-                remedy=f"the layers are of {', '.join(sorted(present))}",
+                remedy=f"the layers are made of {', '.join(sorted(present))}",
             )
     if said.ionisation is False:
         return {}

@@ -39,7 +39,7 @@ def rows_of(entry: LayerSettings, name: str, key: str, mesh: MeshSettings) -> tu
     if mesh.spacing is None:
         if entry.rows is not None:
             raise CaseError(
-                f"layer {name!r} has rows, but no row has a height",
+                f"layer {name!r} has rows, but the mesh has no spacing",
                 key=f"{key}.rows",
                 remedy='write [photodiode.mesh] spacing = "2.5 nm", or give the layer a thickness',
             )
@@ -48,14 +48,14 @@ def rows_of(entry: LayerSettings, name: str, key: str, mesh: MeshSettings) -> tu
     thickness = rows * mesh.spacing if entry.thickness is None else entry.thickness
     if rows < 1 or not math.isclose(rows * mesh.spacing, thickness, rel_tol=1e-6):
         raise CaseError(
-            f"layer {name!r}: {1e4 * thickness:g} um are {thickness / mesh.spacing:.4g} rows of "
+            f"layer {name!r}: {1e4 * thickness:g} um is {thickness / mesh.spacing:.4g} rows of "
             f"{1e7 * mesh.spacing:g} nm",
             key=f"{key}.thickness",
-            remedy=f"let it be a whole number of rows: {1e4 * max(1, rows) * mesh.spacing:g} um",
+            remedy=f"use a whole number of rows: {1e4 * max(1, rows) * mesh.spacing:g} um",
         )
     if rows % mesh.coarsen:
         raise CaseError(
-            f"layer {name!r} has {rows} rows, which cannot be joined {mesh.coarsen} by {mesh.coarsen}",
+            f"layer {name!r} has {rows} rows, which cannot be merged in groups of {mesh.coarsen}",
             key="photodiode.mesh.coarsen",
             remedy="choose a number that divides the rows of all layers",
         )
@@ -79,7 +79,9 @@ def mesh_of(said: PhotodiodeSettings, layers: Sequence[Layer]) -> Mesh:
         )
     if mesh.coarsen > 1 and mesh.spacing is None:
         raise CaseError(
-            "only rows can be joined", key="photodiode.mesh.coarsen", remedy='write spacing = "2.5 nm", or leave it out'
+            "only a mesh of rows can be coarsened",
+            key="photodiode.mesh.coarsen",
+            remedy='write spacing = "2.5 nm", or leave it out',
         )
     ends = np.concatenate(([0.0], np.cumsum([layer.thickness for layer in layers])))
     if mesh.spacing is not None:
@@ -129,7 +131,7 @@ def _placed(positions: Sequence[float], length: float) -> Mesh:
     for where, value, wanted in (("first", positions[0], 0.0), ("last", positions[-1], length)):
         if not math.isclose(value, wanted, rel_tol=1e-9, abs_tol=1e-12):
             raise CaseError(
-                f"the {where} node is at {1e4 * value:g} um, that end of the device at {1e4 * wanted:g} um",
+                f"the {where} node is at {1e4 * value:g} um, but that end of the device is at {1e4 * wanted:g} um",
                 key="photodiode.mesh.positions",
                 remedy="let the nodes reach from one contact to the other",
             )

@@ -51,7 +51,7 @@ def _temperature(device: Device, problem: Problem) -> Notes:
         return
     kinds = {kind: of for kind, of in device.unheated.items() if kind != "ionisation" or problem.ionisation}
     still = "; ".join(f"{kind} of {', '.join(of)}" if of else kind for kind, of in kinds.items())
-    yield "temperature", f"{device.temperature:g} K" + (f"; as at 300 K: {still}" if still else "")
+    yield "temperature", f"{device.temperature:g} K" + (f"; values at 300 K used for: {still}" if still else "")
 
 
 def _mesh(device: Device) -> Notes:
@@ -73,9 +73,10 @@ def _mesh(device: Device) -> Notes:
         return
     ratio, layer, node = max(ratios, key=lambda item: item[0])
     said = (
-        f"{1e7 * debye[node]:.3g} nm beside the boundary of {layer.name}, where nodes are {ratio:.2g} of it apart"
+        f"{1e7 * debye[node]:.3g} nm next to the boundary of {layer.name}, where nodes are {ratio:.2g} "
+        "Debye lengths apart"
         if ratio <= 1
-        else f"{1e7 * debye[node]:.3g} nm in {layer.name}, less than its nodes are apart: refine the mesh there"
+        else f"{1e7 * debye[node]:.3g} nm in {layer.name}, less than the spacing of its nodes: refine the mesh there"
     )
     yield "Debye length", said
 
@@ -119,7 +120,7 @@ def _depletion(device: Device, problem: Problem) -> Notes:
             yield "punch-through", f"the field reaches {device.layers[number].name} at about {at:.3g} V"
     if problem.ionisation:
         found = depletion.breakdown()
-        beyond = ", which the run goes beyond" if found is not None and lowest < found else ""
+        beyond = ", which the run exceeds" if found is not None and lowest < found else ""
         if found is not None:
             yield "breakdown", f"at about {found:.3g} V, where the ionisation integral is 1{beyond}"
 

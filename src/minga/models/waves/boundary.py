@@ -38,7 +38,7 @@ class Release:
 def Rigid() -> Release:
     """Return `Release()`, whose former name this is; it is no rigid wall, at which waves would keep their sign."""
     warnings.warn(
-        "Rigid() is Release() now, with the same results: waves are 0 beyond the ends, which is pressure release",
+        "Rigid() is now called Release(), with the same results: waves are 0 beyond the ends (pressure release)",
         FutureWarning,
         stacklevel=2,
     )

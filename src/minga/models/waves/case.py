@@ -47,7 +47,7 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path, *, 
     settings = validate(FletcherSettings, section, "fletcher")
     if grid.boundary is not None:
         raise CaseError(
-            "waves have their boundary in [fletcher]", key="grid.boundary", remedy='write boundary = "sponge" there'
+            "the boundary of waves is set in [fletcher]", key="grid.boundary", remedy='write boundary = "sponge" there'
         )
     found = find_medium(settings, grid.shape, directory, sample=sample)
     boundary = _boundary(settings.boundary)
@@ -89,7 +89,7 @@ def _sampled(found: FoundMedium) -> Iterator[tuple[str, str]]:
     """Yield a note that the preceding results follow from some of the cells only."""
     seen, cells = sum(box.size for box in looked_at(found.shape, sample=True)), math.prod(found.shape)
     if seen < cells and not found.medium.uniform:
-        yield "medium", f"{seen:,} of {cells:,} cells were looked at for this; a run looks at all of them first"
+        yield "medium", f"{seen:,} of {cells:,} cells were inspected for these notes; a run inspects all of them first"
 
 
 def _renamed(boundary: object) -> Iterator[tuple[str, str]]:
@@ -189,7 +189,7 @@ def _points(first: Triple, last: Triple, count: int | tuple[int, ...], key: str)
             yield tuple(a + (b - a) * number / max(1, count - 1) for a, b in zip(first, last))  # type: ignore[misc]
         return
     if first[0] != last[0]:
-        raise CaseError("a grid of receivers is level: first and last have one depth", key=f"{key}.last")
+        raise CaseError("a grid of receivers is level: first and last need the same depth", key=f"{key}.last")
     if math.prod(count) > 1_000_000:
         raise CaseError(f"{math.prod(count)} receivers are too many", key=f"{key}.count")
     rows, columns = (np.linspace(first[a], last[a], count[a - 1]).tolist() for a in (1, 2))

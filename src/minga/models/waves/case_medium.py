@@ -105,7 +105,7 @@ def _parsed(said: object) -> str | MediumSettings | SyntheticSettings:
             return validate(SyntheticSettings, table, KEY)
         return validate(MediumSettings, table, KEY)
     if not isinstance(said, str):
-        raise CaseError(f"expected a word or a table, found {said!r}", key=KEY, remedy=FORM)
+        raise CaseError(f"expected a name or a table, found {said!r}", key=KEY, remedy=FORM)
     if said not in NAMED and not Path(said).suffix:
         raise CaseError(f"there is no medium {said!r}", key=KEY, suggestion=suggest(said, NAMED), remedy=FORM)
     return said
@@ -228,7 +228,9 @@ def _number(name: str, value: float, angles: str | None) -> float:
     """Return a number of the case in SI units and radians."""
     key = f"{KEY}.{name}"
     if name == "vp" and not 100 <= value <= 20000:
-        raise CaseError(f"{value:g} m/s is no velocity of a rock", key=key, remedy="give velocities in m/s: vp = 3000")
+        raise CaseError(
+            f"{value:g} m/s is not a plausible velocity of a rock", key=key, remedy="give velocities in m/s: vp = 3000"
+        )
     if name in ("theta", "phi"):
         if value and angles is None:
             raise CaseError(
@@ -238,7 +240,9 @@ def _number(name: str, value: float, angles: str | None) -> float:
             )
         return math.radians(value) if angles == "degree" else value
     if name != "vp" and value > _MOST_ANISOTROPY:
-        raise CaseError(f"{value:g} is no {name} of a rock", key=key, remedy="give a fraction, not per cent: 0.2")
+        raise CaseError(
+            f"{value:g} is not a plausible {name} of a rock", key=key, remedy="give a fraction, not per cent: 0.2"
+        )
     return value
 
 

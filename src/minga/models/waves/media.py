@@ -111,4 +111,6 @@ def _checked(values: NDArray[np.float64], box: Box, file: str, key: str) -> NDAr
         return values
     at = np.unravel_index(int(np.argmax(values)), values.shape)
     cell = tuple(int(i) + low for i, low in zip(at, box.lo))
-    raise CaseError(f"{file}: {most:.6g} m/s in cell {cell} (z, y, x) is no velocity of a rock", key=key, remedy=remedy)
+    raise CaseError(
+        f"{file}: {most:.6g} m/s in cell {cell} (z, y, x) is not a plausible velocity of a rock", key=key, remedy=remedy
+    )

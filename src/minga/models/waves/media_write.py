@@ -49,7 +49,7 @@ def write_medium(medium: Synthetic, path: Path, progress: Callable[[float], None
     files = [path.with_name(name) for name in names]
     taken = [file for file in files if file.exists()]
     if taken:
-        raise CaseError(f"{taken[0]} exists already and is not overwritten", remedy="name another file")
+        raise CaseError(f"{taken[0]} exists already; nothing is overwritten", remedy="name another file")
     parts = [file.with_name(f".{file.name}.partial") for file in files]
     with disk_errors(path):
         try:

@@ -63,7 +63,7 @@ def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) ->
     for there, what, remedy in (
         (problem.gain, "gain", "write gain = false"),
         (problem.quasistatic_capacitance, "quasi-static capacitance", "write quasistatic_capacitance = false"),
-        (problem.current, "an imposed current", "write bias instead of current"),
+        (problem.current, "for an imposed current", "write bias instead of current"),
     ):
         if there:
             raise _not_here(what, remedy)

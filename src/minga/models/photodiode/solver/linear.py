@@ -74,7 +74,7 @@ def check_linear(linear: Linear, grid: Grid, scheme: Scheme) -> None:
     """Raise CaseError if a solver is chosen where there is no choice."""
     if linear == "auto" or (grid.ndim == 2 and scheme == "newton"):
         return
-    found = f"a device with {grid.ndim} axes" if scheme == "newton" else f"scheme = {scheme!r}"
+    found = "a device with one axis" if scheme == "newton" else f"scheme = {scheme!r}"
     raise CaseError(
         f"linear = {linear!r} is for Newton's method in two axes; this is {found}",
         key="photodiode.linear",

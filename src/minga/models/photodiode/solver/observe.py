@@ -54,8 +54,8 @@ class Pictures:
 
         put(self, "state", (
             declare("potential", "V", "electric potential"),
-            declare("electron_level", "V", "quasi-Fermi potential of electrons from the cathode's"),
-            declare("hole_level", "V", "quasi-Fermi potential of holes from the anode's"),
+            declare("electron_level", "V", "quasi-Fermi potential of electrons relative to the cathode's"),
+            declare("hole_level", "V", "quasi-Fermi potential of holes relative to the anode's"),
         ))  # fmt: skip
         put(
             self,

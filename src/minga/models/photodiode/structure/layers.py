@@ -51,7 +51,7 @@ class LayerProperties:
                 found[row] = getattr(material, name) * lattice_share(model, stack.temperature)
             elif model is None:
                 raise CaseError(
-                    f"layer {layer.name!r}: it is not known how mobilities in {material.name} depend on doping",
+                    f"layer {layer.name!r}: the doping dependence of mobilities in {material.name} is unknown",
                     key="photodiode.mobility",
                     remedy=f'write mobility = "constant", or {name} in the layer, or a material of your own with '
                     f"caughey_thomas_{carrier}",
@@ -167,7 +167,7 @@ def _saturation(stack: Stack, materials: Sequence[Material], numbers: Numbers) -
     for material, k in zip(materials, numbers, strict=True):
         if material.saturation is None:
             raise CaseError(
-                f"layer {stack.layers[k].name!r}: it is not known where velocities in {material.name} saturate",
+                f"layer {stack.layers[k].name!r}: the saturation velocities of {material.name} are unknown",
                 key="photodiode.mobility",
                 remedy='write mobility = "constant" or "doping", or a material of your own with [saturation]',
             )

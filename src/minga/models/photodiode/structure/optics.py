@@ -39,11 +39,11 @@ def absorption_of(material: Material, wavelength: float, layer: str) -> float:
         return _between(wavelength, known)
     if photon_energy(wavelength) < material.gap:
         return 0.0
-    where = "" if known is None else f"; it is from {known.wavelengths[0]:g} to {known.wavelengths[-1]:g} nm"
+    where = "" if known is None else f"; it is known from {known.wavelengths[0]:g} to {known.wavelengths[-1]:g} nm"
     raise CaseError(
-        f"layer {layer!r}: it is not known how {material.name} absorbs light of {wavelength:g} nm{where}",
+        f"layer {layer!r}: the absorption of {material.name} at {wavelength:g} nm is unknown{where}",
         key="photodiode.light.wavelength",
-        remedy="write absorption = 1e4 (1/cm) in the layers of it, 0 for none",
+        remedy="write absorption = 1e4 (1/cm) in its layers, 0 for none",
     )
 
 
