@@ -172,7 +172,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"sources": [{"plane": {"z": -3.0}}]}, "fletcher.sources[0].plane.z", "outside"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {}}]}, "fletcher.sources[0].wavelet", "Ricker or a file"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "x.txt"}}]}, "wavelet.file", "there is no file"),
-    ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "one.txt"}}]}, "wavelet.file", "seconds lie between"),
+    ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "one.txt"}}]}, "wavelet.file", "interval between its samples"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "uneven.txt"}}]}, "wavelet.file", "evenly"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "words.txt"}}]}, "wavelet.file", "as numbers"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"ricker": -3}}]}, "wavelet.ricker", "above 0"),
