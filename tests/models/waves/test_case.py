@@ -172,7 +172,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"sources": [{"plane": {"z": -3.0}}]}, "fletcher.sources[0].plane.z", "outside"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {}}]}, "fletcher.sources[0].wavelet", "Ricker or a file"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "x.txt"}}]}, "wavelet.file", "there is no file"),
-    ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "one.txt"}}]}, "wavelet.file", "interval between its samples"),
+    (
+        {"sources": [{"position": [5, 5, 5], "wavelet": {"file": "one.txt"}}]},
+        "wavelet.file",
+        "interval between its samples",
+    ),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "uneven.txt"}}]}, "wavelet.file", "evenly"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "words.txt"}}]}, "wavelet.file", "as numbers"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"ricker": -3}}]}, "wavelet.ricker", "above 0"),
@@ -180,7 +184,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"receivers": {"first": [0, 0, 0]}}, "fletcher.receivers", "last and count missing"),
     ({"receivers": {"positions": [[0, 0, 9999]]}}, "fletcher.receivers", "outside"),
     ({"receivers": {"positions": [[0, 0, 0]], "every": 0}}, "fletcher.receivers.every", "at least 1"),
-    ({"receivers": {"first": [0, 0, 0], "last": [5, 5, 5], "count": [2, 2]}}, "fletcher.receivers.last", "one depth"),
+    ({"receivers": {"first": [0, 0, 0], "last": [5, 5, 5], "count": [2, 2]}}, "fletcher.receivers.last", "same depth"),
     ({"time": 0}, "fletcher.time", "above 0"),
     ({"recievers": {}}, "fletcher.recievers", "did you mean 'receivers'"),
 ]

@@ -70,7 +70,7 @@ class Random:
 
 @dataclass(frozen=True, slots=True)
 class Sponge:
-    """Layers in which all waves are multiplied by exp(-(strength d / cells)^2) after each step, at depth d.
+    """Layers in which all waves are multiplied by exp(-(strength d / cells)^2) after each step, d cells deep.
 
     Source: C. Cerjan, D. Kosloff, R. Kosloff, M. Reshef, "A nonreflecting boundary condition for discrete acoustic and
     elastic wave equations", Geophysics 50(4), 1985.

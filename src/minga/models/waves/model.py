@@ -125,7 +125,7 @@ def prepare(
     extremes: Extremes | None = None,
     section: float | None = None,
 ) -> Waves:
-    """Return the waves of a model, for Programs of one's own; other arguments and errors are those of `fletcher`.
+    """Return the waves of a model, for use in other Programs; further arguments and errors are those of `fletcher`.
 
     Parameters
     ----------

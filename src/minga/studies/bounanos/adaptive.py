@@ -42,7 +42,7 @@ class Adapted:
     Attributes
     ----------
     solution
-        Solution, as of other organisations.
+        Solution, in the same form as for other organisations.
     cuts
         Ends of segments, initially and after each change.
     pauses

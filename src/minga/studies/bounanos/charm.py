@@ -36,7 +36,7 @@ class CharmRun:
     Attributes
     ----------
     solution
-        Solution, as of other organisations.
+        Solution, in the same form as for other organisations.
     migrations
         Number of chares that changed processes.
     """

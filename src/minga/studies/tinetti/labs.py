@@ -51,7 +51,7 @@ _LATENCY: Final = 0.2e-3
 _FRAME: Final = 1538
 """Length of the longest frame on the wire in bytes, with preamble, header, checksum and gap."""
 _PAYLOAD: Final = {"tcp": 1448, "udp": 1472}
-"""Payload of a program in it, bytes, with TCP's time stamps."""
+"""Bytes of a program's data in that frame, with TCP's time stamps."""
 _GLANCE: Final = 0.4
 
 

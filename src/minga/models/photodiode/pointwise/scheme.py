@@ -2,8 +2,8 @@
 
 After C. E. Korman and I. D. Mayergoyz, J. Appl. Phys. 68, 1324 (1990), as used by Bounanos, Fleury, Nicolas and
 Vickers. An iteration has five sub-cycles: reset (the new values become the old ones), phi, u, v and field. It converges
-from any start and needs no linear algebra, but as many iterations as a relaxation of Laplace's equation, N^2 for N
-depleted nodes. It serves as a workload for parallel machines; for computing currents, use Newton's method.
+from any start and needs no linear algebra, but takes as many iterations as a relaxation of Laplace's equation, N^2
+for N depleted nodes. It serves as a workload for parallel machines; for computing currents, use Newton's method.
 """
 
 from __future__ import annotations

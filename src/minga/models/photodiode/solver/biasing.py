@@ -54,7 +54,7 @@ SHORT: Final = 0.2
 CURRENT_TOLERANCE: Final = 1e-8
 """Relative tolerance of an imposed current."""
 DEEPEST: Final = 0.2
-"""Factor by which 1/M may decrease in an attempt; a larger decrease means that the step was too long."""
+"""Fraction of 1/M that an attempt must retain; if less is left, the step was too long."""
 
 
 @dataclass(frozen=True, eq=False)
