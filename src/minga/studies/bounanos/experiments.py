@@ -455,7 +455,7 @@ EXPERIMENTS: Final[Mapping[str, tuple[str, Callable[[Bench], Result]]]] = {
     "E0": ("Table 1. Layers and rows", layer_map),
     "E2": ("Fig. 14. Sub-cycle times in the absorption layer", subcycle_times),
     "E3": ("Figs. 15, 16. Speed-up, distributed and centralised", systems_alone),
-    "E4": ("Fig. 17. Migrations a node", migrations),
+    "E4": ("Fig. 17. Migrations per node", migrations),
     "E5": ("Fig. 18. Balancing by system and application", both_balancers),
     "E6": ("Fig. 19. Iterations", iteration_counts),
     "E7": ("Fig. 20. Sub-cycles observed", observed_subcycles),

@@ -42,7 +42,7 @@ NAMES: Final = tuple(TITLES)
 MINUTES: Final = ("E10",)
 AXES: Final[Mapping[str, tuple[str, str]]] = {
     "E2": ("progress of the run", "time of a sub-cycle, relative to its start"),
-    "E4": ("segments", "migrations a node"),
+    "E4": ("segments", "migrations per node"),
     "E6": ("segments", "iterations"),
     "E10": ("segments", "minutes"),
 }
