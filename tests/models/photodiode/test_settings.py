@@ -81,7 +81,7 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     (f"{SLOPE}.n", {"n": float("nan")}, {}, "is NaN; expected a finite number|finite"),
     (f"{SLOPE}.n", {"n": -1e15}, {}, "a number of at least 0 .1/cm3."),
     ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 1900.0}}, "no layer absorbs light of 1900"),
-    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 850.0}}, "'top': the absorption of InP at 850"),
+    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 850.0}}, "'top': the absorption of InP"),
     ("photodiode.light.power", None, {"light": {"wavelength": 1550.0}}, "neither power nor flux"),
     ("photodiode.curves", None, {"curves": ["dark", "lit"]}, "a lit curve, but there is no light"),
     ("photodiode.bias[1]", None, {"bias": [0.0, -5000.0]}, "-5000 V across 2.5 um is a mean field"),
