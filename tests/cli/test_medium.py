@@ -62,7 +62,7 @@ WRONG = [
     (("layered", "a.zarr", "--depths", "5,1", "--velocities", "1500,1600"), "top down"),
     (("layered", "a.zarr", "--dip", "89"), "60 degrees"),
     (("show", "none.zarr"), "there is no file"),
-    (("show", "there.txt"), "what kind of file"),
+    (("show", "there.txt"), "kind of file"),
     (("show", "there.npy", "--axes", "abc"), "letters z, y, x"),
 ]
 

@@ -196,7 +196,7 @@ def test_of_a_large_medium_only_a_part_is_looked_at(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("minga.models.waves.medium._BLOCKS", 3)
     case = read_case(find_source("waves"), ["grid.shape=[2048, 2048, 2048]"], here=False, planning=True)
     assert sum(seen) == 27 * 16**3
-    assert "110,592 of 8,589,934,592 cells were looked at" in dict(case.model.notes)["medium"]
+    assert "110,592 of 8,589,934,592 cells were inspected" in dict(case.model.notes)["medium"]
     seen.clear()
     whole = read_case(find_source("waves"), [])
     assert sum(seen) == 56 * 32 * 84

@@ -57,7 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_says_what_to_know_before_it_starts(run: Path) -> None:
     said = (run.parent / "said").read_text()
     assert "shot, before it starts" in said
-    for text in ("% of the limit of stability", "points a wavelength at 30 Hz", "24 x 20 x 26", "6 frames", "at least"):
+    for text in ("% of the stability limit", "points per wavelength at 30 Hz", "24 x 20 x 26", "6 frames", "at least"):
         assert text in said, said
     kept = json.loads((run / "preflight.json").read_text())
     assert list(kept)[:2] == ["time step", "velocities"]
@@ -117,7 +117,7 @@ def test_the_plan_says_it_too(run: Path) -> None:
     assert said.status == 0, said.err
     told = json.loads(said.out)["preflight"]
     assert "as planned" in told["computing"]
-    assert "limit of stability" in told["time step"]
+    assert "stability limit" in told["time step"]
 
 
 def test_what_was_measured_before_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,1 +1,1 @@
-"""Published measurements, repeated on this machine: what the commands ``minga bench ...`` do."""
+"""Published measurements, repeated on this machine: the experiments behind the commands ``minga bench ...``."""

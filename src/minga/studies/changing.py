@@ -1,4 +1,4 @@
-"""A run in which a node loses part of its share half way: with balancing, without, and as it could best have been."""
+"""Run in which a node loses part of its share midway: with and without balancing, and the best possible result."""
 
 from __future__ import annotations
 
@@ -33,9 +33,23 @@ _GLANCE: Final = 0.002
 
 @contextmanager
 def obeying(cluster: Cluster, flags: Path, shares: Mapping[str, float], node: int = 0) -> Iterator[None]:
-    """Give a node a share of ``shares`` as soon as the ranks raise the flag of that name, and take the flag down.
+    """Give a node the share from ``shares`` when the ranks raise the flag of that name, and take the flag down.
 
-    A share that cannot be given is an error at the end: the ranks wait for their flag, and must not do so for ever.
+    Parameters
+    ----------
+    cluster
+        The lab that holds the nodes.
+    flags
+        Directory of the flags.
+    shares
+        Shares of the node, by flag.
+    node
+        Number of the node.
+
+    Raises
+    ------
+    MingaError
+        At the end, if a share could not be set; the flag is taken down nevertheless, since the ranks wait for that.
     """
     over = threading.Event()
     refused: list[MingaError] = []
@@ -63,25 +77,28 @@ def obeying(cluster: Cluster, flags: Path, shares: Mapping[str, float], node: in
 
 @dataclass(slots=True)
 class _Changing:
-    """A balancer that has the flag ``halved`` raised after some steps."""
+    """Balancer that has the flag ``halved`` raised after a number of steps."""
 
     world: Any
     balancer: Balancer
     change: int
     flags: Path
     seconds: float = 0.0
-    """Until the change."""
+    """Seconds until the change."""
     began: float = 0.0
 
     @property
     def interval(self) -> int | None:
+        """Steps between balancing decisions, of the balancer in use."""
         return self.balancer.interval
 
     def start(self, model: Model, engine: Engine) -> None:
+        """Start the balancer and the clock."""
         self.balancer.start(model, engine)
         self.began = time.perf_counter()
 
     def look(self, engine: Engine, step: int, remaining: int) -> bool:
+        """Raise the flag once the change is due, then let the balancer decide."""
         if not self.seconds and step >= self.change:
             self.seconds = (time.perf_counter() - self.began) * self.change / step
             _raise_flag(self.world, self.flags, "halved")
@@ -89,11 +106,11 @@ class _Changing:
 
 
 def lose_share(world: Any, model: Model, flags: Path, seconds: float) -> dict[str, Any]:
-    """Run a model for about ``seconds``; after a third of its steps the first node gets what ``halved`` says.
+    """Run a model for about ``seconds``; after a third of its steps the first node gets the share ``halved``.
 
-    Collective. Whoever holds the lab is :func:`obeying`, with the shares ``halved`` and ``restored``. The best in
-    hindsight is the time until the change, and for the rest the steps of a plan that is made then; digests of the run
-    and of one that is not balanced are compared.
+    Collective. The process that holds the lab must run :func:`obeying` with the shares ``halved`` and ``restored``. The
+    best result in hindsight is the time until the change plus, for the remaining steps, the time with a plan made after
+    it. The digests of this run and of one without balancing are compared.
     """
     comm = MPIComm(world)
     crew, plan = _planned(model, comm)
@@ -133,7 +150,7 @@ def lose_share(world: Any, model: Model, flags: Path, seconds: float) -> dict[st
 
 
 def _planned(model: Model, comm: MPIComm) -> tuple[Crew, Plan]:
-    """What `minga run` would do, measured anew."""
+    """Return ranks and plan as `minga run` would, from new measurements."""
     crew = probe_crew(model, comm, cache=False)
     return crew, make_plan(work_of(model), crew)
 
@@ -143,7 +160,7 @@ def _engine(model: Model, comm: MPIComm, plan: Plan) -> Engine:
 
 
 def _seconds_a_step(world: Any, model: Model, engine: Engine, seconds: float) -> float:
-    """Of a run that is not balanced, in the same way as one that is; equal on all ranks."""
+    """Return the time per step of a run without balancing, measured as with balancing; equal on all ranks."""
     first = drive(model, engine, 4)
     steps = int(world.bcast(max(4.0, seconds * 4 / first.seconds)))
     meet(world)
@@ -151,7 +168,7 @@ def _seconds_a_step(world: Any, model: Model, engine: Engine, seconds: float) ->
 
 
 def _raise_flag(world: Any, flags: Path, name: str) -> None:
-    """Raise a flag, and wait until whoever watches has taken it down."""
+    """Raise a flag and wait until it has been taken down."""
     flag = flags / name
     if world.rank == 0:
         flag.touch()

@@ -1,4 +1,4 @@
-"""Figures of measurements beside what a paper says of them: panels with curves, and lines and bands for its numbers."""
+"""Figures of measurements next to a paper's results: panels with curves, and lines and bands for its numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STYLES: Final = ("-", "--", "-.", ":")
 _ACROSS: Final = 3
 _WORDS_A_LINE: Final = 62
 _LABEL: Final = 13
-"""Letters of a label of bars in one line."""
+"""Letters per line in a label of bars."""
 
 
 def panel(
@@ -30,9 +30,20 @@ def panel(
     bands: Mapping[str, tuple[float, float]] | None = None,
     labels: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """One panel as plain data. ``curves`` may have gaps (None); ``logarithmic`` names axes, such as "xy".
+    """Return one panel as plain data.
 
-    ``lines`` and ``bands``: levels and ranges of the paper, by what they say. With ``labels`` of the places: bars.
+    Parameters
+    ----------
+    x, curves
+        Places and values by name; values may have gaps (None).
+    xlabel, ylabel
+        Labels of the axes.
+    logarithmic
+        Names of logarithmic axes, such as "xy".
+    lines, bands
+        Levels and ranges of the paper, by their captions.
+    labels
+        Labels of the places; values are then drawn as bars.
     """
     return {
         "x": [float(place) for place in x],
@@ -47,7 +58,7 @@ def panel(
 
 
 def draw_panels(panels: Sequence[Mapping[str, Any]], file: Path, *, title: str, claim: str = "") -> Path:
-    """Draw panels, three in a row, into ``file`` (.png or .svg), with the paper's claim below; returns it."""
+    """Draw panels, three in a row, into ``file`` (.png or .svg), with the paper's claim below, and return it."""
     from matplotlib.figure import Figure
 
     across = min(len(panels), _ACROSS)
@@ -69,7 +80,7 @@ def draw_panels(panels: Sequence[Mapping[str, Any]], file: Path, *, title: str, 
 
 
 def _draw(axes: Any, one: Mapping[str, Any]) -> None:
-    """Curves, or bars in groups where the places have ``labels``."""
+    """Draw curves, or groups of bars if the places have ``labels``."""
     names = list(one["curves"])
     for number, name in enumerate(names):
         values = [math.nan if value is None else value for value in one["curves"][name]]

@@ -1,9 +1,9 @@
-"""How experiments that repeat a paper are shown: as text, and as one HTML page that needs no other file.
+"""Presentation of experiments that repeat a paper: as text, and as one self-contained HTML page.
 
-``found["experiments"]`` holds results by name. A result has a ``title``, and ``shape``: statements that hold or do
-not. It may have a ``claim`` (what the paper says), curves (``x`` and ``curves``, or several ``panels``), a ``table`` of
-rows, a ``picture``, ``left out`` (why something is missing), ``disturbed`` (why its statements cannot be judged), and
-any other entries, which are printed as they are.
+``found["experiments"]`` holds results by name. A result has a ``title`` and a ``shape``: statements that hold or do
+not. It may have a ``claim`` (the paper's statement), curves (``x`` and ``curves``, or several ``panels``), a ``table``
+of rows, a ``picture``, ``left out`` (the reason why something is missing), ``disturbed`` (the reason why its statements
+cannot be judged), and any other entries, which are printed unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["body", "failed", "page", "statements", "tables"]
 
 _OWN: Final = ("title", "claim", "curves", "panels", "x", "shape", "seconds", "picture", "measured", "disturbed")
 _WIDEST: Final = 40
-"""Curves of more points are drawn only."""
+"""Number of points beyond which curves are drawn but not printed."""
 
 STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}"
@@ -28,7 +28,7 @@ STYLE: Final = (
 
 
 def failed(found: Mapping[str, Any]) -> list[str]:
-    """Statements that do not hold; none of experiments that were disturbed."""
+    """Return the statements that do not hold; disturbed experiments are skipped."""
     return [
         f"{name}: {statement}"
         for name, result in found["experiments"].items()
@@ -39,7 +39,7 @@ def failed(found: Mapping[str, Any]) -> list[str]:
 
 
 def tables(found: Mapping[str, Any]) -> str:
-    """All results as text."""
+    """Return all results as text."""
     lines: list[str] = []
     for name, result in found["experiments"].items():
         said = [f"  the paper: {result['claim']}"] if "claim" in result else []
@@ -48,7 +48,7 @@ def tables(found: Mapping[str, Any]) -> str:
 
 
 def body(result: Mapping[str, Any]) -> list[str]:
-    """The numbers of a result, in lines."""
+    """Return the numbers of a result as lines of text."""
     lines = []
     if "curves" in result:
         lines += _columns(result["x"], result["curves"])
@@ -64,7 +64,7 @@ def body(result: Mapping[str, Any]) -> list[str]:
 
 
 def statements(result: Mapping[str, Any]) -> list[str]:
-    """What holds and what does not, in lines."""
+    """Return the statements of a result, and whether they hold, as lines of text."""
     why = result.get("disturbed")
     lines = [f"  not judged: {why}"] if why else []
     return lines + [
@@ -74,7 +74,7 @@ def statements(result: Mapping[str, Any]) -> list[str]:
 
 
 def page(found: Mapping[str, Any], title: str, preface: str, more: Mapping[str, Sequence[str]] | None = None) -> str:
-    """All results as one HTML page; ``more``: lines of text at its end, by heading."""
+    """Return all results as one HTML page; ``more`` has lines of text for its end, by heading."""
     parts = [
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{html.escape(title)}</title>",
         f"<style>{STYLE}</style><h1>{html.escape(title)}</h1><p>{html.escape(preface)}</p>",
@@ -117,7 +117,7 @@ def _columns(x: Sequence[float], curves: Mapping[str, Sequence[float | None]]) -
 
 
 def _bars(panel: Mapping[str, Any]) -> list[str]:
-    """A line for each label, with the values of all curves."""
+    """Return a line for each label, with the values of all curves."""
     width = max(map(len, panel["labels"])) + 2
     head = "".join(f"{name:>14}" for name in panel["curves"])
     lines = [f"  {panel['ylabel']}".ljust(width + 2) + head]

@@ -52,7 +52,7 @@ def test_options_of_the_pointwise_scheme() -> None:
     assert model.steps == 31
     for options, words in (
         ({"heavy": "Absorb"}, "there is no layer 'Absorb'"),
-        ({"segments": 92}, "92 segments of 91 rows"),
+        ({"segments": 92}, "92 segments, but only 91 rows"),
     ):
         said = read_settings(device_file | {"pointwise": options})
         with pytest.raises(CaseError, match=words):

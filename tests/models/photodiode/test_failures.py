@@ -51,8 +51,8 @@ def test_places_are_layers_depths_and_nodes() -> None:
         ({"bias": (1.0,), "current": (1.0,)}, "both voltages and currents"),
         ({"current": (1.0,), "curves": ("dark", "lit")}, "more than one curve"),
         ({"bias": (1.0,), "curves": ()}, "curves"),
-        ({"bias": (1.0,), "gain": True}, "gain is asked for without both curves"),
-        ({"bias": (1.0,), "gain": True, "curves": ("dark", "lit"), "ionisation": False}, "without ionisation"),
+        ({"bias": (1.0,), "gain": True}, "gain requires both curves"),
+        ({"bias": (1.0,), "gain": True, "curves": ("dark", "lit"), "ionisation": False}, "requires ionisation"),
     ],
 )
 def test_problems_that_cannot_be_meant(options: dict[str, object], message: str) -> None:

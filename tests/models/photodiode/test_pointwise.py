@@ -244,5 +244,5 @@ def test_what_it_does_not_solve_is_refused(device: Device) -> None:
         pointwise(device, Problem((-1.0,), ("dark", "lit"), gain=True))
     with pytest.raises(CaseError, match="capacitance"):
         pointwise(device, Problem((-1.0,), quasistatic_capacitance=True))
-    with pytest.raises(CaseError, match="current that is held"):
+    with pytest.raises(CaseError, match="imposed current"):
         pointwise(device, Problem(current=(-1e-6,)))

@@ -58,7 +58,7 @@ def test_pressure_release_was_called_rigid(tmp_path: Path) -> None:
     assert now.parameters == before.parameters
     assert now.parameters["boundary"] == "Release()"
     assert "boundary" not in dict(now.notes)
-    assert '"rigid" is called "release" now' in dict(before.notes)["boundary"]
+    assert '"rigid" is now called "release"' in dict(before.notes)["boundary"]
     with pytest.warns(FutureWarning, match="Release"):
         assert Rigid() == Release()
 
@@ -124,9 +124,9 @@ def test_the_examples_run_the_same_on_several_ranks(name: str) -> None:
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"medium": None}, "fletcher.medium", "missing"),
     ({"medium": "ttj"}, "fletcher.medium", "did you mean 'tti'"),
-    ({"medium": 3}, "fletcher.medium", "expected a word or a table"),
+    ({"medium": 3}, "fletcher.medium", "expected a name or a table"),
     ({"medium": "no.zarr"}, "fletcher.medium", "there is no file"),
-    ({"medium": "no.txt"}, "fletcher.medium", "what kind of file"),
+    ({"medium": "no.txt"}, "fletcher.medium", "kind of file"),
     ({"medium": {"vp": -3000.0}}, "fletcher.medium.vp", "above 0"),
     ({"medium": {"vp": 3.0}}, "fletcher.medium.vp", "m/s"),
     ({"medium": {"vp": math.nan}}, "fletcher.medium.vp", "nan"),
@@ -149,7 +149,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"spacing": None}, "fletcher.spacing", "missing"),
     ({"spacing": 0}, "fletcher.spacing", "above 0"),
     ({"spacing": [1.0, 2.0]}, "fletcher.spacing", "missing"),
-    ({"dt": 0.01}, "fletcher.dt", "above the limit"),
+    ({"dt": 0.01}, "fletcher.dt", "above the stability limit"),
     ({"dt": "fast"}, "fletcher.dt", "'auto'"),
     ({"dt": -1.0}, "fletcher.dt", "above 0"),
     ({"order": 6}, "fletcher.order", "4, 8, 12 or 16"),
@@ -172,7 +172,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"sources": [{"plane": {"z": -3.0}}]}, "fletcher.sources[0].plane.z", "outside"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {}}]}, "fletcher.sources[0].wavelet", "Ricker or a file"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "x.txt"}}]}, "wavelet.file", "there is no file"),
-    ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "one.txt"}}]}, "wavelet.file", "seconds lie between"),
+    (
+        {"sources": [{"position": [5, 5, 5], "wavelet": {"file": "one.txt"}}]},
+        "wavelet.file",
+        "interval between its samples",
+    ),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "uneven.txt"}}]}, "wavelet.file", "evenly"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "words.txt"}}]}, "wavelet.file", "as numbers"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"ricker": -3}}]}, "wavelet.ricker", "above 0"),
@@ -180,7 +184,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"receivers": {"first": [0, 0, 0]}}, "fletcher.receivers", "last and count missing"),
     ({"receivers": {"positions": [[0, 0, 9999]]}}, "fletcher.receivers", "outside"),
     ({"receivers": {"positions": [[0, 0, 0]], "every": 0}}, "fletcher.receivers.every", "at least 1"),
-    ({"receivers": {"first": [0, 0, 0], "last": [5, 5, 5], "count": [2, 2]}}, "fletcher.receivers.last", "one depth"),
+    ({"receivers": {"first": [0, 0, 0], "last": [5, 5, 5], "count": [2, 2]}}, "fletcher.receivers.last", "same depth"),
     ({"time": 0}, "fletcher.time", "above 0"),
     ({"recievers": {}}, "fletcher.recievers", "did you mean 'receivers'"),
 ]

@@ -246,9 +246,9 @@ def wrong_files(folder: Path) -> dict[str, str]:
     return {
         "empty.npy": "cannot read", "flat.npy": "expected three", "words.npy": "expected numbers",
         "text.npy": "cannot read", "none.rsf": "in=", "lost.rsf": "is not there", "short.rsf": "are needed",
-        "complex.rsf": "native_complex", "odd.rsf": "should be numbers", "quote.rsf": "no RSF header",
+        "complex.rsf": "native_complex", "odd.rsf": "should be numbers", "quote.rsf": "not an RSF header",
         "empty.sgy": "0 bytes", "zero.sgy": "sample format is 0", "bare.zarr": "zarr", "file.zarr": "zarr",
-        "bad.nc": "cannot read", "a.xyz": "what kind of file", "flatt.npy": "did you mean 'flat.npy'",
+        "bad.nc": "cannot read", "a.xyz": "kind of file", "flatt.npy": "did you mean 'flat.npy'",
     }  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def test_without_a_source_there_is_no_image() -> None:
 
 def test_boundaries_that_take_energy_are_refused() -> None:
     waves = prepare(SHAPE, 10.0, dt=1e-3, medium=ROCK, boundary=Sponge(4))
-    with pytest.raises(CaseError, match="turns back in time"):
+    with pytest.raises(CaseError, match="runs backwards in time"):
         migrate(waves, SHOT, SPREAD, DATA)
 
 

@@ -32,8 +32,8 @@ def test_forms_of_text(tmp_path: Path, name: str, text: str, dt: float | None) -
         ("1 2 3\n4 5 6\n", None, "2 x 3 values"),
         ("1 2\n3\n", None, "as numbers"),
         ("0 1\n1 2\n2 nan\n", None, "sample 3"),
-        ("0 1\n1 2\n", 0.5, "the case says 0.5"),
-        ("1\n2\n", None, "seconds lie between"),
+        ("0 1\n1 2\n", 0.5, "the case states 0.5 s"),
+        ("1\n2\n", None, "interval between its samples"),
     ],
 )
 def test_what_is_no_wavelet(tmp_path: Path, text: str, dt: float | None, said: str) -> None:

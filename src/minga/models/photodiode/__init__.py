@@ -1,4 +1,4 @@
-"""Drift and diffusion of electrons and holes in layers of semiconductors, light, and impact ionisation."""
+"""Drift-diffusion model of semiconductor layers: electrons, holes, light and impact ionisation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SPEC", "load"]
 
 
 def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
-    """The model that the table [photodiode] of a case describes; see `minga.models`."""
+    """Return the model described by the [photodiode] table of a case; see `minga.models`."""
     from minga.models.photodiode import case
 
     return case.load(section, grid, directory)

@@ -1,4 +1,4 @@
-"""Band edges and quasi-Fermi levels of a solved device, in eV, with the cathode's Fermi level as their zero."""
+"""Band edges and quasi-Fermi levels of a solved device in eV, relative to the Fermi level of the cathode."""
 
 from __future__ import annotations
 
@@ -22,13 +22,18 @@ from minga.space.field import Field
 __all__ = ["BANDS", "with_bands"]
 
 BANDS = ("conduction_band", "valence_band", "electron_fermi", "hole_fermi")
-"""Names of the fields, in eV; in the light with "_lit"."""
+"""Names of the fields, in eV; those of the lit curve end in "_lit"."""
 _STATE = ("potential", "electron_level", "hole_level")
-_WORDS = ("edge of the conduction band", "edge of the valence band", "quasi-Fermi level of electrons", "that of holes")
+_WORDS = (
+    "edge of the conduction band",
+    "edge of the valence band",
+    "quasi-Fermi level of electrons",
+    "quasi-Fermi level of holes",
+)
 
 
 def with_bands(model: Model, device: Device, curves: Sequence[Curve]) -> Model:
-    """The model with the bands of each curve among the fields it shows; recorded at the end of its step."""
+    """Return the model with the bands of each curve added to its output, recorded at the end of its step."""
     named = [f"{name}{suffix(curve)}" for curve in curves for name in _STATE]
     if not {item.name for item in model.fields}.issuperset(named):
         return model
@@ -58,24 +63,24 @@ def with_bands(model: Model, device: Device, curves: Sequence[Curve]) -> Model:
 
 
 def _node_of(device: Device, name: str) -> Box:
-    """One node of a contact."""
+    """Return the first node of a contact."""
     node = tuple(int(k) for k in np.argwhere(device.terminal(name).nodes)[0])
     return Box(node, tuple(k + 1 for k in node))
 
 
 @functools.cache
 def _level(ndim: int) -> Kernel:
-    """Of electrons, from the cathode's: at the anode's node the voltage between them."""
+    """Return the kernel of the electron level at a contact: at the anode, the voltage between the contacts."""
 
     def level(electron: CellReader) -> Reduced:
-        return mg.max(electron[(0,) * ndim])  # of one node: unlike a sum, it lets layouts cut rows anywhere
+        return mg.max(electron[(0,) * ndim])  # a maximum over one node: unlike a sum, it lets layouts cut rows anywhere
 
     return Kernel(level, name="level at a contact")
 
 
 @functools.cache
 def _bands(ndim: int) -> Kernel:
-    """Energies from potentials: those of electrons go down where potentials go up."""
+    """Return the kernel of energies from potentials: electron energies fall where potentials rise."""
     here = (0,) * ndim
 
     def energies(

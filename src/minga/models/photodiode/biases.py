@@ -1,4 +1,4 @@
-"""Which voltages or currents a case asks for."""
+"""Voltages or currents requested by a case."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from minga.models.photodiode.structure.device import Device
 
 __all__ = ["biases_of", "check_biases", "currents_of"]
 
-_MOST: Final = 100_000  # voltages in one run
+_MOST: Final = 100_000  # largest number of voltages in one run
 _STRONGEST: Final = 3e6
-"""V/cm: a voltage that makes a larger mean field than this breaks any semiconductor down."""
+"""Mean field in V/cm beyond which any semiconductor breaks down."""
 
 
 def biases_of(said: PhotodiodeSettings) -> tuple[float, ...]:
-    """The voltages in their order. CaseError where the case says none or a range that never ends."""
+    """Return the voltages in the order in which they are solved; empty if the case gives currents.
+
+    Raises
+    ------
+    CaseError
+        If the case gives neither voltages nor currents, or more than 100,000 of them.
+    """
     if said.bias is None and said.current is not None:
         return ()
     if said.bias is None:
@@ -31,7 +37,7 @@ def biases_of(said: PhotodiodeSettings) -> tuple[float, ...]:
 
 
 def currents_of(said: PhotodiodeSettings) -> tuple[float, ...]:
-    """The currents to hold, A/cm2, in their order; none where the case says voltages."""
+    """Return the currents to be imposed, A/cm2, in order; empty if the case gives voltages."""
     found = () if said.current is None else said.current
     found = found if isinstance(found, tuple) else (found,)
     if said.current is not None and not found:
@@ -49,7 +55,7 @@ def _range(said: BiasSettings) -> tuple[float, ...]:
             remedy=f"make the step larger: a run has up to {_MOST:,} voltages",
         )
     sign = math.copysign(1.0, count)
-    # In whole steps of a decimal number, so that -0.3 is what people read.
+    # Round to decimal numbers, so that -0.3 is written as such.
     found = [float(f"{said.start + sign * k * said.step:.12g}") for k in range(whole + 1)]
     if abs(found[-1] - said.to) > 1e-9 * max(1.0, abs(said.to)):
         found.append(said.to)
@@ -57,13 +63,13 @@ def _range(said: BiasSettings) -> tuple[float, ...]:
 
 
 def check_biases(device: Device, biases: tuple[float, ...]) -> None:
-    """CaseError for a voltage that no layer of the device could stand."""
+    """Raise CaseError for a voltage that no layer of the device could withstand."""
     thickness = float(device.nodes[0][-1] - device.nodes[0][0])
     for k, bias in enumerate(biases):
         if abs(bias) > _STRONGEST * thickness:
             raise CaseError(
                 f"{bias:g} V across {1e4 * thickness:.3g} um is a mean field of {abs(bias) / thickness:.2g} V/cm, more "
-                "than any layer stands",
+                "than any layer withstands",
                 key=f"photodiode.bias[{k}]",
                 remedy=f"keep below {_STRONGEST * thickness:.3g} V",
             )

@@ -1,4 +1,4 @@
-"""From the case's table [photodiode] to a Device, a Problem and its Model: what it names is found and checked."""
+"""Conversion of the [photodiode] table of a case to a Device, a Problem and their Model, with all checks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LAYER: Final = re.compile(r"photodiode\.layers\[(\d+)\]")
 
 
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
-    """The model that the table [photodiode] of a case describes; see `minga.models`."""
+    """Return the model described by the [photodiode] table of a case; see `minga.models`."""
     from minga.models.photodiode.model import photodiode
     from minga.models.photodiode.pointwise.scheme import pointwise
 
@@ -63,30 +63,35 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
 
 
 RENAMED: Final = {"capacitance": "quasistatic_capacitance"}
-"""Present names of settings by their former ones."""
+"""Current names of settings, by their former names."""
 
 
 def renamed_in(section: Mapping[str, object]) -> list[str]:
-    """The former names of settings that a table uses."""
+    """Return the former names of settings used in a table."""
     return [key for key in RENAMED if key in section]
 
 
 def _warnings(section: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """What to say of former names."""
+    """Yield a note for each former name that is used."""
     for former in renamed_in(section):
-        observables = ", ".join(f"{old} is {new} now" for old, new in RENAMED_OBSERVABLES.items())
-        yield "renamed", f"photodiode.{former} is {RENAMED[former]} now, {observables}: dQ/dV, not small-signal"
+        observables = ", ".join(f"{old} is now {new}" for old, new in RENAMED_OBSERVABLES.items())
+        yield "renamed", f"photodiode.{former} is now {RENAMED[former]}, {observables}: dQ/dV, not small-signal"
 
 
 def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
-    """The table, checked against its schema. CaseError, with the key, and the layer where it is of one.
+    """Validate the table against its schema.
 
-    Keys that were renamed are taken by their former names too; `renamed_in` says which.
+    Former names of settings are accepted too; `renamed_in` lists those in use.
+
+    Raises
+    ------
+    CaseError
+        If the table is invalid; the error names the key, and the layer if the key belongs to one.
     """
     for former in renamed_in(section):
         if RENAMED[former] in section:
             raise CaseError(
-                f"both {former!r} and {RENAMED[former]!r}, its present name, are given",
+                f"both {former!r} and its current name {RENAMED[former]!r} are given",
                 key=f"photodiode.{former}",
                 remedy=f"leave {former} out",
             )
@@ -107,7 +112,7 @@ def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
 
 
 def _layer_of(key: str, section: Mapping[str, object]) -> str | None:
-    """The name of the layer that a key is of; None for other keys."""
+    """Return the name of the layer to which a key belongs; None for other keys."""
     found = _LAYER.match(key)
     layers = section.get("layers")
     if found is None or not isinstance(layers, Sequence) or int(found[1]) >= len(layers):
@@ -118,7 +123,7 @@ def _layer_of(key: str, section: Mapping[str, object]) -> str | None:
 
 
 def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
-    """How the pointwise scheme is to go."""
+    """Return the options of the pointwise scheme."""
     from minga.models.photodiode.pointwise.setup import Pointwise
 
     options = {} if said.pointwise is None else said.pointwise.model_dump(exclude_none=True)
@@ -126,9 +131,9 @@ def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
         rows = device.grid.shape[0]
         if count > rows:
             raise CaseError(
-                f"{count} segments of {rows} rows",
+                f"{count} segments, but only {rows} rows",
                 key="photodiode.pointwise.segments",
-                remedy=f"let it be {rows} or less",
+                remedy=f"use {rows} segments or fewer",
             )
         options["segments"] = tuple(rows * k // count for k in range(count + 1))
     if (name := options.get("heavy")) is not None:
@@ -145,7 +150,13 @@ def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
 
 
 def problem_of(said: PhotodiodeSettings) -> Problem:
-    """What a case wants solved. CaseError, with the key, for whatever cannot be."""
+    """Return the problem that a case states.
+
+    Raises
+    ------
+    CaseError
+        If the problem is inconsistent; the error names the key.
+    """
     curves = said.curves or (("dark",) if said.light is None else ("dark", "lit"))
     if "lit" in curves and said.light is None:
         raise CaseError(

@@ -1,4 +1,4 @@
-"""The layers, contacts and mesh of a case: what it names is found and checked, and becomes a Device."""
+"""Validation of the layers, contacts and mesh of a case, and their conversion to a Device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,20 @@ Pair = tuple[float, float]
 
 
 def device_of(said: PhotodiodeSettings, directory: Path) -> Device:
-    """The device of a case that lies in a directory. CaseError, with the key and the layer, for whatever cannot be."""
+    """Return the device of a case.
+
+    Parameters
+    ----------
+    said
+        The validated [photodiode] table.
+    directory
+        The directory of the case, in which its files are looked up.
+
+    Raises
+    ------
+    CaseError
+        If the table is inconsistent; the error names the key and the layer.
+    """
     stack = stack_of(said, directory)
     device = device_from(stack, mesh_of(said, stack.layers), across_of(said))
     if said.light is not None and not device.generation.any():
@@ -44,7 +57,7 @@ def device_of(said: PhotodiodeSettings, directory: Path) -> Device:
 
 
 def materials_of(said: PhotodiodeSettings, directory: Path) -> dict[str, Material]:
-    """The materials that ship with minga and those of the case's own file, which may replace them."""
+    """Return the materials shipped with minga, overridden and extended by those of the case's own file."""
     if said.materials is None:
         return shipped_materials()
     path = locate(said.materials, directory)
@@ -60,7 +73,7 @@ def materials_of(said: PhotodiodeSettings, directory: Path) -> dict[str, Materia
 
 
 def stack_of(said: PhotodiodeSettings, directory: Path) -> Stack:
-    """All that the device is made of."""
+    """Return the complete structure of the device except for its mesh."""
     materials = materials_of(said, directory)
     names = _names(said)
     layers = tuple(_layer(k, entry, names[k], materials, said) for k, entry in enumerate(said.layers))
@@ -121,7 +134,7 @@ def _material(
             f"layer {name!r}: there is no material {entry.material!r}",
             key=f"{key}.material",
             suggestion=suggest(entry.material, materials),
-            remedy=f'it may be {", ".join(sorted(materials))}, or one of your own file: materials = "my.toml"',
+            remedy=f'choose one of {", ".join(sorted(materials))}, or one of a file of your own: materials = "my.toml"',
         )
     if entry.y is None:
         return materials[entry.material]
@@ -148,10 +161,12 @@ def _graded(first: float, last: float, materials: Mapping[str, Material], fracti
 
 
 def _doping(entry: LayerSettings, name: str, key: str) -> tuple[Pair, Pair]:
-    """Donors and acceptors, each at both ends of a layer."""
+    """Return donors and acceptors, each at both ends of a layer."""
     if entry.doping is not None and (entry.n is not None or entry.p is not None):
         raise CaseError(
-            f"layer {name!r}: both doping and n or p", key=f"{key}.doping", remedy="give n, p, or doping with its sign"
+            f"layer {name!r}: both doping and n or p are given",
+            key=f"{key}.doping",
+            remedy="give n, p, or doping with its sign",
         )
     if entry.doping is not None:
         first, last = _ends(entry.doping)
@@ -171,14 +186,15 @@ def _check_doping(layer: Layer, donors: Pair, acceptors: Pair, key: str) -> None
             if limit is None or value <= limit:
                 continue
             raise CaseError(
-                f"layer {layer.name!r}: {value:.3g} {what} a cm3 are beyond what {material.name} takes, {limit:.3g}",
+                f"layer {layer.name!r}: {value:.3g} {what} per cm3 exceed the solubility in {material.name}, "
+                f"{limit:.3g}",
                 key=f"{key}.{kind}",
-                remedy=f"dope it less, or give a material of your own another solubility_{kind}",
+                remedy=f"reduce the doping, or define a material with another solubility_{kind}",
             )
 
 
 def _check_positions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
-    """Layers that say where they begin do so where the last one ends."""
+    """Check that a layer with an explicit start begins where the previous layer ends."""
     end = 0.0
     for k, (entry, layer) in enumerate(zip(said.layers, layers, strict=True)):
         begin = end if entry.begin is None else entry.begin
@@ -189,13 +205,13 @@ def _check_positions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> Non
             raise CaseError(
                 f"layer {layer.name!r} {what} {other}: it begins at {1e4 * begin:g} um, {before} at {1e4 * end:g} um",
                 key=f"photodiode.layers[{k}].begin",
-                remedy="let it begin there, or leave begin out",
+                remedy="move begin there, or leave it out",
             )
         end += layer.thickness
 
 
 def _check_regions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
-    """Boxes are doped as much as the layers that they reach into take."""
+    """Check that regions are not doped beyond the solubility limit of any layer that they overlap."""
     ends = [0.0, *accumulate(layer.thickness for layer in layers)]
     for k, region in enumerate(said.regions):
         for axis, (low, high) in (("x", region.x), ("y", region.y)):
@@ -206,10 +222,10 @@ def _check_regions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
             limit: float | None = getattr(material, f"solubility_{kind}")
             if limit is not None and abs(region.doping) > limit and region.x[0] < high and region.x[1] > low:
                 raise CaseError(
-                    f"region {region.name!r}: {abs(region.doping):.3g} {what} a cm3 are beyond what {material.name} of "
-                    f"layer {layer.name!r} takes, {limit:.3g}",
+                    f"region {region.name!r}: {abs(region.doping):.3g} {what} per cm3 exceed the solubility in "
+                    f"{material.name} of layer {layer.name!r}, {limit:.3g}",
                     key=f"photodiode.regions[{k}].doping",
-                    remedy=f"dope it less, or give a material of your own another solubility_{kind}",
+                    remedy=f"reduce the doping, or define a material with another solubility_{kind}",
                 )
 
 
@@ -239,7 +255,7 @@ def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:
             )
         if entry.y is not None and said.width is None:
             raise CaseError(
-                f"the {name} reaches from {1e4 * entry.y[0]:g} to {1e4 * entry.y[1]:g} um across a device of one axis",
+                f"the {name} reaches from {1e4 * entry.y[0]:g} to {1e4 * entry.y[1]:g} um, but the device has one axis",
                 key=f"{key}.y",
                 remedy="give the device a width and columns, or leave y out",
             )
@@ -259,7 +275,7 @@ def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:
 
 
 def _temperature(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> float:
-    """The temperature, where it is known how the gaps of all layers depend on it."""
+    """Return the temperature; CaseError if the band gap of any layer is known at 300 K only."""
     if said.temperature == 300.0:
         return 300.0
     for k, layer in enumerate(layers):
@@ -287,16 +303,16 @@ def _light(said: LightSettings | None) -> Light | None:
 
 
 def _ionisation(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:
-    """The sets that the case chooses by material. CaseError where pairs are to be made in a layer without any."""
+    """Return the coefficient sets chosen by the case, by material; CaseError for a layer without known coefficients."""
     chosen = said.ionisation if isinstance(said.ionisation, dict) else {}
     present = {layer.at(0.5).name for layer in layers}
     for name in chosen:
         if name not in present:
             raise CaseError(
-                f"no layer is of {name!r}",
+                f"no layer is made of {name!r}",
                 key=f"photodiode.ionisation.{name}",
                 suggestion=suggest(name, present),
-                remedy=f"the layers are of {', '.join(sorted(present))}",
+                remedy=f"the layers are made of {', '.join(sorted(present))}",
             )
     if said.ionisation is False:
         return {}

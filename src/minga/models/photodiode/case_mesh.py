@@ -1,4 +1,4 @@
-"""The mesh that a case asks for."""
+"""Mesh requested by a case."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["across_of", "mesh_of", "rows_of"]
 
 
 def rows_of(entry: LayerSettings, name: str, key: str, mesh: MeshSettings) -> tuple[int | None, float]:
-    """How many rows of the mesh a layer has, if it is made of rows, and how thick it is in cm."""
+    """Return the number of mesh rows of a layer, or None if the mesh is not made of rows, and its thickness in cm."""
     if entry.rows is not None and entry.thickness is not None:
         raise CaseError(f"layer {name!r}: both rows and thickness", key=f"{key}.rows", remedy="leave one of them out")
     if entry.rows is None and entry.thickness is None:
@@ -39,7 +39,7 @@ def rows_of(entry: LayerSettings, name: str, key: str, mesh: MeshSettings) -> tu
     if mesh.spacing is None:
         if entry.rows is not None:
             raise CaseError(
-                f"layer {name!r} has rows, but no row has a height",
+                f"layer {name!r} has rows, but the mesh has no spacing",
                 key=f"{key}.rows",
                 remedy='write [photodiode.mesh] spacing = "2.5 nm", or give the layer a thickness',
             )
@@ -48,14 +48,14 @@ def rows_of(entry: LayerSettings, name: str, key: str, mesh: MeshSettings) -> tu
     thickness = rows * mesh.spacing if entry.thickness is None else entry.thickness
     if rows < 1 or not math.isclose(rows * mesh.spacing, thickness, rel_tol=1e-6):
         raise CaseError(
-            f"layer {name!r}: {1e4 * thickness:g} um are {thickness / mesh.spacing:.4g} rows of "
+            f"layer {name!r}: {1e4 * thickness:g} um is {thickness / mesh.spacing:.4g} rows of "
             f"{1e7 * mesh.spacing:g} nm",
             key=f"{key}.thickness",
-            remedy=f"let it be a whole number of rows: {1e4 * max(1, rows) * mesh.spacing:g} um",
+            remedy=f"use a whole number of rows: {1e4 * max(1, rows) * mesh.spacing:g} um",
         )
     if rows % mesh.coarsen:
         raise CaseError(
-            f"layer {name!r} has {rows} rows, which cannot be joined {mesh.coarsen} by {mesh.coarsen}",
+            f"layer {name!r} has {rows} rows, which cannot be merged in groups of {mesh.coarsen}",
             key="photodiode.mesh.coarsen",
             remedy="choose a number that divides the rows of all layers",
         )
@@ -68,7 +68,7 @@ def _known(thickness: float | None) -> float:
 
 
 def mesh_of(said: PhotodiodeSettings, layers: Sequence[Layer]) -> Mesh:
-    """The nodes from the anode to the cathode."""
+    """Return the mesh from the anode to the cathode."""
     mesh = said.mesh
     chosen = [name for name in ("spacing", "nodes", "positions", "graded") if getattr(mesh, name) is not None]
     if len(chosen) > 1:
@@ -79,7 +79,9 @@ def mesh_of(said: PhotodiodeSettings, layers: Sequence[Layer]) -> Mesh:
         )
     if mesh.coarsen > 1 and mesh.spacing is None:
         raise CaseError(
-            "only rows can be joined", key="photodiode.mesh.coarsen", remedy='write spacing = "2.5 nm", or leave it out'
+            "only a mesh of rows can be coarsened",
+            key="photodiode.mesh.coarsen",
+            remedy='write spacing = "2.5 nm", or leave it out',
         )
     ends = np.concatenate(([0.0], np.cumsum([layer.thickness for layer in layers])))
     if mesh.spacing is not None:
@@ -93,7 +95,7 @@ def mesh_of(said: PhotodiodeSettings, layers: Sequence[Layer]) -> Mesh:
 
 
 def _graded(said: PhotodiodeSettings, layers: Sequence[Layer], ends: NDArray[np.float64]) -> Mesh:
-    """Spacings that grow from the boundaries of layers and of regions."""
+    """Return a mesh with spacings that grow from the boundaries of layers and regions."""
     said_graded = said.mesh.graded or GradedSettings()
     hetero = [a.at(1.0) != b.at(0.0) for a, b in pairwise(layers)]
     halves = dict(zip(map(float, ends[1:-1]), hetero))
@@ -110,7 +112,7 @@ def _graded(said: PhotodiodeSettings, layers: Sequence[Layer], ends: NDArray[np.
 
 
 def _marks(ends: Iterable[float], edges: Iterable[float], first: float) -> list[float]:
-    """The ends of layers, and the edges of boxes that are not as close to another as first spacings are."""
+    """Return the ends of layers and the edges of regions more than two first spacings away from other marks."""
     marks = [float(end) for end in ends]
     for edge in edges:
         if marks[0] < edge < max(marks) and min(abs(edge - mark) for mark in marks) > 2 * first:
@@ -129,7 +131,7 @@ def _placed(positions: Sequence[float], length: float) -> Mesh:
     for where, value, wanted in (("first", positions[0], 0.0), ("last", positions[-1], length)):
         if not math.isclose(value, wanted, rel_tol=1e-9, abs_tol=1e-12):
             raise CaseError(
-                f"the {where} node is at {1e4 * value:g} um, that end of the device at {1e4 * wanted:g} um",
+                f"the {where} node is at {1e4 * value:g} um, but that end of the device is at {1e4 * wanted:g} um",
                 key="photodiode.mesh.positions",
                 remedy="let the nodes reach from one contact to the other",
             )
@@ -137,7 +139,7 @@ def _placed(positions: Sequence[float], length: float) -> Mesh:
 
 
 def across_of(said: PhotodiodeSettings) -> Mesh | None:
-    """The columns along y; None in a device of one axis."""
+    """Return the columns along y; None for a device with one axis."""
     if said.mesh.across is not None:
         return _graded_across(said, said.mesh.across)
     if (said.width is None) != (said.columns is None):
@@ -153,7 +155,7 @@ def across_of(said: PhotodiodeSettings) -> Mesh | None:
 
 
 def _graded_across(said: PhotodiodeSettings, across: GradedSettings) -> Mesh:
-    """Columns whose spacings grow from the edges of regions and contacts."""
+    """Return columns with spacings that grow from the edges of regions and contacts."""
     if said.width is None or said.columns is not None:
         given = "without a width" if said.width is None else "and columns"
         raise CaseError(

@@ -1,4 +1,4 @@
-"""What pictures and reports draw of a device: its curves over the voltage, and its profiles at the last one."""
+"""Drawings of a device for pictures and reports: curves over the voltage, and profiles at the last voltage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEVELS = ("Ec", "Ev", "Fn", "Fp")
 
 
 def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[Drawing, ...]:
-    """Current, gain and quasi-static capacitance over the voltage; bands, field and carriers along the depth."""
+    """Return drawings of current, gain and capacitance over V, and of bands, field and carriers over depth."""
     spans = tuple(Span(layer.name, 1e4 * layer.start, 1e4 * layer.end) for layer in device.layers)
     seen, fields = set(model.observables), {item.name for item in model.fields}
     found = []

@@ -1,4 +1,4 @@
-"""A device and what is to be solved for it, as a Model."""
+"""Model of a device and the problem to be solved for it."""
 
 from __future__ import annotations
 
@@ -25,22 +25,26 @@ from minga.space.field import Field
 __all__ = ["photodiode"]
 
 GUMMEL_TOLERANCE: Final = 1e-8
-"""kT/q."""
+"""Tightest tolerance of the Gummel scheme, kT/q."""
 GUMMEL_ROUNDS: Final = 10
-"""For each iteration of Newton's method that is allowed."""
+"""Gummel iterations per allowed iteration of Newton's method."""
 RESCUED: Final = 1e-3
-"""kT/q: near enough for Newton's method."""
+"""Change, kT/q, below which an iterate is close enough for Newton's method."""
 RESCUES: Final = 50
-"""Rounds before Newton's method goes on in any case."""
+"""Gummel iterations after which Newton's method continues in any case."""
 
 
 def photodiode(device: Device, problem: Problem) -> Model:
-    """The Model of a device; one step of its run is one voltage of `problem.bias`.
+    """Return the Model of a device; each step of a run solves one voltage of `problem.bias`.
 
     Observables: V, J and J_lit (A/cm2), gain, C_quasistatic and C_quasistatic_lit (dQ/dV, F/cm2), uniformity, E_max
-    (V/cm), M (the current over what ionisation leaves of it without its pairs), iterations, E_<layer> (V/cm, in the
-    layer's middle), punch_through and breakdown (V).
-    Raises CaseError for what cannot be solved.
+    (V/cm), M (the current divided by the current that remains without the pairs made by ionisation), iterations,
+    E_<layer> (V/cm, in the middle of the layer), punch_through and breakdown (V).
+
+    Raises
+    ------
+    CaseError
+        If the problem cannot be solved as stated.
     """
     check_linear(problem.linear, device.grid, problem.scheme)
     if problem.scheme == "pointwise":
@@ -108,16 +112,16 @@ def photodiode(device: Device, problem: Problem) -> Model:
 
 
 def _gummel(newton: Newton, problem: Problem) -> Gummel:
-    """As the scheme, or to help Newton's method."""
+    """Return the Gummel iteration, either as the scheme itself or as a fallback for Newton's method."""
     if problem.scheme != "gummel":
         return Gummel(newton, RESCUED, RESCUES, f"gummel of {newton.name}")
-    # Densities are known to fewer digits than differences of quasi-Fermi potentials.
+    # Densities carry fewer significant digits than differences of quasi-Fermi potentials.
     tolerance = max(problem.tolerance, GUMMEL_TOLERANCE)
     return Gummel(newton, tolerance, GUMMEL_ROUNDS * problem.limit, f"gummel of {newton.name}", steady=True)
 
 
 def _middle(device: Device) -> int | None:
-    """The edge in the middle of the layer that makes most of the light's pairs."""
+    """Return the edge in the middle of the layer in which light generates most pairs; None if there is none."""
     made = device.generation * device.volumes
     found = [(float(made[layer.first : layer.last + 1].sum()), layer) for layer in device.layers]
     best = max(found, key=lambda item: item[0], default=None)

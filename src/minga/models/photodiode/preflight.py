@@ -1,4 +1,4 @@
-"""What a person should know of a device before it starts: its rows, its built-in voltage, how fine its mesh is."""
+"""Notes on a device before a run starts: its rows, built-in voltage and mesh resolution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Notes = Iterator[tuple[str, str]]
 
 
 def notes_of(device: Device, problem: Problem) -> Notes:
-    """What to say, in pairs: what, and how much."""
+    """Yield the notes as pairs of a label and its text."""
     yield from _layers(device)
     yield from _temperature(device, problem)
     yield from _mesh(device)
@@ -30,7 +30,7 @@ def notes_of(device: Device, problem: Problem) -> Notes:
 
 
 def _layers(device: Device) -> Notes:
-    """The map of layers and rows."""
+    """Yield the rows, depth, material and doping of each layer."""
     doping = column(device, device.doping)
     for layer in device.layers:
         inside = doping[layer.first + 1 : layer.last] if layer.last > layer.first + 1 else doping[[layer.first]]
@@ -46,16 +46,16 @@ def _doped(values: Sequence[float] | np.ndarray) -> str:
 
 
 def _temperature(device: Device, problem: Problem) -> Notes:
-    """What does not follow a temperature other than 300 K."""
+    """Yield the quantities that keep their values at 300 K although the temperature is another one."""
     if device.temperature == 300.0:
         return
     kinds = {kind: of for kind, of in device.unheated.items() if kind != "ionisation" or problem.ionisation}
     still = "; ".join(f"{kind} of {', '.join(of)}" if of else kind for kind, of in kinds.items())
-    yield "temperature", f"{device.temperature:g} K" + (f"; as at 300 K: {still}" if still else "")
+    yield "temperature", f"{device.temperature:g} K" + (f"; values at 300 K used for: {still}" if still else "")
 
 
 def _mesh(device: Device) -> Notes:
-    """Its spacings against the Debye length on either side of each boundary between layers."""
+    """Yield the mesh spacing, and its ratio to the Debye length on either side of each boundary between layers."""
     lengths = device.lengths[0][1:-1]
     range_ = f"{1e7 * lengths.min():.3g} nm" + (
         "" if np.allclose(lengths, lengths[0]) else f" to {1e7 * lengths.max():.3g} nm"
@@ -73,9 +73,10 @@ def _mesh(device: Device) -> Notes:
         return
     ratio, layer, node = max(ratios, key=lambda item: item[0])
     said = (
-        f"{1e7 * debye[node]:.3g} nm beside the boundary of {layer.name}, where nodes are {ratio:.2g} of it apart"
+        f"{1e7 * debye[node]:.3g} nm next to the boundary of {layer.name}, where nodes are {ratio:.2g} "
+        "Debye lengths apart"
         if ratio <= 1
-        else f"{1e7 * debye[node]:.3g} nm in {layer.name}, less than its nodes are apart: refine the mesh there"
+        else f"{1e7 * debye[node]:.3g} nm in {layer.name}, less than the spacing of its nodes: refine the mesh there"
     )
     yield "Debye length", said
 
@@ -99,7 +100,7 @@ def _heights(device: Device) -> np.ndarray:
 
 
 def _depletion(device: Device, problem: Problem) -> Notes:
-    """Fields, reach and breakdown as the depletion approximation has them."""
+    """Yield fields, depletion widths and breakdown in the depletion approximation."""
     depletion = Depletion.of(device)
     lowest = min(problem.bias, default=0.0)
     if depletion is None or lowest > 0:
@@ -119,13 +120,13 @@ def _depletion(device: Device, problem: Problem) -> Notes:
             yield "punch-through", f"the field reaches {device.layers[number].name} at about {at:.3g} V"
     if problem.ionisation:
         found = depletion.breakdown()
-        beyond = ", which the run goes beyond" if found is not None and lowest < found else ""
+        beyond = ", which the run exceeds" if found is not None and lowest < found else ""
         if found is not None:
             yield "breakdown", f"at about {found:.3g} V, where the ionisation integral is 1{beyond}"
 
 
 def _absorbers(device: Device) -> list[int]:
-    """The layers that absorb, of several materials."""
+    """Return the numbers of the absorbing layers, in devices of several materials."""
     if len({layer.material for layer in device.layers}) == 1:
         return []
     return [k for k in range(len(device.layers)) if device.absorption[device.layer == k].any()]

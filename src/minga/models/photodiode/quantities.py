@@ -1,4 +1,4 @@
-"""Quantities of a device as people write them, ``"2.5 nm"``, ``"1 mW/cm2"``; plain numbers have a unit each."""
+"""Quantities of a device in user notation, e.g. ``"2.5 nm"`` or ``"1 mW/cm2"``; plain numbers have a default unit."""
 
 from __future__ import annotations
 
@@ -33,5 +33,11 @@ _KINDS: Final[dict[Kind, Quantity]] = {
 
 
 def quantity(value: object, kind: Kind) -> float:
-    """A quantity in cm, nm, W/cm2 or A/cm2. Raises ValueError whose message says what was expected."""
+    """Convert a quantity to cm, nm, W/cm2 or A/cm2, depending on its kind.
+
+    Raises
+    ------
+    ValueError
+        If the value is not such a quantity; the message states the expected form.
+    """
     return _KINDS[kind].read(value)

@@ -1,4 +1,4 @@
-"""The case's table [photodiode]: its schema. What becomes of it is in `minga.models.photodiode.case`."""
+"""Schema of the [photodiode] table of a case. `minga.models.photodiode.case` converts it to a model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _GRADING = "linear from the anode's side to the cathode's"
 
 
 class LayerSettings(BaseModel):
-    """`[[photodiode.layers]]`: one layer; they follow each other from the anode to the cathode."""
+    """One layer, `[[photodiode.layers]]`; layers are listed from the anode to the cathode."""
 
     model_config = _STRICT
 
@@ -45,7 +45,9 @@ class LayerSettings(BaseModel):
     material: Annotated[str, Field(description='material = "InP"')]
     thickness: Annotated[Place | None, Field(description='um, or with a unit: thickness = "250 nm"')] = None
     rows: Annotated[int | None, Field(ge=1, description="rows of the mesh, in place of a thickness: rows = 400")] = None
-    begin: Annotated[Place | None, Field(description="um: where it begins; left out, where the last one ends")] = None
+    begin: Annotated[
+        Place | None, Field(description="um: start of the layer; by default the end of the previous one")
+    ] = None
     p: Annotated[
         NotNegative | tuple[NotNegative, NotNegative] | None,
         Field(
@@ -71,43 +73,48 @@ class LayerSettings(BaseModel):
         Positive | None, Field(json_schema_extra={"unit": "s"}, description="lifetime of holes, s: tau_p = 1e-9")
     ] = None
     mobility_n: Annotated[
-        Positive | None, Field(json_schema_extra={"unit": "cm2/Vs"}, description="of electrons at low fields, cm2/Vs")
+        Positive | None,
+        Field(json_schema_extra={"unit": "cm2/Vs"}, description="mobility of electrons at low fields, cm2/Vs"),
     ] = None
     mobility_p: Annotated[
-        Positive | None, Field(json_schema_extra={"unit": "cm2/Vs"}, description="of holes at low fields, cm2/Vs")
+        Positive | None,
+        Field(json_schema_extra={"unit": "cm2/Vs"}, description="mobility of holes at low fields, cm2/Vs"),
     ] = None
     absorption: Annotated[
         NotNegative | None,
-        Field(json_schema_extra={"unit": "1/cm"}, description="of the light, 1/cm: absorption = 6100.0"),
+        Field(
+            json_schema_extra={"unit": "1/cm"},
+            description="absorption coefficient of the light, 1/cm: absorption = 6100.0",
+        ),
     ] = None
-    ionisation: Annotated[str | None, Field(description='a set of coefficients: ionisation = "umebu", or "none"')] = (
-        None
-    )
+    ionisation: Annotated[str | None, Field(description='coefficient set: ionisation = "umebu", or "none"')] = None
 
 
 class RegionSettings(BaseModel):
-    """`[[photodiode.regions]]`: a box of other doping in a device with two axes."""
+    """One rectangular region with its own doping in a device with two axes, `[[photodiode.regions]]`."""
 
     model_config = _STRICT
 
     name: Annotated[str, Field(min_length=1, description='name = "guard ring"')]
-    x: Annotated[tuple[Place, Place], Field(description="depth from where to where, um: x = [0.0, 1.5]")]
-    y: Annotated[tuple[Place, Place], Field(description="across from where to where, um: y = [0.0, 2.0]")]
+    x: Annotated[tuple[Place, Place], Field(description="range of depths, um: x = [0.0, 1.5]")]
+    y: Annotated[tuple[Place, Place], Field(description="range across the device, um: y = [0.0, 2.0]")]
     doping: Annotated[Number, Field(description="donors minus acceptors, 1/cm3: doping = -1e17")]
 
 
 class ContactSettings(BaseModel):
-    """A contact: `{kind = "schottky", barrier = 0.55, at = "top", y = [0.0, 1.0]}`."""
+    """A contact, such as `{kind = "schottky", barrier = 0.55, at = "top", y = [0.0, 1.0]}`."""
 
     model_config = _STRICT
 
     kind: Annotated[Literal["ohmic", "schottky"], Field(description='kind = "ohmic" or "schottky"')] = "ohmic"
     barrier: Annotated[
         float | None,
-        Field(gt=0, lt=5, json_schema_extra={"unit": "eV"}, description="of a Schottky contact for electrons, eV"),
+        Field(
+            gt=0, lt=5, json_schema_extra={"unit": "eV"}, description="barrier of a Schottky contact for electrons, eV"
+        ),
     ] = None
-    at: Annotated[Literal["top", "bottom"] | None, Field(description="on the first row or the last one")] = None
-    y: Annotated[tuple[Place, Place] | None, Field(description="across from where to where, um; left out, all")] = None
+    at: Annotated[Literal["top", "bottom"] | None, Field(description="top: the first row; bottom: the last row")] = None
+    y: Annotated[tuple[Place, Place] | None, Field(description="range across the device, um; by default all")] = None
 
 
 class ContactsSettings(BaseModel):
@@ -126,7 +133,7 @@ class ContactsSettings(BaseModel):
 
 
 class LightSettings(BaseModel):
-    """Table [photodiode.light]: what falls in; 1 mW/cm2 of 1550 nm are 7.8e15 photons a cm2 and second."""
+    """Table [photodiode.light]: incident light; 1 mW/cm2 at 1550 nm is 7.8e15 photons per cm2 and second."""
 
     model_config = _STRICT
 
@@ -136,14 +143,14 @@ class LightSettings(BaseModel):
     ] = None
     flux: Annotated[
         Positive | None,
-        Field(json_schema_extra={"unit": "1/cm2s"}, description="photons a cm2 and second, in place of the power"),
+        Field(json_schema_extra={"unit": "1/cm2s"}, description="photons per cm2 and second, instead of the power"),
     ] = None
     wavelength: Annotated[Wavelength, Field(json_schema_extra={"unit": "nm"}, description="nm: wavelength = 1550.0")]
-    side: Annotated[Literal["cathode", "anode"], Field(description="where it falls in")] = "cathode"
+    side: Annotated[Literal["cathode", "anode"], Field(description="illuminated side")] = "cathode"
 
 
 class GradedSettings(BaseModel):
-    """Spacings that grow from the boundaries of layers: `{first = "0.1 nm", growth = 1.05, cap = "20 nm"}`."""
+    """Spacings that grow from the layer boundaries: `{first = "0.1 nm", growth = 1.05, cap = "20 nm"}`."""
 
     model_config = _STRICT
 
@@ -157,7 +164,7 @@ class GradedSettings(BaseModel):
 
 
 class MeshSettings(BaseModel):
-    """Table [photodiode.mesh]: one of rows, nodes and graded."""
+    """Table [photodiode.mesh], with one of spacing, nodes, positions and graded."""
 
     model_config = _STRICT
 
@@ -169,22 +176,23 @@ class MeshSettings(BaseModel):
             description='height of a row: spacing = "2.5 nm"; layers then have rows',
         ),
     ] = None
-    coarsen: Annotated[int, Field(ge=1, description="rows that are made one: coarsen = 5")] = 1
+    coarsen: Annotated[int, Field(ge=1, description="number of rows merged into one: coarsen = 5")] = 1
     nodes: Annotated[
-        int | None, Field(ge=3, le=10_000_000, description="at equal distances, the first and last at the ends")
+        int | None, Field(ge=3, le=10_000_000, description="number of equally spaced nodes, both ends included")
     ] = None
     positions: Annotated[
-        tuple[Place, ...] | None, Field(min_length=3, description="of all nodes, um, ascending, from end to end")
+        tuple[Place, ...] | None,
+        Field(min_length=3, description="positions of all nodes from end to end, um, ascending"),
     ] = None
     graded: Annotated[GradedSettings | None, Field(description='graded = {first = "0.1 nm", growth = 1.05}')] = None
     across: Annotated[
         GradedSettings | None,
-        Field(description='of a device with a width, from the ends of regions and contacts: across = {first = "5 nm"}'),
+        Field(description='y spacings from edges of regions and contacts: across = {first = "5 nm"}'),
     ] = None
 
 
 class BiasSettings(BaseModel):
-    """`{from = 0.0, to = -60.0, step = 1.0}`: both ends included."""
+    """A range of voltages that includes both ends: `{from = 0.0, to = -60.0, step = 1.0}`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -194,7 +202,7 @@ class BiasSettings(BaseModel):
 
 
 class StepSettings(BaseModel):
-    """Table [photodiode.steps]: steps in V from one voltage to the next; those left out are the solver's."""
+    """Table [photodiode.steps]: steps in V from one voltage to the next; omitted entries take the solver's defaults."""
 
     model_config = _STRICT
 
@@ -206,43 +214,59 @@ class StepSettings(BaseModel):
 
 
 class PointwiseSettings(BaseModel):
-    """Table [photodiode.pointwise]: options of scheme = "pointwise"; those left out are the scheme's."""
+    """Table [photodiode.pointwise]: options of scheme = "pointwise"; omitted entries take the scheme's defaults."""
 
     model_config = _STRICT
 
     across: Annotated[
-        Literal["exact", "block"] | None, Field(description="whether blocks of other ranks wait for one another")
+        Literal["exact", "block"] | None,
+        Field(description="exact: blocks of different ranks wait for one another; block: they do not"),
     ] = None
     segments: Annotated[
         Annotated[int, Field(ge=1)] | tuple[int, ...] | None,
-        Field(description="into how many parts the rows are cut, or the rows where the parts end"),
+        Field(description="number of segments of the rows, or the rows at which segments end"),
     ] = None
-    inner_sweeps: Annotated[int | None, Field(ge=1, description="of each equation in an iteration")] = None
-    weight: Annotated[float | None, Field(gt=0, lt=2, description="of over-relaxation of the potential")] = None
+    inner_sweeps: Annotated[int | None, Field(ge=1, description="sweeps of each equation per iteration")] = None
+    weight: Annotated[float | None, Field(gt=0, lt=2, description="over-relaxation factor of the potential")] = None
     test: Annotated[Literal["max", "paper", "current", "residual"] | None, Field(description='test = "max"')] = None
     tolerance: Annotated[
-        Positive | None, Field(json_schema_extra={"unit": "kT/q"}, description="of the test, kT/q: tolerance = 1e-6")
+        Positive | None,
+        Field(json_schema_extra={"unit": "kT/q"}, description="tolerance of the test, kT/q: tolerance = 1e-6"),
     ] = None
-    limit: Annotated[int | None, Field(ge=1, description="iterations a voltage at most")] = None
+    limit: Annotated[int | None, Field(ge=1, description="largest number of iterations per voltage")] = None
     cost: Annotated[Literal["measured", "synthetic"] | None, Field(description='cost = "synthetic"')] = None
-    heavy: Annotated[str | None, Field(description='the layer that takes more with cost = "synthetic"')] = None
-    growth: Annotated[float | None, Field(ge=0, le=20, description="of the synthetic cost: growth = 4.0")] = None
-    expected: Annotated[int | None, Field(ge=2, description="iterations, of the synthetic cost")] = None
+    heavy: Annotated[str | None, Field(description='layer with the growing cost under cost = "synthetic"')] = None
+    growth: Annotated[float | None, Field(ge=0, le=20, description="growth of the synthetic cost: growth = 4.0")] = None
+    expected: Annotated[
+        int | None, Field(ge=2, description="expected number of iterations, for the synthetic cost")
+    ] = None
 
 
 class PhotodiodeSettings(BaseModel):
     """Table [photodiode] of a case: layers between two contacts, light, and the voltages to solve for.
 
-    layers       from the anode to the cathode
-    contacts     anode and cathode
-    mesh         rows of equal height, nodes at equal distances, or spacings that grow from the boundaries
-    width, columns   a second axis, y
-    bias         voltages of the anode over the cathode, one a step of the run
-    current      or currents to hold, whose voltages are looked for
-    curves       "dark", "lit" or both
-    gain         solve also without ionisation: M = (J_lit - J_dark)/(the same without)
-    quasistatic_capacitance   dQ/dV, F/cm2: how much more charge there is at a slightly larger voltage
-    materials    a file of one's own, beside the case
+    Attributes
+    ----------
+    layers
+        Layers from the anode to the cathode.
+    contacts
+        Anode and cathode.
+    mesh
+        Rows of equal height, equally spaced or given nodes, or spacings that grow from the layer boundaries.
+    width, columns
+        Extent and nodes of a second axis, y.
+    bias
+        Voltages of the anode relative to the cathode, one per step of the run.
+    current
+        Currents to impose instead; the corresponding voltages are solved for.
+    curves
+        "dark", "lit" or both.
+    gain
+        Solve without ionisation as well: M = (J_lit - J_dark) / (the same without ionisation).
+    quasistatic_capacitance
+        Compute dQ/dV, F/cm2: the additional charge at a slightly larger voltage.
+    materials
+        Material file of the user, beside the case.
     """
 
     model_config = _STRICT
@@ -257,7 +281,7 @@ class PhotodiodeSettings(BaseModel):
     ]
     mesh: MeshSettings = MeshSettings()
     width: Annotated[
-        Place | None, Field(gt=0, json_schema_extra={"unit": "um"}, description='across, along y: width = "10 um"')
+        Place | None, Field(gt=0, json_schema_extra={"unit": "um"}, description='extent along y: width = "10 um"')
     ] = None
     columns: Annotated[int | None, Field(ge=1, description="nodes along y: columns = 40")] = None
     temperature: Annotated[
@@ -266,7 +290,7 @@ class PhotodiodeSettings(BaseModel):
             ge=77,
             le=1000,
             json_schema_extra={"unit": "K"},
-            description="temperature = 300.0; below, dopants would freeze out, which is not modelled",
+            description="temperature = 300.0; dopant freeze-out at lower temperatures is not modelled",
         ),
     ] = 300.0
     light: Annotated[
@@ -281,19 +305,19 @@ class PhotodiodeSettings(BaseModel):
         Field(description='mobility = "constant", "doping", "field" or "doping-field"'),
     ] = "constant"
     emission: Annotated[
-        bool, Field(description="whether thermionic emission limits what crosses barriers: emission = true")
+        bool, Field(description="limit the flux across barriers by thermionic emission: emission = true")
     ] = False
     recombination: Annotated[
         tuple[Literal["srh", "radiative", "auger"], ...],
-        Field(description='recombination = ["srh", "radiative", "auger"], or fewer'),
+        Field(description='recombination = ["srh", "radiative", "auger"], or a subset'),
     ] = ("srh", "radiative", "auger")
     ionisation: Annotated[
         bool | dict[str, str],
         Field(description='ionisation = true, false, or a set for each material: {InP = "umebu"}'),
     ] = False
-    gain: Annotated[bool, Field(description="whether to solve also without ionisation: gain = true")] = False
+    gain: Annotated[bool, Field(description="solve without ionisation as well: gain = true")] = False
     quasistatic_capacitance: Annotated[
-        bool, Field(description="whether to work out dQ/dV at each voltage, too: quasistatic_capacitance = true")
+        bool, Field(description="compute dQ/dV at each voltage: quasistatic_capacitance = true")
     ] = False
     bias: Annotated[
         tuple[Number, ...] | Number | BiasSettings | None,
@@ -301,7 +325,7 @@ class PhotodiodeSettings(BaseModel):
     ] = None
     current: Annotated[
         Current | tuple[Current, ...] | None,
-        Field(description='currents to hold in place of voltages: current = ["-1 uA/cm2", "-1 mA/cm2"]'),
+        Field(description='currents to hold instead of voltages: current = ["-1 uA/cm2", "-1 mA/cm2"]'),
     ] = None
     curves: Annotated[
         tuple[Literal["dark", "lit"], ...] | None, Field(min_length=1, description='curves = ["dark", "lit"]')
@@ -312,10 +336,11 @@ class PhotodiodeSettings(BaseModel):
     ] = "newton"
     linear: Annotated[
         Literal["auto", "rows", "sparse", "krylov"],
-        Field(description='of two axes: linear = "auto", or "rows", "sparse" or "krylov"'),
+        Field(description='for two axes: linear = "auto", or "rows", "sparse" or "krylov"'),
     ] = "auto"
     pointwise: Annotated[PointwiseSettings | None, Field(description='[photodiode.pointwise] across = "block"')] = None
     tolerance: Annotated[
-        float | None, Field(gt=0, lt=1, json_schema_extra={"unit": "kT/q"}, description="of the unknowns, in kT/q")
+        float | None,
+        Field(gt=0, lt=1, json_schema_extra={"unit": "kT/q"}, description="tolerance of the unknowns, kT/q"),
     ] = None
-    limit: Annotated[int | None, Field(ge=1, description="iterations a voltage at most")] = None
+    limit: Annotated[int | None, Field(ge=1, description="largest number of iterations per voltage")] = None

@@ -1,8 +1,12 @@
 """Seismic waves in tilted transversely isotropic media, after Fletcher, Du and Fowler (2009).
 
-from minga.models.waves import Medium, Sponge
-
-model = mg.fletcher((100, 100, 100), dt=1e-3, medium=Medium(3000.0, 0.24, 0.1, 0.785, 1.0), boundary=Sponge())
+Examples
+--------
+>>> import minga as mg
+>>> from minga.models.waves import Medium, Sponge
+>>> model = mg.fletcher(
+...     (100, 100, 100), dt=1e-3, medium=Medium(3000.0, 0.24, 0.1, 0.785, 1.0), boundary=Sponge()
+... )
 """
 
 from __future__ import annotations
@@ -51,18 +55,18 @@ _ROOMS: Final = {
     "receivers": ("Receivers",),
     "source": ("PlaneSource", "PointSource", "Ricker", "Wavelet"),
 }
-"""Where the names above come from; they are imported when first used, since a case file may name another model."""
+"""Modules of the names above; they are imported on first use, since a case file may name another model."""
 
 
 def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
-    """The model that the table [fletcher] of a case describes; see `minga.models`."""
+    """Return the model described by the [fletcher] table of a case; see `minga.models`."""
     from minga.models.waves import case
 
     return case.load(section, grid, directory)
 
 
 def load_to_plan(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
-    """The same to plan with, which never looks at the whole of a large medium; see `minga.models.case.load_model`."""
+    """Return the model for planning, from a sample of a large medium; see `minga.models.case.load_model`."""
     from minga.models.waves import case
 
     return case.load(section, grid, directory, sample=True)

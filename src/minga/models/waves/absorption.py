@@ -1,12 +1,12 @@
-"""What absorbing layers add to a step: damping of all waves in a sponge, memories of derivatives in matched layers.
+"""Contributions of absorbing layers to a step: damping in a sponge, memory variables in perfectly matched layers.
 
-A matched layer replaces each second derivative along its axis by D2 u + D1 psi + zeta, with the memories
+A matched layer replaces each second derivative along its axis by D2 u + D1 psi + zeta, with the memory variables
 
     psi = b psi + a D1 u,    zeta = b zeta + a (D2 u + D1 psi)
 
-which are fields on the layer and the few cells beside it that see psi in it (see
-`minga.models.waves.boundary.Cpml`). A step is done as if there were no layer, then each layer adds what its memories
-say.
+which are fields on the layer and on the few adjacent cells whose stencils reach psi (see
+`minga.models.waves.boundary.Cpml`). A step is computed as if there were no layer; each layer then adds the contribution
+of its memory variables.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 __all__ = ["Profiles", "record_damping", "record_matching"]
 
 Profiles = dict[Field, NDArray[np.float64]]
-"""Fields of one axis, and their values."""
+"""Fields on one axis, and their values."""
 AXES = "zyx"
 
 
 def record_damping(step: Program, waves: Sequence[Field], sponge: Sponge) -> Profiles:
-    """Make the waves at both times smaller in the layers."""
+    """Record the damping of the waves at both time levels in the layers, and return its coefficients."""
     grid, dtype = waves[0].grid, waves[0].dtype
     profiles = {_profile("sponge", axis, grid, dtype): sponge.factors(n) for axis, n in enumerate(grid.shape)}
     for box in layer_boxes(grid.shape, sponge.cells):
@@ -56,9 +56,23 @@ _DAMP = Kernel(_damp)
 
 
 def record_matching(step: Program, waves: Waves, layers: Cpml, frequency: float) -> tuple[tuple[Field, ...], Profiles]:
-    """Add what the memories say to the next waves, which a step has stored in the previous slots.
+    """Record the contributions of the memory variables to the next waves, which a step has put in previous slots.
 
-    frequency  of the sources, Hz, where the layers name none. Returns the memories, and the layers' coefficients.
+    Parameters
+    ----------
+    step
+        Program of the time step.
+    waves
+        Fields and coefficients of the model.
+    layers
+        Parameters of the layers.
+    frequency
+        Frequency of the sources, Hz, used if the layers do not name one.
+
+    Returns
+    -------
+    tuple
+        The memory fields, and the coefficients of the layers.
     """
     equations, grid = waves.equations, waves.grid
     chosen = frequency if layers.frequency is None else layers.frequency
@@ -95,7 +109,7 @@ def record_matching(step: Program, waves: Waves, layers: Cpml, frequency: float)
 
 
 def _used(equations: Equations, axis: int) -> tuple[int, ...]:
-    """Numbers of the waves whose derivatives along an axis take part."""
+    """Return the numbers of the waves whose derivatives along an axis enter the equations."""
     if equations.kind == "isotropic":
         return (0,)
     if equations.sigma is None:
@@ -104,7 +118,7 @@ def _used(equations: Equations, axis: int) -> tuple[int, ...]:
 
 
 def _memory_kernels(equations: Equations, axis: int, used: Sequence[int]) -> tuple[Kernel, Kernel, Kernel]:
-    """The two memories of one layer, and what they add to the next waves."""
+    """Return the kernels of both memory variables of a layer, and of their contribution to the next waves."""
     d = equations.differences
 
     def cpml_psi(waves: Any, psis: Any, a: Any, b: Any) -> None:
@@ -138,7 +152,7 @@ def _memory_kernels(equations: Equations, axis: int, used: Sequence[int]) -> tup
 
 
 def _ends(grid: Grid, axis: int, cells: int) -> tuple[Box, Box]:
-    """So many cells at the low and at the high end of an axis, over all of the others."""
+    """Return the boxes of the first and last `cells` cells along an axis, over the full extent of the others."""
     whole = grid.box
     low, high = list(whole.hi), list(whole.lo)
     low[axis], high[axis] = cells, grid.shape[axis] - cells

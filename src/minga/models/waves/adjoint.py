@@ -1,16 +1,16 @@
-"""The adjoint of a time step: the transpose of the right side's operator, coefficients inside the derivatives.
+"""Adjoint of a time step: the transpose of the operator of the right side, with coefficients inside the derivatives.
 
-With u = (p, q), a step is next = 2 u - previous + A u. Fletcher's A is not its own transpose; with a = vp2 and
-s = vsz2 / vpz2
+With u = (p, q), a step is next = 2 u - previous + A u. Fletcher's A is not self-adjoint; with a = vp2 and
+s = vsz2 / vpz2 its transpose is
 
     (A' v)_p = H2'(a (1 + 2 epsilon) v_p + a (1 + 2 delta - s) v_q) + H1'(a s v_p)
     (A' v)_q = H1'(a (1 - s) v_p + a v_q) + H2'(a s v_q)
 
-where H1' g = the sum of D_i D_j (n_i n_j g), and H2' is the Laplacian less H1'. Waves are 0 beyond the ends of the
-grid, so these are transposes to the last cell. Boundaries are those of the forward step: pressure release and random
-ones (whose layers are part of the medium) have their exact adjoint here.
+where H1' g is the sum of D_i D_j (n_i n_j g), and H2' is the Laplacian minus H1'. Waves are 0 beyond the ends of the
+grid, so these are exact transposes up to the last cell. Boundaries are those of the forward step: pressure release and
+random boundaries (whose layers are part of the medium) have their exact adjoint here.
 
-A migration with another operator than this does not give the gradient of the data's misfit: M. Louboutin, P. Witte,
+A migration with any other operator does not give the gradient of the data misfit: M. Louboutin, P. Witte,
 F. J. Herrmann, "Effects of wrong adjoints for RTM in TTI media", SEG 2018.
 """
 
@@ -32,7 +32,7 @@ __all__ = ["adjoint_fields", "adjoint_kernel", "record_adjoint_step"]
 
 
 def adjoint_fields(waves: Waves) -> tuple[Field, ...]:
-    """Fields for the adjoint waves of a model: those of its waves with "_adjoint" after their names."""
+    """Return fields for the adjoint waves of a model, named like its waves with "_adjoint" appended."""
     return tuple(
         Field(f"{f.name}_adjoint", f.grid, f.dtype, slots=2, boundary=fixed(0.0), description=f"adjoint of {f.name}")
         for f in waves.fields
@@ -40,14 +40,14 @@ def adjoint_fields(waves: Waves) -> tuple[Field, ...]:
 
 
 def record_adjoint_step(step: Program, waves: Waves, fields: Sequence[Field]) -> None:
-    """Record a step of the adjoint waves: what was next becomes present, as in a step backwards in time."""
+    """Record a step of the adjoint waves; the result becomes the present wave, as in a step backwards in time."""
     medium = [list(waves.medium)] if waves.medium else []
     step.apply(adjoint_kernel(waves.equations), list(fields), [f.previous for f in fields], *medium)
     step.rotate(*fields)
 
 
 def adjoint_kernel(equations: Equations) -> Kernel:
-    """A step with the transposed operator; parameters as of `minga.models.waves.kernels.forward_kernel`."""
+    """Return the step with the transposed operator; arguments as in `minga.models.waves.kernels.forward_kernel`."""
 
     def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any]) -> None:
         c = equations.coefficients(lambda k: medium[k][HERE])
@@ -79,7 +79,7 @@ def _right_sides(equations: Equations, c: Coefficients, waves: Sequence[Any]) ->
 
 
 def _transposed(equations: Equations, c: Coefficients, along: Any, across: Any) -> Any:
-    """H1'(along) + H2'(across)."""
+    """Return H1'(along) + H2'(across)."""
     d = equations.differences
     if equations.kind == "vertical":
         outer = local(across)

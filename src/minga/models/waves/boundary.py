@@ -1,7 +1,7 @@
-"""What keeps waves from coming back from the ends of the grid: layers of cells around the model.
+"""Boundaries of the wave model: layers of cells around the model that suppress reflections from the ends of the grid.
 
-Layers are added to the shape that was asked for, equally many cells at both ends of each axis. Beyond the last cell all
-waves are 0. Profiles are rounded to 12 decimals: libraries differ in bits beyond, and runs must not.
+Layers are added to the requested shape, with the same number of cells at both ends of each axis. Beyond the last cell
+all waves are 0. Profiles are rounded to 12 decimals: libraries differ in further bits, and runs must not.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ __all__ = ["Boundary", "Cpml", "Random", "Release", "Rigid", "Sponge", "depth", 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """No layers: pressure release, as at the surface of water. Waves are 0 beyond the ends, and reflected with the
-    opposite sign."""
+    """No layers: pressure release, as at the surface of water.
+
+    Waves are 0 beyond the ends, and are reflected with the opposite sign.
+    """
 
     @property
     def cells(self) -> int:
+        """Number of cells of a layer: 0."""
         return 0
 
 
 def Rigid() -> Release:
-    """The former name of `Release`, which is no rigid wall: there waves would keep their sign."""
+    """Return `Release()`, whose former name this is; it is no rigid wall, at which waves would keep their sign."""
     warnings.warn(
-        "Rigid() is Release() now, with the same results: waves are 0 beyond the ends, which is pressure release",
+        "Rigid() is now called Release(), with the same results: waves are 0 beyond the ends (pressure release)",
         FutureWarning,
         stacklevel=2,
     )
@@ -44,14 +47,18 @@ def Rigid() -> Release:
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """Layers of random velocities, which scatter waves and keep their energy, so that a run can be turned back in time.
+    """Layers of random velocities, which scatter waves but conserve their energy, so that a run is reversible in time.
 
-    At distance d from the model the velocity is v (1 - w) + v_max U w, where w = d / cells, v is that of the nearest
-    cell of the model, v_max the model's largest, U uniform in [0, 1). Source: R. G. Clapp, "Reverse time migration with
-    random boundaries", SEG 2009.
+    At a distance of d cells from the model the velocity is v (1 - w) + v_max U w, where w = d / cells, v is the
+    velocity of the nearest cell of the model, v_max the largest velocity of the model, and U uniform in [0, 1). Source:
+    R. G. Clapp, "Reverse time migration with random boundaries", SEG 2009.
 
-    cells  of a layer
-    seed   of U, which depends on it and the cell's place alone
+    Attributes
+    ----------
+    cells
+        Number of cells of a layer.
+    seed
+        Seed of U, which depends only on it and on the position of the cell.
     """
 
     cells: int = 16
@@ -63,7 +70,7 @@ class Random:
 
 @dataclass(frozen=True, slots=True)
 class Sponge:
-    """Layers in which all waves are made smaller after each step, by exp(-(strength d / cells)^2) at distance d.
+    """Layers in which all waves are multiplied by exp(-(strength d / cells)^2) after each step, d cells deep.
 
     Source: C. Cerjan, D. Kosloff, R. Kosloff, M. Reshef, "A nonreflecting boundary condition for discrete acoustic and
     elastic wave equations", Geophysics 50(4), 1985.
@@ -80,20 +87,26 @@ class Sponge:
             )
 
     def factors(self, length: int) -> Floats:
-        """The factor of each cell along an axis of so many cells."""
+        """Return the factor of each cell along an axis with `length` cells."""
         away = depth(np.arange(length), length, self.cells)
         return _rounded(np.exp(-np.square(self.strength * away / self.cells)))
 
 
 @dataclass(frozen=True, slots=True)
 class Cpml:
-    """Perfectly matched layers for media that are isotropic, or whose axis is vertical.
-
-    reflection  what a wave that meets the layer at a right angle comes back as, in theory
-    frequency   Hz, at which waves that travel along a layer are damped as well; None: that of the sources
+    """Perfectly matched layers for media that are isotropic or have a vertical symmetry axis.
 
     Source: D. Pasalic, R. McGarry, "Convolutional perfectly matched layer for isotropic and anisotropic acoustic wave
     equations", SEG 2010; parameters by D. Komatitsch, R. Martin, Geophysics 72(5), 2007.
+
+    Attributes
+    ----------
+    cells
+        Number of cells of a layer.
+    reflection
+        Theoretical reflection coefficient at normal incidence.
+    frequency
+        Frequency, Hz, at which waves that travel along a layer are damped as well; None: that of the sources.
     """
 
     cells: int = 12
@@ -112,7 +125,7 @@ class Cpml:
     def coefficients(
         self, length: int, spacing: float, fastest: float, dt: float, frequency: float
     ) -> tuple[Floats, Floats]:
-        """a and b of each cell along an axis: memory = b * memory + a * derivative. a is 0 outside the layers."""
+        """Return a and b of each cell along an axis: memory = b * memory + a * derivative; a is 0 outside layers."""
         width = self.cells * spacing
         away = depth(np.arange(length), length, self.cells) / self.cells
         damping = -3 * fastest * math.log(self.reflection) / (2 * width) * away**2
@@ -140,19 +153,19 @@ def _rounded(values: Floats) -> Floats:
 
 
 def depth(index: NDArray[np.int64], length: int, cells: int) -> NDArray[np.int64]:
-    """How deep cells of an axis lie in a layer: 0 in the model, 1 next to it."""
+    """Return the depth of cells of an axis in a layer: 0 inside the model, 1 next to it."""
     return np.maximum(0, np.maximum(cells - index, index - (length - 1 - cells)))
 
 
 def layer_boxes(shape: Sequence[int], cells: int) -> Iterator[Box]:
-    """Boxes that together are all layers, each cell once."""
+    """Yield boxes that together cover all layers, with each cell in exactly one of them."""
     whole = Box((0,) * len(shape), tuple(shape))
     inside = Box((cells,) * len(shape), tuple(n - cells for n in shape))
     yield from whole.subtract(inside)
 
 
 def scrambled(vp: Floats, fastest: float, box: Box, shape: Sequence[int], boundary: Random) -> Floats:
-    """Velocities of a box of a grid of a shape, where `vp` are those of the nearest cells of the model."""
+    """Return the velocities of a box with random layers; `vp` are those of the nearest cells of the model."""
     along = [depth(np.arange(lo, hi), n, boundary.cells) for lo, hi, n in zip(box.lo, box.hi, shape, strict=True)]
     z, y, x = np.ix_(*along)
     weight = np.maximum(np.maximum(z, y), x) / boundary.cells

@@ -1,4 +1,4 @@
-"""From the case's table [fletcher] to a Model: what it names is found, checked, and put together."""
+"""Conversion of the [fletcher] table of a case to a Model: look-up, checks and assembly."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from minga.space.box import Box
 __all__ = ["load"]
 
 FORMER = "rigid"
-"""What pressure release was called, which is no rigid wall."""
+"""Former name of pressure release, which is no rigid wall."""
 
 Triple = tuple[float, float, float]
 
 
 def load(section: Mapping[str, object], grid: GridSettings, directory: Path, *, sample: bool = False) -> Model:
-    """The model that the table [fletcher] of a case describes; see `minga.models`.
+    """Return the model described by the [fletcher] table of a case; see `minga.models`.
 
-    With `sample` it is one to plan with: of a large medium a part is looked at, and the time step is a guess.
+    With `sample` the model is for planning: only part of a large medium is inspected, and the time step is an estimate.
     """
     settings = validate(FletcherSettings, section, "fletcher")
     if grid.boundary is not None:
         raise CaseError(
-            "waves have their boundary in [fletcher]", key="grid.boundary", remedy='write boundary = "sponge" there'
+            "the boundary of waves is set in [fletcher]", key="grid.boundary", remedy='write boundary = "sponge" there'
         )
     found = find_medium(settings, grid.shape, directory, sample=sample)
     boundary = _boundary(settings.boundary)
@@ -86,23 +86,23 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path, *, 
 
 
 def _sampled(found: FoundMedium) -> Iterator[tuple[str, str]]:
-    """That what stands above follows from some of the cells."""
+    """Yield a note that the preceding results follow from some of the cells only."""
     seen, cells = sum(box.size for box in looked_at(found.shape, sample=True)), math.prod(found.shape)
     if seen < cells and not found.medium.uniform:
-        yield "medium", f"{seen:,} of {cells:,} cells were looked at for this; a run looks at all of them first"
+        yield "medium", f"{seen:,} of {cells:,} cells were inspected for these notes; a run inspects all of them first"
 
 
 def _renamed(boundary: object) -> Iterator[tuple[str, str]]:
-    """What to say of a boundary that has another name now."""
+    """Yield a note about a boundary given by its former name."""
     if boundary == FORMER:
         yield (
             "boundary",
-            '"rigid" is called "release" now: p is 0 beyond the ends, and waves come back with opposite sign',
+            '"rigid" is now called "release": p is 0 beyond the ends, and waves are reflected with the opposite sign',
         )
 
 
 def _boundary(entry: object) -> Boundary:
-    """What surrounds the model."""
+    """Return the boundary of the model."""
     words: dict[str, Boundary] = {"release": Release(), "sponge": Sponge(), "random": Random(), "cpml": Cpml()}
     key = "fletcher.boundary"
     if entry == FORMER:
@@ -181,7 +181,7 @@ def _receivers(said: ReceiverSettings) -> Receivers:
 
 
 def _points(first: Triple, last: Triple, count: int | tuple[int, ...], key: str) -> Iterator[Triple]:
-    """A line of receivers; of two counts a grid, along y and along x, whose depth goes from that of first to last."""
+    """Yield the positions of a line of receivers or, with two counts, of a level grid along y and x."""
     if isinstance(count, int):
         if count == 1 and first != last:
             raise CaseError("one receiver cannot be at two places", key=f"{key}.count", remedy="make it 2 or more")
@@ -189,7 +189,7 @@ def _points(first: Triple, last: Triple, count: int | tuple[int, ...], key: str)
             yield tuple(a + (b - a) * number / max(1, count - 1) for a, b in zip(first, last))  # type: ignore[misc]
         return
     if first[0] != last[0]:
-        raise CaseError("a grid of receivers is level: first and last have one depth", key=f"{key}.last")
+        raise CaseError("a grid of receivers is level: first and last need the same depth", key=f"{key}.last")
     if math.prod(count) > 1_000_000:
         raise CaseError(f"{math.prod(count)} receivers are too many", key=f"{key}.count")
     rows, columns = (np.linspace(first[a], last[a], count[a - 1]).tolist() for a in (1, 2))

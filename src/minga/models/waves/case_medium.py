@@ -1,4 +1,4 @@
-"""The medium that a case describes, with the shape and the spacing it has or must have."""
+"""Medium described by a case, with its shape and spacing."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundMedium:
-    """A medium with its cells: shape and metres between them along z, y, x."""
+    """A medium with the shape of its grid, and the distances between cells along z, y, x in m."""
 
     medium: Medium
     shape: Shape
     spacing: Triple
 
     def look(self, order: int, sigma: float, form: str, boundary: Boundary, *, sample: bool = False) -> Extremes:
-        """Look at every cell, or at a sample; CaseError, with the place, for values that no medium has."""
+        """Inspect every cell, or a sample; raise CaseError, with the place, for unphysical values."""
         sampler = Sampler(self.medium, self.shape, (boundary.cells,) * 3)
         tilted = not (self.medium.isotropic or self.medium.vertical)
         divergence = form == "selfadjoint" and tilted
@@ -51,7 +51,7 @@ class FoundMedium:
         )
 
     def check_inside(self, points: Sequence[Sequence[float]], key: str, what: str) -> None:
-        """CaseError for a point, in metres from the first cell, beyond the last one."""
+        """Raise CaseError for a point, in metres from the first cell, that lies beyond the last cell."""
         ends = [(n - 1) * h for n, h in zip(self.shape, self.spacing)]
         for point in points:
             for name, value, end, step in zip("zyx", point, ends, self.spacing):
@@ -66,9 +66,14 @@ class FoundMedium:
 def find_medium(
     settings: FletcherSettings, shape: Sequence[int] | None, directory: Path, *, sample: bool = False
 ) -> FoundMedium:
-    """The medium of a case. Raises CaseError for what cannot be found, or does not fit together.
+    """Return the medium of a case.
 
-    With ``sample`` files are read in a part that does not grow with them.
+    With `sample`, only a part of each file is read whose size does not grow with the file.
+
+    Raises
+    ------
+    CaseError
+        If a file is missing or the inputs are inconsistent.
     """
     said = _parsed(settings.medium)
     volumes, keys = _volumes(said, directory)
@@ -85,7 +90,7 @@ def find_medium(
         if name in volumes:
             unit = given.unit if isinstance(given, QuantityFile) else None
             values = from_volume(name, volumes[name], unit, angles, keys[name])
-            # What is 0 everywhere need not be stored, nor computed with.
+            # Quantities that are 0 everywhere need not be stored or used in computations.
             entries[name] = 0.0 if name != "vp" and is_zero(values, cells, sample) else values
         elif given is not None:
             entries[name] = _number(name, float(given), angles)
@@ -93,14 +98,14 @@ def find_medium(
 
 
 def _parsed(said: object) -> str | MediumSettings | SyntheticSettings:
-    """The entry `medium`: a name, the name of a file, or one of two tables."""
+    """Return the entry `medium`: a name, the name of a file, or one of two tables."""
     if isinstance(said, Mapping):
         table = {str(key): value for key, value in said.items()}
         if "synthetic" in table:
             return validate(SyntheticSettings, table, KEY)
         return validate(MediumSettings, table, KEY)
     if not isinstance(said, str):
-        raise CaseError(f"expected a word or a table, found {said!r}", key=KEY, remedy=FORM)
+        raise CaseError(f"expected a name or a table, found {said!r}", key=KEY, remedy=FORM)
     if said not in NAMED and not Path(said).suffix:
         raise CaseError(f"there is no medium {said!r}", key=KEY, suggestion=suggest(said, NAMED), remedy=FORM)
     return said
@@ -109,19 +114,19 @@ def _parsed(said: object) -> str | MediumSettings | SyntheticSettings:
 def _volumes(
     said: str | MediumSettings | SyntheticSettings, directory: Path
 ) -> tuple[dict[str, Volume], dict[str, str]]:
-    """The files that a medium is in, by quantity, with the keys of the case that name them."""
+    """Return the files of a medium by quantity, and the keys of the case that name them."""
     if isinstance(said, SyntheticSettings) or said in NAMED:
         return {}, {}
     if isinstance(said, str):
         path = locate(said, directory)
         if path.suffix.lower() not in ENDINGS:
-            raise CaseError(f"cannot tell what kind of file {said!r} is", key=KEY, remedy=f"use {', '.join(ENDINGS)}")
+            raise CaseError(f"the kind of file {said!r} is unknown", key=KEY, remedy=f"use {', '.join(ENDINGS)}")
         inside = quantities(path) if path.exists() else []
         if path.exists() and "vp" not in inside:
             raise CaseError(
-                f"{said} is no whole medium: it has {', '.join(inside) or 'one quantity'}, and none is called vp",
+                f"{said} is not a complete medium: it has {', '.join(inside) or 'one quantity'}, but no vp",
                 key=KEY,
-                remedy=f'name the files one by one: medium = {{vp = "{said}"}}, and variable = "..." where it has more',
+                remedy=f'name the files one by one: medium = {{vp = "{said}"}}, and variable = "..." if it has several',
             )
         names = [name for name in QUANTITIES if name in inside] or ["vp"]
         return {name: open_volume(path, name, None, KEY) for name in names}, dict.fromkeys(names, KEY)
@@ -141,7 +146,7 @@ def _volumes(
 
 
 def _shape(shape: Sequence[int] | None, volumes: Mapping[str, Volume], keys: Mapping[str, str]) -> Shape:
-    """The cells along z, y, x: those of the files, which must agree with the case and with each other."""
+    """Return the numbers of cells along z, y, x: those of the files, which must agree with the case and each other."""
     if shape is not None and len(shape) != 3:
         raise CaseError(
             f"waves are on three axes; grid.shape has {len(shape)}",
@@ -157,7 +162,7 @@ def _shape(shape: Sequence[int] | None, volumes: Mapping[str, Volume], keys: Map
                 f"{volume.path.name} has {' x '.join(map(str, volume.cells))} values along z, y, x; "
                 f"{owner} has {' x '.join(map(str, wanted))}",
                 key=keys[name],
-                remedy='say the order of the file\'s axes, slowest first: {file = "...", axes = "xyz"}'
+                remedy='give the order of the file\'s axes, slowest first: {file = "...", axes = "xyz"}'
                 if turned and not volume.named
                 else "leave grid.shape out to take that of the file"
                 if owner == "grid.shape"
@@ -190,7 +195,7 @@ def _spacing(settings: FletcherSettings, volumes: Mapping[str, Volume], keys: Ma
             wanted, owner = volume.spacing, volume.path.name
     if wanted is None:
         raise CaseError(
-            "the metres between cells are missing" + (", and the medium's files do not say them" if volumes else ""),
+            "the distance between cells is missing" + (", and the medium's files do not state it" if volumes else ""),
             key="fletcher.spacing",
             remedy="write spacing = 12.5, or [dz, dy, dx]",
         )
@@ -220,18 +225,24 @@ def _synthetic(said: SyntheticSettings, shape: Shape, spacing: Triple) -> Medium
 
 
 def _number(name: str, value: float, angles: str | None) -> float:
-    """A number of the case in SI units and radians."""
+    """Return a number of the case in SI units and radians."""
     key = f"{KEY}.{name}"
     if name == "vp" and not 100 <= value <= 20000:
-        raise CaseError(f"{value:g} m/s is no velocity of a rock", key=key, remedy="give velocities in m/s: vp = 3000")
+        raise CaseError(
+            f"{value:g} m/s is not a plausible velocity of a rock", key=key, remedy="give velocities in m/s: vp = 3000"
+        )
     if name in ("theta", "phi"):
         if value and angles is None:
             raise CaseError(
-                f"what is {value:g} in?", key=key, remedy='add angles = "degree" or angles = "radian" to the medium'
+                f"the unit of {name} = {value:g} is not given",
+                key=key,
+                remedy='add angles = "degree" or angles = "radian" to the medium',
             )
         return math.radians(value) if angles == "degree" else value
     if name != "vp" and value > _MOST_ANISOTROPY:
-        raise CaseError(f"{value:g} is no {name} of a rock", key=key, remedy="give a part, not per cent: 0.2")
+        raise CaseError(
+            f"{value:g} is not a plausible {name} of a rock", key=key, remedy="give a fraction, not per cent: 0.2"
+        )
     return value
 
 

@@ -1,10 +1,10 @@
-"""Points between cells: which cells around a point stand for it, and with which weights.
+"""Interpolation weights of the cells around a point that lies between cells.
 
-"sinc" takes eight cells along each axis with the weights sin(pi d) / (pi d), d cells away from the point, in Kaiser's
-window of half-width 4 and b = 6.31. Source: G. J. Hicks, "Arbitrary source and receiver positioning in
-finite-difference schemes using Kaiser windowed sinc functions", Geophysics 67(1), 2002. "linear" takes two. A point on
-a cell is that cell, with weight 1. Cells beyond the grid are left out: all waves are 0 there. Weights are rounded to 12
-decimals, since libraries differ in bits beyond.
+"sinc" uses eight cells along each axis with the weights sin(pi d) / (pi d) at a distance of d cells from the point, in
+a Kaiser window of half-width 4 and b = 6.31. Source: G. J. Hicks, "Arbitrary source and receiver positioning in
+finite-difference schemes using Kaiser windowed sinc functions", Geophysics 67(1), 2002. "linear" uses two. A point on a
+cell is that cell, with weight 1. Cells beyond the grid are omitted: all waves are 0 there. Weights are rounded to 12
+decimals, since libraries differ in further bits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INTERPOLATIONS: Final = ("sinc", "linear")
 HALF_WIDTH: Final = 4
 KAISER: Final = 6.31
 _ON_CELL: Final = 1e-6
-"""Cells that a point may be away from a cell and yet be on it: positions are rounded decimals."""
+"""Distance in cells up to which a point counts as lying on a cell: positions are rounded decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,16 @@ class Placed:
     first: tuple[int, int, int]
     weights: tuple[Floats, Floats, Floats]
     base: tuple[int, int, int]
-    """The cell at or below the point: who owns it is in charge of it."""
+    """Cell at or below the point; its owner is in charge of the point."""
 
     @property
     def single(self) -> bool:
-        """Whether one cell alone stands for the point."""
+        """True if a single cell represents the point."""
         return all(len(w) == 1 for w in self.weights)
 
     @property
     def box(self) -> Box:
-        """All cells with a weight."""
+        """Box of all cells with a weight."""
         return Box(self.first, tuple(lo + len(w) for lo, w in zip(self.first, self.weights, strict=True)))
 
 
@@ -58,11 +58,27 @@ def place(
     interpolation: Interpolation,
     what: str,
 ) -> Placed:
-    """Find a point given in metres from the model's first cell. CaseError where it lies outside the model.
+    """Locate a point given in metres from the first cell of the model.
 
-    shape   of the model, without layers
-    layers  cells that the grid has more at both ends of each axis
-    what    "source" or "receiver", for messages
+    Parameters
+    ----------
+    position
+        z, y, x of the point, m.
+    shape
+        Shape of the model, without layers.
+    spacing
+        Distances between cells, m.
+    layers
+        Cells that the grid has in addition at both ends of each axis.
+    interpolation
+        "sinc" or "linear".
+    what
+        "source" or "receiver", for messages.
+
+    Raises
+    ------
+    CaseError
+        If the point lies outside the model.
     """
     if interpolation not in INTERPOLATIONS:
         raise CaseError(
@@ -76,7 +92,7 @@ def place(
     slack = tuple(_ON_CELL * h for h in spacing)
     inside = len(point) == len(ends) and all(
         -s <= x <= end + s for x, end, s in zip(point, ends, slack, strict=True)
-    )  # NaN is not
+    )  # False for NaN
     if not inside:
         raise CaseError(
             f"a {what} lies at (z, y, x) = {_metres(point)}, outside the model",
@@ -90,7 +106,7 @@ def place(
 
 
 def _along(place: float, length: int, layers: int, interpolation: Interpolation) -> tuple[int, Floats, int]:
-    """First cell, weights and base cell of a point along one axis of so many cells, in cells of the grid."""
+    """Return the first cell, weights and base cell of a point along one axis; `place` and `length` are in cells."""
     below = math.floor(place + _ON_CELL)
     off = place - below
     if abs(off) <= _ON_CELL:

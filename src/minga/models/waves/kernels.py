@@ -1,16 +1,19 @@
-"""What a cell does in a time step: Fletcher's equations and their adjoint, for the terms that a medium needs.
+"""Kernels of a time step: Fletcher's equations, restricted to the terms that a medium needs.
+
+The equations are
 
     p_tt = vpx2 H2 p + vpz2 H1 q + vsz2 H1 (p - q)
     q_tt = vpn2 H2 p + vpz2 H1 q - vsz2 H2 (p - q)
 
-H1 is the second derivative along the axis of symmetry n, H2 the Laplacian less H1; vpz is the P velocity along it,
+H1 is the second derivative along the symmetry axis n, H2 the Laplacian minus H1; vpz is the P velocity along the axis,
 vpx2 = vpz2 (1 + 2 epsilon), vpn2 = vpz2 (1 + 2 delta), vsz2 = vpz2 |epsilon - delta| / sigma.
 Source: R. P. Fletcher, X. Du, P. J. Fowler, "Reverse time migration in tilted transversely isotropic (TTI) media",
 Geophysics 74(6), 2009.
 
-Time is by leapfrog: next = 2 now - previous + dt2 * right side, written over the previous slot. Differences are by the
-least spacing h, and dt2 / h2 is a factor of vpz2: no intermediate is much smaller than the waves are, so that few are
-denormal, which processors are slow with. Mixed derivatives are first derivatives of first ones, which are locals.
+Time integration is leapfrog: next = 2 now - previous + dt2 * right side, written over the previous slot. Differences
+are scaled by the smallest spacing h, and dt2 / h2 is a factor of vpz2: no intermediate value is much smaller than the
+waves, so that few are denormal numbers, which slow processors down. Mixed derivatives are first derivatives of first
+derivatives, which are locals.
 """
 
 from __future__ import annotations
@@ -30,14 +33,14 @@ Form = Literal["fletcher", "selfadjoint"]
 Kind = Literal["isotropic", "vertical", "tilted"]
 Z, Y, X = range(3)
 MIXED: Final = ((Y, X), (Y, Z), (X, Z))
-"""Mixed derivatives: the axis of the inner one and of the outer one."""
+"""Mixed derivatives: the axes of the inner and of the outer one."""
 NAMES: Final = ("vp2", "epsilon", "delta", "nz", "ny", "nx")
-"""What a medium is made of, in the order in which kernels take those that are fields."""
+"""Parameters of a medium, in the order in which kernels take those that are fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coefficients:
-    """The medium at a cell: numbers where it is the same everywhere, else what was read. `vp2` is times `scale`."""
+    """Parameters of the medium at a cell: numbers if uniform, otherwise values read; `vp2` includes `scale`."""
 
     vp2: Any
     epsilon: Any
@@ -47,15 +50,24 @@ class Coefficients:
 
 @dataclass(frozen=True, slots=True)
 class Equations:
-    """Which equations, with which differences.
+    """Choice of the equations and their differences.
 
-    kind       "isotropic" (p alone), "vertical" (the axis is z), "tilted"
-    form       "fletcher": coefficients of H1 stand before the derivatives; "selfadjoint": H1 u = div(n (n . grad u))
-               (Y. Zhang, H. Zhang, G. Zhang, "A stable TTI reverse time migration and its implementation",
-               Geophysics 76(3), 2011)
-    sigma      vpz2 |epsilon - delta| / vsz2; None where vsz is 0
-    scale      dt2 / h2, where h is what the differences are by
-    constants  entries of NAMES that are the same everywhere
+    Attributes
+    ----------
+    kind
+        "isotropic" (p alone), "vertical" (the axis is z) or "tilted".
+    form
+        "fletcher": the coefficients of H1 stand before the derivatives; "selfadjoint": H1 u = div(n (n . grad u))
+        (Y. Zhang, H. Zhang, G. Zhang, "A stable TTI reverse time migration and its implementation", Geophysics 76(3),
+        2011).
+    differences
+        Differences in space.
+    sigma
+        vpz2 |epsilon - delta| / vsz2; None if vsz is 0.
+    scale
+        dt2 / h2, where h is the length by which the differences are scaled.
+    constants
+        Entries of NAMES that are uniform, with their values.
     """
 
     kind: Kind
@@ -72,24 +84,24 @@ class Equations:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The entries of NAMES that these equations ask for."""
+        """Entries of NAMES that occur in these equations."""
         return {"isotropic": NAMES[:1], "vertical": NAMES[:3], "tilted": NAMES}[self.kind]
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """Those that vary, and so are fields."""
+        """Entries of `needed` that vary, and are therefore fields."""
         known = dict(self.constants)
         return tuple(name for name in self.needed if name not in known)
 
     def coefficients(self, read: Callable[[int], Any]) -> Coefficients:
-        """The medium, where `read(k)` is the value of stored field number k."""
+        """Return the parameters of the medium; `read(k)` yields the value of stored field number k."""
         values: dict[str, Any] = dict(self.constants)
         values |= {name: read(k) for k, name in enumerate(self.stored)}
         axis = [values.get(name, 1.0 if name == "nz" else 0.0) for name in NAMES[3:]]
         return Coefficients(values["vp2"] * self.scale, values.get("epsilon", 0.0), values.get("delta", 0.0), (*axis,))
 
     def derivatives(self, u: Any, c: Coefficients) -> tuple[Any, Any]:
-        """H1 u and H2 u, times h2."""
+        """Return H1 u and H2 u, times h2."""
         d = self.differences
         if self.kind == "vertical":
             return _apart(d.d2(u, Z)), d.d2(u, X) + _apart(d.d2(u, Y))
@@ -99,7 +111,7 @@ class Equations:
         return h1, laplacian - h1
 
     def _along(self, u: Any, c: Coefficients, straight: dict[int, Any]) -> Any:
-        """(n . grad)^2 with the coefficients before the derivatives."""
+        """Return (n . grad)^2 u with the coefficients before the derivatives."""
         d = self.differences
         terms = [times(c.n[axis] * c.n[axis], straight[axis]) for axis in (X, Y, Z)]
         locals_: dict[int, Any] = {}
@@ -113,14 +125,14 @@ class Equations:
         return total_of(terms)
 
     def divergence(self, u: Any, c: Coefficients) -> Any:
-        """div(n (n . grad u)); the operator equals its transpose whatever n is."""
+        """Return div(n (n . grad u)), an operator that is self-adjoint for any n."""
         d = self.differences
         slope = total_of([times(c.n[axis], d.d1(u, axis)) for axis in (X, Y, Z)])
         flux = {axis: local(c.n[axis] * slope) for axis in (X, Y, Z) if not _zero(c.n[axis])}
         return total(d.d1(flux[axis], axis) for axis in flux)
 
     def right_sides(self, c: Coefficients, p: tuple[Any, Any], q: tuple[Any, Any]) -> tuple[Any, Any]:
-        """The right sides for p and q, from H1 and H2 of each."""
+        """Return the right sides for p and q, from H1 and H2 of each."""
         (h1p, h2p), (h1q, h2q) = p, q
         along = h1q
         right_p, right_q = (1.0 + 2.0 * c.epsilon) * h2p + along, (1.0 + 2.0 * c.delta) * h2p + along
@@ -130,14 +142,14 @@ class Equations:
         return c.vp2 * right_p, c.vp2 * right_q
 
     def shear(self, c: Coefficients) -> Any:
-        """vsz2 by vpz2."""
+        """Return vsz2 / vpz2."""
         if self.sigma is None:
             return 0.0
         return _absolute(c.epsilon - c.delta) * (1.0 / self.sigma)
 
 
 def forward_kernel(equations: Equations) -> Kernel:
-    """A time step. Its parameters are lists: waves, previous waves, and the stored entries of the medium, if any."""
+    """Return a time step with lists as arguments: waves, previous waves, and stored medium parameters, if any."""
 
     def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any]) -> None:
         c = equations.coefficients(lambda k: medium[k][HERE])
@@ -160,27 +172,27 @@ def forward_kernel(equations: Equations) -> Kernel:
 
 
 def _apart(value: Any) -> Any:
-    """The value, computed in a loop of its own, or with others that are made of the same.
+    """Return the value, computed in a loop of its own, or together with others that use the same inputs.
 
-    One loop for all would walk along more rows at once than a processor has registers for their addresses, and second
-    derivatives share most of their loads with the first derivatives of mixed ones: TTI steps are a third faster so,
-    VTI steps a quarter; the bits are the same.
+    A single loop for all terms would access more rows at once than a processor has address registers; moreover, second
+    derivatives share most of their loads with the inner derivatives of mixed ones. The split makes TTI steps a third
+    and VTI steps a quarter faster, with identical bits.
     """
     return local(value)[HERE]
 
 
 def times(weight: Any, value: Any) -> Any:
-    """A product; None where the weight is the number 0."""
+    """Return a product; None if the weight is the number 0."""
     return None if _zero(weight) else value if _one(weight) else weight * value
 
 
 def total_of(terms: Sequence[Any]) -> Any:
-    """The sum of the terms that are not None."""
+    """Return the sum of the terms that are not None."""
     return total(term for term in terms if term is not None)
 
 
 def product(number: float, a: Any, b: Any) -> Any:
-    """number * a * b, the number 0 where one of them is."""
+    """Return number * a * b; the number 0 if a or b is."""
     return 0.0 if _zero(a) or _zero(b) else number * a * b
 
 

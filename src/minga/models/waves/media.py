@@ -1,7 +1,7 @@
-"""The quantities of a medium from names, formulas and files, in SI units and radians.
+"""Quantities of a medium from names, formulas and files, in SI units and radians.
 
-A quantity is a number or a function of a box (z, y, x) of cells; files and formulas are asked for the boxes that are
-needed, so that no process ever holds more of a model than its part of it.
+A quantity is a number or a function of a box (z, y, x) of cells. Files and formulas are evaluated only for the boxes
+that are needed, so that no process ever holds more than its own part of a model.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ NAMED: Final = {
     "vti": (3000.0, 0.24, 0.10, 0.0, 0.0),
     "tti": (3000.0, 0.24, 0.10, math.pi / 4, 1.0),
 }
-"""The test media of the public Fletcher codes: vp (m/s), epsilon, delta, theta, phi (radians)."""
+"""Test media of the public Fletcher codes: vp (m/s), epsilon, delta, theta, phi (radians)."""
 
 _SLOWEST, _FASTEST = 100.0, 20000.0
-"""Bounds of P velocities in m/s; rocks have 300 to 8500, so that these tell wrong units and nothing else."""
+"""Bounds of P velocities, m/s; rocks have 300 to 8500, so that only wrong units lie outside the bounds."""
 
 
 def named_medium(name: str) -> Medium:
-    """One of the homogeneous test media in NAMED."""
+    """Return one of the homogeneous test media in NAMED."""
     return Medium(*NAMED[name])
 
 
 def of_synthetic(formulas: Synthetic) -> Medium:
-    """A medium by formulas. What two quantities need in common is computed for each of them, once a box."""
+    """Return a medium defined by formulas; results common to several quantities are computed once per box."""
     last: list[tuple[Box, Mapping[str, NDArray[np.float32]]]] = []
 
     def take(name: str) -> Callable[[Box], NDArray[np.float64]]:
         def of(box: Box) -> NDArray[np.float64]:
-            kept = last[0] if last else None  # one look: another thread may put its own box here meanwhile
+            kept = last[0] if last else None  # read once: another thread may store its own box here meanwhile
             if kept is None or kept[0] != box:
                 kept = (box, formulas.values(box))
                 last[:] = [kept]
@@ -55,7 +55,7 @@ def of_synthetic(formulas: Synthetic) -> Medium:
 
 
 def from_volume(name: str, volume: Volume, unit: str | None, angles: str | None, key: str) -> Quantity:
-    """A quantity in a file, in SI units and radians; a unit that is not known or contradicts is a CaseError."""
+    """Return a quantity of a file in SI units and radians; CaseError for an unknown or contradictory unit."""
     scale = _scale(name, volume.unit, unit, angles, key)
     if name == "vp":
         return lambda box: _checked(volume.values(box) * scale, box, volume.path.name, key)
@@ -63,14 +63,14 @@ def from_volume(name: str, volume: Volume, unit: str | None, angles: str | None,
 
 
 def is_zero(quantity: Quantity, shape: tuple[int, ...], sample: bool = False) -> bool:
-    """Whether a quantity is 0 in all cells, or in a sample of them; looks only until one is not."""
+    """Return whether a quantity is 0 in all cells, or in a sample of them; stop at the first that is not."""
     if callable(quantity):
         return not any(np.any(quantity(box)) for box in looked_at(shape, sample))
     return not np.any(quantity)
 
 
 def _scale(name: str, said: str | None, unit: str | None, angles: str | None, key: str) -> float:
-    """What the values of a file are multiplied by: `said` is the file's unit, `unit` and `angles` are the case's."""
+    """Return the factor of a file's values; `said` is the file's unit, `unit` and `angles` are the case's."""
     if name == "vp":
         known = {"m/s": 1.0, "m s-1": 1.0, "m.s-1": 1.0, "m s**-1": 1.0, "km/s": 1e3, "km s-1": 1e3, "km.s-1": 1e3}
         default: str | None = "m/s"
@@ -84,11 +84,13 @@ def _scale(name: str, said: str | None, unit: str | None, angles: str | None, ke
         if word is not None and word.strip().lower() not in known:
             raise CaseError(f"the unit of {name} is {word!r} in {source}, expected {', '.join(known)}", key=key)
     if said is not None and unit is not None and known[said.strip().lower()] != known[unit.strip().lower()]:
-        raise CaseError(f"the file says that {name} is in {said}, the case says {unit}", key=key, remedy="say the same")
+        raise CaseError(
+            f"the file says that {name} is in {said}, the case says {unit}", key=key, remedy="make them agree"
+        )
     word = said if said is not None else unit if unit is not None else default
     if word is None:
         raise CaseError(
-            f"neither the file nor the case says the unit of {name}",
+            f"neither the file nor the case states the unit of {name}",
             key=key,
             remedy='add angles = "degree" or "radian"',
         )
@@ -96,9 +98,9 @@ def _scale(name: str, said: str | None, unit: str | None, angles: str | None, ke
 
 
 def _checked(values: NDArray[np.float64], box: Box, file: str, key: str) -> NDArray[np.float64]:
-    """Velocities that can be those of rocks in m/s; CaseError for others, which are in another unit or damaged.
+    """Return velocities that rocks can have; CaseError for others, which have another unit or are damaged.
 
-    What is not finite, or not positive, is told where the whole medium is looked at.
+    Values that are not finite or not positive are reported when the whole medium is inspected.
     """
     most = values.max() if values.size else np.nan
     if 0 < most < _SLOWEST:
@@ -109,4 +111,6 @@ def _checked(values: NDArray[np.float64], box: Box, file: str, key: str) -> NDAr
         return values
     at = np.unravel_index(int(np.argmax(values)), values.shape)
     cell = tuple(int(i) + low for i, low in zip(at, box.lo))
-    raise CaseError(f"{file}: {most:.6g} m/s in cell {cell} (z, y, x) is no velocity of a rock", key=key, remedy=remedy)
+    raise CaseError(
+        f"{file}: {most:.6g} m/s in cell {cell} (z, y, x) is not a plausible velocity of a rock", key=key, remedy=remedy
+    )

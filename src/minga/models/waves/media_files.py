@@ -1,7 +1,7 @@
-"""Quantities of a medium in files: Zarr, NetCDF, NumPy, Madagascar and SEG-Y, read a box at a time.
+"""Quantities of a medium in files: Zarr, NetCDF, NumPy, Madagascar and SEG-Y, read one box at a time.
 
-What a file says of itself (axis names, spacing, units) is taken from it; what it does not say comes from the case.
-Every file is seen in the order z (down), y, x, whatever order its axes are stored in.
+Axis names, spacing and units are taken from the file if it states them, otherwise from the case. Every file is
+presented in the order z (down), y, x, in whatever order its axes are stored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PLANES: Final = (
     "waves are computed in three dimensions: repeat the plane along y, "
     'np.save("vp3.npy", np.repeat(vp[:, np.newaxis, :], 40, axis=1))'
 )
-"""What to do with a medium on two axes."""
+"""Remedy for a medium on two axes."""
 _METRES: Final = {
     "m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0, "": 1.0, "1": 1.0, "km": 1000.0, "ft": 0.3048,
     "feet": 0.3048,
@@ -45,11 +45,18 @@ Read = Callable[[tuple[slice, ...]], NDArray[Any]]
 class Volume:
     """One quantity in a file.
 
-    shape    values along the file's axes
-    axes     the file's axes from the slowest to the fastest, a permutation of "zyx"
-    named    whether the file itself says which axis is which
-    spacing  metres between values along z, y, x, where the file says so
-    unit     of the values, where the file says so
+    Attributes
+    ----------
+    shape
+        Numbers of values along the file's axes.
+    axes
+        Axes of the file from the slowest to the fastest, a permutation of "zyx".
+    named
+        Whether the file itself names its axes.
+    spacing
+        Distances between values along z, y, x in m, if the file states them.
+    unit
+        Unit of the values, if the file states it.
     """
 
     path: Path
@@ -62,33 +69,36 @@ class Volume:
 
     @property
     def cells(self) -> tuple[int, int, int]:
-        """Values along z, y, x."""
+        """Numbers of values along z, y, x."""
         nz, ny, nx = (self.shape[self.axes.index(name)] for name in AXES)
         return nz, ny, nx
 
     def values(self, box: Box) -> NDArray[np.float64]:
-        """The values of a box (z, y, x), in that order; only this part of the file is read."""
+        """Return the values of a box (z, y, x), in that order; only this part of the file is read."""
         low, high = dict(zip(AXES, box.lo)), dict(zip(AXES, box.hi))
         stored = self.read(tuple(slice(low[name], high[name]) for name in self.axes))
         return np.transpose(stored, [self.axes.index(name) for name in AXES]).astype("f8")
 
 
 def open_volume(path: Path, variable: str | None = None, axes: str | None = None, key: str = "") -> Volume:
-    """The quantity in a file, of which nothing but the description is read.
+    """Open the quantity in a file; only its description is read.
 
     Parameters
     ----------
     path
-        A file or Zarr store, its kind told by its ending: see ENDINGS.
+        A file or Zarr store; its kind follows from its ending, see ENDINGS.
     variable
-        Of a file with several quantities the name of this one.
+        Name of the quantity, for files with several of them.
     axes
-        The order of the file's axes from the slowest to the fastest, ``"zyx"`` or another, where the file has no names
-        for them; without either it is z, y, x.
+        Order of the file's axes from the slowest to the fastest, such as ``"zyx"``, if the file does not name them; by
+        default z, y, x.
     key
-        The case's entry, for errors.
+        Key of the case's entry, for errors.
 
-    Raises CaseError where the file cannot be read, or is not what it should be.
+    Raises
+    ------
+    CaseError
+        If the file cannot be read, or its contents are not as expected.
     """
     if not path.exists():
         close = suggest(path.name, [p.name for p in path.parent.glob("*")]) if path.parent.is_dir() else None
@@ -96,7 +106,7 @@ def open_volume(path: Path, variable: str | None = None, axes: str | None = None
     opener = _OPENERS.get(path.suffix.lower())
     if opener is None:
         raise CaseError(
-            f"cannot tell what kind of file {path.name!r} is", key=key,
+            f"the kind of file {path.name!r} is unknown", key=key,
             remedy=f"name a file that ends in {', '.join(ENDINGS)}",
         )  # fmt: skip
     try:
@@ -109,12 +119,12 @@ def open_volume(path: Path, variable: str | None = None, axes: str | None = None
     if len(volume.shape) != 3 or min(volume.shape) < 1:
         raise CaseError(
             f"{path} has values along {len(volume.shape)} axes, expected three: {volume.shape}", key=key,
-            remedy=PLANES if len(volume.shape) == 2 else "write what is to be used as an array of three axes: z, y, x",
+            remedy=PLANES if len(volume.shape) == 2 else "write the part to be used as an array with axes z, y, x",
         )  # fmt: skip
     if axes is None and not volume.named and path.suffix.lower() == ".rsf":
         raise CaseError(
             f"{path.name} does not say which of its axes is depth (label1, label2, label3)", key=key,
-            remedy='say it, slowest first: axes = "yxz" where n1 is depth, axes = "zyx" where n1 is x and n3 depth',
+            remedy='name them, slowest first: axes = "yxz" if n1 is depth, axes = "zyx" if n1 is x and n3 is depth',
         )  # fmt: skip
     if axes is None or axes == volume.axes:
         return volume
@@ -126,14 +136,14 @@ def open_volume(path: Path, variable: str | None = None, axes: str | None = None
         raise CaseError(
             f"{path.name} names its axes itself: {volume.axes}, not {axes}", key=key, remedy="leave axes out"
         )
-    if volume.spacing is not None:  # what was read in the wrong order is put right
+    if volume.spacing is not None:  # reorder what was read in the wrong order
         by_place = dict(zip(axes, (volume.spacing["zyx".index(name)] for name in volume.axes)))
         return replace(volume, axes=axes, spacing=(by_place["z"], by_place["y"], by_place["x"]))
     return replace(volume, axes=axes)
 
 
 def quantities(path: Path) -> list[str]:
-    """Names of the three-dimensional variables of a Zarr store or NetCDF file; none of other files."""
+    """Return the names of the three-dimensional variables of a Zarr store or NetCDF file; none for other files."""
     if path.suffix == ".zarr":
         group = _zarr(path)
         return [n for n, a in _arrays(group, path)[0].items() if a.ndim == 3] if hasattr(group, "arrays") else []
@@ -167,10 +177,10 @@ def _open_zarr(path: Path, variable: str | None) -> Volume:
     def read(part: tuple[slice, ...]) -> NDArray[Any]:
         try:
             return np.asarray(array[part])
-        except Exception as error:  # each codec has errors of its own
+        except Exception as error:  # each codec has its own errors
             raise CaseError(
                 f"cannot read the values in {path}: {_of_library(error)}",
-                remedy="the store is damaged, or made with a codec that this Zarr does not have: write it anew",
+                remedy="the store is damaged, or uses a codec that this version of Zarr lacks: write it again",
             ) from error
 
     numbers = {n: a for n, a in beside.items() if a.ndim == 1 and getattr(a.dtype, "kind", "") in _NUMBERS}
@@ -181,11 +191,11 @@ def _open_zarr(path: Path, variable: str | None) -> Volume:
 
 
 def _check_codecs(path: Path, array: Any) -> None:
-    """CaseError where reading an array would unpickle what is in the file, which may be any program."""
+    """Raise CaseError if reading an array would unpickle the contents of the file, which may execute arbitrary code."""
     codecs = [getattr(array.metadata, "compressor", None), *(getattr(array.metadata, "filters", None) or ())]
     if any("pickle" in str(getattr(codec, "codec_id", "")) for codec in codecs):
         raise CaseError(
-            f"{path} holds pickled Python objects, which are programs: they are not read",
+            f"{path} holds pickled Python objects; these may execute code and are not read",
             remedy="write the numbers with another codec, such as zstd",
         )
 
@@ -195,22 +205,22 @@ def _zarr(path: Path) -> Any:
 
     try:
         return zarr.open(str(path), mode="r")
-    except Exception as error:  # Zarr raises a different kind for each way a directory can be none
+    except Exception as error:  # Zarr raises different errors for the various ways in which a directory is no store
         raise CaseError(
-            f"{path} is no Zarr store: {_of_library(error)}",
+            f"{path} is not a Zarr store: {_of_library(error)}",
             remedy="name the directory that holds zarr.json or .zgroup",
         ) from error
 
 
 def _arrays(group: Any, path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The arrays of a store by name, and of those that cannot be opened why: types and codecs are those of others."""
+    """Return the arrays of a store by name, and the reasons for those not opened: unknown types or codecs."""
     found, unreadable = {}, {}
     for name in sorted(folder.name for folder in path.iterdir() if folder.is_dir()):
         try:
             member = group[name]
         except KeyError:
-            continue  # a folder that is none of the store's
-        except Exception as error:  # Zarr raises a different kind for each thing it does not know
+            continue  # a folder that does not belong to the store
+        except Exception as error:  # Zarr raises different errors for different unknown features
             unreadable[name] = _of_library(error)
             continue
         if hasattr(member, "ndim"):
@@ -219,7 +229,7 @@ def _arrays(group: Any, path: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _of_library(error: Exception) -> str:
-    """What a library says, as one line."""
+    """Return the message of a library's error in one line."""
     return str(error).partition("\n")[0] or type(error).__name__
 
 
@@ -259,17 +269,17 @@ def _netcdf(path: Path) -> Any:
 
     try:
         return xarray.open_dataset(path, decode_times=False, mask_and_scale=True)
-    except Exception as error:  # each of xarray's engines has errors of its own
+    except Exception as error:  # each of xarray's engines has its own errors
         said = str(error).partition("\n")[0]
         lacking = isinstance(error, ValueError) and "engine" in said
         raise CaseError(
             f"cannot read {path}: {said}",
-            remedy="install a reader of NetCDF, such as h5netcdf (pip install h5netcdf)" if lacking else None,
+            remedy="install a NetCDF reader, such as h5netcdf (pip install h5netcdf)" if lacking else None,
         ) from error
 
 
 def _chosen(path: Path, variable: str | None, arrays: Mapping[str, Any], unreadable: Mapping[str, str] = {}) -> Any:
-    """The array that is meant, one of three axes; CaseError where it is not there, or not clear."""
+    """Return the requested array, or the only one with three axes; CaseError if it is missing or ambiguous."""
     known = {name: array for name, array in arrays.items() if array.ndim == 3}
     if variable is None and len(known) == 1:
         return next(iter(known.values()))
@@ -287,7 +297,7 @@ def _chosen(path: Path, variable: str | None, arrays: Mapping[str, Any], unreada
         if known
         else f"{path.name} has no quantity on three axes{beside}",
         suggestion=suggest(variable, known) if variable else None,
-        remedy="name one of them: variable = ..." if known else PLANES if flat else "name another file",
+        remedy="choose one of them: variable = ..." if known else PLANES if flat else "name another file",
     )
 
 
@@ -299,7 +309,7 @@ def _described(
     positions: dict[str, tuple[NDArray[Any], dict[str, Any]]],
     attributes: dict[str, Any],
 ) -> Volume:
-    """A volume with what names and coordinates of its axes tell."""
+    """Return a volume described by the names and coordinates of its axes."""
     names = [_AXIS_WORDS.get(str(name).lower(), "") for name in dims or ()]
     named = sorted(names) == sorted(AXES)
     axes = "".join(names) if named else "zyx"
@@ -314,7 +324,7 @@ def _described(
 
 
 def _metres(path: Path, name: str, unit: str) -> float:
-    """Metres of a unit of length; CaseError where it is not known."""
+    """Return the length of a unit in m; CaseError if it is unknown."""
     if unit.lower() not in _METRES:
         raise CaseError(
             f"{path.name}: positions along {name} are in {unit!r}",
@@ -327,7 +337,7 @@ def _step(path: Path, name: str, positions: NDArray[np.float64]) -> float:
     step = float(positions[-1] - positions[0]) / (len(positions) - 1)
     if not step > 0 or np.abs(np.diff(positions) - step).max() > 1e-3 * step:
         raise CaseError(
-            f"{path.name}: positions along {name} do not grow evenly", remedy="resample it to even steps first"
+            f"{path.name}: positions along {name} are not evenly spaced", remedy="resample the file evenly first"
         )
     return step
 
@@ -367,7 +377,7 @@ def _open_rsf(path: Path, variable: str | None) -> Volume:
 
 
 def _rsf_parts(path: Path) -> tuple[dict[str, str], tuple[Path, int]]:
-    """The last value of each key of a header, and where the data lie: in a file of their own, or behind the header."""
+    """Return the last value of each key of a header, and the place of the data: another file, or behind the header."""
     with path.open("rb") as stream:
         start = stream.read(1 << 20)
     text, end, _ = start.partition(b"\x0c\x0c\x04")
@@ -378,9 +388,9 @@ def _rsf_parts(path: Path) -> tuple[dict[str, str], tuple[Path, int]]:
             if equals:
                 header[name] = value
     except ValueError as error:
-        raise CaseError(f"{path.name} is no RSF header: {error}") from error
+        raise CaseError(f"{path.name} is not an RSF header: {error}") from error
     if "in" not in header:
-        raise CaseError(f"{path.name} is no RSF header: it does not say where its data are (in=...)")
+        raise CaseError(f"{path.name} is not an RSF header: it does not state where its data are (in=...)")
     if end or header["in"] == "stdin":
         return header, (path, len(text) + len(end))
     return header, (path.parent / header["in"], 0)
@@ -423,4 +433,4 @@ _OPENERS: Final[dict[str, Callable[[Path, str | None], Volume]]] = {
     ".rsf": _open_rsf, ".sgy": _open_segy, ".segy": _open_segy,
 }  # fmt: skip
 ENDINGS: Final[Iterable[str]] = tuple(_OPENERS)
-"""The endings of files that can be read."""
+"""Endings of files that can be read."""

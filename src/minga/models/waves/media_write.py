@@ -1,4 +1,4 @@
-"""Media to files: a Zarr store with all quantities, or a NumPy or Madagascar file for each; a few planes at a time."""
+"""Writing of media to files, a few planes at a time: a Zarr store, or a NumPy or Madagascar file per quantity."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from minga.output.directory import disk_errors, write_whole
 __all__ = ["FORMS", "write_medium"]
 
 FORMS: Final = (".zarr", ".npy", ".rsf")
-"""Endings that can be written."""
+"""Endings of files that can be written."""
 
 _UNITS: Final = {"vp": "m/s", "epsilon": "1", "delta": "1", "theta": "radian", "phi": "radian"}
 _WORDS: Final = {
@@ -29,10 +29,17 @@ _CHUNK = 128
 
 
 def write_medium(medium: Synthetic, path: Path, progress: Callable[[float], None] | None = None) -> list[Path]:
-    """Write a medium; the files. `model.zarr` holds all quantities, `model.npy` becomes `model-vp.npy` and so on.
+    """Write a medium and return the files.
 
-    Files appear under their names when all are complete. Raises CaseError for an ending that is not known or names that
-    are taken, RunError where the disk refuses.
+    `model.zarr` receives all quantities; `model.npy` is written as `model-vp.npy` and so on. Files appear under their
+    names once all of them are complete.
+
+    Raises
+    ------
+    CaseError
+        If the ending is unknown, or a file exists already.
+    RunError
+        If the disk reports an error.
     """
     if path.suffix not in FORMS:
         raise CaseError(f"cannot write {path.name!r}", remedy=f"name a file that ends in {', '.join(FORMS)}")
@@ -42,7 +49,7 @@ def write_medium(medium: Synthetic, path: Path, progress: Callable[[float], None
     files = [path.with_name(name) for name in names]
     taken = [file for file in files if file.exists()]
     if taken:
-        raise CaseError(f"{taken[0]} is there already; nothing is overwritten", remedy="name another file")
+        raise CaseError(f"{taken[0]} exists already; nothing is overwritten", remedy="name another file")
     parts = [file.with_name(f".{file.name}.partial") for file in files]
     with disk_errors(path):
         try:
@@ -91,7 +98,7 @@ def _publish(path: Path) -> None:
     import zarr
 
     with warnings.catch_warnings():
-        # Zarr reminds that consolidated metadata is a convention; Zarr and xarray both read it.
+        # Zarr warns that consolidated metadata is only a convention; Zarr and xarray both read it.
         warnings.filterwarnings("ignore", message="Consolidated metadata")
         zarr.consolidate_metadata(str(path), zarr_format=3)
 

@@ -1,4 +1,4 @@
-"""The medium: vertical P velocity, Thomsen's parameters, and the direction of the axis of symmetry."""
+"""Medium: vertical P velocity, Thomsen's parameters, and the direction of the symmetry axis."""
 
 from __future__ import annotations
 
@@ -17,27 +17,34 @@ from minga.space.box import Box
 __all__ = ["Medium", "Quantity", "Sampler", "axis_vector", "looked_at", "slabs"]
 
 Quantity = float | NDArray[Any] | Callable[[Box], NDArray[Any]]
-"""A number, an array of the shape of the model, or a function of a Box of it that returns that box's values."""
+"""A number, an array of the shape of the model, or a function that returns the values of a Box of the model."""
 
 Floats = NDArray[np.float64]
 
 _SLAB: Final = 1 << 21
-"""Cells that are looked at together."""
+"""Number of cells that are inspected together."""
 _BLOCK, _BLOCKS = 16, 8
-"""Of a sample: cells of a block along each axis, and blocks along each axis."""
+"""Size of a sample: cells of a block along each axis, and number of blocks along each axis."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Medium:
     """A tilted transversely isotropic medium; each entry is a number, an array (z, y, x), or a function of a Box.
 
-    vp       P velocity along the axis of symmetry, m/s
-    epsilon  Thomsen's epsilon: P waves across the axis are faster by about this part
-    delta    Thomsen's delta
-    theta    angle of the axis from the vertical, radians
-    phi      azimuth of the axis from x towards y, radians
-
     Source: L. Thomsen, "Weak elastic anisotropy", Geophysics 51(10), 1986.
+
+    Attributes
+    ----------
+    vp
+        P velocity along the symmetry axis, m/s.
+    epsilon
+        Thomsen's epsilon: P waves across the axis are faster by about this fraction.
+    delta
+        Thomsen's delta.
+    theta
+        Angle of the axis from the vertical, radians.
+    phi
+        Azimuth of the axis from x towards y, radians.
     """
 
     vp: Quantity
@@ -48,22 +55,22 @@ class Medium:
 
     @property
     def isotropic(self) -> bool:
-        """Whether epsilon and delta are 0 everywhere, by what was given."""
+        """True if epsilon and delta are 0 everywhere, judging by the entries alone."""
         return _is_number(self.epsilon, 0.0) and _is_number(self.delta, 0.0)
 
     @property
     def vertical(self) -> bool:
-        """Whether the axis is vertical everywhere, by what was given."""
+        """True if the axis is vertical everywhere, judging by the entries alone."""
         return _is_number(self.theta, 0.0)
 
     @property
     def uniform(self) -> bool:
-        """Whether each entry is one number."""
+        """True if each entry is a single number."""
         entries = (getattr(self, entry.name) for entry in fields(self))
         return all(not callable(given) and np.ndim(given) == 0 for given in entries)
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """CaseError for an entry that is no number, function, or array of this shape."""
+        """Raise CaseError for an entry that is neither a number nor a function nor an array of this shape."""
         for entry in fields(self):
             value = getattr(self, entry.name)
             if callable(value):
@@ -79,10 +86,16 @@ class Medium:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampler:
-    """Values of a medium on a grid that goes on around it: there each cell has what the nearest cell inside has.
+    """Values of a medium on a larger grid, where each outer cell has the value of the nearest cell of the medium.
 
-    shape    cells of the medium
-    layers   cells that the grid has more at both ends of each axis
+    Attributes
+    ----------
+    medium
+        The medium.
+    shape
+        Shape of the medium.
+    layers
+        Cells that the grid has in addition at both ends of each axis.
     """
 
     medium: Medium
@@ -90,7 +103,7 @@ class Sampler:
     layers: tuple[int, ...]
 
     def values(self, name: str, box: Box) -> Floats:
-        """An entry of the medium over a box of the grid, f8."""
+        """Return an entry of the medium on a box of the grid, f8."""
         given = getattr(self.medium, name)
         if not callable(given) and np.ndim(given) == 0:
             return np.full(box.shape, float(given))
@@ -104,28 +117,28 @@ class Sampler:
             raise CaseError(
                 f"the function for {name} returns an array of shape {part.shape} for a box of shape {inside.shape}",
                 key=f"fletcher.medium.{name}",
-                remedy="return one number for each cell of the box: box.lo is its first cell, box.hi is one beyond",
+                remedy="return one number for each cell of the box: box.lo is its first cell, box.hi one past its last",
             )
         at = np.ix_(*(p - lo for p, lo in zip(picks, inside.lo, strict=True)))
         return np.asarray(part[at], np.float64)
 
     def number(self, name: str) -> float | None:
-        """An entry that is one number, None for others."""
+        """Return an entry that is a single number; None for others."""
         given = getattr(self.medium, name)
         return None if callable(given) or np.ndim(given) else float(given)
 
 
 def slabs(shape: tuple[int, ...]) -> Iterator[Box]:
-    """Boxes of whole planes that cover a grid, each small enough to be looked at together."""
+    """Yield boxes of whole planes that cover a grid, each small enough to be inspected at once."""
     planes = max(1, _SLAB // math.prod(shape[1:]))
     for first in range(0, shape[0], planes):
         yield Box((first, *(0 for _ in shape[1:])), (min(first + planes, shape[0]), *shape[1:]))
 
 
 def looked_at(shape: tuple[int, ...], sample: bool) -> list[Box] | Iterator[Box]:
-    """The boxes of a grid that a medium is looked at in: all of it, or a ``sample`` that does not grow with the grid.
+    """Return the boxes of a grid in which a medium is inspected: all of it, or a `sample` of bounded size.
 
-    A sample of a large grid is blocks in rows and columns, those at its corners among them.
+    The sample of a large grid consists of blocks in rows and columns, including those at its corners.
     """
     if not sample or math.prod(shape) <= _BLOCKS ** len(shape) * _BLOCK ** len(shape):
         return slabs(shape)
@@ -135,18 +148,18 @@ def looked_at(shape: tuple[int, ...], sample: bool) -> list[Box] | Iterator[Box]
 
 
 def axis_vector(theta: Any, phi: Any) -> tuple[Any, Any, Any]:
-    """The unit vector of the axis of symmetry along z, y, x."""
+    """Return the unit vector of the symmetry axis along z, y, x."""
     across = sine(theta)
     return cosine(theta), across * sine(phi), across * cosine(phi)
 
 
 def sine(angle: Any) -> Any:
-    """sin to 12 decimals: libraries differ in bits beyond, and runs must not."""
+    """Return sin rounded to 12 decimals: libraries differ in further bits, and runs must not."""
     return _each(math.sin, np.sin, angle)
 
 
 def cosine(angle: Any) -> Any:
-    """cos to 12 decimals."""
+    """Return cos rounded to 12 decimals."""
     return _each(math.cos, np.cos, angle)
 
 

@@ -1,9 +1,9 @@
-"""Reverse time migration of one shot: where waves of the source and of the receivers meet, something reflected them.
+"""Reverse time migration of one shot: the correlation of the waves of the source and of the receivers.
 
-The wave of the source is computed first, then both go back in time together: random layers keep all energy, so a step
-with its two time levels exchanged undoes a step, and no frame is ever stored (R. G. Clapp, SEG 2009). The receivers'
-data are injected into the adjoint waves (`minga.models.waves.adjoint`), and the image is the sum over time of p
-times the adjoint p.
+The source wave is computed first; then both waves are propagated backwards in time together. Random layers conserve
+energy, so that a step with exchanged time levels reverts a step, and no frame is ever stored (R. G. Clapp, SEG 2009).
+The data of the receivers are injected into the adjoint waves (`minga.models.waves.adjoint`), and the image is the sum
+over time of p times the adjoint p.
 """
 
 from __future__ import annotations
@@ -41,19 +41,40 @@ def migrate(
     comm: Comm | None = None,
     layout: str = "slabs",
 ) -> NDArray[np.float64] | None:
-    """The image of one shot: an array of the model's shape on rank 0, None on others; collective.
+    """Return the image of one shot; collective.
 
-    waves      of the medium the waves are thought to travel through, smooth: `minga.models.waves.prepare`, with
-               boundaries of random velocities or pressure release
-    sources    what was shot
-    receivers  where `data` were recorded, at every step: data[n] after n steps, an entry a receiver. Waves that went
-               straight from the source to the receivers are to be taken out of them
+    Parameters
+    ----------
+    waves
+        Waves in the assumed smooth medium, from `minga.models.waves.prepare`, with a boundary of random velocities or
+        pressure release.
+    sources
+        Sources of the shot.
+    receivers
+        Positions at which `data` were recorded, at every step.
+    data
+        Data of shape (steps, receivers): data[n] after n steps. Direct waves from the source to the receivers should be
+        removed beforehand.
+    threads
+        Threads of each rank.
+    comm
+        Ranks that compute the image; None: this process alone.
+    layout
+        Layout of the grid over the ranks.
 
-    Raises CaseError where the boundary keeps no energy, and where the data do not fit the receivers.
+    Returns
+    -------
+    numpy.ndarray or None
+        An array of the model's shape on rank 0, None on other ranks.
+
+    Raises
+    ------
+    CaseError
+        If the boundary does not conserve energy, or the data do not match the receivers.
     """
     if not isinstance(waves.boundary, Random | Release):
         raise CaseError(
-            f"migration turns back in time, which the boundary {waves.boundary!r} does not allow",
+            f"migration runs backwards in time, which the boundary {waves.boundary!r} does not allow",
             key="fletcher.boundary",
             remedy="prepare the waves with Random() or Release()",
         )
@@ -95,7 +116,7 @@ def _forward(waves: Waves, sources: Sequence[Source]) -> Program:
 def _backward(
     waves: Waves, sources: Sequence[Source], adjoint: Sequence[Field], image: Field, taps: Taps, data: NDArray[Any]
 ) -> Program:
-    """A step back from time n = STEP to n - 1, where the present waves are those of n with what the source added."""
+    """Return a step from n = STEP to n - 1; the present waves are those of n with the source's contribution."""
 
     def inject_data(engine: Engine) -> None:
         taps.inject(engine, adjoint[:1], data[engine.read(STEP)])

@@ -1,4 +1,4 @@
-"""Fletcher's waves as a Model: fields, one step, and how a medium becomes coefficients."""
+"""Fletcher's wave model: fields, the time step, and the conversion of a medium to coefficients."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from minga.space.grid import Grid
 __all__ = ["Waves", "fletcher", "prepare"]
 
 INFINITE_SIGMA: Final = 10.0
-"""Above it there are no SV waves, as in Fletcher's codes."""
+"""Limit of sigma above which there are no SV waves, as in Fletcher's codes."""
 FORMS: Final = ("fletcher", "selfadjoint")
 UNITS: Final = {"vp2": "m2 s-2"}
 OBSERVED: Final = {
@@ -54,12 +54,18 @@ ABOUT: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waves:
-    """What a time step is made of: see `fletcher` for the arguments it follows from.
+    """Fields and coefficients of a time step; see `fletcher` for the arguments from which they follow.
 
-    grid        with layers at the ends; cell (0, 0, 0) of the model lies at coordinate 0
-    inside      the box of the grid that is the model
-    fields      p, and q where the medium is not isotropic; two slots each
-    medium      fields of those coefficients that vary
+    Attributes
+    ----------
+    grid
+        Grid with layers at its ends; cell (0, 0, 0) of the model lies at coordinate 0.
+    inside
+        Box of the grid that is the model.
+    fields
+        p, and q unless the medium is isotropic; two slots each.
+    medium
+        Fields of the coefficients that vary.
     """
 
     grid: Grid
@@ -76,11 +82,11 @@ class Waves:
 
     @property
     def layers(self) -> int:
-        """Cells that the grid has more at both ends of each axis."""
+        """Cells that the grid has in addition at both ends of each axis."""
         return self.boundary.cells
 
     def values(self, name: str, box: Box) -> NDArray[np.float64]:
-        """A coefficient over a box of the grid, f8."""
+        """Return a coefficient on a box of the grid, f8."""
         if name == "vp2":
             vp = self.sampler.values("vp", box)
             if isinstance(self.boundary, Random):
@@ -92,7 +98,7 @@ class Waves:
         return np.asarray(axis[NAMES.index(name) - 3], np.float64)
 
     def start(self) -> dict[str, Callable[[Box], NDArray[np.float64]]]:
-        """First values of the medium's fields by name."""
+        """Return the initial values of the medium's fields, by name."""
 
         def of(name: str) -> Callable[[Box], NDArray[np.float64]]:
             return lambda box: self.values(name, box)
@@ -100,7 +106,7 @@ class Waves:
         return {field.name: of(field.name) for field in self.medium}
 
     def record_kernel(self, step: Program) -> None:
-        """Record that the next waves are written over the previous ones; a step then rotates `fields`."""
+        """Record the computation of the next waves in the previous slots; a step must then rotate `fields`."""
         medium = [list(self.medium)] if self.medium else []
         step.apply(forward_kernel(self.equations), list(self.fields), [f.previous for f in self.fields], *medium)
 
@@ -119,10 +125,14 @@ def prepare(
     extremes: Extremes | None = None,
     section: float | None = None,
 ) -> Waves:
-    """The waves of a model, for Programs of one's own; arguments as those of `fletcher`, which checks and raises so.
+    """Return the waves of a model, for use in other Programs; further arguments and errors are those of `fletcher`.
 
-    extremes  what `survey` found in this medium, where that was looked at before
-    section   metres along y at which pictures of the waves cut the model; None: in the middle
+    Parameters
+    ----------
+    extremes
+        Result of `survey` for this medium, if it was inspected before.
+    section
+        Position along y, m, at which pictures of the waves cut the model; None: in the middle.
     """
     lengths = _shape(shape)
     widths = _spacing(spacing)
@@ -135,14 +145,14 @@ def prepare(
     kind: Kind = "isotropic" if medium.isotropic else "vertical" if medium.vertical else "tilted"
     if isinstance(ends, Cpml) and kind == "tilted":
         raise CaseError(
-            "matched layers (cpml) with a tilted axis, where they are not known to be stable",
+            "matched layers (cpml) are not known to be stable with a tilted axis",
             key="fletcher.boundary",
-            remedy='choose "sponge", which is for all media, or "random"',
+            remedy='choose "sponge", which suits all media, or "random"',
         )
-    reach = len(first_weights(order))  # which says what is wrong with an order
+    reach = len(first_weights(order))  # raises for an invalid order
     if isinstance(ends, Cpml) and min(lengths) < reach:
         raise CaseError(
-            f"matched layers around {min(lengths)} cells, across which differences of order {order} reach",
+            f"matched layers around only {min(lengths)} cells, which differences of order {order} span",
             key="grid.shape",
             remedy=f"give the model {reach} cells or more along each axis",
         )
@@ -153,9 +163,9 @@ def prepare(
         extremes = survey(sampler, widths, order, sigma, divergence=divergence, scrambled=scrambles)
     if isinstance(ends, Cpml) and extremes.delta_above:
         raise CaseError(
-            "matched layers (cpml) where delta is above epsilon: waves would grow in them, slowly",
+            "matched layers (cpml) where delta exceeds epsilon: waves would slowly grow in them",
             key="fletcher.boundary",
-            remedy='choose "sponge", which is for all media, or "random"',
+            remedy='choose "sponge", which suits all media, or "random"',
         )
     check_step(dt, extremes.dt_limit)
     least = min(widths)
@@ -171,7 +181,7 @@ def prepare(
         down="z",
     )
     inside = Box((ends.cells,) * 3, tuple(n + ends.cells for n in lengths))
-    wall = fixed(0.0)  # of the medium as well: what lies beyond is multiplied by waves that are 0
+    wall = fixed(0.0)  # of the medium as well: values beyond are multiplied by waves that are 0
     cut = ("y", 0.5 * (lengths[1] - 1) * widths[1] if section is None else section)
     fields = tuple(
         Field(name, grid, dtype, slots=2, boundary=wall, description=ABOUT[name], signed=True, section=cut)
@@ -199,28 +209,52 @@ def fletcher(
     dtype: str = "f4",
     extremes: Extremes | None = None,
 ) -> Model:
-    """Waves in a tilted transversely isotropic medium.
+    """Return a model of waves in a tilted transversely isotropic medium.
 
-        model = mg.fletcher((100, 100, 100), dt=1e-3, medium=Medium(vp=3000, epsilon=0.24, delta=0.1, theta=0.8, phi=1))
+    Parameters
+    ----------
+    shape
+        Cells of the model along z, y, x.
+    spacing
+        Distances between cells along each axis, or for all of them, m.
+    dt
+        Time step, s.
+    medium
+        Velocity, anisotropy and axis (`minga.models.waves.medium`); isotropic media have a single wave field, and
+        neither these nor media with a vertical axis need mixed derivatives.
+    sigma
+        Sets the SV velocity: vsz2 = vp2 |epsilon - delta| / sigma; above 10 there are no SV waves.
+    order
+        Order of the differences in space: 4, 8, 12 or 16.
+    form
+        "fletcher", or "selfadjoint" for rapidly varying axes (`minga.models.waves.kernels`).
+    boundary
+        Random(), Sponge(), Cpml() or Release() (`minga.models.waves.boundary`); None: Random(). Their layers surround
+        the model, so that the grid and its frames are larger than `shape`: `model.parameters["inside"]` is the box of
+        the model in them, and coordinates start at its first cell.
+    sources
+        Sources; by default one in the middle.
+    receivers
+        Positions at which p is recorded: the observable "receivers" (`minga.models.waves.receivers`).
+    dtype
+        "f4" or "f8".
+    extremes
+        Result of `survey` for this medium, if it was inspected before.
 
-    shape      cells of the model along z, y, x
-    spacing    metres between cells, along each axis or for all
-    dt         seconds of a step
-    medium     velocity, anisotropy and axis (`minga.models.waves.medium`); isotropic ones have one wave field, and
-               neither these nor those with a vertical axis compute mixed derivatives
-    sigma      sets the SV velocity: vsz2 = vp2 |epsilon - delta| / sigma; above 10 there are no SV waves
-    order      of the differences in space: 4, 8, 12, 16
-    form       "fletcher", or "selfadjoint", for axes that turn quickly (`minga.models.waves.kernels`)
-    boundary   Random(), Sponge(), Cpml(), Release() (`minga.models.waves.boundary`); their layers lie around the
-               model, so the grid and its frames are larger than `shape`: `model.parameters["inside"]` is the box of the
-               model in them, and coordinates start at its first cell. None: Random()
-    sources    by default one in the middle
-    receivers  where p is recorded: the observable "receivers" (`minga.models.waves.receivers`)
-    dtype      "f4" or "f8"
-    extremes   what `survey` found in this medium, where that was looked at before
+    Returns
+    -------
+    Model
+        A model with the observables `largest`, the largest |p|, and `receivers`.
 
-    Observables: `largest`, the largest |p|, and `receivers`. Raises CaseError, with the key a case has for what is
-    wrong.
+    Raises
+    ------
+    CaseError
+        If an argument is invalid; the error names the corresponding key of a case.
+
+    Examples
+    --------
+    >>> medium = Medium(vp=3000, epsilon=0.24, delta=0.1, theta=0.8, phi=1)
+    >>> model = mg.fletcher((100, 100, 100), dt=1e-3, medium=medium)
     """
     chosen: Sequence[Source] = (PointSource(),) if sources is None else sources
     waves = prepare(
@@ -263,7 +297,7 @@ def fletcher(
 
 
 def _traces(receivers: Receivers, waves: Waves, sources: Sequence[Source]) -> Traces | None:
-    """What files and datasets say of the receivers' samples."""
+    """Return the description of the receivers' samples for files and data sets."""
     if not len(receivers.positions):
         return None
     middle = middle_of(waves.shape, waves.spacing)
@@ -279,20 +313,20 @@ _LARGEST = Kernel(_largest)
 
 
 def _section(sources: Sequence[Source]) -> float | None:
-    """Where along y the first source at a point lies, None without one, or where it is in the middle."""
+    """Return the position of the first point source along y; None if there is none, or if it is in the middle."""
     points = (source.position for source in sources if isinstance(source, PointSource))
     first = next(points, None)
     return None if first is None else first[1]
 
 
 def _peak(sources: Sequence[Source]) -> float:
-    """The frequency of the sources, for layers that want to know; that of a Ricker by default if they do not."""
+    """Return the lowest peak frequency of the sources; if none is known, that of the default Ricker wavelet."""
     known = [source.wavelet.peak for source in sources if source.wavelet.peak is not None]
     return min(known, default=PointSource().wavelet.peak)  # type: ignore[return-value]
 
 
 def _constants(medium: Medium, *, varying: bool) -> tuple[tuple[str, float], ...]:
-    """Coefficients that are the same everywhere. `varying`: the velocity is not, whatever was given."""
+    """Return the coefficients that are uniform; `varying`: the velocity is not, whatever its entry."""
     sampler = Sampler(medium, (1, 1, 1), (0, 0, 0))
     vp, theta, phi = (sampler.number(name) for name in ("vp", "theta", "phi"))
     found: dict[str, float] = {}

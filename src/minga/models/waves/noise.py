@@ -1,7 +1,8 @@
-"""Smooth random functions of position for synthetic media: the same bits on every processor.
+"""Smooth random functions of position for synthetic media, with the same bits on every processor.
 
-Only additions, multiplications, divisions and square roots are used, which IEEE 754 rounds in one way; the sines of a
-library do not have that property. Lattice values come from a hash of (seed, lattice point): no state, any box.
+Only additions, multiplications, divisions and square roots are used, whose rounding IEEE 754 defines; the sine of a
+library does not have that property. Lattice values come from a hash of (seed, lattice point): there is no state, and
+any box can be evaluated.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _GOLDEN, _MIX1, _MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E
 
 
 def lattice(seed: int, *points: NDArray[np.int64]) -> Floats:
-    """A number in [-1, 1) for each lattice point: the SplitMix64 mixer (Steele, Lea & Flood 2014) axis by axis."""
+    """Return a number in [-1, 1) per lattice point: the SplitMix64 mixer (Steele, Lea & Flood 2014) axis by axis."""
     with np.errstate(over="ignore"):
         state: NDArray[Any] = _mixed(np.asarray(np.uint64(seed) + _GOLDEN))
         for coordinate in points:
@@ -36,10 +37,10 @@ def _mixed(state: NDArray[Any]) -> NDArray[Any]:
 
 
 def noise(seed: int, *positions: Floats) -> Floats:
-    """A smooth random function of one to three coordinates, in [-1, 1], with features about one unit wide.
+    """Return a smooth random function of one to three coordinates, in [-1, 1], with features about one unit wide.
 
-    Lattice values at whole coordinates, joined by the quintic 6t^5 - 15t^4 + 10t^3, so that curvature is continuous
-    (K. Perlin, Improving Noise, 2002).
+    Lattice values at integer coordinates are joined by the quintic 6t^5 - 15t^4 + 10t^3, so that curvature is
+    continuous (K. Perlin, Improving Noise, 2002).
     """
     low = [np.floor(position) for position in positions]
     base = [corner.astype(np.int64) for corner in low]
@@ -64,14 +65,14 @@ def _fade(t: Floats) -> Floats:
 
 
 def ripple(position: Floats) -> Floats:
-    """A smooth periodic function in [-1, 1] with period 1, much like a sine: alternating quintic rises and falls."""
+    """Return a smooth sine-like function in [-1, 1] with period 1: alternating quintic rises and falls."""
     phase = position - np.floor(position)
     rising = np.where(phase < 0.5, 2.0 * phase, 2.0 - 2.0 * phase)
     return 2.0 * _fade(rising) - 1.0
 
 
 def arctan(slope: Floats) -> Floats:
-    """The angle of a slope in radians, to 1e-13: three halvings of the angle, then its power series."""
+    """Return the angle of a slope in radians, to 1e-13: three halvings of the angle, then its power series."""
     value = slope
     for _ in range(3):
         value = value / (1.0 + np.sqrt(1.0 + value * value))
@@ -83,10 +84,10 @@ def arctan(slope: Floats) -> Floats:
 
 
 def arctan2(y: Floats, x: Floats) -> Floats:
-    """The angle of the vector (x, y) in radians, in (-pi, pi]; 0 of the null vector."""
+    """Return the angle of the vector (x, y) in radians, in (-pi, pi]; 0 for the null vector."""
     length = np.sqrt(x * x + y * y)
     away = x < 0
-    # tan(a / 2) = y / (r + x), and from behind tan((pi - a) / 2): no quotient of small differences.
+    # tan(a / 2) = y / (r + x), and for x < 0 tan((pi - a) / 2): no quotient of small differences.
     half = np.where(length > 0, y / np.where(length > 0, length + np.abs(x), 1.0), 0.0)
     angle = 2.0 * arctan(half)
     return np.where(away, np.where(y < 0, -np.pi, np.pi) - angle, angle)

@@ -1,4 +1,4 @@
-"""What a person should know of waves before they start: how stable, and how finely sampled they are."""
+"""Notes on a wave model before a run starts: its stability and its sampling in space."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from minga.models.waves.stability import Extremes, sampling
 __all__ = ["notes_of", "step_for"]
 
 SHARE: Final = 0.75
-"""Part of the limit of stability that "auto" takes: steps in time are of second order, and cost accuracy beyond."""
+"""Fraction of the stability limit used for dt = "auto": steps in time are of second order, and lose accuracy beyond."""
 
 ENOUGH: Final = 4.0
-"""Points a wavelength below which differences of order 8 make waves visibly late."""
+"""Points per wavelength below which differences of order 8 delay waves visibly."""
 
 FEWEST: Final = 2.0
-"""Points a wavelength below which a grid has no such wave."""
+"""Points per wavelength below which a grid cannot represent a wave."""
 
 
 def step_for(limit: float) -> float:
-    """The time step that "auto" means: a safe part of the limit, rounded down to two digits."""
+    """Return the time step for dt = "auto": a safe fraction of the limit, rounded down to two digits."""
     wanted = SHARE * limit
     unit = 10.0 ** (math.floor(math.log10(wanted)) - 1)
     return float(f"{math.floor(wanted / unit + 1e-9) * unit:.6g}")
@@ -31,28 +31,28 @@ def step_for(limit: float) -> float:
 def notes_of(
     look: Extremes, spacing: Sequence[float], dt: float, sources: Sequence[Source]
 ) -> Iterator[tuple[str, str]]:
-    """What to say, in pairs: what, and how much."""
+    """Yield the notes as pairs of a label and its text."""
     yield (
         "time step",
-        f"{dt * 1e3:.4g} ms, {100 * dt / look.dt_limit:.0f} % of the limit of stability ({look.dt_limit * 1e3:.4g} ms)",
+        f"{dt * 1e3:.4g} ms, {100 * dt / look.dt_limit:.0f} % of the stability limit ({look.dt_limit * 1e3:.4g} ms)",
     )
     shear = "" if look.slowest_sv is None else f"; SV from {look.slowest_sv:.0f}"
     yield "velocities", f"P {look.slowest_p:.0f} to {look.fastest_p:.0f} m/s{shear}"
     peaks = [source.wavelet.peak for source in sources if source.wavelet.peak]
     if not peaks:
         if not sources:
-            yield "sources", "none: nothing will move"
+            yield "sources", "none: all waves stay 0"
         return
     peak = max(peaks)
     found = sampling(look, spacing, peak, 3 * peak)
     yield "P waves", _points(found.p_peak, found.p_highest, peak)
     if found.p_peak < FEWEST:
         factor = ENOUGH / found.p_peak
-        yield "too coarse", f"for waves at all: make cells or the frequency {factor:.2g} times smaller"
+        yield "too coarse", f"for any waves: make the cells or the frequency {factor:.2g} times smaller"
     if found.sv_peak is not None and found.sv_highest is not None:
         yield "SV waves", _points(found.sv_peak, found.sv_highest, peak)
 
 
 def _points(at_peak: float, highest: float, frequency: float) -> str:
-    said = f"{at_peak:.3g} points a wavelength at {frequency:.3g} Hz, {highest:.2g} at {3 * frequency:.3g} Hz"
+    said = f"{at_peak:.3g} points per wavelength at {frequency:.3g} Hz, {highest:.2g} at {3 * frequency:.3g} Hz"
     return said + (" (coarse: the grid delays them)" if at_peak < ENOUGH else "")

@@ -1,4 +1,4 @@
-"""Receivers: samples of p at points, one observable for all of them (docs/decisions/receivers.md)."""
+"""Receivers: samples of p at points, as one observable for all of them (docs/decisions/receivers.md)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ __all__ = ["Receivers", "Taps", "record_samples"]
 
 @dataclass(frozen=True, slots=True)
 class Receivers:
-    """Where p is recorded.
+    """Positions at which p is recorded.
 
-    positions      one (z, y, x) each, in metres from the model's first cell
-    every          steps from one sample to the next: what to give as `observe=` of a run
-    interpolation  for points between cells: "sinc" or "linear"
+    Attributes
+    ----------
+    positions
+        (z, y, x) of each receiver in m, measured from the first cell of the model.
+    every
+        Steps from one sample to the next; give the same value as `observe=` of a run.
+    interpolation
+        Interpolation for points between cells: "sinc" or "linear".
     """
 
     positions: Sequence[tuple[float, float, float]]
@@ -40,15 +45,20 @@ class Receivers:
             )
 
     def placed(self, shape: Sequence[int], spacing: Sequence[float], layers: int) -> list[Placed]:
-        """Their places on a grid; `shape` is the model's, without layers. CaseError for those outside."""
+        """Return their places on a grid; `shape` is the model's, without layers. Raise CaseError for those outside."""
         return [place(point, shape, spacing, layers, self.interpolation, "receiver") for point in self.positions]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taps:
-    """The cells that stand for points, as arrays: `cells` of (axis, tap, point), `weights` of (tap, point).
+    """Cells that represent points, as arrays: `cells` of (axis, tap, point), `weights` of (tap, point).
 
-    bases  the cells (axis, point) whose owner is in charge of a point
+    Attributes
+    ----------
+    bases
+        Cells (axis, point) whose owner is in charge of a point.
+    reach
+        Largest distance of a tap from its base along an axis.
     """
 
     cells: NDArray[np.int64]
@@ -58,7 +68,7 @@ class Taps:
 
     @classmethod
     def of(cls, placed: Sequence[Placed]) -> Taps:
-        """All points with equally many taps: some have the weight 0, at the base cell."""
+        """Return taps with the same number for all points; unused ones have the weight 0, at the base cell."""
         bases = np.array([p.base for p in placed], np.int64).reshape(-1, 3).T
         most = max((p.box.size for p in placed), default=1)
         cells = np.repeat(bases[:, None, :], most, axis=1)
@@ -73,9 +83,9 @@ class Taps:
         return cls(cells, weights, bases, reach)
 
     def sample(self, engine: Engine, field: Field) -> Floats:
-        """Values of a field at all points; collective, equal on all ranks. Its halo must be valid to `reach`.
+        """Return a field's values at all points; collective, equal on all ranks. Its halo must be valid to `reach`.
 
-        Each is added up by one rank in the order of its taps: no layout changes a bit.
+        Each value is summed by one rank in the order of its taps, so that no layout changes a bit.
         """
         found = np.zeros(self.weights.shape[1])
         for block in engine.storage.stored(field).blocks.values():
@@ -85,14 +95,14 @@ class Taps:
             values = block.array(field.now.index)
             lo = np.array(block.box.lo).reshape(3, 1, 1)
             z, y, x = self.cells[:, :, mine] - lo
-            # `add.accumulate` adds in order; a sum would pair terms by how many there are.
+            # `add.accumulate` adds in order; a sum would pair terms depending on their number.
             found[mine] = np.add.accumulate(self.weights[:, mine] * values[z, y, x], axis=0)[-1]
         words = found.view(np.int64)
-        engine.comm.allreduce(words, "sum")  # all but one rank have the bits of 0
+        engine.comm.allreduce(words, "sum")  # all ranks but one have the bits of 0
         return found
 
     def inject(self, engine: Engine, fields: Sequence[Field], amounts: Floats) -> None:
-        """Add amounts at points to owned cells of fields: the transpose of `sample`."""
+        """Add amounts at points to the owned cells of fields: the transpose of `sample`."""
         for field in fields:
             for box, values in engine.blocks(field, write=True):
                 lo, hi = (np.array(x).reshape(3, 1, 1) for x in (box.lo, box.hi))
@@ -104,7 +114,7 @@ class Taps:
                 values[np.unravel_index(distinct, values.shape)] += added.astype(values.dtype)
 
     def _in(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[np.int64]:
-        """Numbers of the points whose base lies in a box."""
+        """Return the numbers of the points with their base in a box."""
         low, high = (np.array(x).reshape(3, 1) for x in (lo, hi))
         return np.flatnonzero(((self.bases >= low) & (self.bases < high)).all(axis=0))
 
@@ -112,7 +122,7 @@ class Taps:
 def record_samples(
     observe: Program, field: Field, placed: Sequence[Placed], name: str = "receivers"
 ) -> tuple[Register, ...]:
-    """Record in a Program that a field is sampled at points; the registers of the samples."""
+    """Record in a Program the sampling of a field at points; return the registers of the samples."""
     registers = tuple(Register(f"{name}.{number}") for number in range(len(placed)))
     taps = Taps.of(placed)
 

@@ -1,4 +1,4 @@
-"""The case's table [fletcher]: its schema. What becomes of it is in `minga.models.waves.load`."""
+"""Schema of the [fletcher] table of a case. `minga.models.waves.load` converts it to a model."""
 
 from __future__ import annotations
 
@@ -32,18 +32,16 @@ BOUNDARY_FORM: Final = 'write "sponge", "random", "cpml" or "release", or one wi
 
 
 class QuantityFile(BaseModel):
-    """A quantity in a file: `vp = {file = "vp.npy", unit = "km/s"}`."""
+    """A quantity in a file, `vp = {file = "vp.npy", unit = "km/s"}`."""
 
     model_config = _STRICT
 
-    file: Annotated[str, Field(description='name it: file = "vp.npy"')]
-    variable: Annotated[str | None, Field(description="of a Zarr store or NetCDF file: the quantity's name in it")] = (
-        None
-    )
+    file: Annotated[str, Field(description='name of the file: file = "vp.npy"')]
+    variable: Annotated[str | None, Field(description="name of the quantity in a Zarr store or NetCDF file")] = None
     axes: Annotated[
-        str | None, Field(description='the order of the file\'s axes, slowest first: axes = "zyx"; z points down')
+        str | None, Field(description='order of the file\'s axes, slowest first: axes = "zyx"; z points down')
     ] = None
-    unit: Annotated[str | None, Field(description='of vp "m/s" or "km/s", of angles "degree" or "radian"')] = None
+    unit: Annotated[str | None, Field(description='for vp "m/s" or "km/s", for angles "degree" or "radian"')] = None
 
 
 class MediumSettings(BaseModel):
@@ -71,46 +69,46 @@ class MediumSettings(BaseModel):
         Metres | str | QuantityFile, Field(description="azimuth of the axis from x to y: a number or a file, as for vp")
     ] = 0.0
     angles: Annotated[
-        Angles | None, Field(description='what theta and phi are in: angles = "degree" or angles = "radian"')
+        Angles | None, Field(description='unit of theta and phi: angles = "degree" or angles = "radian"')
     ] = None
 
 
 class SyntheticSettings(BaseModel):
-    """A medium by formulas: `medium = {synthetic = "salt", seed = 3}`; see `minga.models.waves.synthetic`."""
+    """A medium defined by formulas: `medium = {synthetic = "salt", seed = 3}`; see `minga.models.waves.synthetic`."""
 
     model_config = _STRICT
 
-    synthetic: Annotated[str, Field(description='name one: synthetic = "layered", "salt" or "thrust"')]
-    seed: Annotated[int, Field(ge=0, lt=2**63, description="which of the random media")] = 1
+    synthetic: Annotated[str, Field(description='kind of medium: synthetic = "layered", "salt" or "thrust"')]
+    seed: Annotated[int, Field(ge=0, lt=2**63, description="seed of the random medium")] = 1
     anisotropy: Annotated[float, Field(ge=0, le=2, description="factor of epsilon and delta; 0 is isotropic")] = 1.0
     depths: Annotated[
         tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...],
-        Field(description="of layers: metres down to their tops at the middle of the model, the first one 0"),
+        Field(description="depths of the layers' tops at the middle of the model, m, the first one 0"),
     ] = ()
-    velocities: Annotated[tuple[Positive, ...], Field(description="of layers: m/s at their tops, one each")] = ()
-    dip: Annotated[float, Field(ge=-60, le=60, description="of layers: how far they are tilted, degrees")] = 0.0
-    azimuth: Annotated[float, Field(ge=-360, le=360, description="of layers: which way they rise, degrees")] = 0.0
+    velocities: Annotated[tuple[Positive, ...], Field(description="velocities at the layers' tops, m/s")] = ()
+    dip: Annotated[float, Field(ge=-60, le=60, description="dip of the layers, degrees")] = 0.0
+    azimuth: Annotated[float, Field(ge=-360, le=360, description="direction in which the layers rise, degrees")] = 0.0
 
 
 class WaveletSettings(BaseModel):
-    """What a source sends: `{ricker = 15.0}`, a peak frequency in Hz, or `{file = "wavelet.txt", dt = 0.001}`."""
+    """Signal of a source: `{ricker = 15.0}`, a peak frequency in Hz, or `{file = "wavelet.txt", dt = 0.001}`."""
 
     model_config = _STRICT
 
     ricker: Annotated[Positive | None, Field(description="peak frequency of a Ricker wavelet, Hz")] = None
     delay: Annotated[
         Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
-        Field(description="seconds until the Ricker wavelet's peak; left out, so many that it begins at almost 0"),
+        Field(description="time of the Ricker wavelet's peak, s; by default so late that it starts near 0"),
     ] = None
     file: Annotated[
-        str | None, Field(description="a file of samples: .npy, or text with a number a line, or time and number")
+        str | None, Field(description="a file of samples: .npy, or text with a number per line, or time and number")
     ] = None
-    dt: Annotated[Positive | None, Field(description="seconds between the samples of the file")] = None
+    dt: Annotated[Positive | None, Field(description="interval between the samples of the file, s")] = None
     scale: Annotated[float, Field(allow_inf_nan=False, description="factor of the amplitude")] = 1.0
 
 
 class SourceSettings(BaseModel):
-    """One of [[fletcher.sources]]: a point at `position`, or a plane across an axis at `plane`."""
+    """One of [[fletcher.sources]]: a point at `position`, or the plane normal to an axis at `plane`."""
 
     model_config = _STRICT
 
@@ -128,30 +126,26 @@ class SourceSettings(BaseModel):
 
 
 class ReceiverSettings(BaseModel):
-    """Table [fletcher.receivers]: where, as points, a line or a grid; and how often."""
+    """Table [fletcher.receivers]: positions as points, a line or a grid, and the sampling interval."""
 
     model_config = _STRICT
 
     positions: Annotated[
         tuple[Position, ...] | None, Field(min_length=1, description="a list of [z, y, x] in metres")
     ] = None
-    first: Annotated[
-        Position | None, Field(description="of a line or grid: its first receiver, [z, y, x] in metres")
-    ] = None
-    last: Annotated[Position | None, Field(description="of a line or grid: its last receiver, [z, y, x] in metres")] = (
-        None
-    )
+    first: Annotated[Position | None, Field(description="first receiver of a line or grid, [z, y, x] in metres")] = None
+    last: Annotated[Position | None, Field(description="last receiver of a line or grid, [z, y, x] in metres")] = None
     count: Annotated[
         Annotated[int, Field(ge=1, le=1_000_000)]
         | Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=2, max_length=2)]
         | None,
-        Field(description="of a line: how many; of a grid: how many along y and along x, count = [10, 20]"),
+        Field(description="number of receivers on a line, or on a grid along y and x: count = [10, 20]"),
     ] = None
     every: Annotated[int, Field(ge=1, description="steps from one sample to the next")] = 1
 
 
 class BoundarySettings(BaseModel):
-    """Table of the boundary: `{sponge = 40}`, `{random = 16}` or `{cpml = 12}`, each with its width in cells."""
+    """Table of the boundary: `{sponge = 40}`, `{random = 16}` or `{cpml = 12}`, with its width in cells."""
 
     model_config = _STRICT
 
@@ -160,23 +154,36 @@ class BoundarySettings(BaseModel):
     cpml: Annotated[
         int | None, Field(ge=1, le=1000, description="cells of a convolutional perfectly matched layer")
     ] = None
-    seed: Annotated[int, Field(ge=0, lt=2**63, description="of the random velocities")] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63, description="seed of the random velocities")] = 0
 
 
 class FletcherSettings(BaseModel):
     """Table [fletcher] of a case: acoustic waves in a tilted transversely isotropic medium.
 
-    spacing    metres from one cell to the next, one number or [z, y, x]; None: what the medium's file says
-    dt         seconds a step, or "auto": a safe part of the limit of stability
-    order      of the differences in space
-    form       "fletcher" (Fletcher, Du & Fowler 2009) or "selfadjoint" (rotated)
-    sigma      vsz^2 = vp^2 |epsilon - delta| / sigma; "infinite": no shear term
-    boundary   what surrounds the model, see BoundarySettings and BOUNDARY_FORM
-    medium     velocities and anisotropy, see MediumSettings and FORM
-    sources    what sends waves
-    receivers  where waves are recorded
-    time       seconds to compute, in place of run.steps
-    dtype      "f4" or "f8"
+    Attributes
+    ----------
+    spacing
+        Distance between cells in m, one number or [z, y, x]; None: as stated by the medium's file.
+    dt
+        Time step in s, or "auto": a safe fraction of the stability limit.
+    order
+        Order of the differences in space.
+    form
+        "fletcher" (Fletcher, Du & Fowler 2009) or "selfadjoint" (rotated).
+    sigma
+        vsz^2 = vp^2 |epsilon - delta| / sigma; "infinite": no shear term.
+    boundary
+        Boundary of the model, see BoundarySettings and BOUNDARY_FORM.
+    medium
+        Velocities and anisotropy, see MediumSettings and FORM.
+    sources
+        Sources of waves.
+    receivers
+        Positions at which waves are recorded.
+    time
+        Time to compute in s, instead of run.steps.
+    dtype
+        "f4" or "f8".
     """
 
     model_config = _STRICT
@@ -184,18 +191,19 @@ class FletcherSettings(BaseModel):
     medium: Annotated[Any, Field(description=FORM)]
     spacing: Annotated[
         Positive | Annotated[tuple[Positive, Positive, Positive], Field(min_length=3, max_length=3)] | None,
-        Field(description="metres from one cell to the next: spacing = 12.5, or [dz, dy, dx]"),
+        Field(description="distance between cells, m: spacing = 12.5, or [dz, dy, dx]"),
     ] = None
     dt: Annotated[
-        Positive | Literal["auto"], Field(description='seconds a step: dt = 0.001, or "auto": a safe part of the limit')
+        Positive | Literal["auto"],
+        Field(description='time step, s: dt = 0.001, or "auto": a safe fraction of the stability limit'),
     ] = "auto"
-    order: Annotated[Literal[4, 8, 12, 16], Field(description="of the differences in space: 4, 8, 12 or 16")] = 8
+    order: Annotated[Literal[4, 8, 12, 16], Field(description="order of the differences in space: 4, 8, 12 or 16")] = 8
     form: Annotated[
-        Literal["fletcher", "selfadjoint"], Field(description='the equations: "fletcher" or "selfadjoint"')
+        Literal["fletcher", "selfadjoint"], Field(description='form of the equations: "fletcher" or "selfadjoint"')
     ] = "fletcher"
     sigma: Annotated[
         Positive | Literal["infinite"],
-        Field(description='of the shear term: sigma = 0.75, or "infinite" where epsilon >= delta everywhere'),
+        Field(description='parameter of the shear term: sigma = 0.75, or "infinite" where epsilon >= delta everywhere'),
     ] = 0.75
     boundary: Annotated[Any, Field(description=BOUNDARY_FORM)] = "sponge"
     sources: Annotated[
@@ -206,7 +214,5 @@ class FletcherSettings(BaseModel):
         ReceiverSettings | None,
         Field(description="[fletcher.receivers] first = [20, 500, 0], last = [20, 500, 1000], count = 81"),
     ] = None
-    time: Annotated[Positive | None, Field(description="seconds of waves to compute, where run.steps is left out")] = (
-        None
-    )
-    dtype: Annotated[Literal["f4", "f8"], Field(description='of the wave field: "f4" or "f8"')] = "f4"
+    time: Annotated[Positive | None, Field(description="time to compute, s, instead of run.steps")] = None
+    dtype: Annotated[Literal["f4", "f8"], Field(description='number type of the wave field: "f4" or "f8"')] = "f4"

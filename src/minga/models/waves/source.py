@@ -1,8 +1,8 @@
-"""Sources: wavelets, where they act, and how a step adds them to the waves.
+"""Sources: wavelets, positions, and their addition to the waves in a step.
 
-Before step number k (from 0) the wavelet's value at k dt is added to p and q of the source's cells, as it is: no factor
-of dt or of the volume. In terms of the equations that is a force (h^3 / dt^2) s(t + dt) at a point, so amplitudes are
-compared at equal dt.
+Before step number k (from 0) the value of the wavelet at k dt is added to p and q of the source's cells, without any
+factor of dt or of the volume. In terms of the equations this is a force (h^3 / dt^2) s(t + dt) at a point, so
+amplitudes are comparable at equal dt only.
 """
 
 from __future__ import annotations
@@ -32,11 +32,16 @@ __all__ = ["PlaneSource", "PointSource", "Ricker", "Source", "Wavelet", "add_sou
 
 @dataclass(frozen=True, slots=True)
 class Ricker:
-    """(1 - 2 e) exp(-e), e = (pi frequency (t - delay))^2.
+    """Ricker wavelet, (1 - 2 e) exp(-e) with e = (pi frequency (t - delay))^2.
 
-    frequency  at the peak of the spectrum, Hz; the highest that matters is three times as high
-    delay      time of the largest value, s; None: 2 sqrt(pi) / (3 frequency), before which it is below 1e-5
-    amplitude  the largest value
+    Attributes
+    ----------
+    frequency
+        Peak frequency of the spectrum, Hz; the highest significant frequency is three times as high.
+    delay
+        Time of the largest value, s; None: 2 sqrt(pi) / (3 frequency), so that the wavelet is below 1e-5 before 0.
+    amplitude
+        Largest value.
     """
 
     frequency: float = 40 / 3
@@ -51,26 +56,26 @@ class Ricker:
 
     @property
     def starts(self) -> float:
-        """The delay in seconds."""
+        """Delay in seconds."""
         return 2 * math.sqrt(math.pi) / (3 * self.frequency) if self.delay is None else self.delay
 
     @property
     def peak(self) -> float:
-        """Frequency at the peak of the spectrum, Hz."""
+        """Peak frequency of the spectrum, Hz."""
         return self.frequency
 
     @property
     def highest(self) -> float:
-        """A frequency above which there is nothing that matters, Hz."""
+        """Highest significant frequency, Hz."""
         return 3 * self.frequency
 
     def at(self, time: Any) -> Any:
-        """Values at times in seconds, as NumPy has them."""
+        """Return the values at times in seconds, computed by NumPy."""
         e = np.square(math.pi * self.frequency * (np.asarray(time) - self.starts))
         return self.amplitude * (1 - 2 * e) * np.exp(-e)
 
     def value(self, dt: float) -> Any:
-        """The value at the present step, an expression of registers."""
+        """Return the value at the present step, an expression of registers."""
         late = cast(as_node(STEP), "f8") * dt - self.starts
         e = late * late * (math.pi * self.frequency) ** 2
         return (1.0 - 2.0 * e) * exp(-e) * self.amplitude
@@ -80,8 +85,14 @@ class Ricker:
 class Wavelet:
     """Samples, one for each step from the first; 0 after the last.
 
-    samples    values, or a file of them: .npy, or text with a number a line
-    frequency  at the peak of the spectrum, Hz, for what is said about wave lengths; None: not known
+    Attributes
+    ----------
+    samples
+        Values, or a file of them: .npy, or text with a number per line.
+    frequency
+        Peak frequency of the spectrum, Hz, for notes about wavelengths; None: unknown.
+    values
+        The samples as an array.
     """
 
     samples: Sequence[float] | NDArray[Any] | str | Path
@@ -103,14 +114,16 @@ class Wavelet:
 
     @property
     def peak(self) -> float | None:
+        """Peak frequency of the spectrum, Hz; None: unknown."""
         return self.frequency
 
     @property
     def highest(self) -> float | None:
+        """Highest significant frequency, Hz; None: unknown."""
         return None if self.frequency is None else 3 * self.frequency
 
     def value(self, dt: float) -> Any:
-        """The value at the present step, an expression of registers."""
+        """Return the value at the present step, an expression of registers."""
         step = as_node(STEP)
         return where(step < len(self.values), lookup(self.values, step), 0.0)
 
@@ -124,7 +137,7 @@ def _read(path: Path) -> NDArray[np.float64]:
             f"cannot read the wavelet {path.name}: {error}",
             key="fletcher.source.wavelet",
             where=str(path),
-            remedy="give a .npy file, or text with a number a line",
+            remedy="give a .npy file, or text with a number per line",
         ) from error
 
 
@@ -132,9 +145,14 @@ def _read(path: Path) -> NDArray[np.float64]:
 class PointSource:
     """A source at a point.
 
-    position       along z, y, x in metres from the model's first cell (cell i lies at i * spacing); None: the middle
-    wavelet        what is added, and when
-    interpolation  for a point between cells: "sinc" (see `minga.models.waves.interpolation`) or "linear"
+    Attributes
+    ----------
+    position
+        Position along z, y, x in m from the first cell of the model (cell i lies at i * spacing); None: the middle.
+    wavelet
+        Signal that is added.
+    interpolation
+        Interpolation for a point between cells: "sinc" (see `minga.models.waves.interpolation`) or "linear".
     """
 
     position: tuple[float, float, float] | None = None
@@ -144,10 +162,16 @@ class PointSource:
 
 @dataclass(frozen=True, slots=True)
 class PlaneSource:
-    """A source on a plane of cells, from end to end of the grid.
+    """A source on a plane of cells that extends from end to end of the grid.
 
-    axis      the axis at right angles to it
-    position  along that axis, in metres from the model's first cell; the nearest plane of cells is taken
+    Attributes
+    ----------
+    axis
+        Axis normal to the plane.
+    position
+        Position along that axis in m from the first cell of the model; the nearest plane of cells is used.
+    wavelet
+        Signal that is added.
     """
 
     axis: Literal["z", "y", "x"]
@@ -159,7 +183,7 @@ Source = PointSource | PlaneSource
 
 
 def middle_of(shape: Sequence[int], spacing: Sequence[float]) -> tuple[float, float, float]:
-    """Where a source lies that has no position: the cell in the middle of the model."""
+    """Return the default position of a source: the cell in the middle of the model."""
     z, y, x = (n // 2 * h for n, h in zip(shape, spacing, strict=True))
     return z, y, x
 
@@ -175,7 +199,32 @@ def add_sources(
     *,
     sign: float = 1.0,
 ) -> None:
-    """Record that sources are added to waves. `shape` is the model's, without layers. CaseError for those outside."""
+    """Record the addition of sources to waves.
+
+    Parameters
+    ----------
+    step
+        Program of the time step.
+    sources
+        Sources to add.
+    waves
+        Fields or slots to which they are added.
+    shape
+        Shape of the model, without layers.
+    spacing
+        Distances between cells, m.
+    layers
+        Cells that the grid has in addition at both ends of each axis.
+    dt
+        Time step, s.
+    sign
+        Factor of the amplitudes; -1 removes the sources.
+
+    Raises
+    ------
+    CaseError
+        If a source lies outside the model.
+    """
     for number, source in enumerate(sources):
         amount = step.let(Register(f"{step.name}.source.{number}"), source.wavelet.value(dt) * sign)
         if isinstance(source, PlaneSource):
@@ -198,7 +247,7 @@ _ADD = Kernel(_add)
 
 
 def _spread(placed: Placed) -> Kernel:
-    """Add to the cells around a point, each by its weight."""
+    """Return the kernel that adds a value to the cells around a point, each with its weight."""
 
     def spread(waves: Any, *, amount: Any) -> None:
         z, y, x = (lookup(w, index(axis) - placed.first[axis]) for axis, w in enumerate(placed.weights))

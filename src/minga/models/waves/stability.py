@@ -1,13 +1,13 @@
-"""Which time steps are stable, and how finely a grid samples the waves.
+"""Stability limits of the time step, and the sampling of waves by the grid.
 
 With H1 -> -k1 and H2 -> -k2 the equations of a homogeneous medium have the frequencies omega^2 = eigenvalues of
 
     [[vpx2 k2 + vsz2 k1, (vpz2 - vsz2) k1], [(vpn2 - vsz2) k2, vpz2 k1 + vsz2 k2]]
 
-and leapfrog is stable while dt * omega <= 2 for all waves on the grid (`minga.models.waves.symbols` says which k1
-and k2 these have). With the coefficients frozen cell by cell this is taken as the limit of media that vary.
+and leapfrog is stable if dt * omega <= 2 for all waves on the grid (`minga.models.waves.symbols` has their k1 and k2).
+With coefficients frozen cell by cell, this is taken as the limit for heterogeneous media.
 
-Where an eigenvalue is negative or complex waves grow at any time step: see `grows`.
+If an eigenvalue is negative or complex, waves grow at any time step: see `grows`.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ __all__ = [
 
 
 _ROUNDING = 1e-9
-"""How far an inequality may be missed: epsilon and delta are rounded numbers."""
+"""Tolerance of inequalities: epsilon and delta are rounded numbers."""
 _TOGETHER = 1 << 14
-"""Cells that are looked at closely at a time: what is computed of them fits a cache."""
+"""Number of cells evaluated exactly at a time, such that intermediate results fit in a cache."""
 
 
 def frequencies2(k1: Any, k2: Any, vp: Any, epsilon: Any, delta: Any, sigma: float) -> tuple[Any, Any]:
-    """omega^2 of P and of SV, in the units of vp^2 k; negative ones grow. NumPy arrays or numbers."""
+    """Return omega^2 of P and SV waves in units of vp^2 k; waves with negative values grow. NumPy arrays or numbers."""
     vpz2 = np.square(vp)
     vpx2, vpn2 = vpz2 * (1 + 2 * np.asarray(epsilon)), vpz2 * (1 + 2 * np.asarray(delta))
     vsz2 = vpz2 * np.abs(np.asarray(epsilon) - delta) / sigma
@@ -56,11 +56,11 @@ def frequencies2(k1: Any, k2: Any, vp: Any, epsilon: Any, delta: Any, sigma: flo
 
 
 def grows(epsilon: Any, delta: Any, sigma: float) -> Any:
-    """Whether a homogeneous medium has waves that grow: an omega^2 that is negative, or complex.
+    """Return whether a homogeneous medium has growing waves: a negative or complex omega^2.
 
-    By the determinant and the discriminant of the matrix above, for all k1 and k2 that are not negative. Media with
-    epsilon >= delta >= 0 are calm where vsz <= vpz; those with epsilon < delta need a sigma that is neither small nor
-    above 1 + delta + sqrt(1 + 2 epsilon), which is about 2.
+    The result follows from the determinant and the discriminant of the matrix above, for all non-negative k1 and k2.
+    Media with epsilon >= delta >= 0 are stable if vsz <= vpz; those with epsilon < delta need a sigma that is neither
+    small nor above 1 + delta + sqrt(1 + 2 epsilon), which is about 2.
     """
     x, n = 1 + 2 * np.asarray(epsilon, np.float64), 1 + 2 * np.asarray(delta, np.float64)
     s = np.abs(x - n) / (2 * sigma)
@@ -71,12 +71,12 @@ def grows(epsilon: Any, delta: Any, sigma: float) -> Any:
 
 
 def largest_frequency2(ends: Corners, epsilon: Any, delta: Any, sigma: float) -> Any:
-    """The largest omega^2 of waves on a grid, by vpz2, or a bound above it: arrays as epsilon and delta.
+    """Return the largest omega^2 / vpz2 of waves on a grid, or an upper bound, for each epsilon and delta.
 
-    With s = vsz2 / vpz2 not above 1 nor 1 + 2 delta, and delta not above epsilon, all real k1 and k2 have real
+    With s = vsz2 / vpz2 above neither 1 nor 1 + 2 delta, and delta not above epsilon, all real k1 and k2 have real
     frequencies, so the largest one is convex in them (L. Garding, 1959) and is found at a corner of the region of k1
-    and k2. With a larger delta it is bounded by the sums of rows of the matrix, whose entries are positive, after its
-    second column is multiplied by some t and its second row divided by it; elsewhere by the trace.
+    and k2. With a larger delta it is bounded by the row sums of the matrix, whose entries are positive, after
+    multiplying its second column and dividing its second row by some t; otherwise by the trace.
     """
     x, n = 1 + 2 * np.asarray(epsilon, np.float64), 1 + 2 * np.asarray(delta, np.float64)
     s = np.abs(x - n) / (2 * sigma)
@@ -92,11 +92,11 @@ def largest_frequency2(ends: Corners, epsilon: Any, delta: Any, sigma: float) ->
 
 
 def _largest(ends: Corners, epsilon: Floats, delta: Floats, sigma: float, factor: Any) -> float:
-    """The largest of `largest_frequency2` times a factor; looks closely where a quick bound says that it may be."""
+    """Return the largest `largest_frequency2` times a factor; exact evaluation only where a quick bound requires it."""
     k1, k2 = np.array(ends).T
     across = 1 + 2 * np.maximum(epsilon, delta)
     steps = np.linspace(0, float(across.max()), 33)
-    rows = np.interp(across, steps, (k1 + steps[:, None] * k2).max(axis=1))  # from above: these are convex in steps
+    rows = np.interp(across, steps, (k1 + steps[:, None] * k2).max(axis=1))  # upper bounds: these are convex in steps
     s = np.abs(epsilon - delta) / sigma
     bound = np.where(s <= np.minimum(1.0, 1 + 2 * delta), rows, math.inf) * factor
     first = np.unravel_index(int(np.argmax(bound)), bound.shape)
@@ -111,21 +111,29 @@ def _largest(ends: Corners, epsilon: Floats, delta: Floats, sigma: float, factor
 
 
 def phase_velocities(angle: Any, vp: float, epsilon: float, delta: float, sigma: float) -> tuple[Any, Any]:
-    """Phase velocities of P and SV at an angle between the wave vector and the axis of symmetry, m/s."""
+    """Return the phase velocities of P and SV at an angle between the wave vector and the symmetry axis, m/s."""
     p2, s2 = frequencies2(np.cos(angle) ** 2, np.sin(angle) ** 2, vp, epsilon, delta, sigma)
     return np.sqrt(p2), np.sqrt(np.maximum(s2, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """What a look at the whole medium found.
+    """Results of an inspection of the whole medium.
 
-    dt_limit     the largest stable time step, s
-    slowest_p    least P velocity, m/s
-    fastest_p    largest P velocity, m/s
-    largest_vp   largest P velocity along the axis, m/s
-    slowest_sv   least SV velocity along the axis where there are SV waves, m/s; None where there are none
-    delta_above  whether delta is above epsilon somewhere
+    Attributes
+    ----------
+    dt_limit
+        Largest stable time step, s.
+    slowest_p
+        Smallest P velocity, m/s.
+    fastest_p
+        Largest P velocity, m/s.
+    largest_vp
+        Largest P velocity along the axis, m/s.
+    slowest_sv
+        Smallest SV velocity along the axis where there are SV waves, m/s; None if there are none.
+    delta_above
+        Whether delta exceeds epsilon somewhere.
     """
 
     dt_limit: float
@@ -138,7 +146,7 @@ class Extremes:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Grid points in the shortest wave length: at the peak frequency of the sources, and at the highest."""
+    """Grid points per shortest wavelength, at the peak frequency of the sources and at the highest frequency."""
 
     p_peak: float
     p_highest: float
@@ -147,7 +155,7 @@ class Sampling:
 
 
 def sampling(extremes: Extremes, spacing: Sequence[float], peak: float, highest: float) -> Sampling:
-    """Points per wave length of P and SV. Frequencies in Hz."""
+    """Return the points per wavelength of P and SV; frequencies in Hz."""
     widest = max(spacing)
 
     def points(velocity: float | None, frequency: float) -> Any:
@@ -158,7 +166,7 @@ def sampling(extremes: Extremes, spacing: Sequence[float], peak: float, highest:
 
 
 def check_sigma(sigma: float) -> None:
-    """CaseError for a sigma that is no positive number (infinity is one)."""
+    """Raise CaseError for a sigma that is not a positive number (infinity is allowed)."""
     if isinstance(sigma, bool) or not isinstance(sigma, int | float) or not sigma > 0:
         raise CaseError(
             f"sigma is {sigma!r}",
@@ -177,13 +185,30 @@ def survey(
     scrambled: bool = False,
     sample: bool = False,
 ) -> Extremes:
-    """Look at every cell of a medium; with `sample` at some of them, which takes as long for every grid.
+    """Inspect every cell of a medium or, with `sample`, a number of cells that does not grow with the grid.
 
-    divergence  whether H1 is made of first derivatives alone, which do not see the shortest wave (tilted axes)
-    scrambled   whether each velocity may stand beside any epsilon and delta, as in random layers
+    Parameters
+    ----------
+    sampler
+        Values of the medium.
+    spacing
+        Distances between cells, m.
+    order
+        Order of the differences in space.
+    sigma
+        Parameter of the shear term; infinity: no shear term.
+    divergence
+        Whether H1 is composed of first derivatives alone, which do not see the shortest wave (tilted axes).
+    scrambled
+        Whether each velocity may occur together with any epsilon and delta, as in random layers.
+    sample
+        Whether to inspect a sample only.
 
-    Raises CaseError where a velocity is not positive and finite, where 1 + 2 epsilon or 1 + 2 delta is not positive,
-    and where epsilon, delta and sigma make waves grow without limit (`grows`).
+    Raises
+    ------
+    CaseError
+        If a velocity is not positive and finite, if 1 + 2 epsilon or 1 + 2 delta is not positive, or if epsilon, delta
+        and sigma let waves grow without limit (`grows`).
     """
     medium = sampler.medium
     ends = corners(order, tuple(spacing), medium.isotropic or medium.vertical, divergence)
@@ -210,19 +235,19 @@ def survey(
 
 
 def check_step(dt: float, limit: float) -> None:
-    """CaseError for a time step that is not positive, or above the limit."""
+    """Raise CaseError for a time step that is not positive, or above the limit."""
     if isinstance(dt, bool) or not isinstance(dt, int | float) or not (dt > 0 and math.isfinite(dt)):
         raise CaseError(f"the time step is {dt!r}", key="fletcher.dt", remedy="give a positive number of seconds")
     if dt > limit:
         raise CaseError(
-            f"the time step of {dt:.4g} s is above the limit of stability, {limit:.4g} s",
+            f"the time step of {dt:.4g} s is above the stability limit, {limit:.4g} s",
             key="fletcher.dt",
-            remedy=f"use dt = {_below(limit):.3g} or less, or cells that are larger",
+            remedy=f"use dt = {_below(limit):.3g} or less, or larger cells",
         )
 
 
 def _below(limit: float) -> float:
-    """About nine tenths of a limit, with two digits."""
+    """Return about nine tenths of a limit, with two digits."""
     unit = 10.0 ** (math.floor(math.log10(0.9 * limit)) - 1)
     return math.floor(0.9 * limit / unit) * unit
 
@@ -231,7 +256,7 @@ def _check(box: Box, vp: Floats, epsilon: Floats, delta: Floats, sigma: float) -
     _refuse(box, "vp", vp, ~(np.isfinite(vp) & (vp > 0)), "a velocity", "velocities are positive numbers, in m/s")
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         bad = ~(np.isfinite(value) & (value > -0.5))
-        _refuse(box, name, value, bad, "a parameter of Thomsen's", "it is finite and larger than -0.5")
+        _refuse(box, name, value, bad, "a Thomsen parameter", "it is finite and larger than -0.5")
     bad = grows(epsilon, delta, sigma)
     if bad.any():
         at, cell = _first(box, bad)
@@ -246,7 +271,7 @@ def _check(box: Box, vp: Floats, epsilon: Floats, delta: Floats, sigma: float) -
 
 
 def _calm(epsilon: float, delta: float) -> str:
-    """Values of sigma with which a medium does not grow, in words; there may be smaller ones."""
+    """Return a range of sigma with which a medium is stable, in words; smaller values may be stable as well."""
     least = abs(epsilon - delta) / min(1.0, 1 + 2 * epsilon, 1 + 2 * delta)
     above = math.ceil(100 * least) / 100
     if epsilon >= delta:
@@ -265,6 +290,6 @@ def _refuse(box: Box, name: str, values: Floats, bad: NDArray[np.bool_], what: s
 
 
 def _first(box: Box, bad: NDArray[np.bool_]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The first of these cells of a box: its indices in the box, and in the grid."""
+    """Return the indices of the first marked cell, in the box and in the grid."""
     at = tuple(map(int, np.unravel_index(int(np.argmax(bad)), bad.shape)))
     return at, tuple(index + low for index, low in zip(at, box.lo, strict=True))

@@ -1,7 +1,7 @@
-"""Central differences of any even order, and the wave numbers they see.
+"""Central differences of any even order, and their wavenumbers.
 
-A stencil is written for offsets 1 .. m of order 2 m (weights of a second derivative begin with that of offset 0).
-Source of the weights: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids",
+A stencil of order 2 m is given by its weights for offsets 1 .. m (weights of a second derivative start with that of
+offset 0). Source of the weights: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids",
 Math. Comp. 51 (1988), in closed form for equal spacing.
 """
 
@@ -25,20 +25,23 @@ HERE: Final = (0, 0, 0)
 
 
 def first_weights(order: int) -> tuple[Fraction, ...]:
-    """Weights c of a first derivative: the sum of c[k - 1] * (u[k] - u[-k]) over k = 1 .. order / 2, by the spacing."""
+    """Return the weights c of a first derivative with unit spacing.
+
+    The derivative is the sum of c[k - 1] * (u[k] - u[-k]) over k = 1 .. order / 2, over the spacing.
+    """
     m = _half(order)
     return tuple(_sign(k) * _common(m, k) / k for k in range(1, m + 1))
 
 
 def second_weights(order: int) -> tuple[Fraction, ...]:
-    """Weights c of a second derivative: c[0] u[0] + the sum of c[k] (u[k] + u[-k]), by the spacing squared."""
+    """Return the weights c of a second derivative: c[0] u[0] + the sum of c[k] (u[k] + u[-k]), over spacing squared."""
     m = _half(order)
     sides = [2 * _sign(k) * _common(m, k) / k**2 for k in range(1, m + 1)]
     return (-2 * sum(sides, Fraction(0)), *sides)
 
 
 def nyquist(order: int) -> float:
-    """Minus the second derivative, in cells, of the shortest wave on the grid: the largest number a stencil gives."""
+    """Return minus the second derivative, in cells, of the shortest wave on a grid: the stencil's largest value."""
     weights = second_weights(order)
     return float(-weights[0] - 2 * sum(_sign(k + 1) * w for k, w in enumerate(weights[1:], 1)))
 
@@ -65,7 +68,10 @@ def _common(m: int, k: int) -> Fraction:
 class Differences:
     """Differences along the axes of a three-dimensional grid, inside a kernel.
 
-    first, second  weights for each axis, each times what its spacing makes of it (see `of`)
+    Attributes
+    ----------
+    first, second
+        Weights of the derivatives for each axis, scaled by its spacing (see `of`).
     """
 
     first: tuple[tuple[float, ...], ...]
@@ -73,7 +79,7 @@ class Differences:
 
     @classmethod
     def of(cls, order: int, steps: Sequence[float]) -> Differences:
-        """Weights of an order, times `steps[axis]` for each derivative along an axis: 1 / spacing, in some unit."""
+        """Return differences of an order; `steps[axis]` scales derivatives along an axis: 1 / spacing, in some unit."""
         return cls(
             tuple(tuple(float(w) * step for w in first_weights(order)) for step in steps),
             tuple(tuple(float(w) * step * step for w in second_weights(order)) for step in steps),
@@ -81,22 +87,22 @@ class Differences:
 
     @property
     def reach(self) -> int:
-        """Cells to either side that are read."""
+        """Number of cells to either side that are read."""
         return len(self.first[0])
 
     def d1(self, u: Any, axis: int) -> Any:
-        """The first derivative of a field, or of a local, along an axis."""
+        """Return the first derivative of a field or a local along an axis."""
         return total(w * (u[_at(axis, k)] - u[_at(axis, -k)]) for k, w in enumerate(self.first[axis], 1))
 
     def d2(self, u: Any, axis: int) -> Any:
-        """The second derivative along an axis."""
+        """Return the second derivative along an axis."""
         middle, *sides = self.second[axis]
         pairs = [w * (u[_at(axis, k)] + u[_at(axis, -k)]) for k, w in enumerate(sides, 1)]
         return total([middle * u[HERE], *pairs])
 
 
 def total(terms: Iterable[Any]) -> Any:
-    """The sum from left to right (Python's begins with 0, which is one operation more)."""
+    """Return the sum from left to right (that of Python starts with 0, which costs one more operation)."""
     return reduce(operator.add, terms)
 
 

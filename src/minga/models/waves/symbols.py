@@ -1,12 +1,12 @@
-"""What differences make of the waves on a grid: which k1 and k2 there are, with H1 -> -k1 and H2 -> -k2.
+"""Symbols of the differences: the k1 and k2 of the waves on a grid, with H1 -> -k1 and H2 -> -k2.
 
-A first derivative is i d_a for a wave, a second one -s_a, with s_a >= d_a^2. Along an axis n then
+For a plane wave a first derivative is i d_a and a second derivative -s_a, with s_a >= d_a^2. For an axis n then
 
     k1 = n' B n,  B = d d' + diag(s_a - d_a^2)   ("fletcher"),      k1 = (n . d)^2   ("selfadjoint")
 
 and k1 + k2 is the sum of s_a. The shortest wave on the grid, which alternates along all axes, has the largest sum, but
-another one may have more of it in k2, across the axis, where waves are faster: with order 16 and epsilon 0.5 it sets
-the time step.
+another wave may have a larger k2, across the axis, where waves are faster: with order 16 and epsilon 0.5 such a wave
+determines the time step.
 """
 
 from __future__ import annotations
@@ -25,18 +25,26 @@ Corners = tuple[tuple[float, float], ...]
 """Pairs of k1 and k2."""
 
 _WAVES: Final = 33
-"""Wave numbers that are looked at along each axis, from 0 to that of the shortest wave."""
+"""Number of wavenumbers sampled along each axis, from 0 to that of the shortest wave."""
 _DIRECTIONS: Final = 33
 _BETWEEN: Final = 1.001
-"""What waves between those that are looked at may have more."""
+"""Margin for waves between the sampled ones."""
 
 
 @lru_cache(maxsize=16)
 def corners(order: int, spacing: tuple[float, ...], vertical: bool, divergence: bool) -> Corners:
-    """Corners of a convex region that all (k1, k2) lie in, save those at smaller k1 and k2; per square metre.
+    """Return the corners of a convex region that bounds all (k1, k2) from above, per square metre.
 
-    vertical    whether the axis is z everywhere; otherwise every direction of it is considered
-    divergence  whether the form is "selfadjoint", of a tilted axis
+    Parameters
+    ----------
+    order
+        Order of the differences.
+    spacing
+        Distances between cells, m.
+    vertical
+        Whether the axis is z everywhere; otherwise all its directions are considered.
+    divergence
+        Whether the form is "selfadjoint" with a tilted axis.
     """
     waves = np.linspace(0, np.pi, _WAVES)
     turns = np.arange(1, order // 2 + 1)[:, None] * waves
@@ -64,16 +72,16 @@ def corners(order: int, spacing: tuple[float, ...], vertical: bool, divergence: 
 
 
 def _grid(along: list[Floats]) -> Floats:
-    """All combinations of values along three axes: (wave, axis), the last ones last."""
+    """Return all combinations of values along three axes as (wave, axis), those of the largest values last."""
     return np.stack([part.ravel() for part in np.meshgrid(*along, indexing="ij")], axis=1)
 
 
 def _outermost(along: Floats, across: Floats) -> Corners:
-    """The points that are farthest in some direction between the axes."""
+    """Return the outermost points in directions between the axes."""
     angles = np.linspace(0, np.pi / 2, _DIRECTIONS)
     found = {int(np.argmax(np.cos(a) * along + np.sin(a) * across)) for a in angles}
     unit = float((along + across).max())
-    # Eigenvalues differ between libraries in bits beyond, and time steps must not.
+    # Eigenvalues differ between libraries in further bits, and time steps must not.
     return tuple(sorted({(_rounded(along[k], unit), _rounded(across[k], unit)) for k in found}))
 
 

@@ -1,8 +1,8 @@
-"""Media made by formulas: layers, a salt body under sediments, a folded and thrust belt.
+"""Synthetic media defined by formulas: layers, a salt body below sediments, a fold and thrust belt.
 
-Each is a function of position alone, so that any box of any size is had without the rest, and the same bits come out
-on every machine. Velocities are typical of their rocks; the axis of symmetry is normal to the layers (tilted
-transverse isotropy by deposition), so that theta is the layers' dip and phi the direction the normal leans to.
+Each is a function of position alone, so that any box of any size can be evaluated by itself, with the same bits on
+every machine. Velocities are typical of the rocks. The symmetry axis is normal to the layers (tilted transverse
+isotropy by deposition), so that theta is the dip of the layers, and phi the direction towards which the normal leans.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from minga.space.box import Box
 __all__ = ["KINDS", "QUANTITIES", "Layer", "Synthetic", "synthetic"]
 
 QUANTITIES: Final = ("vp", "epsilon", "delta", "theta", "phi")
-"""What a medium consists of: P velocity along the axis (m/s), Thomsen's parameters, the axis' dip and azimuth."""
+"""Quantities of a medium: P velocity along the axis (m/s), Thomsen's parameters, dip and azimuth of the axis."""
 
 KINDS: Final = {
     "layered": "flat or dipping layers, each with a velocity of its own",
     "salt": "water, sediments that grow faster with depth, and a smooth random body of salt",
     "thrust": "folded layers, cut and pushed over each other along a dipping fault",
 }
-"""The kinds there are, each with what it is."""
+"""Kinds of media and their descriptions."""
 
 Formula = Callable[[Floats, Floats, Floats], dict[str, Floats]]
 
@@ -40,10 +40,16 @@ _WATER, _SALT = 1500.0, 4480.0
 class Layer:
     """A layer of a layered medium.
 
-    top             depth of its top in metres, at the middle of the model
-    vp              velocity at its top, m/s
-    gradient        growth of the velocity with depth, 1/s
-    epsilon, delta  Thomsen's parameters
+    Attributes
+    ----------
+    top
+        Depth of its top at the middle of the model, m.
+    vp
+        Velocity at its top, m/s.
+    gradient
+        Increase of the velocity with depth, 1/s.
+    epsilon, delta
+        Thomsen's parameters.
     """
 
     top: float
@@ -60,14 +66,23 @@ _LAYERS: Final = (
     Layer(0.55, 2900.0, 0.2, 0.20, 0.08),
     Layer(0.75, 3600.0, 0.1, 0.10, 0.06),
 )
-"""Layers where none are given; their tops are parts of the model's depth."""
+"""Default layers; their tops are fractions of the model's depth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Synthetic:
-    """A medium by formulas: for each of QUANTITIES a value a cell of any box, f4; angles are in radians.
+    """A medium defined by formulas: a value per cell of any box for each of QUANTITIES, f4; angles in radians.
 
-    zero  quantities that are 0 everywhere
+    Attributes
+    ----------
+    kind
+        One of KINDS.
+    shape, spacing
+        Cells, and distances between them in m, along z, y, x.
+    of
+        Function of z, y, x in m that returns all quantities.
+    zero
+        Quantities that are 0 everywhere.
     """
 
     kind: str
@@ -77,7 +92,7 @@ class Synthetic:
     zero: frozenset[str] = frozenset()
 
     def values(self, box: Box) -> dict[str, NDArray[np.float32]]:
-        """All quantities of a box (z, y, x) of cells; cell 0 lies at 0 metres."""
+        """Return all quantities of a box (z, y, x) of cells; cell 0 lies at 0 m."""
         axes = [
             (np.arange(low, high, dtype="f8") * step).reshape([-1 if a == b else 1 for b in range(3)])
             for a, (low, high, step) in enumerate(zip(box.lo, box.hi, self.spacing, strict=True))
@@ -97,29 +112,32 @@ def synthetic(
     azimuth: float = 0.0,
     anisotropy: float = 1.0,
 ) -> Synthetic:
-    """A synthetic medium.
+    """Return a synthetic medium.
 
     Parameters
     ----------
     kind
         One of KINDS.
     shape, spacing
-        Cells and metres from one to the next along z (down), y, x.
+        Cells, and distances between them in m, along z (down), y, x.
     seed
-        Whole number that chooses one of the random media; layers that are given do not depend on it.
+        Integer that selects one of the random media; given layers do not depend on it.
     layers, dip, azimuth
-        Of ``"layered"``: the layers from the top down, by default five; how far they are tilted, which way, degrees.
+        For ``"layered"``: the layers from the top down, by default five; their dip and its direction in degrees.
     anisotropy
         Factor of epsilon and delta: 0 makes the medium isotropic.
 
-    Raises CaseError for what cannot be meant.
+    Raises
+    ------
+    CaseError
+        If an argument is invalid.
     """
     if kind not in KINDS:
         raise CaseError(
             f"there is no synthetic medium {kind!r}; there are {', '.join(KINDS)}", suggestion=suggest(kind, KINDS)
         )
     if not 0 <= seed < 2**63:
-        raise CaseError(f"seed: expected a whole number from 0, found {seed}", key="seed")
+        raise CaseError(f"seed: expected a whole number of 0 or more, found {seed}", key="seed")
     if not 0 <= anisotropy <= 2:
         raise CaseError(f"anisotropy: expected a factor from 0 to 2, found {anisotropy}", key="anisotropy")
     if abs(dip) > 60:
@@ -143,7 +161,7 @@ def synthetic(
 
 
 def _zero(kind: str, layers: Sequence[Layer], dip: float, anisotropy: float) -> frozenset[str]:
-    """Quantities that are 0 everywhere: the axis of a medium that is isotropic, or whose layers are flat, is z."""
+    """Return quantities that are 0 everywhere: the axis of an isotropic medium, or of one with flat layers, is z."""
     plain = all(layer.epsilon == 0 and layer.delta == 0 for layer in layers) if layers else False
     if anisotropy == 0 or (kind == "layered" and plain):
         return frozenset(("epsilon", "delta", "theta", "phi"))
@@ -166,7 +184,7 @@ def _layered(lengths: Sequence[float], layers: Sequence[Layer], dip: float, azim
     middle_y, middle_x = lengths[1] / 2, lengths[2] / 2
 
     def of(z: Floats, y: Floats, x: Floats) -> dict[str, Floats]:
-        # Layers come up in the direction of the azimuth; downwards their normal leans that way, too.
+        # Layers rise in the direction of the azimuth; pointing downwards, their normal leans that way, too.
         depth = z + to_x * (x - middle_x) + to_y * (y - middle_y)
         number = np.searchsorted(np.array(tops[1:]), depth, side="right")
 
@@ -197,13 +215,13 @@ def _salt(lengths: Sequence[float], seed: int) -> Formula:
         return depth * (0.10 + 0.02 * noise(seed + 11, y / size * 2.0, x / size * 2.0))
 
     def uplift(y: Floats, x: Floats) -> Floats:
-        """Metres by which sediments were lifted above and beside the body."""
+        """Return the distance by which sediments were lifted above and beside the body, m."""
         away = ((y - centre[1]) / radii[1]) ** 2 + ((x - centre[2]) / radii[2]) ** 2
         return 0.13 * depth / (1.0 + away) ** 2 + 0.03 * depth * noise(seed + 12, y / size * 1.5, x / size * 1.5)
 
     def of(z: Floats, y: Floats, x: Floats) -> dict[str, Floats]:
         floor = sea_floor(y, x)
-        buried = np.minimum(np.maximum(z - floor, 0.0) / (0.3 * depth), 1.0)  # lifting dies out at the sea floor
+        buried = np.minimum(np.maximum(z - floor, 0.0) / (0.3 * depth), 1.0)  # the uplift vanishes at the sea floor
         age = z - floor + buried * uplift(y, x)
         values = _sediments(seed, age, depth)
         dip, lean = _normal(lambda b, a: -uplift(b, a), y, x, size, buried)
@@ -245,12 +263,12 @@ def _thrust(lengths: Sequence[float], seed: int) -> Formula:
 
 
 def _near(seed: int, number: int, length: float) -> float:
-    """Somewhere about the middle of a length."""
+    """Return a random position near the middle of a length."""
     return length * (0.5 + 0.08 * float(lattice(seed + 10, np.asarray(number))))
 
 
 def _sediments(seed: int, age: Floats, depth: float, surface: float = 1650.0) -> dict[str, Floats]:
-    """Beds by their depth of burial: velocity grows by compaction, and beds differ in velocity and anisotropy."""
+    """Return beds by depth of burial: velocity increases by compaction, and beds differ in velocity and anisotropy."""
     bed = np.floor(age / (depth / 14.0)).astype(np.int64)
     harder, shale = lattice(seed + 31, bed), 0.5 + 0.5 * lattice(seed + 32, bed)
     epsilon = 0.22 * shale
@@ -264,7 +282,7 @@ def _sediments(seed: int, age: Floats, depth: float, surface: float = 1650.0) ->
 def _normal(
     depth_of: Callable[[Floats, Floats], Floats], y: Floats, x: Floats, size: float, part: Floats
 ) -> tuple[Floats, Floats]:
-    """Dip and azimuth of the normal of a horizon z = depth_of(y, x), whose slope counts in part."""
+    """Return dip and azimuth of the normal of a horizon z = depth_of(y, x), whose slope is weighted by `part`."""
     step = size * 1e-3
     down_x = (depth_of(y, x + step) - depth_of(y, x - step)) / (2.0 * step) * part
     down_y = (depth_of(y + step, x) - depth_of(y - step, x)) / (2.0 * step) * part

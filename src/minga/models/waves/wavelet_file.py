@@ -1,4 +1,4 @@
-"""The samples of a source's wavelet in a file: NumPy, or text as every program writes it."""
+"""Wavelet samples from a file: NumPy, or plain text."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ _TAPS = 8
 
 
 def read_wavelet(name: str, dt: float | None, directory: Path, key: str) -> tuple[NDArray[np.float64], float]:
-    """The samples of a wavelet, and the seconds between them.
+    """Return the samples of a wavelet, and the interval between them in s.
 
-    A `.npy` file has one axis. Text has a sample a line, or a time in seconds and a sample, between blanks or commas;
-    `#` begins a remark. Where the file has times these say the interval, else `dt` does. Raises CaseError.
+    A `.npy` file has one axis. Text has a sample per line, or a time in seconds and a sample, separated by blanks or
+    commas; `#` starts a comment. The interval follows from the times in the file if it has any, otherwise it is `dt`.
+
+    Raises
+    ------
+    CaseError
+        If the file is invalid, or `dt` is missing or contradicts it.
     """
     path = find_file(name, directory, key)
     table = _samples(path, key)
@@ -28,13 +33,13 @@ def read_wavelet(name: str, dt: float | None, directory: Path, key: str) -> tupl
         times, samples = table[:, 0], table[:, 1]
         step = float(times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
         if not step > 0 or np.abs(np.diff(times) - step).max() > 1e-3 * step:
-            raise CaseError(f"{path.name}: the times in its first column do not grow evenly", key=key)
+            raise CaseError(f"{path.name}: the times in its first column are not evenly spaced", key=key)
         if dt is not None and abs(dt - step) > 1e-3 * step:
-            raise CaseError(f"{path.name} has a sample every {step:g} s, the case says {dt:g}", key=key)
+            raise CaseError(f"{path.name} has a sample every {step:g} s, the case states {dt:g} s", key=key)
         return samples, step
     if dt is None:
         raise CaseError(
-            f"{path.name} does not say how many seconds lie between its samples", key=key, remedy="add dt = 0.001"
+            f"{path.name} does not state the interval between its samples", key=key, remedy="add dt = 0.001"
         )
     return table, dt
 
@@ -57,7 +62,7 @@ def _samples(path: Path, key: str) -> NDArray[np.float64]:
         raise CaseError(
             f"{path.name} has {' x '.join(map(str, table.shape))} values",
             key=key,
-            remedy="give one sample a line, or a time and a sample",
+            remedy="give one sample per line, or a time and a sample",
         )
     wrong = np.argwhere(~np.isfinite(table))
     if len(wrong):
@@ -66,10 +71,10 @@ def _samples(path: Path, key: str) -> NDArray[np.float64]:
 
 
 def resampled(samples: NDArray[np.float64], old: float, new: float) -> NDArray[np.float64]:
-    """Samples `old` seconds apart at times `new` seconds apart, from the first one on.
+    """Interpolate samples `old` seconds apart at times `new` seconds apart, starting with the first one.
 
-    By Lagrange's polynomial through the eight nearest samples (0 outside), which is good to 1e-4 where a period has
-    eight samples or more, and made of additions and multiplications only: the same bits everywhere.
+    Lagrange's polynomial through the eight nearest samples (0 outside) is accurate to 1e-4 if a period has eight
+    samples or more, and consists of additions and multiplications only: the same bits everywhere.
     """
     if abs(new - old) <= 1e-9 * old:
         return samples
@@ -90,7 +95,7 @@ def resampled(samples: NDArray[np.float64], old: float, new: float) -> NDArray[n
 
 
 def spectrum_peak(samples: NDArray[np.float64], dt: float) -> float:
-    """The frequency at the peak of the amplitude spectrum, Hz, to about a hundredth."""
+    """Return the frequency at the peak of the amplitude spectrum, Hz, to about a hundredth."""
     size = max(4096, 8 * len(samples))
     spectrum = np.abs(np.fft.rfft(samples, size))
     return max(1, int(np.argmax(spectrum[1:])) + 1) / (size * dt)

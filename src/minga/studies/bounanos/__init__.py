@@ -1,1 +1,1 @@
-"""Ways to organise the pointwise scheme on many machines, and an emulator that compares them without the machines."""
+"""Organisations of the pointwise scheme on many machines, and an emulator that compares them without the machines."""

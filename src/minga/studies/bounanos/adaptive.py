@@ -1,7 +1,7 @@
-"""Rows that change segments, and segments that change ranks, while a run goes on.
+"""Adaptive segments: rows change segments, and segments change ranks, during a run.
 
-What the paper leaves for later: rows are dealt out anew when their cost has changed. Costs are the steps of Newton's
-method that rows took lately, not times; so cuts, and all bits, are the same on any number of ranks.
+This is future work in the paper: rows are redistributed when their costs have changed. Costs are the recent Newton
+steps of the rows rather than times, so that cuts and all bits are the same on any number of ranks.
 """
 
 from __future__ import annotations
@@ -37,11 +37,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """What a run found, and how it was balanced.
+    """Result of a run, and its balancing.
 
-    solution  as of other organisations
-    cuts      ends of segments, at first and whenever they changed
-    pauses    seconds that looking at costs and moving rows took, of all that the run took
+    Attributes
+    ----------
+    solution
+        Solution, in the same form as for other organisations.
+    cuts
+        Ends of segments, initially and after each change.
+    pauses
+        Part of the run time, s, spent on inspecting costs and moving rows.
     """
 
     solution: Solution
@@ -61,22 +66,32 @@ def solve_adaptive(
     rest: float = 2.0,
     least: float = 0.02,
 ) -> Adapted | None:
-    """Solve a device at a voltage with so many segments; all ranks call it.
+    """Solve a device at a voltage with ``segments`` segments; collective.
 
     Parameters
     ----------
     device, voltage, curve, how
-        As of :func:`minga.studies.bounanos.centralised.solve_centralised`.
+        As in :func:`minga.studies.bounanos.centralised.solve_centralised`.
     segments
-        Cut evenly at first; dealt out to ranks so that they have equal work.
+        Number of segments, cut evenly at first, and distributed over the ranks for equal work.
+    comm
+        Ranks of the run.
     window
-        Iterations after which costs are looked at.
+        Iterations between inspections of the costs.
     rest
-        What the other sub-cycles of a row cost, in steps of Newton's method.
+        Cost of the other sub-cycles of a row, in Newton steps.
     least
-        Least part of the heaviest segment's cost that new cuts must win.
+        Smallest reduction of the heaviest segment's cost, as a fraction, that justifies new cuts.
 
-    Returns what was found on rank 0, None elsewhere. RunError where values are no longer finite.
+    Returns
+    -------
+    Adapted or None
+        The result on rank 0, None on other ranks.
+
+    Raises
+    ------
+    RunError
+        If values are no longer finite.
     """
     rows = device.grid.shape[0]
     ends = equal(rows, segments)
@@ -95,7 +110,7 @@ def solve_adaptive(
             if not outcome.ok and outcome.reason != "limit":
                 raise RunError(
                     f"the pointwise scheme ended with {outcome.reason!r}",
-                    remedy="use a smaller weight of over-relaxation",
+                    remedy="use a smaller over-relaxation weight",
                 )
             done += _read(engine, model, f"iterations{mark}")
             if outcome.ok or done >= how.limit:
@@ -139,5 +154,5 @@ def _read(engine: Engine, model: Model, name: str) -> Any:
 
 
 def _everywhere(engine: Engine, comm: Comm, model: Model, name: str) -> Floats:
-    """A field's values, on every rank."""
+    """Return the values of a field, on every rank."""
     return np.asarray(comm.bcast(engine.gather(model.field(name))), np.float64)

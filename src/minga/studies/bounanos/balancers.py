@@ -1,7 +1,7 @@
-"""Who does which segment: deals and moves of segments among nodes, by what they cost lately.
+"""Assignment of segments to nodes, and migration of segments between nodes, based on their recent costs.
 
-Each takes what every segment costs and the node that has it, and returns the node that shall have it. They depend on
-their arguments alone.
+Each function takes the cost of every segment and its present node, and returns its next node. The results depend on the
+arguments alone.
 """
 
 from __future__ import annotations
@@ -20,15 +20,22 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What is done about unequal loads while a run goes on.
+    """Measures against unequal loads during a run.
 
-    every       seconds from one look at the loads to the next
-    placement   "refine": segments leave the busiest node while that makes it less busy by `least` of its load, as
-                Charm++'s RefineCommLB does; "queues": a process leaves the node where most processes are ready to run
-                for the one with fewest, which is what openMosix sees; None: segments stay
-    recut       rows change segments: the mesh is cut anew by what its rows cost lately
-    move        seconds that moving a segment takes the node that gets it
-    least       least part of the busiest node's load that a move must win
+    Attributes
+    ----------
+    every
+        Interval between inspections of the loads, s.
+    placement
+        "refine": segments leave the busiest node as long as this reduces its load by a fraction `least`, as in
+        Charm++'s RefineCommLB. "queues": a process leaves the node with the most runnable processes for the one with
+        the fewest, which is what openMosix sees. None: segments stay.
+    recut
+        Whether rows change segments: the mesh is cut again according to the recent costs of its rows.
+    move
+        Time in s that the migration of a segment takes on the node that receives it.
+    least
+        Smallest reduction of the busiest node's load, as a fraction, that justifies a migration.
     """
 
     every: float
@@ -39,14 +46,14 @@ class Balance:
 
 
 def in_turns(segments: int, nodes: int) -> Ints:
-    """Segment ``i`` on node ``i % nodes``, shape (segments,)."""
+    """Return the assignment of segment ``i`` to node ``i % nodes``, shape (segments,)."""
     return np.arange(segments, dtype=np.int64) % nodes
 
 
 def refine(cost: Floats, node: Ints, nodes: int, least: float = 0.02) -> Ints:
-    """Move segments away from the busiest node as long as its load shrinks by `least` or more with each move.
+    """Move segments away from the busiest node as long as each move reduces its load by a fraction `least` or more.
 
-    Each time the segment whose move leaves the larger of the two nodes' loads smallest goes to the least busy node.
+    Each move takes the segment that leaves the larger of the two nodes' loads smallest, to the least busy node.
     """
     node = node.copy()
     for _ in range(4 * len(cost)):
@@ -62,10 +69,11 @@ def refine(cost: Floats, node: Ints, nodes: int, least: float = 0.02) -> Ints:
 
 
 def queues(ready: NDArray[np.bool_], node: Ints, nodes: int) -> Ints:
-    """Each node with two ready processes more than the one with fewest sends one of them there.
+    """Move one process from each long queue to the node with the fewest runnable processes.
 
-    All decide at once on the same news, so that many may go to one node, and leave it again at the next look.
-    `ready` says which segments still computed when the queues were looked at, shape (segments,).
+    A queue is long if it has at least two more processes than the shortest one. All nodes decide at once on the same
+    information, so that many processes may go to one node, and leave it again at the next inspection. `ready` marks the
+    segments that were computing when the queues were inspected, shape (segments,).
     """
     length = np.bincount(node[ready], minlength=nodes)
     shortest = int(length.argmin())

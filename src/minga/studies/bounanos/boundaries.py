@@ -1,9 +1,9 @@
-"""What sending a boundary takes, packed, by a derived datatype, and pickled: Fig. 11 of the paper.
+"""Cost of sending a boundary: packed, by a derived datatype, and pickled, as in Fig. 11 of the paper.
 
     python -m minga.studies.bounanos.boundaries
 
-A boundary is three points with 26 numbers each, which lie apart as each number has an array of its own. One process
-sends to itself, so that only the library's handling is seen. Prints microseconds as one JSON object.
+A boundary has three points with 26 numbers each, which are not contiguous, since each number has its own array. One
+process sends to itself, so that only the handling by the library is measured. Prints microseconds as one JSON object.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NUMBERS: Final = 26
 
 
 def measure(rounds: int = 2000) -> dict[str, float]:
-    """Microseconds from here to here and into place, the median over batches, by way."""
+    """Return the time in microseconds of a transfer into place, the median over batches, by method."""
     from mpi4py import MPI
 
     comm = MPI.COMM_SELF

@@ -1,7 +1,7 @@
-"""The centralised organisation: segments speak with a parent only, once an iteration.
+"""Centralised organisation: segments exchange with a parent only, once per iteration.
 
-As the paper's MOSIX version does it: at the end of an iteration the parent receives from every child its boundary rows
-and how much it changed, tests for convergence, and sends everybody the neighbours' rows or the word to end.
+As in the paper's MOSIX version, at the end of an iteration the parent receives from every child its boundary rows and
+its change, tests for convergence, and sends to every child the neighbours' rows or the command to end.
 """
 
 from __future__ import annotations
@@ -26,21 +26,26 @@ __all__ = ["Solution", "solve_centralised"]
 Floats = NDArray[np.float64]
 
 UP: Final = 2 * len(STATE) + 1
-"""Numbers of a message to the parent: the segment's first and last row, and its largest change."""
+"""Numbers in a message to the parent: the segment's first and last row, and its largest change."""
 
 DOWN: Final = 2 * len(STATE) + 1
-"""Numbers of a message from the parent: the neighbours' rows, and 1 to go on or 0 to end."""
+"""Numbers in a message from the parent: the neighbours' rows, and 1 to continue or 0 to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What a run found.
+    """Result of a run.
 
-    state       by name, each of the device's nodes: phi in kT/q, electrons and holes in 1/cm3,
-                Newton's steps
-    iterations  that were done
-    change      the largest of the last iteration
-    seconds     that the iterations took, all set up
+    Attributes
+    ----------
+    state
+        Values at all nodes of the device by name: phi in kT/q, electrons and holes in 1/cm3, Newton steps.
+    iterations
+        Number of iterations.
+    change
+        Largest change of the last iteration.
+    seconds
+        Time of the iterations, without setup.
     """
 
     state: dict[str, Floats]
@@ -52,14 +57,24 @@ class Solution:
 def solve_centralised(
     device: Device, ends: Sequence[int], voltage: float, curve: Curve, how: Pointwise, comm: Comm
 ) -> Solution | None:
-    """Solve a device at a voltage; all ranks call it. Rank 0 is the parent and computes nothing.
+    """Solve a device at a voltage; collective. Rank 0 is the parent and computes nothing.
 
-    The others share the segments between `ends` in turns. Returns the solution on rank 0, None elsewhere. The bits are
-    those of the pointwise scheme with the same `segments`. LayoutError where there are no children.
+    The other ranks share the segments between `ends` in turns. The bits are those of the pointwise scheme with the same
+    `segments`.
+
+    Returns
+    -------
+    Solution or None
+        The solution on rank 0, None on other ranks.
+
+    Raises
+    ------
+    LayoutError
+        If there are no children.
     """
     if comm.size < 2:
         raise LayoutError(
-            "a centralised run on one rank has a parent and no child", remedy="start it on two ranks or more"
+            "a centralised run on one rank has a parent but no child", remedy="start it on two ranks or more"
         )
     segments, children = len(ends) - 1, comm.size - 1
     owner = [1 + number % children for number in range(segments)]
@@ -85,18 +100,18 @@ def solve_centralised(
 
 
 def _buffer(count: int) -> tuple[NDArray[np.uint8], Floats]:
-    """Bytes of a message, and the same as numbers."""
+    """Return the bytes of a message, and the same memory as numbers."""
     octets = np.zeros(8 * count, np.uint8)
     return octets, octets.view(np.float64)
 
 
 class _Parent:
-    """Who all segments speak with."""
+    """Parent, with which all segments communicate."""
 
     def __init__(self, comm: Comm, owner: Sequence[int]) -> None:
         self._up = [_buffer(UP) for _ in owner]
         self._down = [_buffer(DOWN) for _ in owner]
-        # A message for each segment, as each is a process of its own in the paper.
+        # One message per segment, since each is a process of its own in the paper.
         self._receive = [
             comm.channel([], [Envelope(rank, octets)], 2 * k)
             for k, (rank, (octets, _)) in enumerate(zip(owner, self._up, strict=True))
@@ -107,7 +122,7 @@ class _Parent:
         ]
 
     def serve(self, how: Pointwise) -> tuple[int, float]:
-        """Until all is converged, or the limit is reached: iterations, and the largest change of the last."""
+        """Serve until convergence or the limit; return the iterations, and the largest change of the last one."""
         iterations = 0
         while True:
             for channel in self._receive:
@@ -135,7 +150,7 @@ class _Parent:
 
 
 def _child(comm: Comm, own: Sequence[int], parts: Sequence[Segment]) -> None:
-    """Iterate some segments until the parent says that it is over."""
+    """Iterate the own segments until the parent ends the run."""
     three = len(STATE)
     up, down = [_buffer(UP) for _ in own], [_buffer(DOWN) for _ in own]
     send = [comm.channel([Envelope(0, octets)], [], 2 * k) for k, (octets, _) in zip(own, up, strict=True)]

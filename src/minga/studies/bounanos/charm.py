@@ -1,8 +1,8 @@
-"""The message-driven organisation on charm4py: every segment a chare with its own program counter.
+"""Message-driven organisation on charm4py: every segment is a chare with its own program counter.
 
-A chare goes on as soon as it has heard from its neighbours and, every `every` iterations, from the main chare, which
-tests for convergence. Chares migrate: at every `balance` iterations Charm++'s balancer, if one is named, may move them.
-charm4py is the extra `charm`; the chares are in `charm_program`, which charmrun starts.
+A chare continues as soon as it has received its neighbours' rows and, every `every` iterations, the verdict of the main
+chare, which tests for convergence. Chares can migrate: every `balance` iterations Charm++'s balancer, if one is named,
+may move them. charm4py is the extra `charm`; the chares are in `charm_program`, which charmrun starts.
 """
 
 from __future__ import annotations
@@ -31,10 +31,14 @@ __all__ = ["CharmRun", "solve_charm"]
 
 @dataclass(frozen=True, slots=True)
 class CharmRun:
-    """What a run on charm4py found.
+    """Result of a run on charm4py.
 
-    solution    as of other organisations
-    migrations  chares that changed processes
+    Attributes
+    ----------
+    solution
+        Solution, in the same form as for other organisations.
+    migrations
+        Number of chares that changed processes.
     """
 
     solution: Solution
@@ -53,21 +57,24 @@ def solve_charm(
     balance: int = 0,
     every: int = 1,
 ) -> CharmRun:
-    """Solve a device at a voltage with one chare a segment, on some processes of this machine.
+    """Solve a device at a voltage with one chare per segment, on processes of this machine.
 
     Parameters
     ----------
     device, ends, voltage, curve, how
-        As of :func:`minga.studies.bounanos.centralised.solve_centralised`, with the same bits if the
-        test is made every iteration.
+        As in :func:`minga.studies.bounanos.centralised.solve_centralised`, with the same bits if the test is made every
+        iteration.
     processes
-        That charmrun starts.
+        Number of processes that charmrun starts.
     balancer, balance
-        "GreedyRefineLB", "GreedyLB" or "RefineLB", and after how many iterations it looks at the loads.
+        "GreedyRefineLB", "GreedyLB" or "RefineLB", and the iterations between its inspections of the loads.
     every
-        Iterations between tests for convergence; in between chares only wait for their neighbours.
+        Iterations between tests for convergence; in between chares wait for their neighbours only.
 
-    RunError where charm4py is missing, or the run failed.
+    Raises
+    ------
+    RunError
+        If charm4py is missing, or the run failed.
     """
     if importlib.util.find_spec("charm4py") is None:  # importing it here would make this process a chare's
         raise RunError(
@@ -86,7 +93,7 @@ def solve_charm(
         if done.returncode != 0 or not answer.exists():
             raise RunError(
                 f"charm4py ended with status {done.returncode}: {(done.stderr or done.stdout).strip()[-400:]}",
-                remedy="try processes=1 first; several need UDP between them",
+                remedy="try processes=1 first; several processes need UDP between them",
             )
         found: dict[str, Any] = pickle.loads(answer.read_bytes())
     parts = found["parts"]

@@ -1,4 +1,4 @@
-"""What charmrun starts: chares that each hold a segment. See :mod:`minga.studies.bounanos.charm`.
+"""Program started by charmrun: chares that hold one segment each. See :mod:`minga.studies.bounanos.charm`.
 
 python -m charmrun.start +p2 charm_program.py order.pickle answer.pickle [+balancer GreedyRefineLB]
 """
@@ -16,20 +16,20 @@ from minga.studies.bounanos.segment import Segment
 
 
 class SegmentChare(Chare):  # type: ignore[misc]
-    """A segment, how far it is, and what it has heard for later iterations."""
+    """A segment, its iteration, and rows received for later iterations."""
 
     def __init__(self, orders: list[Any], every: int, balance: int, main: Any) -> None:
         self.segment = Segment(orders[self.thisIndex[0]])
         self.every, self.balance, self.main = every, balance, main
         self.last = len(orders) - 1
         self.iteration = 0
-        self.verdict = 0  # up to which iteration it is known that more are to come
+        self.verdict = 0  # last iteration after which the run is known to continue
         self.heard: dict[tuple[int, str], Any] = {}
         self.moved = 0
         self.waiting = False
 
     def begin(self) -> None:
-        """Do the next iteration, and tell the neighbours."""
+        """Run the next iteration and send the boundary rows to the neighbours."""
         self.iteration += 1
         change = self.segment.iterate()
         here = self.thisIndex[0]
@@ -45,17 +45,17 @@ class SegmentChare(Chare):  # type: ignore[misc]
         self.go_on()
 
     def hear(self, iteration: int, side: str, row: Any) -> None:
-        """A neighbour's row after an iteration; it may be ahead of this chare."""
+        """Receive a neighbour's row after an iteration; the neighbour may be ahead of this chare."""
         self.heard[iteration, side] = row
         self.go_on()
 
     def judged(self, iteration: int) -> None:
-        """More iterations are to come."""
+        """Receive the verdict that the run continues after an iteration."""
         self.verdict = iteration
         self.go_on()
 
     def go_on(self) -> None:
-        """The next iteration, if all is here that it needs."""
+        """Start the next iteration if everything it needs has arrived."""
         here = self.thisIndex[0]
         sides = [side for side, there in (("low", here > 0), ("high", here < self.last)) if there]
         if not self.waiting or self.verdict < self.iteration:
@@ -71,20 +71,20 @@ class SegmentChare(Chare):  # type: ignore[misc]
             self.begin()
 
     def resumeFromSync(self) -> None:
-        """The balancer is done."""
+        """Continue after the balancer has finished."""
         self.begin()
 
     def migrated(self) -> None:
-        """Called by charm4py in the process that the chare came to."""
+        """Count a migration; charm4py calls this in the new process of the chare."""
         self.moved += 1
 
     def finish(self) -> None:
-        """Give all of it to the main chare."""
+        """Send all results to the main chare."""
         self.main.collect(self.thisIndex[0], self.segment.state(), self.moved)
 
 
 class Main(Chare):  # type: ignore[misc]
-    """Starts the chares, tests for convergence, and collects what they found."""
+    """Main chare, which starts the segments, tests for convergence, and collects the results."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.answer = Path(arguments[2])
@@ -99,7 +99,7 @@ class Main(Chare):  # type: ignore[misc]
         self.chares.begin()
 
     def tested(self, change: float) -> None:
-        """The largest change of an iteration, of all segments."""
+        """Receive the largest change of all segments in an iteration."""
         self.iterations += self.every
         self.change = change
         if change >= self.how.tolerance and self.iterations < self.how.limit:
@@ -109,7 +109,7 @@ class Main(Chare):  # type: ignore[misc]
             self.chares.finish()
 
     def collect(self, number: int, state: Any, moved: int) -> None:
-        """A segment's rows."""
+        """Receive the rows of a segment."""
         self.parts[number] = state
         self.migrations += moved
         if len(self.parts) == len(self.orders):

@@ -1,7 +1,7 @@
-"""What the sub-cycles of an iteration cost in every row, and how that changes while the solution converges.
+"""Costs of the sub-cycles of an iteration in every row, and their change while the solution converges.
 
-Bounanos, Fleury, Nicolas and Vickers measured it (Fig. 14): in the absorption layer one of four sub-cycles stays level
-for half of the run and then grows exponentially; everywhere else all four stay level. They name no factor.
+Bounanos, Fleury, Nicolas and Vickers measured (Fig. 14) that in the absorption layer one of four sub-cycles stays level
+for half of the run and then grows exponentially; everywhere else all four stay level. They give no factor.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ __all__ = ["ABSORPTION", "ROWS", "SUBCYCLES", "RowCosts", "growth_law", "synthet
 Floats = NDArray[np.float64]
 
 SUBCYCLES: Final = ("reset", "phi", "u", "v", "field")
-"""The parts of an iteration, in their order (Fig. 13)."""
+"""Parts of an iteration, in order (Fig. 13)."""
 
 ROWS: Final = 1820
 ABSORPTION: Final = (1200, 1320)
-"""The paper's mesh, and its rows of the absorption layer (Table 1, counted from 0)."""
+"""Rows of the paper's absorption layer (Table 1, counted from 0), of the ROWS of its mesh."""
 
 SERIAL_SECONDS: Final = 54 * 60.0
-"""The paper's time on one node."""
+"""Time of the paper's run on one node, s."""
 
 ITERATIONS: Final = 40_000
-"""Of a whole run: more than 10 000 follow from "a few hundred, typically less than 1 %" in section 3.2."""
+"""Iterations of a whole run: "a few hundred, typically less than 1 %" in section 3.2 implies more than 10 000."""
 
 
 def growth_law(progress: ArrayLike, growth: float) -> Floats:
-    """What a growing sub-cycle costs, relative to its start: 1 for half of the run, then up to exp(growth)."""
+    """Return the cost of a growing sub-cycle relative to its start: 1 for half of the run, then up to exp(growth)."""
     later = (np.asarray(progress, float) - 0.5) / 0.5
     return np.exp(growth * np.maximum(later, 0.0))
 
@@ -43,8 +43,12 @@ def growth_law(progress: ArrayLike, growth: float) -> Floats:
 class RowCosts:
     """Seconds of every row in every sub-cycle, at equally spaced times of a run.
 
-    seconds     shape (samples, sub-cycles, rows), f8
-    iterations  of the whole run; each sample stands for ``iterations / samples`` of them
+    Attributes
+    ----------
+    seconds
+        f8 of shape (samples, sub-cycles, rows).
+    iterations
+        Iterations of the whole run; each sample represents ``iterations / samples`` of them.
     """
 
     seconds: Floats
@@ -65,15 +69,17 @@ class RowCosts:
 
     @property
     def samples(self) -> int:
+        """Number of samples."""
         return len(self.seconds)
 
     @property
     def rows(self) -> int:
+        """Number of rows."""
         return int(self.seconds.shape[2])
 
     @property
     def stands_for(self) -> float:
-        """How many iterations a sample stands for."""
+        """Number of iterations that a sample represents."""
         return self.iterations / self.samples
 
     @property
@@ -83,17 +89,17 @@ class RowCosts:
 
     @property
     def mean(self) -> Floats:
-        """Seconds of each row in an iteration, the mean over the run; shape (rows,)."""
+        """Seconds of each row per iteration, averaged over the run; shape (rows,)."""
         mean: Floats = self.seconds.sum(axis=1).mean(axis=0)
         return mean
 
     def of_segments(self, sample: int, ends: ArrayLike) -> Floats:
-        """Seconds of every sub-cycle in every segment at a sample, shape (sub-cycles, segments)."""
+        """Return the seconds of every sub-cycle in every segment at a sample, shape (sub-cycles, segments)."""
         return np.diff(self._before[sample][:, np.asarray(ends, np.int64)], axis=1)
 
     @cached_property
     def _before(self) -> Floats:
-        """Seconds of all rows below each, shape (samples, sub-cycles, rows + 1)."""
+        """Seconds of all rows before each row, shape (samples, sub-cycles, rows + 1)."""
         samples, parts, rows = self.seconds.shape
         before = np.zeros((samples, parts, rows + 1))
         np.cumsum(self.seconds, axis=2, out=before[:, :, 1:])
@@ -109,9 +115,9 @@ def synthetic_costs(
     iterations: int = ITERATIONS,
     serial: float = SERIAL_SECONDS,
 ) -> RowCosts:
-    """The paper's picture as a law: four equal sub-cycles, of which phi grows in the rows `heavy`; reset costs nothing.
+    """Return the paper's observation as a law: four equal sub-cycles, of which phi grows in the rows `heavy`.
 
-    Scaled so that the whole run takes `serial` seconds on one node.
+    The sub-cycle reset costs nothing. The costs are scaled so that the whole run takes `serial` seconds on one node.
     """
     progress = (np.arange(samples) + 0.5) / samples
     seconds = np.ones((samples, len(SUBCYCLES), rows))

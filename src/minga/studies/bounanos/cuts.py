@@ -1,6 +1,7 @@
-"""Where a row of mesh points is cut into segments, and how fast the cuts could be if messages cost nothing.
+"""Cuts of the rows of a mesh into segments, and the ideal speed-up of a cut with messages that cost nothing.
 
-Segment ``i`` is rows ``ends[i]`` to ``ends[i + 1]``; with more segments than nodes, node ``i % nodes`` does it.
+Segment ``i`` has the rows from ``ends[i]`` to ``ends[i + 1]``; with more segments than nodes, it runs on node
+``i % nodes``.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ Ints = NDArray[np.int64]
 
 
 def equal(rows: int, segments: int) -> Ints:
-    """Segments of equally many rows, as the paper's first versions have them; shape (segments + 1,)."""
+    """Return segments of equal numbers of rows, as in the paper's first versions; shape (segments + 1,)."""
     _check(rows, segments)
     return np.arange(segments + 1, dtype=np.int64) * rows // segments
 
 
 def fullest(weights: ArrayLike, segments: int) -> Ints:
-    """The cut whose heaviest segment is as light as possible, each segment as full as that allows.
+    """Return the cut with the lightest possible heaviest segment, and each segment as full as this allows.
 
-    Prefix sums, and bisection of the heaviest segment's weight. The last segments get what is left: few rows, or none.
+    The weight of the heaviest segment is found by bisection on prefix sums. The last segments receive the remainder:
+    few rows, or none.
     """
     before = _prefix(weights).tolist()
     rows = len(before) - 1
@@ -44,7 +46,7 @@ def fullest(weights: ArrayLike, segments: int) -> Ints:
 
 
 def even(weights: ArrayLike, segments: int) -> Ints:
-    """The same heaviest segment as :func:`fullest`, the others near their exact shares, none without rows."""
+    """Return a cut as heavy as :func:`fullest`, but with the others near their exact shares, and none empty."""
     before = _prefix(weights)
     _check(len(before) - 1, segments)
     ends = divide(np.arange(len(before)), before, np.full(segments, 1.0 / segments), [1] * segments)
@@ -53,12 +55,12 @@ def even(weights: ArrayLike, segments: int) -> Ints:
 
 
 def loads(weights: ArrayLike, ends: ArrayLike) -> Floats:
-    """The weight of every segment, shape (segments,)."""
+    """Return the weight of every segment, shape (segments,)."""
     return np.diff(_prefix(weights)[np.asarray(ends, np.int64)])
 
 
 def ideal_speedup(weights: ArrayLike, ends: ArrayLike, nodes: int) -> float:
-    """All weight over that of the busiest node, with segments dealt out in turns."""
+    """Return the total weight over that of the busiest node, with segments assigned in turns."""
     each = loads(weights, ends)
     busy = np.bincount(in_turns(len(each), nodes), weights=each, minlength=nodes)
     return float(each.sum() / busy.max())
@@ -69,7 +71,7 @@ def _prefix(weights: ArrayLike) -> Floats:
 
 
 def _greedy(before: list[float], segments: int, most: float) -> list[int]:
-    """Ends of segments that weigh no more than `most` and are as full as they may be."""
+    """Return ends of segments that weigh at most `most` and are as full as possible."""
     ends = [0]
     for _ in range(segments):
         ends.append(bisect_right(before, before[ends[-1]] + most) - 1)

@@ -1,14 +1,15 @@
-"""Runs of the pointwise scheme in virtual time, on as many nodes as one likes.
+"""Emulation of runs of the pointwise scheme in virtual time, on any number of nodes.
 
-Given what rows cost, where the mesh is cut and how a system exchanges, the times at which segments finish their
-iterations follow by recurrences. With one wave an iteration (old boundaries), segment ``i`` begins iteration ``k`` at
+Given the costs of rows, the cuts of the mesh and the communication of a system, the times at which segments finish
+their iterations follow from recurrences. With one wave per iteration (old boundaries), segment ``i`` starts iteration
+``k`` at
 
     max(T[k-1, i], T[k-1, i-1] + message, T[k-1, i+1] + message, its node is free),
 
-with one CPU a node and ready segments served first come, first served: while one waits for messages, another one
-computes. With the sub-cycles observed, a segment begins a sub-cycle when the segment before it (in the sub-cycle's
-direction) has finished the same one. A centralised system has a parent that serves one message after another. Nothing
-is random, and no clock is read.
+with one CPU per node and ready segments served first come, first served: while one waits for messages, another one
+computes. If the sub-cycles are observed, a segment starts a sub-cycle when the preceding segment (in the direction of
+the sub-cycle) has finished the same one. A centralised system has a parent that serves one message after another.
+Nothing is random, and no clock is read.
 """
 
 from __future__ import annotations
@@ -35,25 +36,33 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 DIRECTIONS: Final = tuple(SWEEPS.get(name, 0) for name in SUBCYCLES)
-"""Of the sub-cycles, as the pointwise scheme has them by default; 0 where it does not sweep."""
+"""Default directions of the sub-cycles in the pointwise scheme; 0 for those that do not sweep."""
 
 ROW_BYTES: Final = 8 * POINTS * NUMBERS
-"""Of a row that changes segments."""
+"""Bytes of a row that changes segments."""
 
 LOCAL_SECONDS: Final = 2e-6
-"""A message to a segment of the same node is under way."""
+"""Latency of a message between segments of the same node, s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Emulated:
-    """What a run took.
+    """Result of an emulated run.
 
-    seconds     from start to end
-    serial      on one node, without messages
-    nodes       that took part
-    migrations  segments that changed nodes, over the run
-    recuts      how often rows changed segments
-    busy        seconds of computing and of messages on each node, shape (nodes,)
+    Attributes
+    ----------
+    seconds
+        Time from start to end.
+    serial
+        Time on one node, without messages.
+    nodes
+        Number of nodes.
+    migrations
+        Number of segments that changed nodes over the run.
+    recuts
+        Number of times that rows changed segments.
+    busy
+        Time of computing and of messages on each node, s, shape (nodes,).
     """
 
     seconds: float
@@ -65,20 +74,27 @@ class Emulated:
 
     @property
     def speedup(self) -> float:
+        """Serial time over the time of the run."""
         return self.serial / self.seconds
 
     @property
     def efficiency(self) -> float:
+        """Speed-up over the number of nodes."""
         return self.speedup / self.nodes
 
 
 @dataclass(slots=True)
 class _Run:
-    """A run under way, in seconds of one iteration a sample.
+    """State of a run, in seconds with one iteration per sample.
 
-    done   when each segment finished its last task, shape (segments,)
-    free   when each node is free, shape (nodes,)
-    ready  which segments still computed in the middle of the last iteration, if it was centralised
+    Attributes
+    ----------
+    done
+        Times at which the segments finished their last tasks, shape (segments,).
+    free
+        Times at which the nodes become free, shape (nodes,).
+    ready
+        Segments that were computing in the middle of the last iteration, if it was centralised.
     """
 
     system: System
@@ -94,29 +110,33 @@ class _Run:
 
     @property
     def now(self) -> float:
+        """Time at which the last segment finished."""
         return float(self.done.max())
 
 
 def emulate(
     costs: RowCosts, ends: ArrayLike, nodes: int, system: System, *, directions: Sequence[int] | None = None
 ) -> Emulated:
-    """The time a run takes.
+    """Return the emulated result of a run.
 
     Parameters
     ----------
     costs
-        Seconds of rows; each sample is played as one iteration, and stands for many.
+        Costs of rows; each sample is emulated as one iteration, and represents many.
     ends
-        Where the mesh is cut at first, shape (segments + 1,); segments are dealt out to nodes in turns.
+        Initial cuts of the mesh, shape (segments + 1,); segments are assigned to nodes in turns.
     nodes
-        Each with one CPU. With fewer segments than nodes the others are idle.
+        Number of nodes with one CPU each. With fewer segments than nodes the others are idle.
     system
-        How segments exchange and are balanced.
+        Communication and balancing of segments.
     directions
-        Observe the sub-cycles (the bits of one process, in a pipeline) instead of using old boundaries: of every
-        sub-cycle 1 for down the rows, -1 for up, 0 where it does not sweep; such as `DIRECTIONS`.
+        Observe the sub-cycles (the bits of a single process, in a pipeline) instead of using old boundaries: for every
+        sub-cycle 1 for down the rows, -1 for up, 0 if it does not sweep; for example `DIRECTIONS`.
 
-    LayoutError for cuts that are not those of the rows, or a centralised system that is to observe sub-cycles.
+    Raises
+    ------
+    LayoutError
+        If the cuts do not match the rows, or a centralised system is to observe sub-cycles.
     """
     cut = np.asarray(ends, np.int64)
     if len(cut) < 2 or cut[0] != 0 or cut[-1] != costs.rows or (np.diff(cut) < 0).any() or nodes < 1:
@@ -126,7 +146,7 @@ def emulate(
         )
     if directions is not None and system.organisation == "centralised":
         raise LayoutError(
-            f"{system.name} is centralised: its segments hear of each other once an iteration",
+            f"{system.name} is centralised: its segments exchange data once per iteration",
             remedy="observe the sub-cycles with a distributed system",
         )
     segments = len(cut) - 1
@@ -140,7 +160,7 @@ def emulate(
     for sample in range(costs.samples):
         window.append(sample)
         last = sample == costs.samples - 1
-        # A look costs the emulator a walk over a window; windows of one sample are what it can tell apart.
+        # An inspection costs the emulator a pass over a window; windows of one sample are the shortest it can resolve.
         expected = run.now + _expected(run, costs, window)
         if not last and (balance is None or (expected - looked) * costs.stands_for < balance.every):
             continue
@@ -160,13 +180,13 @@ def emulate(
 
 
 def _expected(run: _Run, costs: RowCosts, window: list[int]) -> float:
-    """About what a window will take: its busiest node's work."""
+    """Return the approximate duration of a window: the work of its busiest node."""
     each = costs.of_segments(window[0], run.ends).sum(axis=0)
     return float(np.bincount(run.node, weights=each, minlength=run.nodes).max()) * len(window)
 
 
 def _play(run: _Run, costs: RowCosts, window: list[int], directions: Sequence[int] | None) -> None:
-    """Some iterations, one after another."""
+    """Emulate iterations, one after another."""
     system = run.system
     each = np.stack([costs.of_segments(sample, run.ends) for sample in window])
     crowd = np.maximum(np.bincount(run.node, minlength=run.nodes) - 1, 0)[run.node]
@@ -189,20 +209,20 @@ def _play(run: _Run, costs: RowCosts, window: list[int], directions: Sequence[in
 
 
 def _messages(run: _Run) -> Ints:
-    """Messages each segment sends and receives in an iteration, to and from other nodes; shape (segments,)."""
+    """Return the messages of each segment to and from other nodes in an iteration, shape (segments,)."""
     apart = (np.diff(run.node) != 0).astype(np.int64)
     found: Ints = 2 * (np.concatenate([apart, [0]]) + np.concatenate([[0], apart]))
     return found
 
 
 def _under_way(run: _Run) -> Floats:
-    """Seconds from segment ``i`` to ``i + 1`` or back, shape (segments - 1,)."""
+    """Return the latencies in s between segments ``i`` and ``i + 1``, shape (segments - 1,)."""
     far = run.system.link.seconds(run.system.size)
     return np.where(np.diff(run.node) != 0, far, LOCAL_SECONDS)
 
 
 def _barrier(run: _Run, cost: Floats) -> None:
-    """An iteration that ends with a reduction everybody waits for: up and down a binary tree of the nodes in use."""
+    """Emulate an iteration with a blocking reduction: up and down a binary tree of the nodes in use."""
     load = np.bincount(run.node, weights=cost, minlength=run.nodes)
     used = np.count_nonzero(np.bincount(run.node, minlength=run.nodes))
     link = run.system.link
@@ -215,9 +235,9 @@ def _barrier(run: _Run, cost: Floats) -> None:
 
 
 def _centralised(run: _Run, cost: Floats) -> None:
-    """An iteration through a parent on node 0: it receives from everybody, one after another, and then sends."""
+    """Emulate an iteration with a parent on node 0, which receives from all, one after another, and then sends."""
     link, segments = run.system.link, len(cost)
-    begin = run.done  # when each segment heard from the parent
+    begin = run.done  # when each segment has received the parent's answer
     finish = np.empty(segments)
     free = run.free.copy()
     for segment in np.argsort(begin, kind="stable"):
@@ -238,13 +258,13 @@ def _centralised(run: _Run, cost: Floats) -> None:
 
 
 def _waves(run: _Run, cost: Floats, directions: tuple[int, ...]) -> None:
-    """Tasks ``cost[w, i]`` of wave ``w`` and segment ``i``, by events: a task starts when all it reads has arrived."""
+    """Emulate tasks ``cost[w, i]`` of wave ``w`` and segment ``i`` by events; a task starts once its input is there."""
     waves, segments = cost.shape
     under_way = _under_way(run).tolist()
     begun = run.now > 0.0  # at the start all know their neighbours' rows
     node, busy, free = run.node.tolist(), run.busy, run.free.tolist()
     task: list[list[float]] = cost.tolist()
-    # A task waits for this segment's last one, and for one of each neighbour.
+    # A task waits for the last task of its segment, and for one of each neighbour.
     needs = [[1 + (i > 0) + (i < segments - 1) for i in range(segments)] for _ in range(waves)]
     ready = [[0.0] * segments for _ in range(waves)]
     waiting: list[tuple[float, int, int]] = []
@@ -258,13 +278,13 @@ def _waves(run: _Run, cost: Floats, directions: tuple[int, ...]) -> None:
             heapq.heappush(waiting, (ready[wave][segment], wave, segment))
 
     def finished(time: float, wave: int, segment: int) -> None:
-        """Tell those who wait for a task: this segment's next one, and its neighbours'."""
+        """Notify those waiting for a task: the next one of this segment, and those of its neighbours."""
         arrived(time, wave + 1, segment)
         for other, way, link in ((segment - 1, -1, segment - 1), (segment + 1, 1, segment)):
             if not 0 <= other < segments:
                 continue
             if wave >= 0 and directions[wave % len(directions)] == way:
-                arrived(time + under_way[link], wave, other)  # the same wave goes on there
+                arrived(time + under_way[link], wave, other)  # the same wave continues there
             if wave + 1 < waves and directions[(wave + 1) % len(directions)] != way:
                 arrived(time + (under_way[link] if wave >= 0 or begun else 0.0), wave + 1, other)
 
@@ -282,7 +302,7 @@ def _waves(run: _Run, cost: Floats, directions: tuple[int, ...]) -> None:
 
 
 def _balanced(run: _Run, costs: RowCosts, window: list[int], balance: Balance) -> None:
-    """Cut anew, deal out anew, and book what that takes."""
+    """Cut and assign segments again, and account for the time that this takes."""
     begin = run.now
     if balance.recut:
         weights = costs.seconds[window].sum(axis=1).mean(axis=0)

@@ -1,7 +1,7 @@
-"""The experiments of Bounanos, Fleury, Nicolas and Vickers, and some of ours, as data and statements that hold or not.
+"""Experiments of Bounanos, Fleury, Nicolas and Vickers, and further ones, as data and as statements that hold or not.
 
-Each returns what its figure shows, and `shape`: what the paper says of it in words, by statement. The paper's curves
-are not at hand in numbers, so that only shapes can be compared.
+Each experiment returns the contents of its figure, and a `shape`: the paper's statements about it. The curves of the
+paper are not available as numbers, so that only shapes can be compared.
 """
 
 from __future__ import annotations
@@ -36,23 +36,30 @@ Floats = NDArray[np.float64]
 Result = dict[str, Any]
 
 NODES: Final = 37
-"""The paper's cluster; its section 5.1 used one node fewer."""
+"""Nodes of the paper's cluster; its section 5.1 used one node fewer."""
 
 PAPER_EFFICIENCY: Final = 0.68
-"""On 37 nodes, its last number."""
+"""Final efficiency of the paper, on 37 nodes."""
 
 VOLTAGE: Final = -60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is done.
+    """Extent of the study.
 
-    segments   numbers of segments of emulated runs
-    samples    iterations that stand for an emulated run
-    coarsen    rows made one for real iterations
-    cuts       numbers of segments of real iterations
-    watched    windows of 2000 iterations for the cost of rows
+    Attributes
+    ----------
+    segments
+        Numbers of segments of emulated runs.
+    samples
+        Iterations that represent an emulated run.
+    coarsen
+        Rows merged into one for real iterations.
+    cuts
+        Numbers of segments of real iterations.
+    watched
+        Windows of 2000 iterations for the costs of rows.
     """
 
     segments: tuple[int, ...]
@@ -63,7 +70,7 @@ class Sizes:
 
 
 def sizes(*, quick: bool) -> Sizes:
-    """Seconds, or a minute or two."""
+    """Return sizes for a study of a few seconds, or of a minute or two."""
     if quick:
         return Sizes((1, 8, 15, 16, 24, 37, 38, 55, 74, 111), 60, 20, (1, 4, 16, 37, 74), 10)
     return Sizes(
@@ -73,7 +80,7 @@ def sizes(*, quick: bool) -> Sizes:
 
 
 class Bench:
-    """What experiments share: costs, weights, and emulated runs, each played once."""
+    """State shared by experiments: costs, weights, and emulated runs, each emulated once."""
 
     def __init__(self, how: Sizes) -> None:
         self.how = how
@@ -85,7 +92,7 @@ class Bench:
         self.device = paper_device(how.coarsen)
 
     def ends(self, segments: int, balanced: bool) -> NDArray[np.int64]:
-        """The paper's cuts: equal rows, or equal weight."""
+        """Return the paper's cuts: equal rows, or equal weights."""
         return fullest(self.area, segments) if balanced else equal(self.costs.rows, segments)
 
     def run(
@@ -97,31 +104,31 @@ class Bench:
         nodes: int = NODES,
         directions: tuple[int, ...] | None = None,
     ) -> Emulated:
-        """An emulated run."""
+        """Return an emulated run."""
         key = (system, segments, balanced, nodes, directions)
         if key not in self._played:
             self._played[key] = emulate(self.costs, self.ends(segments, balanced), nodes, system, directions=directions)
         return self._played[key]
 
     def speedups(self, system: System, **options: Any) -> list[float]:
-        """Of all numbers of segments."""
+        """Return the speed-ups for all numbers of segments."""
         return [self.run(system, segments, **options).speedup for segments in self.how.segments]
 
     def iterations(self, ends: Sequence[int]) -> int:
-        """That the scheme really takes with old boundaries at these cuts of the coarse mesh."""
+        """Return the actual iterations of the scheme with old boundaries at these cuts of the coarse mesh."""
         key = tuple(int(end) for end in ends)
         if key not in self._iterations:
             self._iterations[key] = solve(self.device, VOLTAGE, "lit", Pointwise(segments=key)).iterations
         return self._iterations[key]
 
     def at(self, values: Sequence[float], *segments: int) -> list[float]:
-        """Entries of a curve."""
+        """Return entries of a curve."""
         return [values[self.how.segments.index(p)] for p in segments]
 
 
 # Table 1 and Fig. 14 --------------------------------------------------------------------------------------------------
 def layer_map(bench: Bench) -> Result:
-    """E0, Table 1: rows of the layers."""
+    """Run E0, Table 1: rows of the layers."""
     expected = [(1, 400), (401, 800), (801, 1100), (1101, 1200), (1201, 1320), (1321, 1420), (1421, 1820)]
     layers = paper_device(1).layers
     rows = [(layer.first + 1, layer.last + 1) for layer in layers]
@@ -130,7 +137,7 @@ def layer_map(bench: Bench) -> Result:
 
 
 def subcycle_times(bench: Bench) -> Result:
-    """E2, Fig. 14: what sub-cycles cost in the absorption layer as iterations go on; by law, and as it really is."""
+    """Run E2, Fig. 14: costs of sub-cycles in the absorption layer over the iterations, by law and as measured."""
     progress = np.linspace(0.0, 1.0, 101)
     law = growth_law(progress, 4.0)
     seen = profile(bench.device, -5.0, "lit", Pointwise(), 2000, bench.how.watched)
@@ -158,7 +165,7 @@ def subcycle_times(bench: Bench) -> Result:
 
 # Figs. 15 to 18 -------------------------------------------------------------------------------------------------------
 def systems_alone(bench: Bench) -> Result:
-    """E3, Figs. 15 and 16: distributed and centralised, with and without balancing by the application."""
+    """Run E3, Figs. 15 and 16: distributed and centralised, with and without balancing by the application."""
     few = NODES - 1
     charm, mosix = SYSTEMS["Charm++"], SYSTEMS["MOSIX"]
     curves = {
@@ -188,7 +195,7 @@ def systems_alone(bench: Bench) -> Result:
 
 
 def migrations(bench: Bench) -> Result:
-    """E4, Fig. 17: migrations a node under MOSIX."""
+    """Run E4, Fig. 17: migrations per node under MOSIX."""
     few, mosix = NODES - 1, SYSTEMS["MOSIX"]
     curves = {
         name: [bench.run(mosix, p, balanced=balanced, nodes=few).migrations / few for p in bench.how.segments]
@@ -209,7 +216,7 @@ def migrations(bench: Bench) -> Result:
 
 
 def both_balancers(bench: Bench) -> Result:
-    """E5, Fig. 18: balancing by the system, by the application, and both."""
+    """Run E5, Fig. 18: balancing by the system, by the application, and by both."""
     few, plain, rc = NODES - 1, SYSTEMS["Charm++"], SYSTEMS["Charm++ rc"]
     curves = {
         "Charm++": bench.speedups(plain, nodes=few),
@@ -238,7 +245,7 @@ def both_balancers(bench: Bench) -> Result:
 
 # Figs. 19 and 20 ------------------------------------------------------------------------------------------------------
 def iteration_counts(bench: Bench) -> Result:
-    """E6, Fig. 19: iterations until the changes are small, really done on a coarser mesh."""
+    """Run E6, Fig. 19: iterations until the changes are small, actually computed on a coarser mesh."""
     rows = bench.device.grid.shape[0]
     alone = bench.iterations((0, rows))
     stale = {
@@ -262,7 +269,7 @@ def iteration_counts(bench: Bench) -> Result:
 
 
 def observed_subcycles(bench: Bench) -> Result:
-    """E7, Fig. 20: speed-up with sub-cycles observed, fewer iterations included."""
+    """Run E7, Fig. 20: speed-up with sub-cycles observed, including the smaller number of iterations."""
     rows = bench.device.grid.shape[0]
     points = [p for p in bench.how.segments if p <= rows]
     alone = bench.iterations((0, rows))
@@ -293,12 +300,12 @@ def observed_subcycles(bench: Bench) -> Result:
 
 # Figs. 21 to 24 -------------------------------------------------------------------------------------------------------
 def all_systems(bench: Bench, *, balanced: bool) -> dict[str, list[float]]:
-    """Speed-up of every system."""
+    """Return the speed-ups of every system."""
     return {name: bench.speedups(system, balanced=balanced) for name, system in SYSTEMS.items()}
 
 
 def without_balancing(bench: Bench) -> Result:
-    """E8, Fig. 21: all systems, equal rows."""
+    """Run E8, Fig. 21: all systems, equal rows."""
     curves = all_systems(bench, balanced=False)
     points = bench.how.segments
     within = [k for k, p in enumerate(points) if p <= NODES]
@@ -320,7 +327,7 @@ def without_balancing(bench: Bench) -> Result:
 
 
 def with_balancing(bench: Bench) -> Result:
-    """E9, Fig. 22: all systems, rows by weight."""
+    """Run E9, Fig. 22: all systems, rows by weight."""
     curves = all_systems(bench, balanced=True)
     plain = curves["Charm++"]
     steps = {p: bench.at(plain, p)[0] for p in (37, 38, 74, 75) if p in bench.how.segments}
@@ -336,7 +343,7 @@ def with_balancing(bench: Bench) -> Result:
 
 
 def absolute_times(bench: Bench) -> Result:
-    """E10, Figs. 23 and 24: minutes."""
+    """Run E10, Figs. 23 and 24: times in minutes."""
     minutes = {
         label: {
             name: [SERIAL_SECONDS / 60.0 / s for s in values]
@@ -357,9 +364,9 @@ def absolute_times(bench: Bench) -> Result:
     }
 
 
-# Ours -----------------------------------------------------------------------------------------------------------------
+# Further experiments --------------------------------------------------------------------------------------------------
 def optimum(bench: Bench) -> Result:
-    """E11: how good a cut before the run can be, by the rows' true mean costs; and section 2's table of ideal cuts."""
+    """Run E11: the quality of cuts before the run by the rows' true mean costs, and section 2's table of ideal cuts."""
     points = [p for p in bench.how.segments if p > 1]
     cuts: dict[str, Callable[[int], NDArray[np.int64]]] = {
         "equal rows": lambda p: equal(ROWS, p),
@@ -389,7 +396,7 @@ def optimum(bench: Bench) -> Result:
 
 
 def combined(bench: Bench) -> Result:
-    """The paper's last number: efficiency on 37 nodes, one way of balancing after the other."""
+    """Compute the paper's last number: the efficiency on 37 nodes, for one balancing method after the other."""
     best: dict[str, float] = {}
     charm, rc = SYSTEMS["Charm++"], SYSTEMS["Charm++ rc"]
     ways: Mapping[str, tuple[System, Callable[[int], NDArray[np.int64]]]] = {
@@ -415,11 +422,11 @@ def combined(bench: Bench) -> Result:
 
 
 def newton_instead(bench: Bench) -> Result:
-    """E12: Newton's method on one node, against the pointwise scheme on 37 and against what the paper took."""
+    """Run E12: Newton's method on one node, against the pointwise scheme on 37 nodes and the paper's time."""
     device = paper_device(10)
     rows = device.grid.shape[0]
     coarse = solve(device, VOLTAGE, "lit", Pointwise()).seconds
-    # Iterations go with the rows to the power 1.86 (from E6 with one segment), and each with the rows.
+    # Iterations scale with the rows to the power 1.86 (from E6 with one segment), and each iteration with the rows.
     serial = coarse * (ROWS / rows) ** 2.86
     together = serial / bench.run(MINGA, NODES).speedup
     newton = min(newton_seconds(paper_device(1), VOLTAGE, "lit") for _ in range(3))
@@ -440,7 +447,7 @@ def newton_instead(bench: Bench) -> Result:
 
 
 def _roughness(values: Sequence[float]) -> float:
-    """The largest drop from one number of segments to the next, as a part of it."""
+    """Return the largest relative drop from one number of segments to the next."""
     return max([0.0, *(1.0 - b / a for a, b in pairwise(values))])
 
 
@@ -448,7 +455,7 @@ EXPERIMENTS: Final[Mapping[str, tuple[str, Callable[[Bench], Result]]]] = {
     "E0": ("Table 1. Layers and rows", layer_map),
     "E2": ("Fig. 14. Sub-cycle times in the absorption layer", subcycle_times),
     "E3": ("Figs. 15, 16. Speed-up, distributed and centralised", systems_alone),
-    "E4": ("Fig. 17. Migrations a node", migrations),
+    "E4": ("Fig. 17. Migrations per node", migrations),
     "E5": ("Fig. 18. Balancing by system and application", both_balancers),
     "E6": ("Fig. 19. Iterations", iteration_counts),
     "E7": ("Fig. 20. Sub-cycles observed", observed_subcycles),
@@ -459,4 +466,4 @@ EXPERIMENTS: Final[Mapping[str, tuple[str, Callable[[Bench], Result]]]] = {
     "E12": ("Newton's method instead", newton_instead),
     "efficiency": ("Efficiency on 37 nodes", combined),
 }
-"""All but E1, which needs MPI."""
+"""Experiments by name: titles and functions; all but E1, which needs MPI."""

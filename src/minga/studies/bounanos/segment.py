@@ -1,7 +1,7 @@
-"""One segment of a device as a thing of its own: what a process that hears of its neighbours by messages holds.
+"""A self-contained segment of a device, for processes that exchange messages with its neighbours.
 
-Its rows, and a ghost row on each side that other segments own. The kernels are those of the pointwise scheme; ghost
-rows are held like contacts, so that an iteration sees its neighbours as they were before it.
+It has its rows, and a ghost row on each side that belongs to another segment. The kernels are those of the pointwise
+scheme; ghost rows are fixed like contacts, so that an iteration sees its neighbours in their state before it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Boundary = tuple[float, float, float]
 Side = Literal["low", "high"]
 
 STATE = ("phi", "electrons", "holes")
-"""What a boundary row tells a neighbour, in this order."""
+"""Entries of a boundary row sent to a neighbour, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Rows of a segment in its device, and of those that it holds: with ghost rows where it has neighbours."""
+    """Rows of a segment in its device, and the rows that it stores, including ghost rows where it has neighbours."""
 
     first: int
     end: int
@@ -46,20 +46,32 @@ class Reach:
 
     @classmethod
     def of(cls, ends: Sequence[int], number: int) -> Reach:
+        """Return the rows of segment `number` of those between `ends`."""
         first, end = ends[number], ends[number + 1]
         return cls(first, end, max(first - 1, 0), min(end + 1, ends[-1]))
 
     @property
     def own(self) -> slice:
-        """The segment's rows among those it holds."""
+        """The segment's own rows among those it stores."""
         return slice(self.first - self.low, self.end - self.low)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """What a segment is made of, small enough to travel: its part of the device, and where its iteration starts.
+    """Definition of a segment, small enough to be sent: its part of the device, and the start of its iteration.
 
-    rise  what the potential of each row that is held starts with, beyond that of a device without voltage, kT/q
+    Attributes
+    ----------
+    part
+        Part of the device, ghost rows included.
+    reach
+        Rows of the segment.
+    rise
+        Initial potential of each stored row, beyond that of the device at zero voltage, kT/q.
+    curve
+        "dark" or "lit".
+    how
+        Options of the scheme.
     """
 
     part: Device
@@ -72,13 +84,18 @@ class Order:
     def of(
         cls, device: Device, ends: Sequence[int], number: int, voltage: float, curve: CurveName, how: Pointwise
     ) -> Order:
-        """The order for segment `number` of those between `ends`, for a device at a voltage.
+        """Return the order of segment `number` of those between `ends`, for a device at a voltage.
 
-        Of the scheme's options `segments` and `across` do not count. CaseError for tests of more than one segment.
+        The options `segments` and `across` of the scheme are ignored.
+
+        Raises
+        ------
+        CaseError
+            For convergence tests that involve more than one segment.
         """
         if how.test != "max":
             raise CaseError(
-                f"segments by themselves do not know the test {how.test!r}",
+                f"single segments cannot apply the test {how.test!r}",
                 key="photodiode.pointwise.test",
                 remedy='use test = "max"',
             )
@@ -92,7 +109,7 @@ class Order:
 
 
 class Segment:
-    """A segment that iterates by itself, as an :class:`Order` says. It can be pickled, and goes on elsewhere."""
+    """A segment that iterates by itself as defined by an :class:`Order`. It can be pickled, and continue elsewhere."""
 
     def __init__(self, order: Order) -> None:
         self.order, self.reach = order, order.reach
@@ -116,7 +133,18 @@ class Segment:
         return _elsewhere, (self.order, saved, int(self._engine.read(self._curve.total)))
 
     def iterate(self) -> float:
-        """One iteration; the largest change of this segment's rows. RunError where values are no longer finite."""
+        """Run one iteration.
+
+        Returns
+        -------
+        float
+            The largest change of this segment's rows.
+
+        Raises
+        ------
+        RunError
+            If values are no longer finite.
+        """
         outcome = self._engine.run(self._program)
         if not outcome.ok:
             raise RunError(
@@ -126,31 +154,31 @@ class Segment:
         return float(self._engine.read(self._curve.change))
 
     def boundary(self, side: Side) -> Boundary:
-        """What the neighbour on a side is to know of this segment: its row there."""
+        """Return the row at one side of this segment, for the neighbour there."""
         place = self.reach.own.start if side == "low" else self.reach.own.stop - 1
         phi, n, p = (float(view[place]) for view in self._views())
         return phi, n, p
 
     def hear(self, side: Side, row: Sequence[float]) -> None:
-        """Take a neighbour's row for the ghost row on a side."""
+        """Store a neighbour's row in the ghost row on a side."""
         place = 0 if side == "low" else -1
         for view, value in zip(self._views(write=True), row, strict=True):
             view[place] = value
 
     def state(self) -> dict[str, Floats]:
-        """The rows of this segment: phi in kT/q, electrons and holes in 1/cm3, and Newton's steps at each so far."""
+        """Return this segment's rows: phi in kT/q, electrons and holes in 1/cm3, and the Newton steps so far."""
         named = dict(zip(STATE, self._views(), strict=True))
         found = {name: view[self.reach.own].copy() for name, view in named.items()}
         return found | {"newton_steps": self._steps()[self.reach.own].copy()}
 
     def go_on(self, saved: Sequence[NDArray[Any]], iterations: int) -> None:
-        """Take what another segment of the same order held, ghost rows included."""
+        """Take over the state of another segment of the same order, ghost rows included."""
         for view, values in zip((*self._views(write=True), self._steps(write=True)), saved, strict=True):
             view[...] = values
         self._engine.write(self._curve.total, iterations)
 
     def close(self) -> None:
-        """Release what the engine holds."""
+        """Release the resources of the engine."""
         self._engine.close()
 
     def _views(self, *, write: bool = False) -> list[Floats]:
@@ -161,14 +189,14 @@ class Segment:
 
 
 def _elsewhere(order: Order, saved: Sequence[NDArray[Any]], iterations: int) -> Segment:
-    """What a pickled segment becomes."""
+    """Return the segment restored from a pickle."""
     segment = Segment(order)
     segment.go_on(saved, iterations)
     return segment
 
 
 def part_of(device: Device, low: int, high: int) -> Device:
-    """Some rows of a device with one axis; the first and the last take the places of its contacts."""
+    """Return some rows of a device with one axis; the first and the last take the place of its contacts."""
     nodes = device.nodes[0][low:high]
     lengths = device.lengths[0][low : high + 1]
     inside = np.ones(high - low + 1)

@@ -1,7 +1,7 @@
-"""What ``minga bench bounanos`` does: the experiments of Bounanos, Fleury, Nicolas and Vickers, as tables and figures.
+"""Experiments of Bounanos, Fleury, Nicolas and Vickers as tables and figures: ``minga bench bounanos``.
 
-Their cluster is emulated; numbers of iterations are those of real runs on a coarser mesh. What the paper says of its
-figures in words is checked.
+Their cluster is emulated; iteration counts are those of real runs on a coarser mesh. The paper's statements about its
+figures are checked.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Say = Callable[[str], None]
 Result = dict[str, Any]
 
 MESSAGES: Final = "E1"
-"""The experiment that needs MPI, and a process of its own for it."""
+"""Experiment that needs MPI, and a process of its own for it."""
 
 
 def _order(name: str) -> tuple[bool, int]:
-    """E0 to E12, then the others."""
+    """Return a sort key: E0 to E12, then the others."""
     number = name[1:]
     return not number.isdigit(), int(number) if number.isdigit() else 0
 
@@ -42,15 +42,15 @@ NAMES: Final = tuple(TITLES)
 MINUTES: Final = ("E10",)
 AXES: Final[Mapping[str, tuple[str, str]]] = {
     "E2": ("progress of the run", "time of a sub-cycle, relative to its start"),
-    "E4": ("segments", "migrations a node"),
+    "E4": ("segments", "migrations per node"),
     "E6": ("segments", "iterations"),
     "E10": ("segments", "minutes"),
 }
-"""Labels of figures, where they are not segments and speed-up."""
+"""Labels of the figures' axes, unless they are segments and speed-up."""
 
 
 def measure(how: Sizes, names: Sequence[str], say: Say, pictures: Path | None) -> Result:
-    """Some experiments, as data; figures go to a directory."""
+    """Run experiments and return their results as data; figures are written to a directory."""
     start = time.perf_counter()
     bench = Bench(how)
     found: Result = {"sizes": asdict(how), "emulated": True, "experiments": {}}
@@ -67,11 +67,11 @@ def measure(how: Sizes, names: Sequence[str], say: Say, pictures: Path | None) -
 
 
 def messages() -> Result:
-    """E1, in a process of its own, since MPI starts once in each."""
+    """Run E1 in a process of its own, since MPI can start only once per process."""
     words = [sys.executable, "-m", "minga.studies.bounanos.boundaries"]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
         return {"left out": f"MPI does not start here: {reason}", "shape": {}}
     times = json.loads(done.stdout.strip().splitlines()[-1])
     return {
@@ -81,7 +81,7 @@ def messages() -> Result:
 
 
 def draw(name: str, result: Mapping[str, Any], pictures: Path) -> Path:
-    """The figure of an experiment."""
+    """Draw the figure of an experiment."""
     from minga.view.curves import draw_curves
 
     xlabel, ylabel = AXES.get(name, ("segments", "speed-up"))
@@ -94,7 +94,7 @@ def draw(name: str, result: Mapping[str, Any], pictures: Path) -> Path:
 
 
 def read_lab_runs(path: Path) -> Result:
-    """What ``python -m benchmarks.bounanos`` stored: by organisation, real runs and their emulated times."""
+    """Return runs stored by ``python -m benchmarks.bounanos``: by organisation, real runs and emulated times."""
     try:
         results: Result = json.loads(path.read_text())["results"]
         for found in results.values():
@@ -103,7 +103,7 @@ def read_lab_runs(path: Path) -> Result:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CaseError(
             f"{path} does not hold runs in a lab: {type(error).__name__} {error}",
-            remedy="give what `python -m benchmarks.bounanos --out FILE` wrote",
+            remedy="give a file written by `python -m benchmarks.bounanos --out FILE`",
         ) from None
     return results
 
@@ -122,7 +122,7 @@ def _lab(results: Mapping[str, Any]) -> list[str]:
 
 
 def tables(found: Mapping[str, Any]) -> str:
-    """All results as text."""
+    """Return all results as text."""
     lines = _lab(found.get("lab", {}))
     return "\n".join([report.tables(found), *([""] if lines else []), *lines])
 
@@ -135,6 +135,6 @@ PREFACE: Final = (
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """All results as one HTML page that needs no other file."""
+    """Return all results as one self-contained HTML page."""
     more = {"Real runs": _lab(found["lab"])} if "lab" in found else {}
     return report.page(found, TITLE, PREFACE, more)

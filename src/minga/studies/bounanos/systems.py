@@ -1,7 +1,8 @@
-"""The parallel systems of the paper as numbers: how they exchange, what a message costs, how they balance.
+"""Parameters of the paper's parallel systems: communication, message costs and balancing.
 
-The paper gives sizes of messages, who talks to whom, and how each system balances. It gives no overheads: those here
-are ours, of the order that such systems had on Gigabit Ethernet; they are arguments, not measurements.
+The paper gives the sizes of messages, the communication partners, and the balancing of each system, but no overheads.
+Those given here are estimates of the order of magnitude of such systems on Gigabit Ethernet; they are assumptions, not
+measurements.
 """
 
 from __future__ import annotations
@@ -17,30 +18,41 @@ __all__ = ["MINGA", "SYSTEMS", "Link", "System"]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Between any two nodes: seconds a message is under way, bytes a second, and seconds of CPU at either end."""
+    """Link between any two nodes: latency in s, rate in bytes/s, and CPU time in s at either end of a message."""
 
     latency: float = 50e-6
     rate: float = 125e6
     overhead: float = 10e-6
 
     def seconds(self, size: float) -> float:
-        """From the end of sending to arrival."""
+        """Return the time from the end of sending to arrival, s."""
         return self.latency + size / self.rate
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """How segments of a run work together.
+    """Parallel system in which the segments of a run cooperate.
 
-    name          as people say it
-    organisation  "distributed": segments send their boundaries to their neighbours; "centralised": to a parent on node
-                  0, which tests for convergence and sends everybody the neighbours' boundaries
-    size          bytes of a boundary in a message
-    reduction     of the convergence test: "blocking" (nobody goes on before all have heard), or "asynchronous"
-    crowd         seconds of CPU that an iteration costs a node for every segment beyond its first: switching, polling
-    home          all segments begin on node 0 and migrate from there
-    balance       what is done about unequal loads; None: nothing
-    link          the network, with this system's overhead for a message
+    Attributes
+    ----------
+    name
+        Common name.
+    organisation
+        "distributed": segments send their boundaries to their neighbours. "centralised": segments send them to a parent
+        on node 0, which tests for convergence and sends the neighbours' boundaries to each.
+    size
+        Bytes of a boundary in a message.
+    reduction
+        Reduction of the convergence test: "blocking" (no segment continues before all have the result) or
+        "asynchronous".
+    crowd
+        CPU time in s per iteration on a node for every segment beyond its first: switching, polling.
+    home
+        Whether all segments start on node 0 and migrate from there.
+    balance
+        Measures against unequal loads, or None.
+    link
+        Network, with this system's overhead per message.
     """
 
     name: str
@@ -67,7 +79,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         System("AMPI", reduction="blocking", crowd=150e-6, balance=Balance(5.0, "refine"), link=Link(overhead=25e-6)),
     )
 }  # fmt: skip
-"""The systems of Figs. 15 to 24."""
+"""Systems of Figs. 15 to 24, by name."""
 
 MINGA: Final = System("minga", balance=Balance(1.0, "refine", recut=True, move=5e-3))
-"""What the paper's end asks for: rows change segments and segments change nodes, by measured costs, while it runs."""
+"""System proposed at the paper's end: rows change segments and segments change nodes at run time, by measured costs."""

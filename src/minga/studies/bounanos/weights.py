@@ -1,4 +1,4 @@
-"""What a row weighs when a mesh is cut once, before the run: by the paper's recipe, and by its mean cost."""
+"""Weights of rows for cutting a mesh once before the run: by the paper's recipe, and by mean cost."""
 
 from __future__ import annotations
 
@@ -16,24 +16,32 @@ __all__ = ["area_ratio", "mean_cost", "paper_area", "simpson"]
 Floats = NDArray[np.float64]
 
 DEGREE: Final = 5
-"""Of the polynomial that the paper fits."""
+"""Degree of the polynomial that the paper fits."""
 
 _INTERVALS: Final = 100
-"""Of Simpson's rule on each half."""
+"""Intervals of Simpson's rule on each half."""
 
 
 def simpson(values: Floats, width: float) -> float:
-    """The integral of equally spaced values over `width`, by Simpson's rule; shape (2 n + 1,)."""
+    """Return the integral of equally spaced values, shape (2 n + 1,), over `width` by Simpson's rule."""
     step = width / (len(values) - 1)
     return float(step / 3 * (values[0] + values[-1] + 4 * values[1:-1:2].sum() + 2 * values[2:-1:2].sum()))
 
 
 def area_ratio(progress: Floats, seconds: Floats) -> float:
-    """Section 4 of the paper: area under the growing half of a fitted polynomial over that under its level half.
+    """Return the area under the growing half of a fitted polynomial over that under its level half (section 4).
 
-    `progress` in [0, 1] and `seconds` of one sub-cycle in one row, shape (samples,). It is not the row's mean cost: it
-    takes the level half for a whole run, and one sub-cycle for all. CaseError for too few samples, or where the fitted
-    level half has no positive area.
+    This differs from the mean cost of the row: it takes the level half for a whole run, and one sub-cycle for all.
+
+    Parameters
+    ----------
+    progress, seconds
+        Progress in [0, 1], and times of one sub-cycle in one row, shape (samples,).
+
+    Raises
+    ------
+    CaseError
+        If there are too few samples, or the fitted level half has no positive area.
     """
     if len(progress) <= DEGREE:
         raise CaseError(
@@ -50,7 +58,7 @@ def area_ratio(progress: Floats, seconds: Floats) -> float:
 
 
 def paper_area(costs: RowCosts, heavy: tuple[int, int]) -> Floats:
-    """Weights of rows by the paper's recipe: the area ratio of phi's times in the rows `heavy`, 1 in all others."""
+    """Return weights by the paper's recipe: the area ratio of phi's times in the rows `heavy`, 1 in all others."""
     progress = (np.arange(costs.samples) + 0.5) / costs.samples
     seconds = costs.seconds[:, SUBCYCLES.index("phi"), heavy[0] : heavy[1]].mean(axis=1)
     weights = np.ones(costs.rows)
@@ -59,7 +67,7 @@ def paper_area(costs: RowCosts, heavy: tuple[int, int]) -> Floats:
 
 
 def mean_cost(costs: RowCosts) -> Floats:
-    """Weights of rows by what they cost over the whole run, in units of the cheapest row that costs anything."""
+    """Return weights by the cost over the whole run, in units of the cheapest row with a cost."""
     mean = costs.mean
     some = mean[mean > 0]
     return mean / some.min() if len(some) else np.ones_like(mean)

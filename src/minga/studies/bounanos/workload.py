@@ -1,4 +1,4 @@
-"""The pointwise scheme as a workload: iterations by cut, and what each layer's rows cost while it converges."""
+"""Pointwise scheme as a workload: iterations by cut, and costs of the rows of each layer during convergence."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ Floats = NDArray[np.float64]
 
 
 def paper_device(coarsen: int = 1) -> Device:
-    """The paper's photodiode (the example `apd`) with so many rows made one, and the physics of its reference counts:
-    constant mobilities, Shockley-Read-Hall recombination, light, no ionisation."""
+    """Return the paper's photodiode (the example `apd`), with groups of `coarsen` rows merged into one.
+
+    Its physics is that of the paper's reference counts: constant mobilities, Shockley-Read-Hall recombination, light,
+    no ionisation.
+    """
     text = files("minga.examples").joinpath("apd.toml").read_text(encoding="utf-8")
     section = tomllib.loads(text)["photodiode"]
     section["mesh"] = {**section["mesh"], "coarsen": coarsen}
@@ -39,7 +42,7 @@ def paper_device(coarsen: int = 1) -> Device:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """A solution: iterations that were done, the fields by name, and seconds of this process for the iterations."""
+    """A solution: number of iterations, fields by name, and CPU time of this process for the iterations, s."""
 
     iterations: int
     fields: dict[str, Floats]
@@ -47,7 +50,7 @@ class Solved:
 
 
 def solve(device: Device, voltage: float, curve: Curve, how: Pointwise) -> Solved:
-    """Solve a device at a voltage in this process. RunError where it does not converge within the limit."""
+    """Solve a device at a voltage in this process; RunError if it does not converge within the limit."""
     model = pointwise(device, Problem(bias=(voltage,), curves=(curve,), ionisation=False), how)
     mark = "" if curve == "dark" else f"_{curve}"
     with _started(model) as engine:
@@ -63,7 +66,7 @@ def solve(device: Device, voltage: float, curve: Curve, how: Pointwise) -> Solve
 
 
 def newton_seconds(device: Device, voltage: float, curve: Curve) -> float:
-    """Seconds of this process for Newton's method from no voltage to this one, compiling left out."""
+    """Return the CPU time of Newton's method from zero voltage to this one, s, without compilation."""
     from minga.models.photodiode.model import photodiode
 
     model = photodiode(device, Problem(bias=(voltage,), curves=(curve,), ionisation=False))
@@ -76,22 +79,26 @@ def newton_seconds(device: Device, voltage: float, curve: Curve) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """Newton's steps for the potential, a row and iteration, while the scheme converges.
+    """Newton steps for the potential per row and iteration, while the scheme converges.
 
-    iterations  at the end of each window, shape (windows,)
-    steps       mean over the window's iterations, shape (windows, rows)
+    Attributes
+    ----------
+    iterations
+        Iterations at the end of each window, shape (windows,).
+    steps
+        Means over the iterations of each window, shape (windows, rows).
     """
 
     iterations: NDArray[np.int64]
     steps: Floats
 
     def of_layers(self, device: Device) -> dict[str, Floats]:
-        """Means over the rows of each layer, shape (windows,)."""
+        """Return the means over the rows of each layer, shape (windows,)."""
         return {layer.name: self.steps[:, layer.first : layer.last + 1].mean(axis=1) for layer in device.layers}
 
 
 def profile(device: Device, voltage: float, curve: Curve, how: Pointwise, every: int, windows: int) -> Profile:
-    """Watch the scheme for some windows of `every` iterations, or until it converges."""
+    """Observe the scheme for some windows of `every` iterations, or until it converges."""
     model = pointwise(
         device, Problem(bias=(voltage,) * windows, curves=(curve,), ionisation=False), replace(how, limit=every)
     )
@@ -118,7 +125,7 @@ def _started(model: Model) -> Engine:
 
 
 def _timed(model: Model, engine: Engine) -> tuple[Outcome, float]:
-    """A step, and seconds of this process for it, compiling left out."""
+    """Run a step, and return its outcome and CPU time in s, without compilation."""
     engine.prepare(model.step, looped=False)
     before = time.process_time()
     outcome = engine.run(model.step)
@@ -126,7 +133,7 @@ def _timed(model: Model, engine: Engine) -> tuple[Outcome, float]:
 
 
 def cut_rows(ends: ArrayLike, rows: int, coarse: int) -> tuple[int, ...]:
-    """Cuts of `rows` rows where they fall on a mesh of `coarse` rows, each segment with at least one."""
+    """Return the cuts of `rows` rows transferred to a mesh of `coarse` rows, each segment with at least one row."""
     scaled = np.round(np.asarray(ends, float) * coarse / rows).astype(int)
     segments = len(scaled) - 1
     number = np.arange(segments + 1)

@@ -1,1 +1,1 @@
-"""Milano, Mocskos and Marshall: relaxation on a heterogeneous cluster, and how messages are hidden behind it."""
+"""Milano, Mocskos and Marshall: relaxation on a heterogeneous cluster, and messages hidden behind it."""

@@ -1,7 +1,7 @@
-"""Milano, Mocskos and Marshall's comparisons of sweeps, repeated at a size for one machine: Tables 1 to 4, Figs. 6, 7.
+"""Milano, Mocskos and Marshall's comparison of sweeps, Tables 1 to 4, Figs. 6 and 7, at a size for one machine.
 
-Results of a block-hybrid sweep depend on how the grid is cut into blocks, and on nothing else: p blocks give the bits
-of p ranks. That is checked on virtual ranks, for one case; then all blocks are done by one rank, without waiting.
+The results of a block-hybrid sweep depend only on how the grid is cut into blocks: p blocks give the bits of p ranks.
+This is checked on virtual ranks for one case; after that, one rank processes all blocks, without waiting.
 """
 
 from __future__ import annotations
@@ -49,16 +49,26 @@ PAPER_SWEEPS: Final[Mapping[int, Mapping[int, tuple[int, int]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is done.
+    """Extent of the study.
 
-    longer        planes along y of Table 1, in cells that are the longer, the more planes they have
-    planes        along y of Tables 2 to 4, in a cell of one length
-    gap           cells across the gap
-    blocks        how many the grid is cut into
-    steps         time steps
-    early, late   largest update of a sweep that ends a step in Table 1
-    loose         the same in Tables 2 to 4
-    picture       cells of Figs. 6 and 7
+    Attributes
+    ----------
+    longer
+        Planes along y in Table 1; the length of the cells is proportional to them.
+    planes
+        Planes along y in Tables 2 to 4, in cells of a fixed length.
+    gap
+        Grid cells across the gap.
+    blocks
+        Numbers of blocks into which the grid is cut.
+    steps
+        Time steps.
+    early, late
+        Largest update of the sweep that ends a step in Table 1.
+    loose
+        The same in Tables 2 to 4.
+    picture
+        Grid cells of Figs. 6 and 7.
     """
 
     longer: tuple[int, ...]
@@ -73,25 +83,25 @@ class Sizes:
 
 
 def sizes(*, quick: bool) -> Sizes:
-    """Seconds, or some minutes."""
+    """Return sizes for a study of a few seconds, or of some minutes."""
     if quick:
         return Sizes((16, 32), (16, 32), 4, (2, 4), 2, 1e-2, 1e-5, 1e-3, (36, 12))
     return Sizes((32, 96, 128), (25, 50, 100), 6, (2, 4, 8), 5, 1e-2, 1e-5, 1e-3, (60, 24))
 
 
 LAYER: Final = 0.04
-"""The height of the planes of Table 1: twice the Debye length."""
+"""Height of the planes of Table 1: twice the Debye length."""
 SHORT: Final = 3e-4
-"""The time step of Table 1: what is new at an electrode does not reach the middle of a block of many planes in it."""
+"""Time step of Table 1, in which changes at an electrode do not reach the middle of a block of many planes."""
 FIELD: Final = 20.0
-"""RT/F for each unit of length."""
+"""Field in RT/F per unit of length."""
 LEAST: Final = 1e-2
-"""Of the largest value: smaller ones are compared as if they were that large."""
+"""Fraction of the largest value below which values are compared as if they were that large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """What relaxations of a problem left: sweeps of every time step, fields after every step, seconds."""
+    """Results of the relaxations of a problem: sweeps of every time step, fields after every step, seconds."""
 
     sweeps: list[int]
     frames: list[Arrays]
@@ -99,13 +109,13 @@ class Relaxed:
 
 
 def cut(layout: Layout, ranks: int) -> Layout:
-    """The same blocks on so many ranks."""
+    """Return the same blocks distributed over ``ranks`` ranks."""
     owner = np.arange(len(layout)) * ranks // len(layout)
     return Layout(layout.domain, ranks, layout.lo, layout.hi, owner)
 
 
 def relax(problem: Problem, settings: Settings, blocks: int, steps: int, ranks: int = 1) -> Relaxed:
-    """Some time steps on `blocks` slabs along y, spread over `ranks` virtual ranks."""
+    """Run time steps on `blocks` slabs along y, spread over `ranks` virtual ranks."""
     model = relaxation(problem, settings)
     psi = [f for f in model.fields if f.name.startswith("psi_")]
     speeds = [f for f in model.fields if f.name.startswith("v_")]
@@ -140,7 +150,7 @@ def relax(problem: Problem, settings: Settings, blocks: int, steps: int, ranks: 
 
 
 def _middle(values: Any, centre: Sequence[int]) -> NDArray[np.float64]:
-    """Values of faces or edges brought to the centres of cells."""
+    """Return values at faces or edges interpolated to cell centres."""
     for axis, staggered in enumerate(centre):
         if staggered:
             values = centred(values, axis, values.shape[axis] - 1)
@@ -152,18 +162,18 @@ def _length(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Mean over the points of |one - other| / |one|, in %; points below `LEAST` of the largest count as that."""
+    """Return the mean over the points of |one - other| / |one|, in %; small values count as `LEAST` of the largest."""
     return 100.0 * float(np.mean(share(one, other)))
 
 
 def share(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    """|one - other| / |one| point by point."""
+    """Return |one - other| / |one| point by point."""
     floor = max(LEAST * float(np.abs(one).max()), np.finfo(np.float64).tiny)
     return np.asarray(np.abs(one - other) / np.maximum(np.abs(one), floor))
 
 
 def measure(how: Sizes, say: Say, pictures: Path | None) -> dict[str, Any]:
-    """All tables, as data; pictures of Figs. 6 and 7 go to a directory."""
+    """Compute all tables as data; write pictures of Figs. 6 and 7 to a directory."""
     began = time.perf_counter()
     result: dict[str, Any] = {
         "sizes": asdict(how),
@@ -176,11 +186,12 @@ def measure(how: Sizes, say: Say, pictures: Path | None) -> dict[str, Any]:
 
 
 def cell(planes: int, how: Sizes) -> Problem:
+    """Return the problem of Tables 2 to 4, with a fixed length."""
     return soft_cell({"y": planes, "z": how.gap}, dt=0.01, steps=how.steps, gravity=1e7)
 
 
 def longer_cell(planes: int, how: Sizes) -> Problem:
-    """More planes of one height, in the same field."""
+    """Return the problem of Table 1: planes of a fixed height, in the same field."""
     length = LAYER * planes
     return soft_cell(
         {"y": planes, "z": how.gap}, dt=SHORT, steps=how.steps, voltage=FIELD * length, gravity=1e7, length=length
@@ -188,7 +199,7 @@ def longer_cell(planes: int, how: Sizes) -> Problem:
 
 
 def same_bits(how: Sizes, say: Say) -> bool:
-    """Whether p blocks on one rank have the bits of p virtual ranks."""
+    """Return whether p blocks on one rank give the bits of p virtual ranks."""
     problem, blocks = cell(how.planes[0], how), how.blocks[0]
     settings = Settings("boundary-first", criterion="update", tolerance=how.loose)
     one, several = (relax(problem, settings, blocks, 1, ranks) for ranks in (1, blocks))
@@ -198,7 +209,7 @@ def same_bits(how: Sizes, say: Say) -> bool:
 
 
 def table_1(how: Sizes, say: Say) -> list[dict[str, Any]]:
-    """Differences of one and several blocks after the last step, by end of the relaxation, order and planes."""
+    """Return differences between one and several blocks after the last step, by end of relaxation, order, planes."""
     early, late = (Settings("lexicographic", criterion="update", tolerance=t) for t in (how.early, how.late))
     cases = [
         ("early", early, how.longer),
@@ -221,7 +232,7 @@ def table_1(how: Sizes, say: Say) -> list[dict[str, Any]]:
 
 
 def tables_2_to_4(how: Sizes, say: Say) -> list[dict[str, Any]]:
-    """Sweeps of every time step, lexicographic and boundary-first."""
+    """Return the sweeps of every time step, lexicographic and boundary-first."""
     rows = []
     for planes in how.planes:
         for blocks in how.blocks:
@@ -237,9 +248,9 @@ def tables_2_to_4(how: Sizes, say: Say) -> list[dict[str, Any]]:
 
 
 def figures(how: Sizes, say: Say, pictures: Path | None) -> dict[str, Any]:
-    """Where the differences sit: of psi with three blocks, and of the anions around three fingers.
+    """Return where the differences lie: of psi with three blocks, and of the anions around three fingers.
 
-    Relaxations that end early leave them where they arise; later sweeps spread them into the smoothest wave.
+    Relaxations that end early leave the differences where they arise; later sweeps spread them into the smoothest wave.
     """
     long, wide = how.picture
     rolls = soft_cell({"y": long, "z": wide}, dt=0.01, steps=4, gravity=1e7)
@@ -249,7 +260,7 @@ def figures(how: Sizes, say: Say, pictures: Path | None) -> dict[str, Any]:
         settings = Settings("lexicographic", criterion="update", tolerance=end)
         alone, apart = (relax(problem, settings, b, steps) for b in (1, 3))
         pairs = [(a[field], b[field]) for a, b in zip(alone.frames, apart.frames, strict=True)]
-        if field == "|psi|":  # of the largest psi: everywhere on one scale
+        if field == "|psi|":  # relative to the largest psi: the same scale everywhere
             where = [100.0 * np.abs(a - b) / a.max() for a, b in pairs]
         else:
             where = [100.0 * share(a, b) for a, b in pairs]
@@ -273,7 +284,7 @@ def figures(how: Sizes, say: Say, pictures: Path | None) -> dict[str, Any]:
 
 
 def tables(result: Mapping[str, Any]) -> str:
-    """The results beside the paper's, as text."""
+    """Return the results as text, next to those of the paper."""
     lines = ["Table 1. Mean difference of one and several blocks, %; in brackets the paper's at 32, 96, 128 planes"]
     planes = result["sizes"]["longer"]
     blocks = result["sizes"]["blocks"]

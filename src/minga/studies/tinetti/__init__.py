@@ -1,1 +1,1 @@
-"""Tinetti: local networks characterised, broadcasts over them, and products of matrices on unequal machines."""
+"""Tinetti: characterisation of local networks, broadcasts over them, and matrix products on unequal machines."""

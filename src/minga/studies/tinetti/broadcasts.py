@@ -1,4 +1,4 @@
-"""Broadcasts, as in Figs. C.16 to C.19 of the study: to one receiver and to many, on a hub and on switches."""
+"""Broadcasts as in Figs. C.16 to C.19 of the study: to one receiver and to several, on a hub and on switches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["networks", "one_receiver", "receivers", "switched"]
 
 Result = dict[str, Any]
 Times = dict[str, dict[int, dict[int, float]]]
-"""Least seconds by way, number of receivers and size."""
+"""Shortest times, s, by route, number of receivers and size."""
 
 SIZES: Final = (8, 100, 1000, 60_000, 1_000_000)
 UDP: Final = "minga.broadcast"
@@ -27,12 +27,12 @@ _MULTICAST, _CHAIN = "multicast", "chain"
 
 
 def _rounds(sizes: Sequence[int], *, quick: bool) -> dict[str, int]:
-    """Few of what takes long, which is also what varies least."""
+    """Return the rounds for each size; fewer for large messages, which take longest and vary least."""
     return {str(size): max(2, (12 if size <= 1000 else 4 if size < 1_000_000 else 2) // (1 + quick)) for size in sizes}
 
 
 def _least(found: Mapping[str, Any], way: str, teams: Sequence[Sequence[int]]) -> dict[int, dict[int, float]]:
-    """Least seconds of one way by number of receivers and size."""
+    """Return the shortest times of one route by number of receivers and size."""
     rows = zip(teams, found["seconds"][way], strict=True)
     return {len(team) - 1: {int(size): min(times) for size, times in row.items()} for team, row in rows}
 
@@ -48,7 +48,7 @@ def _broadcast(
     mpi: str,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, dict[int, dict[int, float]]], int]:
-    """Least seconds by way, receivers and size, and how many messages arrived with a wrong byte."""
+    """Return the shortest times by route, receivers and size, and the number of messages with a wrong byte."""
     content = {
         "task": "broadcasts", "ways": list(ways), "teams": [list(team) for team in teams], "sizes": list(sizes),
         "rounds": _rounds(sizes, quick=quick), "rate": rate,
@@ -59,14 +59,14 @@ def _broadcast(
 
 
 def _slope(times: Mapping[int, Mapping[int, float]], size: int, rate: float) -> float:
-    """What each receiver adds (least squares), in parts of the time that the wire takes for the message."""
+    """Return the time added by each receiver (least squares), as a fraction of the time of the message on the wire."""
     counts = sorted(times)
     added = np.polyfit(counts, [times[count][size] for count in counts], 1)[0]
     return float(added) * payload_rate(rate, "tcp") / size
 
 
 def _over_receivers(times: Times, sizes: Sequence[int]) -> list[dict[str, Any]]:
-    """Panels of time over the number of receivers for every size, and of MB/s for the largest."""
+    """Return panels of the time over the number of receivers for each size, and of MB/s for the largest size."""
     panels = []
     counts = sorted({m for row in times.values() for m in row})
     for size in sizes:
@@ -91,7 +91,7 @@ CLAIM_ONE: Final = (
 
 
 def one_receiver(bench: Bench) -> Result:
-    """E7, Figs. C.16 and C.17: to a fast and to a slow machine."""
+    """Run E7, Figs. C.16 and C.17: broadcasts to a fast and to a slow machine."""
     rate = 10e6
     sizes = (8, 1000, 60_000, 1_000_000)
     nodes = (LabNode("root", 0.4), LabNode("fast", 0.6), LabNode("slow", 0.1))
@@ -134,7 +134,7 @@ CLAIM_MANY: Final = (
 
 
 def receivers(bench: Bench) -> Result:
-    """E8, Figs. C.18 and C.19: MPI, PVM and minga.network.broadcast to 1, 3, 7 and 13 receivers on one hub."""
+    """Run E8, Figs. C.18 and C.19: MPI, PVM and minga.network.broadcast to 1, 3, 7 and 13 receivers on one hub."""
     rate = 10e6
     counts = (1, 3) if bench.quick else (1, 3, 7, 13)
     sizes = (1000, 60_000, 1_000_000) if bench.quick else SIZES
@@ -146,7 +146,7 @@ def receivers(bench: Bench) -> Result:
     with laboratory(hub(rate, nodes)) as cluster:
         for number, library in enumerate(libraries):
             bench.say(f"  {library.vendor} ...")
-            # minga.network.broadcast needs no MPI but for the ranks to meet: it is measured once.
+            # minga.network.broadcast uses MPI only for barriers: it is measured once.
             ways = [_MULTICAST, "mpi"] if number == 0 else ["mpi"]
             found, bad = _broadcast(cluster, ways, teams, sizes, quick=bench.quick, rate=rate, mpi=library.name)
             times |= {library.vendor if way == "mpi" else UDP: row for way, row in found.items()}
@@ -200,7 +200,7 @@ def _shape_of_many(times: Times, size: int, rate: float) -> dict[str, bool]:
                 shape[f"PVM: each receiver adds the wire's time, within a tenth, at {length} bytes"] = (
                     0.9 <= slope <= 1.1
                 )
-            else:  # scatter and allgather, the choice for large messages, move more than the message a receiver
+            else:  # scatter and allgather, the choice for large messages, move more than one message per receiver
                 shape[f"{way}: each receiver adds at least 0.9 of the wire's time at {length} bytes"] = slope >= 0.9
     return shape
 
@@ -213,7 +213,7 @@ CLAIM_FASTER: Final = (
 
 
 def networks(bench: Bench) -> Result:
-    """E9: the same on switches of 10 and 100 Mb/s."""
+    """Run E9: the same on switches of 10 and 100 Mb/s."""
     sizes = (1000, 60_000, 1_000_000)
     counts = (1, 3)
     teams = [list(range(count + 1)) for count in counts]
@@ -258,7 +258,7 @@ def networks(bench: Bench) -> Result:
     }
 
 
-# An honest comparison on a switch -------------------------------------------------------------------------------------
+# A fair comparison on a switch ----------------------------------------------------------------------------------------
 CLAIM_SWITCH: Final = (
     "(The study had one medium.) On a switch a tuned chain of machines that pass pieces on is about as fast as a "
     "broadcast: every line carries the message once. The defaults of MPI are not."
@@ -275,11 +275,11 @@ TUNED: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     ),
     "mpich": ("scatter, ring allgather", {"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "scatter_ring_allgather"}),
 }
-"""What to set so that broadcasts of large messages are fast on a switch."""
+"""Settings that make broadcasts of large messages fast on a switch."""
 
 
 def switched(bench: Bench) -> Result:
-    """E10: multicast, our chain, MPI as it comes and MPI with its best settings, to three receivers on switches."""
+    """Run E10: multicast, minga's chain, and MPI with default and best settings, to three receivers on switches."""
     sizes = (60_000, 1_000_000)
     teams = [[0, 1, 2, 3]]
     libraries, missing = bench.libraries()
@@ -315,7 +315,7 @@ def switched(bench: Bench) -> Result:
     shape = {"every byte is right": wrong == 0}
     for name, row in seconds.items():
         if name == "1000 Mb/s":
-            continue  # what limits there is this machine, which plays all four
+            continue  # the limit is this machine, which emulates all four
         chains = [spent for way, spent in row.items() if way == _named(_CHAIN, "") or "," in way]
         defaults = [row[vendor] for vendor in NAMES.values() if vendor in row]
         shape[f"{name}: the best tuned chain is as fast as multicast, within a third"] = (

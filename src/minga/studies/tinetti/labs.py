@@ -1,7 +1,7 @@
-"""The networks of the experiments after Tinetti, and how programs are run on them.
+"""Emulated networks of the experiments after Tinetti, and the execution of programs on them.
 
-A hub of 10 Mb/s is the laboratory of the study; switches of 10, 100 and 1000 Mb/s are what came later. Everything is
-emulated (:mod:`minga.lab`): real programs and protocols, wires in software.
+A hub of 10 Mb/s is the laboratory of the study; switches of 10, 100 and 1000 Mb/s represent later networks. Everything
+is emulated (:mod:`minga.lab`): real programs and protocols, wires in software.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ __all__ = [
 Value = TypeVar("Value")
 
 MIB: Final = float(1 << 20)
-"""The study's MB."""
+"""MB as defined in the study, bytes."""
 
 MACHINES: Final = (("purmamarca", 0.4), ("cetadfomec", 0.3), ("sofia", 0.25), ("tilcara", 0.12))
-"""Names and order of speed are the study's; parts of a core leave room for the hub."""
+"""Names and order of speed are those of the study; fractions of a core leave room for the hub."""
 
 _LATENCY: Final = 0.2e-3
 _FRAME: Final = 1538
-"""Bytes on the wire of the longest frame: with preamble, header, checksum and gap."""
+"""Length of the longest frame on the wire in bytes, with preamble, header, checksum and gap."""
 _PAYLOAD: Final = {"tcp": 1448, "udp": 1472}
-"""Bytes of a program's in it, with TCP's time stamps."""
+"""Bytes of a program's data in that frame, with TCP's time stamps."""
 _GLANCE: Final = 0.4
 
 
 def left_out(error: LaunchError) -> str:
-    """Why something is not measured, and what would change that."""
+    """Return why something is not measured, and what would change that."""
     return f"{error.message} ({error.remedy})" if error.remedy else error.message
 
 
 def hub(rate: float = 10e6, nodes: Sequence[LabNode] | None = None, *, latency: float = _LATENCY) -> Lab:
-    """One medium that all share."""
+    """Return a lab with one medium shared by all nodes."""
     return Lab("hub", tuple(nodes or _machines()), wiring="hub", rate=rate, latency=latency)
 
 
@@ -72,13 +72,13 @@ def switch(
     latency: float = 0.0,
     socket_buffer: int | None = None,
 ) -> Lab:
-    """A line of its own for each node and direction."""
+    """Return a lab with a separate line for each node and direction."""
     name = f"switch-{rate / 1e6:g}"
     return Lab(name, tuple(nodes or _machines()), rate=rate, latency=latency, socket_buffer=socket_buffer)
 
 
 def alike(count: int, share: float) -> tuple[LabNode, ...]:
-    """Nodes that do not differ."""
+    """Return identical nodes."""
     return tuple(LabNode(f"node-{number}", share) for number in range(count))
 
 
@@ -87,19 +87,19 @@ def _machines() -> tuple[LabNode, ...]:
 
 
 def payload_rate(rate: float, protocol: str) -> float:
-    """Bytes a second of programs that a link of ``rate`` bit/s can carry at most, over "tcp" or "udp"."""
+    """Return the largest payload, bytes/s, that a link of ``rate`` bit/s can carry over "tcp" or "udp"."""
     return rate / 8 * _PAYLOAD[protocol] / _FRAME
 
 
 class Bench:
-    """What experiments share: how much is done, and measurements that several of them show."""
+    """State shared by experiments: output, extent, and measurements that several of them show."""
 
     def __init__(self, say: Callable[[str], None], *, quick: bool) -> None:
         self.say, self.quick = say, quick
         self._kept: dict[str, Any] = {}
 
     def once(self, name: str, measure: Callable[[], Value]) -> Value:
-        """What ``measure`` finds, the first time it is asked for."""
+        """Return the result of ``measure``, which is called only the first time."""
         if name not in self._kept:
             self._kept[name] = measure()
         found: Value = self._kept[name]
@@ -107,14 +107,14 @@ class Bench:
 
     @property
     def mpi(self) -> str:
-        """The first MPI implementation that is here; LaunchError where there is none."""
+        """Name of the first MPI implementation found here; LaunchError if there is none."""
         there, missing = self.libraries()
         if not there:
             raise LaunchError("; ".join(missing.values()), remedy="pip install mpich")
         return there[0].name
 
     def libraries(self) -> tuple[list[Implementation], dict[str, str]]:
-        """The MPI implementations that are here, and why others are not. With ``quick`` the first one only."""
+        """Return the MPI implementations found here, and why others are missing. With ``quick`` only the first one."""
         there, missing = [], {}
         for name in NAMES:
             try:
@@ -134,7 +134,35 @@ def order(
     timeout: float = 900.0,
     program: str = "minga.studies.tinetti.ranks",
 ) -> Any:
-    """Have ranks on the nodes carry out an order; what rank 0 printed last, as JSON. RunError where they fail."""
+    """Run an order on ranks on the nodes.
+
+    Parameters
+    ----------
+    cluster
+        The lab.
+    content
+        The order, passed as JSON.
+    mpi
+        Name of the MPI implementation.
+    ranks
+        Number of ranks.
+    environment
+        Additional environment variables.
+    timeout
+        Time limit, s.
+    program
+        Module that each rank runs.
+
+    Returns
+    -------
+    object
+        The last line printed by rank 0, decoded from JSON.
+
+    Raises
+    ------
+    RunError
+        If the ranks fail.
+    """
     words = [sys.executable, "-m", program, json.dumps(content)]
     done = cluster.run(words, ranks=ranks, mpi=mpi, environment=environment, timeout=timeout)
     lines = (done.stdout or "").strip().splitlines()
@@ -145,12 +173,12 @@ def order(
 
 
 def hosts_of(cluster: Cluster) -> list[Host]:
-    """The nodes as hosts that agents are started on."""
+    """Return the nodes as hosts on which agents can be started."""
     return [Host(name, address=address) for name, address in zip(cluster.names, cluster.addresses, strict=True)]
 
 
 def team_of(cluster: Cluster) -> Any:
-    """Agents on all nodes, without MPI; a context manager."""
+    """Return a context manager of agents on all nodes, without MPI."""
     return agents(hosts_of(cluster), lambda host, command: cluster.command(host.name, command), patience=60.0)
 
 
@@ -164,7 +192,7 @@ def one_way(
     *,
     least: int = 3,
 ) -> list[float | None]:
-    """Least seconds from the first node to another by size; None where nothing came back or it cannot send so much."""
+    """Return the shortest times, s, from the first node to another by size; None: no answer, or size too large."""
     try:
         samples = ladder_of(team, Ends(0, node, cluster.addresses[node]), transport, sizes, budget, 0, least=least)
     except Unavailable:
@@ -174,7 +202,7 @@ def one_way(
 
 
 def busy_cores() -> float | None:
-    """Cores that other programs use just now; None where the system does not tell."""
+    """Return the number of cores in use by other programs; None if the system does not report it."""
     stat = Path("/proc/stat")
     if not stat.exists():
         return None

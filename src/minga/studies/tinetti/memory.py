@@ -1,8 +1,10 @@
-"""Large messages to a machine with little memory: ``python -m minga.studies.tinetti.memory ROLE ADDRESS PORT ENCODING
-BYTES ROUNDS``. The receiver listens on ADDRESS; the sender prints a line of JSON with seconds until all is decoded.
+"""Transfer of large messages to a machine with little memory.
+
+Run as ``python -m minga.studies.tinetti.memory ROLE ADDRESS PORT ENCODING BYTES ROUNDS``. The receiver listens on
+ADDRESS; the sender prints a line of JSON with the seconds until each message is decoded.
 
 Encodings differ in the memory that the receiver needs: "inplace" receives into the array itself; "xdr" and "pickled"
-receive the encoded message, and then hold the array beside it.
+receive the encoded message, and then hold the array in addition.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ Floats = NDArray[np.float64]
 
 
 def encoded(values: Floats, encoding: str) -> bytes | memoryview:
-    """What is sent."""
+    """Return the encoded message."""
     if encoding == "pickled":
         return pickle.dumps(values, protocol=5)
     return values.astype(">f8").tobytes() if encoding == "xdr" else values.data.cast("B")
 
 
 def receive(wire: socket.socket, length: int, target: Floats, encoding: str) -> Floats:
-    """The array of a message of so many bytes; of "inplace" it is ``target``."""
+    """Receive a message of ``length`` bytes and return its array, which is ``target`` for "inplace"."""
     if encoding == "inplace":
         _fill(wire, target.data.cast("B")[:length])
         return target
@@ -59,7 +61,7 @@ def _fill(wire: socket.socket, memory: memoryview) -> None:
 
 
 def receiver(address: str, port: int, encoding: str, size: int, rounds: int) -> int:
-    """Receive so many messages; 1 where the values are wrong."""
+    """Receive messages; return 1 if their values are wrong."""
     target = np.empty(size // _DOUBLE if encoding == "inplace" else 0)
     with socket.create_server((address, port)) as listener:
         listener.settimeout(_PATIENCE)
@@ -78,7 +80,7 @@ def receiver(address: str, port: int, encoding: str, size: int, rounds: int) -> 
 
 
 def sender(address: str, port: int, encoding: str, size: int, rounds: int) -> int:
-    """Send so many messages; 1 where the other end is gone."""
+    """Send messages; return 1 if the other end is gone."""
     values = np.arange(size // _DOUBLE, dtype=np.float64)
     seconds = []
     try:
@@ -99,7 +101,7 @@ def sender(address: str, port: int, encoding: str, size: int, rounds: int) -> in
 
 
 def _connected(address: str, port: int) -> socket.socket:
-    """A connection, as soon as the receiver listens."""
+    """Return a connection as soon as the receiver listens."""
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -114,7 +116,7 @@ def _connected(address: str, port: int) -> socket.socket:
 
 
 def main(words: Sequence[str]) -> int:
-    """Be one end; the exit status."""
+    """Run one end and return the exit status."""
     role, address, port, encoding, size, rounds = words
     end = receiver if role == "receiver" else sender
     return end(address, int(port), encoding, int(size), int(rounds))

@@ -1,4 +1,4 @@
-"""Messages between two machines, as in Figs. C.6 to C.17 of the study: PVM's routes and encodings, ping, anomalies."""
+"""Messages between two machines as in Figs. C.6 to C.17 of the study: PVM's routes and encodings, ping, anomalies."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Result = dict[str, Any]
 
 HUB: Final = 10e6
 SIZES: Final = (8, 96, 1000, 60_000, 1_000_000)
-"""Those of the study; doubles fill 96 bytes of its 100. Ten million are for :mod:`minga.studies.tinetti.memory`."""
+"""Sizes of the study; doubles fill 96 of its 100 bytes. Ten million bytes are left to :mod:`.memory`."""
 PING: Final = (56, 100, 1000, 8000, 30_000, 60_000)
 WIRE: Final = HUB / 8 / MIB
 _LARGE: Final = 60_000
 FAR: Final = 1
-"""The node that answers."""
+"""Number of the node that answers."""
 
 
 def _rates(sizes: Sequence[int], seconds: Sequence[float | None]) -> list[float | None]:
-    """MB/s, of 2**20 bytes as in the study."""
+    """Return MB/s, with MB of 2**20 bytes as in the study."""
     return [None if not spent else size / spent / MIB for size, spent in zip(sizes, seconds, strict=True)]
 
 
@@ -39,7 +39,7 @@ def _both(
     bands: Mapping[str, tuple[float, float]] | None = None,
     time_bands: Mapping[str, tuple[float, float]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Time and MB/s against size, as the study draws them."""
+    """Return panels of time and MB/s over size, as in the study."""
     milliseconds = {name: [None if t is None else 1e3 * t for t in values] for name, values in seconds.items()}
     speeds = {name: _rates(sizes, values) for name, values in seconds.items()}
     wire = {f"wire, {rate / 8 / MIB:.2f} MB/s": rate / 8 / MIB}
@@ -51,7 +51,7 @@ def _both(
 
 # PVM: Figs. C.6 to C.13 -----------------------------------------------------------------------------------------------
 def _pvm(bench: Bench) -> dict[str, Any]:
-    """Least seconds by route, encoding and size, on the hub; or why there is none."""
+    """Return the shortest times by route, encoding and size on the hub, or the reason why there are none."""
     try:
         check_pvm()
     except LaunchError as error:
@@ -76,7 +76,7 @@ def _pvm(bench: Bench) -> dict[str, Any]:
 
 
 def _all_ways(bench: Bench, pvm: Pvm, found: dict[str, Any], rounds: Mapping[int, int]) -> None:
-    """Least seconds of every route and encoding, put into ``found``; small messages come first, as in the study."""
+    """Measure all routes and encodings into ``found``; small messages come first, as in the study."""
     sizes = found["sizes"]
     for route in ("daemon", "direct"):
         for encoding in ("xdr", "inplace"):
@@ -86,7 +86,7 @@ def _all_ways(bench: Bench, pvm: Pvm, found: dict[str, Any], rounds: Mapping[int
 
 
 def _shown(found: Mapping[str, Any], key: str, claim: str, shape: Mapping[str, bool], **bands: Any) -> Result:
-    """One route and encoding beside the others."""
+    """Return the result for one route and encoding, with the others for comparison."""
     sizes = found["sizes"]
     first = {f"{key} (here)": found[key]}
     rest = {name: values for name, values in found.items() if name not in ("sizes", "fresh", key)}
@@ -104,7 +104,7 @@ CLAIM_DAEMON: Final = (
 
 
 def daemon_xdr(bench: Bench) -> Result:
-    """E1, Figs. C.6 and C.7: the daemons' route, XDR."""
+    """Run E1, Figs. C.6 and C.7: the daemons' route, XDR."""
     found = _pvm(bench)
     if "left out" in found:
         return _without(found, CLAIM_DAEMON)
@@ -123,7 +123,7 @@ def daemon_xdr(bench: Bench) -> Result:
     }
     shown = _shown(found, key, CLAIM_DAEMON, shape, bands={"the study: 0.4 to 0.8 MB/s": (0.4, 0.8)},
                    time_bands={"the study's latencies": (1.0, 10.0)})  # fmt: skip
-    # The daemons wait for acknowledgements as long as small messages have taught them, and then repeat large ones.
+    # The daemons learn from small messages how long to wait for acknowledgements, and then resend large messages.
     return shown | {"MB/s of 60 kB where no small message came before": fresh}
 
 
@@ -134,7 +134,7 @@ CLAIM_DAEMON_RAW: Final = (
 
 
 def daemon_translated(bench: Bench) -> Result:
-    """E2, Figs. C.8 and C.9: the daemons' route, no encoding."""
+    """Run E2, Figs. C.8 and C.9: the daemons' route, no encoding."""
     found = _pvm(bench)
     if "left out" in found:
         return _without(found, CLAIM_DAEMON_RAW)
@@ -154,7 +154,7 @@ CLAIM_DIRECT: Final = (
 
 
 def direct_xdr(bench: Bench) -> Result:
-    """E3, Figs. C.10 and C.11: task to task, XDR."""
+    """Run E3, Figs. C.10 and C.11: task to task, XDR."""
     found = _pvm(bench)
     if "left out" in found:
         return _without(found, CLAIM_DIRECT)
@@ -174,7 +174,7 @@ CLAIM_DIRECT_RAW: Final = (
 
 
 def direct_translated(bench: Bench) -> Result:
-    """E4, Figs. C.12 and C.13: task to task, no encoding."""
+    """Run E4, Figs. C.12 and C.13: task to task, no encoding."""
     found = _pvm(bench)
     if "left out" in found:
         return _without(found, CLAIM_DIRECT_RAW)
@@ -188,18 +188,18 @@ def _without(found: Mapping[str, Any], claim: str) -> Result:
     return {"claim": claim, "left out": found["left out"], "shape": {}}
 
 
-# TCP that is configured badly, and what ping says ---------------------------------------------------------------------
+# Misconfigured TCP, and ping ------------------------------------------------------------------------------------------
 CLAIM_ANOMALY: Final = (
     "With TCP prited and sofia take far longer than the others above 1000 bytes; with ping and UDP they do not: the "
     "hardware is well, the configuration of TCP is not (Figs. C.10, C.14, C.16)."
 )
 _SMALL: Final = "2048 2048 2048"
-"""Room for one frame: the sender then waits for each acknowledgement, which the receiver delays by 40 ms."""
+"""Buffer of a single frame: the sender then waits for each acknowledgement, which the receiver delays by 40 ms."""
 _ILL: Final = "sofia"
 
 
 def anomalies(bench: Bench) -> Result:
-    """E5: a machine whose TCP has room for one frame, seen by ICMP, UDP and TCP."""
+    """Run E5: a machine whose TCP buffer holds a single frame, as seen by ICMP, UDP and TCP."""
     sizes = [8, 100, 1000, 4000, 16_000]
     transports = ("icmp", "udp", "tcp")
     seconds: dict[str, list[float | None]] = {}
@@ -240,7 +240,7 @@ def _ratio(value: float | None, other: float | None) -> float:
 
 
 def _known(value: float) -> float | None:
-    """For JSON, which has no NaN."""
+    """Return None for NaN, which JSON lacks."""
     return value if math.isfinite(value) else None
 
 
@@ -251,12 +251,14 @@ CLAIM_PING: Final = (
 
 
 _OF_THE_TIME: Final = 0.8e-3
-"""Seconds that interfaces, buses and kernels of that time added: what this latency is, is put in; what it does to
-larger messages is found."""
+"""Delay of the network interfaces, buses and kernels of that time, s.
+
+This latency is an input; its effect on larger messages is a result.
+"""
 
 
 def ping(bench: Bench) -> Result:
-    """E6, Figs. C.14 and C.15: ICMP echo."""
+    """Run E6, Figs. C.14 and C.15: ICMP echo."""
     with laboratory(hub(latency=_OF_THE_TIME)) as cluster, team_of(cluster) as team:
         seconds = {
             cluster.names[node]: one_way(team, cluster, node, "icmp", PING, 4.0 if bench.quick else 10.0)

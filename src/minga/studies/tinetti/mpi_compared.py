@@ -1,8 +1,8 @@
-"""MPI implementations side by side on a case: Tables 5 and 6 of Milano, Mocskos and Marshall, for today's.
+"""Comparison of MPI implementations on a case: Tables 5 and 6 of Milano, Mocskos and Marshall, for current ones.
 
 ``found`` is plain data: ``libraries`` by name (:data:`minga.launch.implementations.NAMES`), each with ``ways`` (seconds
-a step, blocking and overlapped), ``alone`` (seconds a step of one rank) and ``calls`` (milliseconds until a call of MPI
-returns, by bytes); ``missing`` says which were not there, and why.
+per step, blocking and overlapped), ``alone`` (seconds per step of one rank) and ``calls`` (milliseconds until an MPI
+call returns, by bytes); ``missing`` lists the implementations that were not found, with the reason.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from minga.studies.tinetti.mpi_ranks import CALLS, WAYS
 __all__ = ["SIZES", "combined", "draw", "failed", "tables"]
 
 SIZES: Final = tuple(21_504 << k for k in range(7))
-"""Milano's buffers, 21 kB to 1.31 MB."""
+"""Milano's buffers in bytes, 21 kB to 1.31 MB."""
 
 PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "Scali": (84.15, 56.70),
     "MPICH": (83.80, 50.30),
     "LAM": (84.97, 52.05),
 }
-"""Table 6: minutes with blocking and non-blocking messages."""
+"""Table 6: minutes with blocking and with non-blocking messages."""
 
 CLAIM: Final = (
     "MPI_Isend took 1.3, 3.0 and 7.3 ms at 21, 42 and 84 kB, and 0.011 ms at 168 kB (Table 5); with five processes "
@@ -35,9 +35,9 @@ CLAIM: Final = (
 
 
 def combined(case: str, lab: str | None, ranks: int, steps: int, libraries: Mapping[str, Any]) -> dict[str, Any]:
-    """What was found with each library, and what is to hold for all.
+    """Combine the results of each library, with the statement that must hold for all of them.
 
-    ``libraries``: what rank 0 of each job printed, or under ``missing`` why there was none.
+    ``libraries`` has the output of rank 0 of each job, or under ``missing`` the reason why there was none.
     """
     there = {name: one for name, one in libraries.items() if "missing" not in one}
     found: dict[str, Any] = {
@@ -57,7 +57,7 @@ def combined(case: str, lab: str | None, ranks: int, steps: int, libraries: Mapp
 
 
 def _summary(one: Mapping[str, Any]) -> dict[str, Any]:
-    """With medians, and how much faster each way is than one rank and than blocking messages."""
+    """Return the results of one library with medians, speed-ups over one rank, and the gain over blocking messages."""
     seconds = {way: statistics.median(entry["samples"]) for way, entry in one["ways"].items()}
     return {
         **one,
@@ -68,12 +68,12 @@ def _summary(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def failed(found: Mapping[str, Any]) -> list[str]:
-    """Statements that do not hold."""
+    """Return the statements that do not hold."""
     return [text for text, holds in found["shape"].items() if not holds]
 
 
 def tables(found: Mapping[str, Any]) -> str:
-    """Both tables as text."""
+    """Return both tables as text."""
     where = f"in the lab {found['lab']} (emulated)" if found["lab"] else "on this machine"
     libraries, steps = found["libraries"], found["steps"]
     lines = [f"{found['case']}: {found['ranks']} ranks {where}, {steps} steps"]
@@ -101,7 +101,7 @@ def tables(found: Mapping[str, Any]) -> str:
 
 
 def draw(found: Mapping[str, Any], file: Path) -> Path:
-    """Time in Isend by size, and times of all ways, into ``file``."""
+    """Draw the time in Isend by size, and the times of all ways, into ``file``."""
     libraries = found["libraries"]
     sizes = sorted({int(size) for one in libraries.values() for size in one["calls"]})
     isend = {

@@ -1,4 +1,4 @@
-"""What ranks do so that MPI implementations can be compared: steps of a model in several ways, and single calls."""
+"""Measurements by ranks for comparing MPI implementations: steps of a model in several ways, and single calls."""
 
 from __future__ import annotations
 
@@ -22,42 +22,51 @@ WAYS: Final[Mapping[str, Mapping[str, Any]]] = {
     "overlapped": {"overlap": True},
     "overlapped without polling": {"overlap": True, "poll": "off"},
 }
-"""How an engine runs: Milano's blocking and non-blocking messages, and the latter without calls of ``MPI_Test``."""
+"""Engine options: Milano's blocking and non-blocking messages, and the latter without calls of ``MPI_Test``."""
 
 CALLS: Final = ("Send", "Recv", "Isend", "Irecv")
 
 _NAP: Final = 0.002
 _LEAST: Final = 3
 _COMPARED: Final = 20
-"""Steps after which results are compared, bit by bit."""
+"""Steps after which results are compared bit by bit."""
 _SHARE: Final = 0.25
-"""Of the seconds that are asked for: one sample."""
+"""Fraction of the requested seconds that one sample takes."""
 
 
 def meet(world: Any, nap: float = _NAP) -> None:
-    """A barrier that uses no processor while it waits: other ranks are being timed. It looks every ``nap`` seconds."""
+    """Wait at a barrier, polling every ``nap`` seconds and sleeping meanwhile: other ranks are being timed."""
     request = world.Ibarrier()
     while not request.Test():
         time.sleep(nap)
 
 
 def time_ways(world: Any, model: Model, layout: Layout, steps: int, seconds: float) -> dict[str, Any]:
-    """Time the steps of a model from its start in all :data:`WAYS`, in turns, and on rank 0 alone; collective.
+    """Time the steps of a model from its start in all :data:`WAYS`, alternately, and on rank 0 alone; collective.
 
     Parameters
     ----------
     world
         mpi4py's communicator.
+    model
+        Model to time.
     layout
-        Of the model's planned grid, for as many ranks.
+        Layout of the model's planned grid for all ranks of ``world``.
     steps
-        The most that one sample does: those of the case.
+        Largest number of steps in a sample: those of the case.
     seconds
-        About how long each way is timed; at least three samples.
+        Approximate time for each way; at least three samples are taken.
 
-    On all ranks: by way the ``samples`` (seconds a step of the slowest rank) and a ``digest`` of what is there after 20
-    steps, the ``steps`` of a sample, and under ``alone`` seconds a step of rank 0 with the whole grid. RunError where a
-    step ends without success.
+    Returns
+    -------
+    dict
+        On all ranks: by way the ``samples`` (seconds per step of the slowest rank) and a ``digest`` of the state after
+        20 steps, the ``steps`` of a sample, and as ``alone`` the seconds per step of rank 0 with the whole grid.
+
+    Raises
+    ------
+    RunError
+        If a step fails.
     """
     engines = {
         name: Engine(model.layouts_like(layout), comm=MPIComm(world), **options) for name, options in WAYS.items()
@@ -88,7 +97,7 @@ def time_ways(world: Any, model: Model, layout: Layout, steps: int, seconds: flo
 
 
 def _sample(world: Any, model: Model, engine: Engine, count: int) -> float:
-    """Seconds a step of the slowest rank, from the model's start."""
+    """Return the seconds per step of the slowest rank, from the model's start."""
     from mpi4py import MPI
 
     start(model, engine)
@@ -103,7 +112,7 @@ def _sample(world: Any, model: Model, engine: Engine, count: int) -> float:
 
 
 def _count(world: Any, model: Model, engine: Engine, steps: int, seconds: float) -> int:
-    """Steps of a sample: a quarter of the time that each way gets, equal on all ranks."""
+    """Return the steps of a sample, which takes a quarter of the time for each way; equal on all ranks."""
     count = 1
     while True:
         spent = count * _sample(world, model, engine, count)
@@ -113,13 +122,13 @@ def _count(world: Any, model: Model, engine: Engine, steps: int, seconds: float)
 
 
 def _digest_after(world: Any, model: Model, engine: Engine, count: int) -> str:
-    """Of the output fields after so many steps; equal on all ranks."""
+    """Return the digest of the output fields after ``count`` steps; equal on all ranks."""
     _sample(world, model, engine, count)
     return state_digest(engine, model, [model.field(name) for name in model.output])
 
 
 def _alone(model: Model, count: int) -> float:
-    """Seconds a step of this rank with the whole grid, the least of two."""
+    """Return the seconds per step of this rank with the whole grid, the shorter of two runs."""
     with Engine(model.layouts("single", 1), comm=SerialComm()) as engine:
         found = []
         for _ in range(2):
@@ -132,10 +141,10 @@ def _alone(model: Model, count: int) -> float:
 
 
 def call_times(world: Any, sizes: Sequence[int], rounds: int) -> dict[int, dict[str, float]]:
-    """Milano's Table 5: milliseconds until a call returns, by bytes and call; the message itself may take longer.
+    """Measure Milano's Table 5: milliseconds until a call returns, by bytes and call; the message may take longer.
 
-    Rank 0 sends and the last rank receives, medians of so many rounds; the others wait. Both are ready before each
-    call. On all ranks.
+    Rank 0 sends and the last rank receives; the results are medians over the rounds. The other ranks wait. Both ranks
+    are ready before each call. The result is returned on all ranks.
     """
     import numpy as np
 
@@ -152,7 +161,7 @@ def call_times(world: Any, sizes: Sequence[int], rounds: int) -> dict[int, dict[
 
 
 def _calls(pair: Any, buffer: Any, rounds: int) -> dict[str, list[float]]:
-    """What calls take on this side of a pair: the first one sends."""
+    """Return the times of the calls on this side of a pair; its first rank sends."""
     first = pair.rank == 0
     blocking, other = ("Send", "Isend") if first else ("Recv", "Irecv")
     spent: dict[str, list[float]] = {blocking: [], other: []}

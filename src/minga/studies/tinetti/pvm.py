@@ -1,7 +1,9 @@
-"""PVM on the nodes of a lab, where Debian's packages ``pvm`` and ``libpvm3`` are installed: a peer to compare with.
+"""PVM on the nodes of a lab, for comparison; requires Debian's packages ``pvm`` and ``libpvm3``.
 
-with laboratory("cetad") as cluster, virtual_machine(cluster) as pvm:
-    seconds = pvm.pingpong([8, 1000, 60_000], route="daemon", encoding="xdr")
+Examples
+--------
+>>> with laboratory("cetad") as cluster, virtual_machine(cluster) as pvm:
+...     seconds = pvm.pingpong([8, 1000, 60_000], route="daemon", encoding="xdr")
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _PATIENCE: Final = 60.0
 _WARM: Final = 2
 _MARK: Final = "MINGA_PVM"
 _TIMES: Final = ((1000, 50), (60_000, 12), (1_000_000, 4))
-"""So many repetitions for messages of up to so many bytes; two for longer ones."""
+"""Largest size in bytes and its number of repetitions; longer messages are repeated twice."""
 
 _REMOTE: Final = """\
 #!/bin/sh
@@ -51,7 +53,7 @@ esac
 
 
 def check_pvm() -> None:
-    """LaunchError where PVM is not installed here."""
+    """Raise LaunchError if PVM is not installed."""
     if not _DAEMON.exists() or ctypes.util.find_library("pvm3") is None:
         raise LaunchError("PVM is not installed", remedy="on Debian: apt-get install pvm")
 
@@ -62,7 +64,7 @@ class Pvm:
 
     cluster: Cluster
     folder: Path
-    """With the scripts that PVM starts."""
+    """Directory of the scripts that PVM starts."""
 
     def pingpong(
         self,
@@ -75,10 +77,22 @@ class Pvm:
         warm: int = 2,
         timeout: float = 600.0,
     ) -> dict[int, list[float]]:
-        """Seconds one way between the first node and ``node``, by bytes (multiples of 8; smaller parts are left out).
+        """Measure the one-way times in s between the first node and ``node``, by bytes.
 
-        ``route`` and ``encoding`` of :data:`ROUTES` and :data:`ENCODINGS`; ``rounds``: repetitions by size; ``warm``:
-        small messages at first, from which daemons learn how long to wait.
+        Parameters
+        ----------
+        sizes
+            Sizes in bytes, rounded down to multiples of 8.
+        route, encoding
+            One of :data:`ROUTES` and of :data:`ENCODINGS`.
+        node
+            Number of the node that answers.
+        rounds
+            Repetitions by size.
+        warm
+            Number of initial small messages, from which the daemons learn how long to wait.
+        timeout
+            Time limit, s.
         """
         found = self._measure("pingpong", sizes, route, encoding, [node], rounds, timeout, warm=warm)
         return {int(size): times for size, times in found.items()}
@@ -93,7 +107,7 @@ class Pvm:
         rounds: Mapping[int, int] | None = None,
         timeout: float = 600.0,
     ) -> dict[int, dict[int, list[float]]]:
-        """Seconds of ``pvm_mcast`` from the first node to the next ones: until all answered, by receivers and bytes."""
+        """Measure ``pvm_mcast`` from the first node to the next ones until all answered, s, by receivers and bytes."""
         nodes = list(range(1, max(receivers) + 1))
         found = self._measure("broadcast", sizes, route, encoding, nodes, rounds, timeout, receivers=list(receivers))
         return {int(m): {int(size): times for size, times in row.items()} for m, row in found.items()}
@@ -128,7 +142,7 @@ class Pvm:
         }
         done = self._task("parent", json.dumps(order), timeout=timeout)
         if done.returncode != 0:
-            said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            said = (done.stderr.strip().splitlines() or ["without output"])[-1]
             raise RunError(f"PVM failed: {said}")
         found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
         return found
@@ -148,9 +162,12 @@ class Pvm:
 
 @contextmanager
 def virtual_machine(cluster: Cluster) -> Iterator[Pvm]:
-    """PVM's daemons on all nodes of a lab; all are ended on the way out.
+    """Run PVM's daemons on all nodes of a lab; all are ended on exit.
 
-    LaunchError where PVM is not installed (:func:`check_pvm`) or its daemon does not start.
+    Raises
+    ------
+    LaunchError
+        If PVM is not installed (:func:`check_pvm`) or its daemon does not start.
     """
     check_pvm()
     folder = cluster.folder / f"pvm-{os.getpid()}-{time.monotonic_ns()}"
@@ -185,7 +202,10 @@ def _usual_rounds(size: int) -> int:
 
 
 def _environment(folder: Path, node: int) -> dict[str, str]:
-    """What PVM's programs need. Nodes share files, so each keeps its daemon's address in a directory of its own."""
+    """Return the environment of PVM's programs.
+
+    Nodes share files, so each has its own directory for the address of its daemon.
+    """
     return {
         "PVM_ROOT": str(_ROOT),
         "PVM_ARCH": "LINUX64",
@@ -198,7 +218,7 @@ def _environment(folder: Path, node: int) -> dict[str, str]:
 
 
 def _write_scripts(cluster: Cluster, folder: Path) -> None:
-    """What PVM calls in place of rsh, what it starts as a child, and the file with its hosts."""
+    """Write the script that PVM calls instead of rsh, the child program, and the file of hosts."""
     folder.mkdir()
     lines = []
     for number, name in enumerate(cluster.names):
@@ -215,7 +235,7 @@ def _write_scripts(cluster: Cluster, folder: Path) -> None:
 
 
 def _left_over(folder: Path) -> list[int]:
-    """Processes of a virtual machine that are still there, by the mark in their environment."""
+    """Return the remaining processes of a virtual machine, identified by the mark in their environment."""
     mark = f"{_MARK}={folder.name}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):

@@ -1,13 +1,14 @@
-"""A task of PVM, by ctypes on Debian's libpvm3. Only the standard library is needed: it is started by its path.
+"""A PVM task, by ctypes with Debian's libpvm3; requires only the standard library, as it is started by its path.
 
     python -P pvm_task.py parent ORDER     spawns children, has them answer, prints a line of JSON
     python -P pvm_task.py child ROUTE ENCODING
     python -P pvm_task.py halt             ends all daemons
 
-ORDER is JSON: ``task`` ("pingpong" or "broadcast"), ``hosts`` (names of PVM's hosts; the children go to them),
+ORDER is JSON: ``task`` ("pingpong" or "broadcast"), ``hosts`` (names of PVM's hosts, on which the children run),
 ``route`` and ``encoding`` (of :data:`ROUTES` and :data:`ENCODINGS`), ``sizes`` in bytes, ``rounds`` by size,
-``program`` (what PVM starts as a child), ``warm`` (empty messages at first) and ``patience`` (seconds until all hosts
-are there). As in Tinetti's programs a message is a count and so many doubles, packed and unpacked on both sides.
+``program`` (the program that PVM starts as a child), ``warm`` (number of initial empty messages) and ``patience``
+(seconds to wait for all hosts). As in Tinetti's programs, a message is a count followed by that many doubles, packed
+and unpacked on both sides.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _DOUBLE: Final = 8
 
 
 class Pvm:
-    """The calls of libpvm that are needed. RuntimeError with the call's name where one fails."""
+    """Required calls of libpvm; RuntimeError with the name of a call that fails."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(LIBRARY)
@@ -48,13 +49,13 @@ class Pvm:
         return found
 
     def hosts(self) -> int:
-        """How many hosts there are."""
+        """Return the number of hosts."""
         count, architectures, table = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
         self("config", ctypes.byref(count), ctypes.byref(architectures), ctypes.byref(table))
         return count.value
 
     def spawn(self, program: str, words: Sequence[str], host: str) -> int:
-        """Start a child on a host; its task."""
+        """Start a child on a host and return its task."""
         argv = (ctypes.c_char_p * (len(words) + 1))(*(word.encode() for word in words), None)
         task = ctypes.c_int()
         if self("spawn", program.encode(), argv, _ON_HOST, host.encode(), 1, ctypes.byref(task)) != 1:
@@ -71,11 +72,12 @@ class Message:
         self.values = (ctypes.c_double * 1)()
 
     def hold(self, count: int) -> None:
-        """Have room for so many doubles."""
+        """Ensure room for ``count`` doubles."""
         if len(self.values) < count:
             self.values = (ctypes.c_double * count)(*(0.5 * k for k in range(count)))
 
     def pack(self, count: int) -> None:
+        """Pack the first ``count`` doubles."""
         self.count.value = count
         self.pvm("initsend", self.encoding)
         self.pvm("pkint", ctypes.byref(self.count), 1, 1)
@@ -83,6 +85,7 @@ class Message:
             self.pvm("pkdouble", self.values, count, 1)
 
     def unpack(self) -> int:
+        """Unpack a message and return its count."""
         self.pvm("upkint", ctypes.byref(self.count), 1, 1)
         count = self.count.value
         self.hold(count)
@@ -92,7 +95,7 @@ class Message:
 
 
 def child(route: str, encoding: str) -> None:
-    """Send every message back as it came, and answer every broadcast with a count, until told to end."""
+    """Send every message back unchanged, and answer every broadcast with a count, until told to end."""
     pvm = Pvm()
     pvm("setopt", _ROUTE_OPTION, ROUTES[route])
     parent = pvm("parent")
@@ -110,7 +113,7 @@ def child(route: str, encoding: str) -> None:
 
 
 def parent(order: Mapping[str, Any]) -> dict[str, Any]:
-    """Measure; seconds by bytes, of a broadcast by number of children and bytes."""
+    """Measure; return seconds by bytes, for a broadcast by number of children and bytes."""
     pvm = Pvm()
     hosts: list[str] = order["hosts"]
     until = time.monotonic() + order["patience"]
@@ -145,7 +148,7 @@ def parent(order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pingpong(pvm: Pvm, message: Message, task: int, count: int, rounds: int) -> list[float]:
-    """Seconds one way: half of the time there and back."""
+    """Return one-way times in s: half of the round-trip times."""
     seconds = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -158,7 +161,7 @@ def _pingpong(pvm: Pvm, message: Message, task: int, count: int, rounds: int) ->
 
 
 def _broadcast(pvm: Pvm, message: Message, tasks: Iterable[int], count: int, rounds: int) -> list[float]:
-    """Seconds until the last child has answered."""
+    """Return the times in s until the last child has answered."""
     all_tasks = list(tasks)
     tids = (ctypes.c_int * len(all_tasks))(*all_tasks)
     seconds = []
@@ -173,7 +176,7 @@ def _broadcast(pvm: Pvm, message: Message, tasks: Iterable[int], count: int, rou
 
 
 def main(words: Sequence[str]) -> int:
-    """Be the task that the words say; 1 with a line on standard error where PVM fails."""
+    """Run the task given by the arguments; return 1, with a line on standard error, if PVM fails."""
     try:
         if words[0] == "child":
             child(*words[1:3])

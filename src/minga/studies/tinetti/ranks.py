@@ -1,7 +1,7 @@
-"""What ranks do in the experiments after Tinetti: ``python -m minga.studies.tinetti.ranks ORDER``, under a launcher.
+"""Ranks of the experiments after Tinetti: ``python -m minga.studies.tinetti.ranks ORDER``, under a launcher.
 
-ORDER is JSON: ``task``, and what that needs. Rank 0 prints one line of JSON. Ranks that are not needed sleep, so that
-they take no core from those that are.
+ORDER is JSON: ``task`` and its arguments. Rank 0 prints one line of JSON. Ranks that are not needed sleep, so that they
+take no core from the others.
 """
 
 from __future__ import annotations
@@ -27,11 +27,21 @@ _SHORT_NAP: Final = 2e-4
 
 
 def broadcasts(world: Any, order: Mapping[str, Any]) -> dict[str, Any]:
-    """Broadcasts from the first rank of each team to the others, until all have the message.
+    """Measure broadcasts from the first rank of each team to the others, until all have the message.
 
-    ``teams`` of ranks, ``ways`` ("mpi", or a route of :class:`~minga.network.broadcast.Group`), ``sizes``, ``rounds``
-    by size, ``rate`` (bit/s that a Group may send at, or None). By way, team and size the seconds of each round at the
-    root; how many messages arrived with a wrong byte, and what the Group's route was in the end.
+    Parameters
+    ----------
+    world
+        mpi4py's communicator.
+    order
+        ``teams`` of ranks, ``ways`` ("mpi", or a route of :class:`~minga.network.broadcast.Group`), ``sizes``,
+        ``rounds`` by size, and ``rate`` (largest rate of a Group in bit/s, or None).
+
+    Returns
+    -------
+    dict
+        By way, team and size the seconds of each round at the root; the number of messages with a wrong byte; and the
+        final route of each Group.
     """
     found: dict[str, Any] = {"seconds": {way: [] for way in order["ways"]}, "wrong": 0, "routes": {}}
     for team in order["teams"]:
@@ -51,7 +61,7 @@ def broadcasts(world: Any, order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _one_way(team: Any, way: str, order: Mapping[str, Any]) -> tuple[dict[str, list[float]], int, str]:
-    """All sizes and rounds in one way; seconds are those of the team's first rank."""
+    """Measure all sizes and rounds in one way; seconds are those of the team's first rank."""
     if way == "mpi":
         return *_rounds(team, _mpi_broadcast(team), order), "mpi"
     from minga.network.broadcast import Group
@@ -65,7 +75,7 @@ def _one_way(team: Any, way: str, order: Mapping[str, Any]) -> tuple[dict[str, l
 
 
 def _mpi_broadcast(team: Any) -> Send:
-    """``MPI_Bcast``, and eight bytes back from all, so that the root knows that all have it."""
+    """Return ``MPI_Bcast`` followed by a reduction of eight bytes, so that the root knows when all have the message."""
     mine, total = np.zeros(1), np.zeros(1)
 
     def send(data: Bytes) -> None:
@@ -76,7 +86,7 @@ def _mpi_broadcast(team: Any) -> Send:
 
 
 def _rounds(team: Any, send: Send, order: Mapping[str, Any]) -> tuple[dict[str, list[float]], int]:
-    """Seconds by size, and how many messages arrived wrong here."""
+    """Return the seconds by size, and the number of messages that arrived wrong here."""
     seconds: dict[str, list[float]] = {}
     wrong = 0
     for size in order["sizes"]:
@@ -95,12 +105,12 @@ def _rounds(team: Any, send: Send, order: Mapping[str, Any]) -> tuple[dict[str, 
 
 
 def _content(size: int, number: int) -> Bytes:
-    """A message that differs from the one before at every place."""
+    """Return a message that differs from the previous one at every position."""
     return ((np.arange(size) * 31 + 97 * number + size) & 0xFF).astype(np.uint8)
 
 
 def overlap(world: Any, order: Mapping[str, Any]) -> dict[str, Any]:
-    """Milano's Table 5, and how much of a transfer computation hides, between the first two ranks."""
+    """Measure Milano's Table 5, and the part of a transfer hidden behind computation, between the first two ranks."""
     from minga.network.measuring.overlap import measure_overlap
 
     calls = call_times(world, order["sizes"], order["rounds"])
@@ -112,7 +122,7 @@ def overlap(world: Any, order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def balance(world: Any, order: Mapping[str, Any]) -> dict[str, Any]:
-    """The example "heat" while the first node loses half its share; see :mod:`minga.studies.changing`."""
+    """Run the example "heat" while the first node loses half its share; see :mod:`minga.studies.changing`."""
     from minga.models.case import examples, python_case
     from minga.models.settings import GridSettings
     from minga.studies.changing import lose_share
@@ -122,10 +132,10 @@ def balance(world: Any, order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def matmul(world: Any, order: Mapping[str, Any]) -> dict[str, Any]:
-    """Products of square matrices that all ranks hold, by ``sizes`` and ``layouts`` of `minga.models.matmul`.
+    """Multiply square matrices held by all ranks, for ``sizes`` and ``layouts`` of `minga.models.matmul`.
 
-    Least seconds of so many ``rounds``, and what was predicted; each result is checked. Ranks make their products as
-    often as ``repeated`` says, and are that much slower.
+    The result has the shortest of ``rounds`` times in s, and the prediction; each product is checked. Ranks repeat
+    their products as often as ``repeated`` states, which slows them down by that factor.
     """
     from minga.engine.comm import MPIComm
     from minga.models.matmul.problem import problem_of
@@ -155,7 +165,7 @@ def matmul(world: Any, order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _repeat_products(times: int) -> None:
-    """Make NumPy's products of this process slower from now on."""
+    """Slow down NumPy's products in this process from now on."""
     once = np.matmul
 
     def often(a: Any, b: Any, out: Any = None) -> Any:
@@ -181,7 +191,7 @@ TASKS: Final[Mapping[str, Callable[[Any, Mapping[str, Any]], dict[str, Any]]]] =
 
 
 def main(words: Sequence[str]) -> int:
-    """Carry out an order as one rank; the exit status. Whatever fails on one rank ends all."""
+    """Carry out an order as one rank and return the exit status. A failure on one rank ends all."""
     import traceback
 
     from mpi4py import MPI

@@ -1,7 +1,7 @@
-"""What ``minga bench tinetti`` does: the figures of F. Tinetti's study of local networks (thesis, appendix C), again.
+"""Figures of F. Tinetti's study of local networks (thesis, appendix C), repeated: ``minga bench tinetti``.
 
-His laboratory is emulated, hub and all; what runs on it is today's: MPI, PVM, TCP, and minga's own broadcast. What the
-study says of its figures is checked, and where today's networks differ, what holds there.
+His laboratory is emulated, including its hub, with current software: MPI, PVM, TCP, and minga's own broadcast. The
+study's statements about its figures are checked; where today's networks differ, the corresponding statements are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ EXPERIMENTS: Final[Mapping[str, tuple[str, Callable[[Bench], Result]]]] = {
 NAMES: Final = tuple(EXPERIMENTS)
 
 _BUSY: Final = 0.5
-"""Part of the cores in use by others from which on times say nothing."""
+"""Fraction of the cores in use by other programs above which times are meaningless."""
 
 TITLE: Final = "A laboratory's network, emulated"
 PREFACE: Final = (
@@ -53,7 +53,24 @@ PREFACE: Final = (
 
 
 def measure(names: Sequence[str], say: Say, pictures: Path | None, *, quick: bool) -> Result:
-    """Some experiments, as data; figures go to a directory. LaunchError where no lab can be built here."""
+    """Run experiments and return their results as data; figures are written to a directory.
+
+    Parameters
+    ----------
+    names
+        Names from EXPERIMENTS.
+    say
+        Function that reports progress.
+    pictures
+        Directory of the figures, or None.
+    quick
+        Whether to reduce the extent.
+
+    Raises
+    ------
+    LaunchError
+        If no lab can be built here.
+    """
     rights = lab_rights()
     if rights.rootless or not rights.version:
         raise LaunchError(
@@ -78,22 +95,22 @@ def measure(names: Sequence[str], say: Say, pictures: Path | None, *, quick: boo
 
 
 def draw(name: str, result: Mapping[str, Any], pictures: Path) -> Path:
-    """The figure of an experiment, with what the study says below it."""
+    """Draw the figure of an experiment, with the study's claim below it."""
     title = f"{name}. {result['title']} (emulated)"
     return draw_panels(result["panels"], pictures / f"tinetti-{name}.png", title=title, claim=result["claim"])
 
 
 def _one(name: str, bench: Bench) -> Result:
-    """One experiment; its statements are not judged where other programs keep this machine busy."""
+    """Run one experiment; its statements are not judged if other programs keep this machine busy."""
     title, experiment = EXPERIMENTS[name]
     bench.say(f"{name} {title} ...")
     began = time.perf_counter()
     before = busy_cores()
     try:
         found = experiment(bench)
-    except LaunchError as error:  # a tool that is not here
+    except LaunchError as error:  # a tool that is not installed
         found = {"left out": left_out(error), "shape": {}}
-    except (CaseError, RunError) as error:  # the others are measured all the same
+    except (CaseError, RunError) as error:  # the other experiments are measured nevertheless
         found = {"failed": error.message, "shape": {"it comes to its end": False}}
     result = {"title": title, **found, "seconds": round(time.perf_counter() - began, 1)}
     cores = os.cpu_count() or 1
@@ -103,5 +120,5 @@ def _one(name: str, bench: Bench) -> Result:
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """All results as one HTML page that needs no other file."""
+    """Return all results as one self-contained HTML page."""
     return report.page(found, TITLE, PREFACE)

@@ -1,4 +1,4 @@
-"""What messages do to computing: overlap, machines with little memory, the matrix product, and balance."""
+"""Effects of messages on computing: overlap, machines with little memory, the matrix product, and balancing."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ CLAIM_OVERLAP: Final = (
 _BUFFER: Final = 16 * 1024
 _LARGE: Final = 672_000
 _SLOW: Final = 10e6
-"""Bits per second: at ten times as many, two cores that compute and play the wire hide half of a message at most."""
+"""Rate in bit/s; at ten times this rate, two cores that compute and emulate the wire hide half of a message at most."""
 
 
 def overlap(bench: Bench) -> Result:
-    """E11: what a call of MPI_Isend takes, and how much of a transfer computation hides, with and without MPI_Test."""
+    """Run E11: the duration of MPI_Isend, and the hidden part of a transfer, with and without MPI_Test."""
     sizes = [21_504, 688_128] if bench.quick else [21_504, 86_016, 344_064, 688_128]
     libraries, missing = bench.libraries()
     found: dict[str, dict[str, Any]] = {}
@@ -74,16 +74,16 @@ CLAIM_MEMORY: Final = (
     "swapped; with translation at the receiver less is needed, and they suffer less (Figs. C.7, C.9)."
 )
 _TIMES: Final = 16
-"""Today's programs need more memory: messages are 16 times as long as the study's, as is memory in the lab "cetad"."""
+"""Factor of sizes: today's programs need more memory, so messages and memory (lab "cetad") are 16 times as large."""
 _MESSAGE: Final = _TIMES * 10_000_000
 _MEMORY: Final = 288 * 1024 * 1024
-"""Holds the message once and a program, not twice."""
+"""Memory in bytes that holds a program and the message once, not twice."""
 _RATE: Final = 1e9
 _PORT: Final = 47_000
 
 
 def memory(bench: Bench) -> Result:
-    """E12: messages of 1.6e8 bytes to a node whose memory holds them once."""
+    """Run E12: messages of 1.6e8 bytes to a node whose memory holds them only once."""
     rounds = 1 if bench.quick else 3
     nodes = (LabNode("root", 0.7), LabNode("roomy", 0.5), LabNode("tilcara", 0.5, _MEMORY))
     rates: dict[str, list[float | None]] = {"roomy": [], "tilcara": []}
@@ -98,7 +98,7 @@ def memory(bench: Bench) -> Result:
                 else:
                     rates[name].append(None)
                     more = cluster.killed_for_memory().get(name, 0) > killed.get(name, 0)
-                    lost[f"{name}, {encoding}"] = "ended for want of memory" if more else "ended"
+                    lost[f"{name}, {encoding}"] = "killed for lack of memory" if more else "ended"
     roomy, tight = rates["roomy"], rates["tilcara"]
     inplace, *buffered = tight
     return {
@@ -122,7 +122,7 @@ def memory(bench: Bench) -> Result:
 
 
 def _send(cluster: Cluster, node: int, port: int, encoding: str, rounds: int) -> list[float]:
-    """Seconds of messages from the first node; none where the receiver was lost, or did not end in time."""
+    """Return the times of messages from the first node, s; empty if the receiver was lost, or did not end in time."""
     words = [cluster.addresses[node], str(port), encoding, str(_MESSAGE), str(rounds)]
     start = [sys.executable, "-m", "minga.studies.tinetti.memory"]
     quiet = subprocess.DEVNULL
@@ -143,19 +143,24 @@ CLAIM_MATMUL: Final = (
     "from speeds and bandwidth, and from 4 beta S on it pays to share the work."
 )
 _REPEATED: Final = (8, 16, 32, 32)
-"""How often each machine makes its products, so that speeds are 4 : 2 : 1 : 1. A smaller part of a core would make its
-network slower as well."""
+"""Number of times that each machine repeats its products, so that speeds are 4 : 2 : 1 : 1.
+
+A smaller fraction of a core would slow down its network as well.
+"""
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _LAYOUTS: Final = ("rows", "equal", "alone")
 _PART: Final = 0.8
-"""With speeds 4 : 2 : 1 : 1 it is a half, if messages took no time and machines in a lab, which share cores and caches,
-were not quicker while others wait."""
+"""Largest accepted ratio of the time with rows by speed to that with equal rows.
+
+With speeds 4 : 2 : 1 : 1 the ratio would be a half if messages took no time, and if the machines of a lab, which share
+cores and caches, were not faster while others wait.
+"""
 _CLEAR: Final = 1.25
-"""Times as long must one machine alone be predicted to take before it is said that sharing pays."""
+"""Predicted time of one machine alone over the shared time, from which the statement that sharing pays is judged."""
 
 
 def product(bench: Bench) -> Result:
-    """E13: products by size on three networks: rows by speed, equal rows, and one machine alone."""
+    """Run E13: products by size on three networks: rows by speed, equal rows, and one machine alone."""
     networks: dict[str, tuple[Lab, tuple[int, ...]]] = {"1000 Mb/s": (switch(1e9, alike(4, 0.4)), (256, 1024))}
     if not bench.quick:
         networks = {
@@ -197,7 +202,7 @@ def _shape_of_products(runs: Mapping[str, Sequence[Mapping[str, Any]]], breaks: 
         rows, equal, alone = (_run(found, largest, layout) for layout in _LAYOUTS)
         near = abs(rows["seconds"] / rows["predicted"] - 1.0)
         shape[f"{name}, n = {largest}: within 0.15 of what was predicted"] = near <= 0.15
-        if rows["predicted"] >= alone["predicted"]:  # then one machine makes it, and equal rows say what sharing takes
+        if rows["predicted"] >= alone["predicted"]:  # one machine computes it, and equal rows show the cost of sharing
             shape[f"{name}, n = {largest}: sharing does not pay, as was predicted"] = (
                 equal["seconds"] > alone["seconds"]
             )
@@ -218,7 +223,7 @@ CLAIM_BALANCE: Final = (
 
 
 def balance(bench: Bench) -> Result:
-    """E14: the fastest of four nodes loses half its share after a third of a run."""
+    """Run E14: the fastest of four nodes loses half its share after a third of a run."""
     nodes = (LabNode("fast", 0.6), LabNode("half-1", 0.3), LabNode("half-2", 0.3), LabNode("slow", 0.15))
     with laboratory(switch(_RATE, nodes)) as cluster, tempfile.TemporaryDirectory() as name:
         share = cluster.shares[0]

@@ -1,1 +1,1 @@
-"""The scheme of Bounanos and others: node after node, in five sub-cycles an iteration."""
+"""Scheme of Bounanos et al.: node-by-node relaxation with five sub-cycles per iteration."""

@@ -1,8 +1,9 @@
-"""The five sub-cycles of the pointwise scheme as kernels: reset, phi, u, v and field.
+"""Kernels of the five sub-cycles of the pointwise scheme: reset, phi, u, v and field.
 
-Fields of an iteration have two slots, the values before it and after it. A sub-cycle sweeps along x, and reads what it
-has updated already on the one side and what it has not on the other. Where a segment ends, the neighbour's value is
-that before the iteration, in all sub-cycles: so a segment needs to hear of its neighbours once an iteration.
+The fields of an iteration have two slots, for the values before and after it. A sub-cycle sweeps along x; on one side
+it reads values that it has already updated, on the other side values that it has not. At the end of a segment the
+neighbour's value is that from before the iteration, in all sub-cycles, so a segment needs its neighbours' values only
+once per iteration.
 """
 
 from __future__ import annotations
@@ -42,30 +43,42 @@ Across = Literal["exact", "block"]
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Whether a node's neighbours are of its segment: `first` and `last` mark the ends of segments."""
+    """Segment membership of a node's neighbours: `first` and `last` mark the ends of segments."""
 
     first: CellReader
     last: CellReader
 
     def joined(self, offset: int) -> Node:
-        """Whether the neighbour belongs to the same segment."""
+        """Return the condition that the neighbour belongs to the same segment."""
         flag = self.first if offset < 0 else self.last
         return flag[0] == 0
 
 
 def _edge(item: CellReader, offset: int) -> Node:
-    """What an edge field holds between a node and its neighbour."""
+    """Return the value of an edge field between a node and its neighbour."""
     return item[0] if offset < 0 else item[1]
 
 
 @functools.cache
 def poisson(direction: int, across: Across, again: bool, weight: float, synthetic: bool) -> Kernel:
-    """The sub-cycle phi: each node's potential so that its charge balances, its neighbours' potentials held.
+    """Return the sub-cycle phi, which sets each node's potential so that its charge balances, neighbours fixed.
 
-    Electrons and holes are in step with it, n exp(x) and p exp(-x): their quasi-Fermi potentials are held. `again`: not
-    the first such sweep of this iteration. `weight`: of over-relaxation. `steps` counts Newton's steps at each node.
-    `synthetic`: as if all took `labour` times as many, and `heavy` ones `multiple` times more; the time goes, and
-    nothing else changes.
+    Electron and hole densities follow as n exp(x) and p exp(-x), since their quasi-Fermi potentials are fixed. `steps`
+    counts the Newton steps at each node.
+
+    Parameters
+    ----------
+    direction
+        Direction of the sweep along x, 1 or -1.
+    across
+        Coupling to blocks of other ranks.
+    again
+        Whether this is not the first such sweep of the iteration.
+    weight
+        Over-relaxation factor.
+    synthetic
+        Whether to spend the time of `labour` times as many Newton steps, and of `multiple` times more in `heavy` nodes.
+        Results do not depend on it.
     """
 
     def phi(
@@ -96,7 +109,7 @@ def poisson(direction: int, across: Across, again: bool, weight: float, syntheti
             + volume[0] * (electrons - holes - doping[0])
         )
         free = contact[0] == 0
-        # Contacts carry no equation: a harmless one keeps their loop short.
+        # Contacts carry no equation; a trivial one keeps their loop short.
         rate, here_n, here_p = mg.where(free, rate, 1.0), volume[0] * electrons, volume[0] * holes
         x, rounds = potential_change(rate, mg.where(free, excess, 0.0), here_n, here_p)
         if synthetic:
@@ -116,7 +129,7 @@ def poisson(direction: int, across: Across, again: bool, weight: float, syntheti
 
 @dataclass(frozen=True, slots=True)
 class _Carrier:
-    """Which of the state's fields a carrier has, and the sign of its potential energy."""
+    """Fields of the state that belong to a carrier, and the sign of its potential energy."""
 
     name: str
     own: int
@@ -137,7 +150,7 @@ def _density(
     numbers: list[Node],
     source: Node,
 ) -> Node:
-    """The density that balances a node's carriers; `neighbour` gives potential and density at an offset."""
+    """Return the density that balances a node's carriers; `neighbour` gives potential and density at an offset."""
     volume, intrinsic, rate_own, rate_other, radiative, auger_own, auger_other = numbers
     here = state[0] + theta[0]
     density, other = state[kind.own], state[kind.other]
@@ -157,10 +170,10 @@ def _density(
 
 @functools.cache
 def continuity(carrier: Literal["u", "v"], direction: int, across: Across, ionising: bool) -> Kernel:
-    """The sub-cycle u (electrons) or v (holes): each node's density so that carriers balance, its neighbours' held.
+    """Return the sub-cycle u (electrons) or v (holes), which balances each node's carriers with the neighbours fixed.
 
-    Shockley-Read-Hall recombination at the node is solved for; radiative and Auger rates go with the densities before,
-    impact ionisation with those of the iteration before.
+    Shockley-Read-Hall recombination at the node is treated implicitly; radiative and Auger rates use the previous
+    densities, impact ionisation those of the previous iteration.
     """
     kind = _ELECTRONS if carrier == "u" else _HOLES
 
@@ -201,7 +214,7 @@ def continuity(carrier: Literal["u", "v"], direction: int, across: Across, ionis
 def _fluxes(
     state: list[list[Node]], theta_n: CellReader, theta_p: CellReader, mobile_n: Node, mobile_p: Node
 ) -> tuple[Node, Node, Node]:
-    """Fluxes of electrons and holes through an edge over q, and what their rounding may be; `state` is low, high."""
+    """Return an edge's fluxes of electrons and holes over q, and a bound of their rounding; `state`: low, high."""
     (phi_low, n_low, p_low), (phi_high, n_high, p_high) = state
     rise_n = (phi_high + theta_n[0]) - (phi_low + theta_n[-1])
     rise_p = (phi_high + theta_p[0]) - (phi_low + theta_p[-1])
@@ -214,9 +227,9 @@ def _fluxes(
 
 
 def edge_field(pieces: tuple[Pieces, Pieces] | None) -> Kernel:
-    """The sub-cycle field: the field on each edge, V/cm, and the pairs that half of it makes by ionisation.
+    """Return the sub-cycle field: the field on each edge, V/cm, and the pairs that ionisation in half of it generates.
 
-    A segment's first edge counts its lower neighbour's values before the iteration.
+    The first edge of a segment uses the values of its lower neighbour from before the iteration.
     """
 
     def field(
@@ -251,7 +264,7 @@ def edge_field(pieces: tuple[Pieces, Pieces] | None) -> Kernel:
 
 @functools.cache
 def made_at_nodes() -> Kernel:
-    """Pairs that both edges of a node make for it."""
+    """Return the kernel of the pairs that both edges of a node generate for it."""
 
     def gather(pairs: CellReader, made: CellReader) -> None:
         made[0] = pairs[0] + pairs[1]
@@ -261,7 +274,7 @@ def made_at_nodes() -> Kernel:
 
 @functools.cache
 def currents() -> Kernel:
-    """Through each edge the current, A/cm2, and what rounding may have made of it; on outer edges both are 0."""
+    """Return the kernel of the current through each edge and its possible rounding error, A/cm2; 0 on outer edges."""
 
     def current(
         state: list[CellReader], theta: list[CellReader], mobile: list[CellReader], total: CellReader, noise: CellReader
@@ -277,14 +290,14 @@ def currents() -> Kernel:
 
 
 ROUNDINGS: Final = 8.0
-"""Times the rounding of an edge's current that two currents may differ by and be the same."""
+"""Multiple of an edge's rounding error within which two currents count as equal."""
 
 
 @functools.cache
 def evenness() -> Kernel:
-    """Least and largest current, over the edges where rounding is at most `noise`.
+    """Return the kernel of the least and largest current over the edges with a rounding error of at most `noise`.
 
-    `above` and `below` likewise, less what rounding may have made: it is even where `above` is no more than `below`.
+    `above` and `below` are the same reduced by possible rounding errors: the current is uniform if `above` <= `below`.
     """
 
     def range_of(total: CellReader, error: CellReader, mobile: CellReader, *, noise: Node) -> dict[str, Reduced]:
@@ -303,7 +316,7 @@ def evenness() -> Kernel:
 # Tests and starts ----------------------------------------------------------------------------------------------------
 @functools.cache
 def changes(test: Literal["max", "paper"]) -> Kernel:
-    """How far an iteration went: the largest change of phi, ln n and ln p, or sums of those of phi, Fn and Fp."""
+    """Return the kernel of an iteration's change: the largest of phi, ln n and ln p, or sums of phi, Fn and Fp."""
 
     def change(old: list[CellReader], new: list[CellReader]) -> Reduced | dict[str, Reduced]:
         potential = new[0][0] - old[0][0]
@@ -317,8 +330,10 @@ def changes(test: Literal["max", "paper"]) -> Kernel:
 
 @functools.cache
 def residual(ionising: bool) -> Kernel:
-    """How far nodes are from what their equations ask for, all neighbours as they are: the largest Newton's step of a
-    potential, kT/q, and the largest change of ln n and ln p."""
+    """Return the kernel of the residual of the equations, with all neighbours at their present values.
+
+    It is the larger of the largest Newton step of a potential, kT/q, and the largest change of ln n and ln p.
+    """
 
     def left_over(
         state: list[CellReader],
@@ -361,7 +376,7 @@ def residual(ionising: bool) -> Kernel:
 
 @functools.cache
 def ramp() -> Kernel:
-    """Where a solution at another voltage starts: each node's potential takes its part of the change, kT/q."""
+    """Return the kernel of the initial guess at another voltage: each potential takes its share of the change."""
 
     def shift(potential: CellReader, share: CellReader, *, change: Node) -> None:
         potential[0] = potential[0] + change * share[0]
@@ -371,7 +386,7 @@ def ramp() -> Kernel:
 
 @functools.cache
 def volts() -> Kernel:
-    """Potential and quasi-Fermi potentials in V, from a state and its voltage `bias` in kT/q."""
+    """Return the kernel of potential and quasi-Fermi potentials in V, from a state and its voltage `bias` in kT/q."""
 
     def see(
         state: list[CellReader], theta: list[CellReader], out: list[CellReader], *, bias: Node, thermal: Node

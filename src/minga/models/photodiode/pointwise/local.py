@@ -1,7 +1,8 @@
-"""The scalar equations that the pointwise scheme solves at one node, its neighbours held: as expressions for kernels.
+"""Scalar equations that the pointwise scheme solves at one node with its neighbours fixed, as kernel expressions.
 
-After C. E. Korman and I. D. Mayergoyz, J. Appl. Phys. 68, 1324 (1990): each equation of a node has one root, and
-densities stay positive. In densities, not in Slotboom's variables, which overflow beyond 18 V; the same iteration.
+After C. E. Korman and I. D. Mayergoyz, J. Appl. Phys. 68, 1324 (1990): each equation of a node has exactly one root,
+and densities stay positive. The iteration is the same, but formulated in densities instead of Slotboom variables,
+which overflow beyond 18 V.
 """
 
 from __future__ import annotations
@@ -17,18 +18,26 @@ from minga.lang.math import exp, log1p
 __all__ = ["density_root", "potential_change", "spent"]
 
 TOLERANCE: Final = 1e-12
-"""kT/q: Newton's steps for a node's potential end with one that is no longer than this."""
+"""Length of a Newton step, kT/q, at or below which the iteration for a node's potential ends."""
 
 MOST_STEPS: Final = 200
-"""Of Newton's method and bisections at a node; bisections alone need no more than 60."""
+"""Largest number of Newton and bisection steps at a node; bisection alone needs at most 60."""
 
 
 def potential_change(rate: Node, excess: Node, electrons: Node, holes: Node) -> tuple[Node, Node]:
-    """The root x of rate x + excess + electrons (exp(x) - 1) - holes (exp(-x) - 1) = 0, and how many steps it took.
+    """Return the root x of rate x + excess + electrons (exp(x) - 1) - holes (exp(-x) - 1) = 0, and the number of steps.
 
-    `rate` > 0, `electrons` and `holes` >= 0 (densities times volume), `excess` is the residual at x = 0. The left side
-    rises, and the root lies between 0 and a bound of closed form. Newton's method starts at the bound, and a step that
-    leaves the bracket is replaced by halving it, so that nothing overflows.
+    The left side increases with x, and the root lies between 0 and a closed-form bound. Newton's method starts at the
+    bound; a step that would leave the bracket is replaced by bisection, so that nothing overflows.
+
+    Parameters
+    ----------
+    rate
+        Positive coefficient of x.
+    excess
+        Residual at x = 0.
+    electrons, holes
+        Densities times volume, not negative.
     """
     right = mg.min(-excess / rate, log1p(mg.max(-excess, 0.0) / electrons))
     left = -mg.min(excess / rate, log1p(mg.max(excess, 0.0) / holes))
@@ -56,13 +65,13 @@ def potential_change(rate: Node, excess: Node, electrons: Node, holes: Node) -> 
 
 
 def spent(rate: Node, electrons: Node, holes: Node, rounds: Node) -> Node:
-    """What so many more steps of Newton's method would take, with a result of no use: a cost that no data asks for."""
+    """Spend the time of `rounds` further Newton steps on a result that is not used."""
 
     def step(state: tuple[Node, Node]) -> tuple[Node, Node]:
         left, x = state
         growth = exp(x)
         more, less = electrons * growth, holes / growth
-        # Of a function that is flat on both sides: x stays where exp(x) is finite.
+        # The function is flat on both sides: x does not move where exp(x) is finite.
         return left - 1, 0.5 - x * ((more + less) / (rate + more + less))
 
     end: Node = iterate((rounds, rate * 0.0), lambda state: state[0] > 0, step, 2**31 - 1, expected=2).state[1]
@@ -70,13 +79,16 @@ def spent(rate: Node, electrons: Node, holes: Node, rounds: Node) -> Node:
 
 
 def density_root(out: Node, inflow: Node, source: Node, other: Node, own: Node, across: Node, square: Node) -> Node:
-    """The density n at a node where
+    """Return the density n at a node that solves its continuity equation.
+
+    The equation is
 
         out n - inflow + source (n other - square) / (own n + across) = 0,    own, across, source >= 0,
 
-    Shockley-Read-Hall recombination with `other` the density of the other carriers, `square` = nie^2, `own` = 1/tau of
-    the own carriers, `across` = nie/tau + (other + nie)/tau', and `source` = volume/(tau tau'). A quadratic equation
-    with one positive root, taken in the form in which nothing cancels. Without recombination all three are 0.
+    with Shockley-Read-Hall recombination, where `other` is the density of the other carriers, `square` = nie^2, `own` =
+    1/tau of the own carriers, `across` = nie/tau + (other + nie)/tau', and `source` = volume/(tau tau'). This quadratic
+    equation has one positive root, which is evaluated in the form without cancellation. Without recombination `own`,
+    `across` and `source` are 0.
     """
     across = mg.where(across > 0.0, across, 1.0)
     a = out * own

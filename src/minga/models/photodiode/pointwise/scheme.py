@@ -1,9 +1,9 @@
-"""The paper's scheme: potential and densities node after node, each by its own scalar equation, until nothing changes.
+"""Pointwise scheme: potential and densities, each from a scalar equation at one node after the other, until converged.
 
-After C. E. Korman and I. D. Mayergoyz, J. Appl. Phys. 68, 1324 (1990), as Bounanos, Fleury, Nicolas and Vickers use it.
-An iteration has five sub-cycles: reset (what was new is old now), phi, u, v and field. It converges from any start and
-needs no linear algebra, in as many iterations as a relaxation of Laplace's equation takes: N^2 for N depleted nodes.
-It is here as a workload for parallel machines; for currents, use Newton's method.
+After C. E. Korman and I. D. Mayergoyz, J. Appl. Phys. 68, 1324 (1990), as used by Bounanos, Fleury, Nicolas and
+Vickers. An iteration has five sub-cycles: reset (the new values become the old ones), phi, u, v and field. It converges
+from any start and needs no linear algebra, but takes as many iterations as a relaxation of Laplace's equation, N^2
+for N depleted nodes. It serves as a workload for parallel machines; for computing currents, use Newton's method.
 """
 
 from __future__ import annotations
@@ -41,18 +41,29 @@ Floats = NDArray[np.float64]
 
 
 def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) -> Model:
-    """The model of a device solved node after node; each run step goes to the next voltage of the problem.
+    """Return the model of a device solved node by node; each step of a run moves to the next voltage of the problem.
 
-    `how` it goes: by default one sweep of each equation, without segments. CaseError for devices it does not do: two
-    axes, Fermi-Dirac statistics, mobilities that fall with the field, thermionic emission; for gain, capacitance and
-    held currents.
+    Parameters
+    ----------
+    device
+        Device to solve.
+    problem
+        Voltages and curves to solve for.
+    how
+        Options of the scheme; by default one sweep of each equation per iteration, without segments.
+
+    Raises
+    ------
+    CaseError
+        For a device or problem that the scheme does not support: two axes, Fermi-Dirac statistics, field-dependent
+        mobilities, thermionic emission, gain, capacitance and imposed currents.
     """
     how = how or Pointwise()
     refuse(device, how)
     for there, what, remedy in (
         (problem.gain, "gain", "write gain = false"),
         (problem.quasistatic_capacitance, "quasi-static capacitance", "write quasistatic_capacitance = false"),
-        (problem.current, "for a current that is held", "write bias in place of current"),
+        (problem.current, "for an imposed current", "write bias instead of current"),
     ):
         if there:
             raise _not_here(what, remedy)
@@ -98,10 +109,10 @@ def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) ->
 
 
 def _cuts(device: Device, how: Pointwise) -> dict[str, tuple[int, ...]]:
-    """Where alone layouts may cut the rows: where segments end, if blocks do not wait for one another.
+    """Return the only rows at which layouts may cut: the ends of segments, if blocks do not wait for one another.
 
-    There the neighbours' values before the iteration are used in any case. The test "paper" sums floats, so that runs
-    of rows must stay whole as well.
+    There the neighbours' values from before the iteration are used in any case. The test "paper" sums floating-point
+    numbers, so that groups of rows must stay whole as well.
     """
     if how.across == "exact" or how.segments is None:
         return {}
@@ -110,21 +121,26 @@ def _cuts(device: Device, how: Pointwise) -> dict[str, tuple[int, ...]]:
 
 
 def _notes(how: Pointwise) -> tuple[tuple[str, str], ...]:
-    """What to know before it starts."""
+    """Return notes to be shown before the run."""
     if how.across == "exact" or how.segments is not None:
         return ()
-    return (("layout", 'across = "block" without segments: iterations, and the last digits, depend on the layout'),)
+    return (
+        (
+            "layout",
+            'across = "block" without segments: the number of iterations and the last digits depend on the layout',
+        ),
+    )
 
 
 def refuse(device: Device, how: Pointwise) -> None:
-    """Raise CaseError for what the scheme does not do."""
+    """Raise CaseError for devices and options that the scheme does not support."""
     nodes = device.grid.shape[0]
     if device.grid.ndim != 1:
         raise _not_here("devices with two axes", "leave the width of the device out")
     if device.statistics != "boltzmann":
         raise _not_here(f"{device.statistics} statistics", 'write statistics = "boltzmann"')
     if device.field_mobility:
-        raise _not_here("mobilities that fall with the field", 'write mobility = "constant" or "doping"')
+        raise _not_here("field-dependent mobilities", 'write mobility = "constant" or "doping"')
     if device.emission:
         raise _not_here("thermionic emission", "write emission = false")
     ends = how.segments
@@ -143,7 +159,7 @@ def refuse(device: Device, how: Pointwise) -> None:
 
 
 def _unsettled(engine: Engine, device: Device, curves: Sequence[Curve], how: Pointwise) -> RunError | None:
-    """Where a voltage was given up after too many iterations: in which layer things still changed most."""
+    """Return the error for a voltage without convergence, naming the layer with the largest change; else None."""
     for curve in curves:
         iterations, change = engine.read(curve.iterations), engine.read(curve.change)
         if iterations < how.limit or change < how.tolerance:
@@ -154,8 +170,8 @@ def _unsettled(engine: Engine, device: Device, curves: Sequence[Curve], how: Poi
             place = int(np.abs(now - before).argmax())
             layer = f"layer {device.layers[int(device.layer[place])].name!r}"
         return RunError(
-            f"the pointwise scheme did not settle in {iterations} iterations: its last one changed something by "
-            f"{change:.3g}, potentials most in {layer}",
+            f"the pointwise scheme did not converge in {iterations} iterations: the last one changed the solution by "
+            f"{change:.3g}; potentials changed most in {layer}",
             remedy='allow more iterations, use fewer rows, or write scheme = "newton"',
         )
     return None
@@ -171,17 +187,29 @@ def _not_here(what: str, remedy: str) -> CaseError:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The state of one curve, dark or lit, and its iterations.
+    """State of one curve, dark or lit, and the recording of its iterations.
 
-    state       phi (kT/q), n, p (1/cm3), with the slots before (now) and after an iteration (next)
-    volts       potential, and quasi-Fermi potentials of electrons from the cathode's and of holes from the anode's, V
-    field       V/cm on the edges, along x
-    steps       Newton's steps at each node, over the run
-    waste       where synthetic work goes
-    pairs, made that edges make by ionisation, and of nodes, 1/cm2 s; only with ionisation
-    current_density, noise   the current through edges, and its rounding
-    spread, uneven      (Jmax - Jmin)/|J| as it is, and without what rounding may have made
-    iterations, total   at this voltage, and at all so far
+    Attributes
+    ----------
+    state
+        phi (kT/q), n and p (1/cm3), with slots for the values before (now) and after an iteration (next).
+    volts
+        Potential, and quasi-Fermi potentials of electrons relative to the cathode's and of holes relative to the
+        anode's, V.
+    field
+        Field on the edges along x, V/cm.
+    steps
+        Newton steps at each node over the run.
+    waste
+        Result of synthetic work, unused.
+    pairs, made
+        Pairs generated by ionisation on edges and at nodes, 1/cm2 s; only with ionisation.
+    current_density, noise
+        Current through the edges, and its rounding error.
+    spread, uneven
+        (Jmax - Jmin)/|J|, with and without the part that may be due to rounding.
+    iterations, total
+        Iterations at this voltage, and at all voltages so far.
     """
 
     name: str
@@ -210,6 +238,7 @@ class Curve:
     def of(
         cls, name: str, device: Device, coefficients: Coefficients, setup: Setup, ionisation: bool, how: Pointwise
     ) -> Curve:
+        """Return a curve with its fields and registers."""
         grid, mark = device.grid, "" if name == "dark" else f"_{name}"
         ionising = ionisation and any(own.a for own in coefficients.ionising[0])
 
@@ -246,16 +275,18 @@ class Curve:
 
     @property
     def fields(self) -> tuple[Field, ...]:
+        """All fields of the curve."""
         seen = (*self.volts, self.field, self.steps, self.current_density, self.noise)
         return (*self.state, *seen, *self.pairs, *self.made, self.waste)
 
     @property
     def shown(self) -> tuple[Field, ...]:
-        """What frames hold."""
+        """Fields written to frames."""
         return (*self.volts, *self.state[1:], self.field, self.steps)
 
     @property
     def observables(self) -> dict[str, Register | tuple[Register, ...]]:
+        """Observables of the curve, by name."""
         mark = "" if self.name == "dark" else f"_{self.name}"
         return {
             f"J{mark}": self.current,
@@ -265,7 +296,7 @@ class Curve:
         }
 
     def initial(self, device: Device) -> dict[Any, Any]:
-        """No charge anywhere, no voltage."""
+        """Return the initial values: charge neutrality everywhere, at zero voltage."""
         potential = neutral_potential(device)
         densities = (
             REFERENCE_DENSITY * np.exp(potential + device.theta_n),
@@ -278,7 +309,7 @@ class Curve:
 
     # Programs --------------------------------------------------------------------------------------------------------
     def solve(self, program: Program, change: Any) -> None:
-        """Record the way to the next voltage."""
+        """Record the solution at the next voltage."""
         how = self.how
         program.apply(kernels.ramp(), self.state[0].now, self.setup.share, change=change)
         program.let(self.iterations, 0)
@@ -289,14 +320,14 @@ class Curve:
         self.see_current(program)
 
     def see_volts(self, program: Program, bias: Any, thermal: float) -> None:
-        """Record potentials in V."""
+        """Record the potentials in V."""
         program.apply(
             kernels.volts(), [item.now for item in self.state], self.setup.theta, self.volts,
             bias=bias / thermal, thermal=thermal,
         )  # fmt: skip
 
     def iteration(self, program: Program) -> None:
-        """Record one iteration: its sub-cycles, the test, and what is new becoming old."""
+        """Record one iteration: its sub-cycles, the convergence test, and the exchange of old and new values."""
         how, setup, nodes, edges = self.how, self.setup, self.coefficients.nodes, self.coefficients.edges[0]
         old, new = [item.now for item in self.state], [item.next for item in self.state]
         place = (nodes.contact, setup.first, setup.last)
@@ -341,7 +372,7 @@ class Curve:
 
     @property
     def multiple(self) -> Any:
-        """How many times more work heavy nodes are in this iteration."""
+        """Multiple of the work in heavy nodes during this iteration."""
         later = 2.0 * self.total / self.how.expected - 1.0
         return exp(self.how.growth * mg.min(mg.max(later, 0.0), 1.0))
 
@@ -364,7 +395,7 @@ class Curve:
             program.apply(kernels.made_at_nodes(), self.pairs[0], self.made[0])
 
     def test(self, program: Program, old: list[Any], new: list[Any]) -> None:
-        """Record what is compared with the tolerance."""
+        """Record the quantity that is compared with the tolerance."""
         if self.how.test == "residual":
             program.let(self.change, self.residual(program, new))
             return
@@ -377,7 +408,7 @@ class Curve:
         program.let(self.change, found)
 
     def residual(self, program: Program, state: list[Any]) -> Any:
-        """Record what the equations leave over."""
+        """Record the residual of the equations."""
         nodes, edges = self.coefficients.nodes, self.coefficients.edges[0]
         electrons, holes = self.numbers
         return program.apply(
@@ -397,7 +428,7 @@ class Curve:
 
     @property
     def numbers(self) -> tuple[list[Field], list[Field]]:
-        """What recombination needs to know at a node, of electrons and of holes: the own carrier's first."""
+        """Parameters of recombination at a node, for electrons and for holes; those of the own carrier come first."""
         nodes = self.coefficients.nodes
         common = [nodes.volume, nodes.intrinsic]
         own = [nodes.rate_n, nodes.rate_p, nodes.radiative, nodes.auger_n, nodes.auger_p]
@@ -405,7 +436,7 @@ class Curve:
         return [*common, *own], [*common, *other]
 
     def see_current(self, program: Program, state: list[Any] | None = None) -> None:
-        """Record the current where rounding hides least of it, and how even it is there."""
+        """Record the current on the edges with the smallest rounding errors, and its uniformity there."""
         edges = self.coefficients.edges[0]
         least: Any = program.apply(
             kernels.currents(),
@@ -426,10 +457,10 @@ class Curve:
 
 
 EVEN: Final = 1e-3
-"""Largest (Jmax - Jmin)/|J| of the test "current", beyond what rounding may have made."""
+"""Largest (Jmax - Jmin)/|J|, apart from rounding errors, accepted by the test "current"."""
 
 LEAST: Final = 1e-300
-"""A/cm2: stands for no current."""
+"""Current density that stands for zero, A/cm2."""
 
 NOISE: Final = 1e6
-"""Edges whose current may be rounded by more than this many times the least rounding anywhere do not count."""
+"""Edges are ignored if their rounding error exceeds the smallest one by more than this factor."""

@@ -1,4 +1,4 @@
-"""How the pointwise scheme goes, and the fields that its curves share."""
+"""Options of the pointwise scheme, and the fields shared by its curves."""
 
 from __future__ import annotations
 
@@ -22,29 +22,42 @@ Floats = NDArray[np.float64]
 Test = Literal["max", "paper", "current", "residual"]
 
 DIRECTIONS: Final = {"phi": 1, "u": 1, "v": -1}
-"""Down the rows or up; the paper says that they differ, and not how."""
+"""Sweep directions, down (1) or up (-1) the rows; the paper states that they differ, but not how."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pointwise:
-    """How the iterations go.
+    """Options of the iteration.
 
-    directions    of the sweeps phi, u and v along x: 1 or -1
-    across        "exact": blocks of other ranks form a pipeline, with the bits of one process. "block": they use what
-                  the others had before; with cuts where segments end, these are the bits of any layout
-    segments      where the nodes are cut, ends in ascending order from 0 to N; at the ends neighbours' values are those
-                  before the iteration, as in the paper's parallel versions. None: nowhere
-    inner_sweeps  of each equation in an iteration: 1 as in the paper; many make it Gummel's iteration
-    weight        of over-relaxation of phi
-    test          "max": of changes of phi, ln n and ln p; "paper": of |sums| of changes of phi, Fn and Fp, where errors
-                  may cancel; "current": as "max", and (Jmax - Jmin)/|J| is at most 1e-3 where rounding lets J be seen,
-                  as slow changes may be small ones; "residual": of what the equations leave over
-    tolerance     of the test, kT/q
-    limit         iterations at most
-    cost          "measured": nodes take what their equation takes; "synthetic": `heavy` nodes (first and end) take more
-                  as iterations go on, exp(growth (2 k/expected - 1)) times from half of `expected` iterations on, as
-                  in the paper's Fig. 14. Results do not depend on it
-    labour        how many times each step of Newton's method is done, for machines that would do nothing but exchange
+    Attributes
+    ----------
+    directions
+        Directions of the sweeps phi, u and v along x: 1 or -1.
+    across
+        "exact": blocks of different ranks form a pipeline and yield the bits of a single process. "block": they use the
+        other blocks' values from before the iteration; with cuts at the ends of segments, any layout yields the same
+        bits.
+    segments
+        Ends of segments in ascending order from 0 to N. At the ends, neighbours' values are those from before the
+        iteration, as in the paper's parallel versions. None: a single segment.
+    inner_sweeps
+        Sweeps of each equation per iteration: 1 as in the paper; many sweeps approach Gummel's iteration.
+    weight
+        Over-relaxation factor of phi.
+    test
+        "max": the largest change of phi, ln n and ln p. "paper": the |sums| of the changes of phi, Fn and Fp, in which
+        errors may cancel. "current": like "max", and in addition (Jmax - Jmin)/|J| <= 1e-3 where J is resolved above
+        rounding errors, because small changes may be merely slow ones. "residual": the residual of the equations.
+    tolerance
+        Tolerance of the test, kT/q.
+    limit
+        Largest number of iterations.
+    cost
+        "measured": nodes cost what their equation costs. "synthetic": `heavy` nodes (first and end) cost more as
+        iterations proceed, by a factor exp(growth (2 k/expected - 1)) from half of `expected` iterations on, as in the
+        paper's Fig. 14. Results do not depend on it.
+    labour
+        Number of times that each Newton step is repeated, for machines that would otherwise only exchange data.
     """
 
     directions: tuple[int, int, int] = (DIRECTIONS["phi"], DIRECTIONS["u"], DIRECTIONS["v"])
@@ -64,12 +77,12 @@ class Pointwise:
     def __post_init__(self) -> None:
         for name, good, remedy in (
             ("directions", all(d in (1, -1) for d in self.directions), "each is 1 (down the rows) or -1"),
-            ("inner_sweeps", self.inner_sweeps >= 1, "do one or more"),
+            ("inner_sweeps", self.inner_sweeps >= 1, "choose 1 or more"),
             ("weight", 0.0 < self.weight < 2.0, "choose one between 0 and 2"),
             ("tolerance", 0.0 < self.tolerance < np.inf, "give a positive number such as 1e-6"),
             ("limit", self.limit >= 1, "allow one iteration or more"),
-            ("labour", self.labour >= 1, "do everything once or more"),
-            ("expected", self.expected >= 2, "say how many iterations there will be, 2 or more"),
+            ("labour", self.labour >= 1, "choose 1 or more"),
+            ("expected", self.expected >= 2, "give the expected number of iterations, 2 or more"),
             ("growth", 0.0 <= self.growth <= 20.0, "choose one between 0 and 20"),
         ):
             if not good:
@@ -78,8 +91,21 @@ class Pointwise:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What all curves share: where segments begin and end, which nodes are heavy, how a voltage is shared out, and the
-    band parameters as fields that neighbours are read of, also at the ends."""
+    """Data shared by all curves.
+
+    Attributes
+    ----------
+    first, last
+        Marks of the first and last nodes of segments.
+    heavy
+        Marks of heavy nodes.
+    share
+        Share of a change of the voltage that each node takes.
+    theta
+        Band parameters as fields that can also be read beyond the ends.
+    values
+        Values of these fields.
+    """
 
     first: Field
     last: Field
@@ -90,6 +116,7 @@ class Setup:
 
     @classmethod
     def of(cls, device: Device, how: Pointwise) -> Setup:
+        """Return the shared data for a device and options of the scheme."""
         grid = device.grid
         first, last, heavy = (Field(name, grid, "u1", boundary=fixed(0)) for name in (*MARKS, "heavy"))
         share = Field("share of the voltage", grid)
@@ -103,15 +130,16 @@ class Setup:
 
     @property
     def fields(self) -> tuple[Field, ...]:
+        """All shared fields."""
         return tuple(self.values)
 
 
 MARKS: Final = ("segment begins", "segment ends")
-"""Fields that mark the nodes beside a cut."""
+"""Names of the fields that mark the nodes next to a cut."""
 
 
 def marks(ends: Sequence[int] | NDArray[np.int64], nodes: int) -> dict[str, NDArray[np.uint8]]:
-    """Values of the fields `MARKS` for segments between `ends`, 0 and `nodes` included."""
+    """Return the values of the fields `MARKS` for segments with `ends`, which include 0 and `nodes`."""
     inside = np.asarray(ends, np.int64)[1:-1]
     begins, finishes = np.zeros(nodes, np.uint8), np.zeros(nodes, np.uint8)
     begins[inside], finishes[inside - 1] = 1, 1
@@ -119,8 +147,11 @@ def marks(ends: Sequence[int] | NDArray[np.int64], nodes: int) -> dict[str, NDAr
 
 
 def anode_side(device: Device) -> Floats:
-    """What part of a change of the voltage each node's potential takes at first: all of it where the neutral potential
-    is nearer to the anode's than to the cathode's; even along the device where those are the same."""
+    """Return the initial share of each node's potential in a change of the voltage.
+
+    It is 1 where the neutral potential is closer to the anode's than to the cathode's, and 0 elsewhere; if the two
+    contacts have the same neutral potential, it falls linearly along the device.
+    """
     neutral, depth = neutral_potential(device), device.nodes[0]
     if abs(neutral[0] - neutral[-1]) < 1.0:
         return np.asarray((depth[-1] - depth) / (depth[-1] - depth[0]))

@@ -1,1 +1,1 @@
-"""Electrons, holes and potential: the equations, what solves them, and the way from one voltage to the next."""
+"""Solvers for potential, electrons and holes: equations, solution methods, and continuation in the voltage."""

@@ -1,12 +1,12 @@
-"""The equations of the nodes: what Newton's method solves for a correction of all unknowns.
+"""Node equations: the linear system that Newton's method solves for a correction of all unknowns.
 
-At node i, with the edges beside it and its volume V:
+At node i, with its adjacent edges and its volume V:
 
     potential   sum of eps Vt/(q h) (phi_j - phi_i) + V (p - n + doping) = 0
     electrons   Jn/q(above) - Jn/q(below) - V (R - G) + pairs of both edges = 0
     holes       Jp/q(above) - Jp/q(below) + V (R - G) - pairs of both edges = 0
 
-At contacts the unknowns are held, so that their corrections are 0.
+At contacts the unknowns are fixed, so that their corrections are 0.
 """
 
 from __future__ import annotations
@@ -30,31 +30,32 @@ POTENTIAL, ELECTRONS, HOLES = range(3)
 
 
 def pattern(ionising: bool) -> tuple[tuple[bool, ...], ...]:
-    """Which unknowns of a neighbour enter which equation."""
+    """Return which unknowns of a neighbour enter which equation."""
     return IONISING if ionising else COUPLING
 
 
 class Block:
-    """An expression for each entry of 3 x 3; entries that nothing was added to are 0."""
+    """Expressions of a 3 x 3 block; entries to which nothing was added are 0."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[int, int], Node] = {}
 
     def add(self, row: int, column: int, value: Node) -> None:
-        """Add to an entry."""
+        """Add a value to an entry."""
         known = self.entries.get((row, column))
         self.entries[row, column] = value if known is None else known + value
 
     def get(self, row: int, column: int) -> Node | float:
-        """An entry."""
+        """Return an entry."""
         return self.entries.get((row, column), 0.0)
 
 
 def node_equations(ndim: int, ionising: bool) -> Kernel:
-    """Right sides and blocks, and the largest residual over its diagonal (kT/q) with its place.
+    """Return the kernel of right sides and blocks, and of the largest residual over its diagonal (kT/q) with its place.
 
-    Fields of the arguments, in a row: `couplings` one for each axis; `edges` EdgeValues for each axis; `lower` and
-    `upper` for each axis what `pattern` has, row after row; `diagonal` nine; `right` three.
+    The arguments are sequences of fields: `couplings` has one per axis; `edges` has the fields of EdgeValues for each
+    axis; `lower` and `upper` have the entries selected by `pattern` for each axis, row by row; `diagonal` has nine,
+    `right` three.
     """
     here, shape = (0,) * ndim, pattern(ionising)
     places = [(i, j) for i in range(3) for j in range(3) if shape[i][j]]
@@ -74,7 +75,7 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
             values = edges[axis * size : (axis + 1) * size]
             up, down = (EdgeValues.of([v[at] for v in values]) for at in (above, here))
             potential, coupling = state[POTENTIAL], couplings[axis]
-            # Differences first: next to each other potentials are large and nearly equal.
+            # Differences come first: neighbouring potentials are large and nearly equal.
             balance[POTENTIAL] = balance[POTENTIAL] + (
                 coupling[above] * (potential[above] - potential[here])
                 - coupling[here] * (potential[here] - potential[below])
@@ -113,13 +114,13 @@ def sources(
     own: Block, balance: list[Any], node: NodeNumbers, split: Node, n: Node, p: Node, light: Node,
     activities: Sequence[Node],
 ) -> None:  # fmt: skip
-    """Charge's derivatives, and recombination and light, which make the balances of electrons and holes."""
+    """Add the derivatives of the charge, and recombination and light, which enter the electron and hole balances."""
     rate = recombination(node, n, p, split, activities[0] + activities[1] if activities else None)
     by_n, by_p, by_split = (derivative(rate, variable) for variable in (n, p, split))
     net = node.volume * (rate - node.generation * light)
     balance += [-net, net]
     v = node.volume
-    # What a density changes by, for kT/q of its level.
+    # Change of a density per kT/q of its level.
     n_slope, p_slope = (activities[2] * n, activities[3] * p) if activities else (n, p)
     own.add(POTENTIAL, POTENTIAL, -v * (n_slope + p_slope))
     own.add(POTENTIAL, ELECTRONS, v * n_slope)
@@ -136,7 +137,7 @@ def sources(
 def add_pairs(
     balance: list[Any], own: Block, low: Block, high: Block, up: Sequence[Node], down: Sequence[Node]
 ) -> None:
-    """What ionisation on the edges above and below makes at a node."""
+    """Add the pairs that ionisation on the edges above and below generates at a node."""
     total = up[0] + down[0]
     for row, sign in ((ELECTRONS, 1), (HOLES, -1)):
         balance[row] = balance[row] + total if sign > 0 else balance[row] - total

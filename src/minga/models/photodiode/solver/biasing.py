@@ -1,11 +1,12 @@
-"""From one voltage to the next: attempts that are accepted, or tried again with a shorter step, in one Program.
+"""Continuation in the bias: attempts that are accepted, or repeated with a shorter step, in one Program.
 
-An attempt starts from the line through the last two solutions, or, where there is only one, from that with the
-potential and the minority carriers of each side moved along with its contact. It works on next slots only, so that one
-that fails leaves no trace but a shorter proposal.
+An attempt starts from the straight line through the last two solutions or, if there is only one, from that solution
+with the potential and the minority carriers of each side shifted along with the nearer contact. It works on next slots
+only, so that a failed attempt leaves nothing behind but a shorter proposed step.
 
-Towards breakdown steps become shorter by themselves: with M the current over what is left of it without ionisation, no
-step shall go more than half of the way on which 1/M, continued as a line, would become 0. There is breakdown.
+Towards breakdown the steps become shorter by themselves: with M the current divided by the current that remains
+without ionisation, no step covers more than half of the distance to the voltage at which 1/M, extrapolated linearly,
+becomes 0. That voltage is the breakdown voltage.
 """
 
 from __future__ import annotations
@@ -39,37 +40,49 @@ __all__ = ["Biasing", "Track"]
 Readers = Sequence[CellReader]
 
 QUICK: Final = 8
-"""Iterations: an attempt that takes no more makes the next step longer."""
+"""Number of iterations up to which an attempt lengthens the next step."""
 LONGEST: Final = 4.0
-"""Times the last step: as far as the line through two solutions is followed."""
+"""Longest step relative to the last one; the line through two solutions is not extrapolated farther."""
 FIRST_LIGHT: Final = 1e-6
-"""Of the light: where its ramp begins."""
+"""Fraction of the light at which its ramp starts."""
 STUBBORN: Final = 3
-"""Attempts that fail one after the other before Gummel's iteration goes first."""
+"""Number of successive failed attempts after which the Gummel iteration runs first."""
 CLOSE: Final = 0.1
-"""V: no longer a step crosses punch-through."""
+"""Longest step across punch-through, V."""
 SHORT: Final = 0.2
-"""Times the last step: shorter ones do not make a new previous state."""
+"""Length of a step relative to the last one, below which it does not define a new previous state."""
 CURRENT_TOLERANCE: Final = 1e-8
-"""Of a current that is held."""
+"""Relative tolerance of an imposed current."""
 DEEPEST: Final = 0.2
-"""An attempt that leaves less than this share of 1/M went too far."""
+"""Fraction of 1/M that an attempt must retain; if less is left, the step was too long."""
 
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """One curve, solved with or without ionisation, and what was found of it.
+    """One curve, solved with or without ionisation, and its results.
 
-    current, uniformity   A/cm2, and (largest - smallest)/|current| over all edges
-    inverse     1/M: the current without what ionisation adds, over the current; 1 without ionisation
-    slope       of that, by kT/q
-    brightening the factor by which the next attempt has more light
-    strongest   V/cm, largest field
-    iterations, attempts   all of the last step of the run
-    broken      1 once breakdown is reached, at the voltage `breakdown` (V; 0 until then)
-    rescue      rounds of Gummel's iteration before Newton's, where attempts keep failing; None: nothing
-    rejected    attempts one after the other
-    failed      1 once an attempt failed with the shortest step, at node `place`
+    Attributes
+    ----------
+    current, uniformity
+        Current, A/cm2, and (largest - smallest)/|current| over all edges.
+    inverse
+        1/M: the current without the contribution of ionisation over the current; 1 without ionisation.
+    slope
+        Derivative of `inverse` with respect to the bias in kT/q.
+    brightening
+        Factor by which the next attempt increases the light.
+    strongest
+        Largest field, V/cm.
+    iterations, attempts
+        Totals of the last step of the run.
+    broken
+        1 once breakdown is reached, at the voltage `breakdown` (V; 0 until then).
+    rescue
+        Gummel iteration that precedes Newton's method if attempts keep failing, or None.
+    rejected
+        Number of successive rejected attempts.
+    failed
+        1 once an attempt failed with the shortest step, at node `place`.
     """
 
     curve: Curve
@@ -100,18 +113,18 @@ class Track:
 
     @property
     def equations(self) -> Newton:
-        """What evaluates them."""
+        """Newton object that evaluates the equations."""
         return self.newton.newton if isinstance(self.newton, Gummel) else self.newton
 
     @property
     def name(self) -> str:
-        """Of the curve, as people see it."""
+        """Name of the curve as shown to users."""
         return self.state.name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """An attempt: bias and its change (kT/q), light, and whether (1) it was accepted."""
+    """An attempt: bias and its change (kT/q), light, and whether it was accepted (1)."""
 
     bias: Register = field(default_factory=lambda: Register("bias tried"))
     change: Register = field(default_factory=lambda: Register("change tried"))
@@ -121,13 +134,20 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Biasing:
-    """Records the step of a run.
+    """Recorder of the step of a run.
 
-    middle        of the layer that the light is for: number of an edge, None without light
-    capacitance   of the curves that it is asked for; None: of none
-    reached       V at which the field reached that layer (punch-through), 0 until then
-    absorber      V/cm, the field there; `strength` that of an attempt
-    target        kT/q, the voltage that a step goes to, and the same in V as the case says it: `asked`
+    Attributes
+    ----------
+    middle
+        Number of the edge in the middle of the illuminated layer; None without light.
+    capacitance
+        Recorder of the quasi-static capacitances of the selected curves, or None.
+    reached
+        Bias, V, at which the field reached that layer (punch-through); 0 until then.
+    absorber
+        Field there, V/cm; `strength` is that of an attempt.
+    target
+        Bias that a step goes to, kT/q; `asked` is the same value in V as stated by the case.
     """
 
     coefficients: Coefficients
@@ -147,16 +167,16 @@ class Biasing:
 
     @property
     def thermal(self) -> float:
-        """kT/q, V."""
+        """Thermal voltage kT/q, V."""
         return self.coefficients.device.thermal_voltage
 
     @property
     def registers(self) -> dict[Register, float]:
-        """First values for a Model, of those that depend on the problem."""
+        """Initial values of the registers that depend on the problem, for a Model."""
         return {track.state.proposal: self.problem.first_step / self.thermal for track in self.tracks}
 
     def volts(self, bias: Any) -> Any:
-        """A voltage (kT/q) in V: as the case says it where it is that one, to the last digit."""
+        """Convert a bias from kT/q to V; the target is returned exactly as the case states it, to the last digit."""
         converted = bias * self.thermal
         return converted if self.problem.current else where(bias == self.target, self.asked, converted)
 
@@ -199,7 +219,7 @@ class Biasing:
         capacitance.record(program, track, self.coefficients.nodes.volume, width, self.thermal, solve)
 
     def _end(self, program: Program) -> None:
-        """A loop that reaches its limit ends the run; the model says why."""
+        """Record the end of a run after a failure: a loop that reaches its limit, which the model then explains."""
         failed: Any = self.tracks[0].failed
         for track in self.tracks[1:]:
             failed = failed + track.failed
@@ -209,9 +229,9 @@ class Biasing:
             program.let(lost, lost)
 
     def _keep(self, program: Program, track: Track, change: Register) -> None:
-        """What was worked on becomes the present state. Copied, as rotated slots would be bound anew each time.
+        """Record that the next state becomes the present one, as a copy: rotated slots would be bound anew each time.
 
-        The present one becomes the previous one, unless the step was a tiny one: a line needs two points apart.
+        The present state becomes the previous one unless the step was tiny: a line needs two points that are apart.
         """
         state = track.state
         apart = mg.abs(as_node(change)) >= SHORT * mg.abs(state.step)
@@ -221,7 +241,7 @@ class Biasing:
 
     # Attempts ------------------------------------------------------------------------------------------------------
     def _walk(self, program: Program, track: Track, target: Register, search: Search | None) -> None:
-        """One curve to the next voltage; at the very first from neutral layers to equilibrium, then into the light."""
+        """Record a curve's way to the next voltage, at first from neutral layers to equilibrium, then into light."""
         state, trial = track.state, Trial()
         full = 1.0 if track.curve == "lit" else 0.0
         there = (state.bias == target) if search is None else search.met(track.current)
@@ -245,7 +265,7 @@ class Biasing:
             if track.ionisation:
                 fine = fine & ((seen.inverse >= DEEPEST * track.inverse) | self._beyond(track))
             if self.middle is not None and track is self.tracks[0]:
-                # Where the field reaches the light's layer is looked at closely.
+                # The approach to the illuminated layer is resolved with short steps.
                 long = mg.abs(as_node(trial.change)) * self.thermal > CLOSE
                 fine = fine & ~(self._crosses(self.strength) & long)
             program.let(trial.accepted, where(fine, 1, 0))
@@ -255,7 +275,7 @@ class Biasing:
                 self._reject(program, track, trial)
 
     def _choose(self, program: Program, track: Track, target: Register, trial: Trial) -> None:
-        """What the next attempt is for: light, or a voltage as far as is proposed, or half of what is left of it."""
+        """Record the goal of the next attempt: more light, or a voltage that is a step or half of the rest away."""
         state = track.state
         left = mg.abs(target - state.bias)
         most: Any = where(state.step == 0.0, state.proposal, mg.min(state.proposal, LONGEST * mg.abs(state.step)))
@@ -274,11 +294,11 @@ class Biasing:
         program.let(trial.bias, where(ready & (left <= most), target, state.bias + trial.change))
 
     def _beyond(self, track: Track) -> Node:
-        """Whether a current that is held has led to where there is nothing more to multiply: space charge limits it."""
+        """Return whether, with an imposed current, multiplication is exhausted and space charge limits the current."""
         return (track.inverse < self.problem.breakdown) if self.problem.current else as_node(track.inverse) < 0.0
 
     def _guess(self, program: Program, track: Track, trial: Trial, *, straight: bool = True) -> None:
-        """`straight`: along the line through the last two solutions, where there are two."""
+        """Record an initial guess; `straight`: on the line through the last two solutions, if there are two."""
         state, nodes = track.state, self.coefficients.nodes
         ndim = self.coefficients.device.grid.ndim
         ends = program.apply(contact_potentials(ndim), state.potential.now, nodes.contact)
@@ -291,7 +311,7 @@ class Biasing:
         )  # fmt: skip
 
     def _reject(self, program: Program, track: Track, trial: Trial) -> None:
-        """A shorter step, or less light; nothing can be shorter than the way to equilibrium."""
+        """Record a shorter step, or less light; the way to equilibrium cannot be shortened."""
         state = track.state
         moved = mg.abs(as_node(trial.change))
         program.let(track.place, track.newton.place)
@@ -311,7 +331,7 @@ class Biasing:
             program.let(track.failed, where(hopeless, 1, 0))
 
     def _look(self, program: Program, track: Track) -> Seen:
-        """What is seen of the state that was solved for."""
+        """Record the observables of the solved state."""
         seen = self.terminal.record(
             program, track.state.next, track.equations.edges, by_density=isinstance(track.newton, Gummel)
         )
@@ -333,7 +353,7 @@ class Biasing:
         self._keep(program, track, change)
         moved = mg.abs(as_node(change))
         quick = where(track.newton.iterations <= QUICK, 2.0, 1.0) * moved
-        # A step that was short because the voltage was near says nothing against long ones.
+        # A step that was short only because the target was near does not argue against longer ones.
         longer = where(track.newton.iterations <= 2 * QUICK, mg.max(quick, state.proposal), quick)
         with program.when(moved > 0.0):
             program.let(state.proposal, mg.min(longer, self.problem.largest_step / self.thermal))
@@ -349,7 +369,7 @@ class Biasing:
             program.let(getattr(track, name), getattr(seen, name))
 
     def _multiply(self, program: Program, track: Track, inverse: Register, tried: Register, change: Register) -> None:
-        """How 1/M falls, and where it would be 0."""
+        """Record the slope of 1/M, and the voltage at which it would be 0."""
         moved = mg.abs(as_node(change)) > 0.0
         slope = where(moved, (inverse - track.inverse) / where(moved, change, 1.0), 0.0)
         program.let(track.slope, slope)
@@ -360,7 +380,7 @@ class Biasing:
             program.let(track.breakdown, (tried - inverse / where(track.slope == 0.0, 1.0, track.slope)) * self.thermal)
 
     def _punch_through(self, program: Program, strength: Register, tried: Register, change: Register) -> None:
-        """Where the field crosses the threshold: on a line between two solutions."""
+        """Record the voltage at which the field crosses the threshold, on the line between two solutions."""
         now, before = mg.abs(as_node(strength)), mg.abs(as_node(self.absorber))
         with program.when(self._crosses(strength) & (mg.abs(as_node(change)) > 0.0)):
             share = (self.problem.punch_through - before) / (now - before)
@@ -368,7 +388,7 @@ class Biasing:
         program.let(self.absorber, strength)
 
     def _crosses(self, strength: Register) -> Node:
-        """Whether the field in the light's layer grows beyond the threshold."""
+        """Return whether the field in the illuminated layer grows beyond the threshold."""
         threshold = self.problem.punch_through
         return (mg.abs(as_node(self.absorber)) < threshold) & (mg.abs(as_node(strength)) >= threshold)
 
@@ -376,7 +396,7 @@ class Biasing:
 # Kernels -------------------------------------------------------------------------------------------------------------
 @functools.cache
 def kept(ndim: int) -> Kernel:
-    """The present state becomes the previous one where `apart` is 1, and the next one present."""
+    """Return the kernel that makes the next state present, and the present one previous where `apart` is 1."""
     here = (0,) * ndim
 
     def keep(then: Readers, now: Readers, before: Readers, *, apart: Node) -> None:
@@ -389,7 +409,7 @@ def kept(ndim: int) -> Kernel:
 
 @functools.cache
 def contact_potentials(ndim: int) -> Kernel:
-    """The potentials of both contacts, kT/q: the largest where there are several."""
+    """Return the kernel of the potentials of both contacts, kT/q; the largest one of each contact."""
     here, lowest = (0,) * ndim, -1e300
 
     def contacts(potential: CellReader, contact: CellReader) -> dict[str, Any]:
@@ -404,9 +424,9 @@ def contact_potentials(ndim: int) -> Kernel:
 
 @functools.cache
 def guess(ndim: int) -> Kernel:
-    """Where an attempt starts: neutral layers, where there is no solution yet.
+    """Return the kernel of the initial guess of an attempt; neutral layers if there is no solution yet.
 
-    known   1 where there is a state before the present one, `ratio` times as far away
+    `known` is 1 if there is a state before the present one; `ratio` is then the new step over the last one.
     """
     here = (0,) * ndim
 
@@ -419,7 +439,7 @@ def guess(ndim: int) -> Kernel:
             where(line, new[here] + ratio * (new[here] - old[here]), new[here])
             for new, old in zip(now, before, strict=True)
         )
-        # What is nearer to the anode's potential moves with it; minority carriers do, too.
+        # Nodes closer to the anode's potential are shifted with it, and so are minority carriers.
         side = mg.abs(now[0][here] - anode) < mg.abs(now[0][here] - cathode)
         shift = where(line, 0.0, change)
         potential = where(begun > 0.0, where(side, potential + shift, potential), own)

@@ -1,9 +1,10 @@
-"""Quasi-static capacitance: what holes come in through the anode for a small, slow change of the voltage.
+"""Quasi-static capacitance: the holes that enter through the anode for a small, slow change of the voltage.
 
-C = q d(integral of p)/dV, from steady states a little below and above each voltage. Electrons come in through the
-cathode in equal number, so that nothing is charged. In reverse, where what is depleted makes it up, this is the
-small-signal capacitance at low frequency as well. Forward it is not: of the carriers that a diode stores, some return
-through the contact that they came from, so that dQ/dV is larger, twice in a long diode and many times in a short one.
+C = q d(integral of p)/dV, from steady states slightly below and above each voltage. The same number of electrons enters
+through the cathode, so that no net charge builds up. In reverse bias, where depletion dominates, this is also the
+low-frequency small-signal capacitance. In forward bias it is not: some of the carriers stored in a diode return through
+the contact by which they entered, so that dQ/dV is larger, by a factor of two in a long diode and of many in a short
+one.
 """
 
 from __future__ import annotations
@@ -27,18 +28,22 @@ if TYPE_CHECKING:
 __all__ = ["Capacitance"]
 
 STEP: Final = 0.02
-"""kT/q, to either side."""
+"""Distance of the two voltages from the present one, kT/q."""
 
 Solve = Callable[[Program, Any], Register]
-"""Record the solution at a voltage (kT/q) beside the present one, in the next slots; whether (1) it was found."""
+"""Recorder of the solution at a voltage (kT/q) near the present one, in the next slots; returns success (1)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Capacitance:
-    """Records the quasi-static capacitance of a curve.
+    """Recorder of the quasi-static capacitance of curves.
 
-    p, n     densities at the lower voltage
-    values   F/cm2 for each curve, 0 where a solution was not found
+    Attributes
+    ----------
+    p, n
+        Densities at the lower voltage.
+    values
+        Capacitance of each curve, F/cm2; 0 if a solution was not found.
     """
 
     tracks: tuple[Track, ...]
@@ -58,7 +63,7 @@ class Capacitance:
         return self.p, self.n
 
     def record(self, program: Program, track: Track, volume: Field, width: float, thermal: float, solve: Solve) -> None:
-        """Record it at the present solution of a curve. `width`: cm2 of the plane across x."""
+        """Record the capacitance at the present solution of a curve; `width` is the cross section normal to x, cm2."""
         equations, state = track.equations, track.state
         found = Register("both found", "i8")
         program.let(found, solve(program, state.bias - STEP))
@@ -72,7 +77,7 @@ class Capacitance:
 
 @functools.cache
 def difference(ndim: int) -> Kernel:
-    """How much more there is than before."""
+    """Return the kernel of the increase of stored carriers."""
     here = (0,) * ndim
 
     def more(now: CellReader, before: CellReader, volume: CellReader) -> Reduced:

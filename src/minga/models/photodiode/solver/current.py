@@ -1,8 +1,8 @@
-"""A current that is held: the voltage that drives it, by attempts at voltages.
+"""Search for the voltage that drives an imposed current, by attempts at trial voltages.
 
-The current grows with the voltage. So the search goes on in one direction until the current is on both sides of what is
-asked for, and then to where a line through both ends, in a scale that makes diodes straight, says; an end that stays
-twice counts half (the Illinois form of regula falsi).
+The current increases with the voltage. The search therefore moves in one direction until the target is bracketed, and
+then to the voltage at which a line through both ends predicts it, in a scale in which the curves of diodes are
+straight. The distance of an end that stays twice is halved (the Illinois form of regula falsi).
 """
 
 from __future__ import annotations
@@ -19,21 +19,27 @@ from minga.space.field import Register
 __all__ = ["Search"]
 
 FAR: Final = 1e7
-"""kT/q: a voltage that is never reached."""
+"""Stands for a bias that is never reached, kT/q."""
 LINEAR: Final = 1e-3
-"""Of the goal: about 0 a current counts as it is, beyond by its logarithm."""
+"""Fraction of the goal below which a current is scaled linearly; beyond it is scaled logarithmically."""
 TINY: Final = 1e-30
-"""A/cm2."""
+"""Current density that counts as zero, A/cm2."""
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
     """Registers of a search.
 
-    goal       A/cm2
-    low, high  kT/q, voltages with too little and too much current, and how far off each is (scaled)
-    sides      1 for each end that is known: 1 low, 2 high
-    last       which end was renewed last
+    Attributes
+    ----------
+    goal
+        Current density to reach, A/cm2.
+    low, high
+        Biases with too little and too much current, kT/q; `below` and `above` are their (scaled) deviations.
+    known_low, known_high
+        1 once the end is known.
+    last
+        End that was renewed last: 1 low, 2 high.
     """
 
     name: str
@@ -60,10 +66,10 @@ class Search:
             program.let(item, 0)
 
     def aim(self, program: Program, bias: Register, current: Register, target: Register) -> None:
-        """Record what the last solution says, and the voltage to go for: `target`."""
+        """Record the evaluation of the last solution, and the next trial voltage: `target`."""
         scale = LINEAR * mg.abs(self.goal) + TINY
         off = _scaled(current / scale) - _scaled(self.goal / scale)
-        # Twice on the same side: the other end's distance counts half.
+        # Twice on the same side: halve the distance of the other end.
         too_low = off < 0.0
         with program.when(too_low):
             program.let(self.above, where(self.last == 1, 0.5 * self.above, self.above))
@@ -84,7 +90,7 @@ class Search:
         program.let(target, where(both, between, where(self.known_low > 0, FAR, -FAR)))
 
     def met(self, current: Register) -> Node:
-        """Whether the current is what was asked for; or no voltage lies between the ends any more."""
+        """Return whether the goal is met, or no voltage is left between the ends."""
         size = mg.abs(self.goal)
         near = mg.abs(current - self.goal) <= self.tolerance * size + TINY
         both = (self.known_low > 0) & (self.known_high > 0)
@@ -92,6 +98,6 @@ class Search:
 
 
 def _scaled(value: Any) -> Node:
-    """Odd, linear about 0, then a logarithm."""
+    """Return an odd function that is linear near 0 and logarithmic beyond."""
     size = log1p(mg.abs(value))
     return where(value < 0.0, -size, size)

@@ -1,4 +1,4 @@
-"""Why a run could not go on, in words: the curve, the voltage, the layer, and what to do."""
+"""Explanations of failed runs: the curve, the voltage, the layer, and a remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["breakdown_words", "explainer", "place_words"]
 
 
 def place_words(device: Device, node: int) -> str:
-    """Where a node lies (its number is row-major): layer, depth and node."""
+    """Describe the position of a node, given by its row-major number: layer, depth and node."""
     row = node // (device.volumes.size // device.grid.shape[0])
     depth = 1e4 * float(device.nodes[0][row])
     layer = device.layers[int(device.layer.flat[node])].name
@@ -23,7 +23,7 @@ def place_words(device: Device, node: int) -> str:
 
 
 def explainer(biasing: Biasing) -> Callable[[Engine], RunError | None]:
-    """What a Model calls after a step without success."""
+    """Return the function that a Model calls to explain a failed step."""
     device, thermal = biasing.coefficients.device, biasing.thermal
 
     def explain(engine: Engine) -> RunError | None:
@@ -34,7 +34,7 @@ def explainer(biasing: Biasing) -> Callable[[Engine], RunError | None]:
             volts = float(engine.read(track.state.bias)) * thermal
             change, residual = float(engine.read(newton.change)), float(engine.read(newton.residual))
             return RunError(
-                f"the {track.name} curve could not be followed beyond {volts:.6g} V: with steps of "
+                f"the {track.name} curve could not be followed beyond {volts:.6g} V: even with steps of "
                 f"{1e3 * biasing.problem.smallest_step:g} mV the last correction is still {change:.3g} kT/q, the "
                 f"residual {residual:.3g}",
                 where=place_words(device, int(engine.read(track.place))),
@@ -46,22 +46,22 @@ def explainer(biasing: Biasing) -> Callable[[Engine], RunError | None]:
 
 
 def _remedy(engine: Engine, track: Track) -> str:
-    """What to do, as the method has it."""
+    """Return the remedy appropriate to the method."""
     if not isinstance(track.newton, Gummel):
         return (
-            "look at the doping and the spacing of nodes there: a jump of the doping wants nodes close together, a "
-            "layer several of them; or allow more iterations (photodiode.limit)"
+            "check the doping and the mesh there: a doping step needs closely spaced nodes, and a layer "
+            "several of them; or allow more iterations (photodiode.limit)"
         )
     inverse = float(engine.read(track.inverse)) if track.ionisation else 1.0
-    multiplied = f" (here pairs multiply it by {1.0 / inverse:.3g})" if 0.0 < inverse < 0.95 else ""
+    multiplied = f" (here ionisation multiplies the current by {1.0 / inverse:.3g})" if 0.0 < inverse < 0.95 else ""
     return (
-        'write scheme = "newton": Gummel\'s iteration takes very many rounds, or does not settle, where carriers and '
-        f"potential depend on each other strongly, as in light, at high currents and near breakdown{multiplied}"
+        'write scheme = "newton": Gummel\'s iteration converges very slowly or not at all where carriers and '
+        f"potential are strongly coupled, as under light, at high currents and near breakdown{multiplied}"
     )
 
 
 def breakdown_words(biasing: Biasing) -> Callable[[Engine], str]:
-    """What is said where a run ends at breakdown."""
+    """Return the function that describes the end of a run at breakdown."""
     first = biasing.tracks[0]
 
     def say(engine: Engine) -> str:

@@ -1,8 +1,9 @@
-"""Fermi-Dirac statistics: how far densities fall behind Boltzmann's.
+"""Fermi-Dirac statistics: deviation of densities from Boltzmann statistics.
 
 n = Nc F(eta) = Nc exp(eta) gamma(eta) with the complete integral F of order 1/2. The logarithm of the activity gamma is
 a polynomial on each of three pieces (fitted to the integral by the trapezoid rule, which converges exponentially here),
-a series in exp(eta) below, and above Sommerfeld's expansion. Its error is below 2e-10 up to eta = 20, and 2e-8 beyond.
+a series in exp(eta) below them, and Sommerfeld's expansion above. The error is below 2e-10 up to eta = 20, and 2e-8
+beyond.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SERIES: Final = (
     -0.35355339059302643, 0.1299500896410078, -0.07169000021793676, 0.04687959880401976, -0.03367055838480438,
     0.025533466874789936, -0.01910071465716201, 0.010570366287686884, -3.354371781828e-06,
 )  # fmt: skip
-"""ln gamma / z in powers of z = exp(eta), for eta < -2."""
+"""Coefficients of ln gamma / z in powers of z = exp(eta), for eta < -2."""
 PIECES: Final = (
     (-2.0, 2.0, (
         -0.2676872746671206, -0.4188695145150022, -0.2564396705931468, -0.04652134936666621, 0.02427518891809555,
@@ -47,20 +48,20 @@ PIECES: Final = (
         -2.0736189756367708e-07,
     )),
 )  # fmt: skip
-"""From where to where in eta, and ln gamma in powers of what runs from -1 to 1 there."""
+"""Ranges of eta: their ends, and the coefficients of ln gamma in powers of a variable from -1 to 1."""
 SOMMERFELD: Final = (1.0, math.pi**2 / 8.0, 7.0 * math.pi**4 / 640.0, 31.0 * math.pi**6 / 3072.0)
-"""F / (4/(3 sqrt(pi)) eta^1.5) in powers of 1/eta^2."""
+"""Coefficients of F / (4/(3 sqrt(pi)) eta^1.5) in powers of 1/eta^2."""
 LEADING: Final = math.log(4.0 / (3.0 * math.sqrt(math.pi)))
 
 
 def activity(eta: Node) -> Node:
-    """ln gamma, for kernels; `mg.derivative` of it and 1 give d ln n / d eta."""
+    """Return ln gamma, for kernels; d ln n / d eta is 1 plus its `mg.derivative`."""
     found: Node = _activity(eta, exp, log, mg.where, mg.min, mg.max)
     return found
 
 
 def activity_of(eta: Floats) -> Floats:
-    """ln gamma of an array."""
+    """Return ln gamma of an array."""
     found: Floats = _activity(eta, np.exp, np.log, np.where, np.minimum, np.maximum)
     return found
 
@@ -92,7 +93,7 @@ def _activity(
 
 
 def reduced_level(logarithm: Floats) -> Floats:
-    """eta at which ln F is a given number: Newton's method, from Boltzmann's below and Sommerfeld's above."""
+    """Return eta at which ln F has a given value, by Newton's method from the Boltzmann or Sommerfeld limit."""
     given = np.asarray(logarithm, np.float64)
     eta = np.where(given < 0.0, given, np.exp((np.maximum(given, 0.0) - LEADING) / 1.5))
     for _ in range(60):

@@ -1,15 +1,15 @@
-"""Gummel's iteration: one equation after the other, each linear in its unknown, round after round.
+"""Gummel's iteration: one equation after the other, each linear in its unknown, repeated until converged.
 
-Poisson's equation with the quasi-Fermi potentials held (by Newton's method, clipped), then the densities of electrons
-and of holes in the new potential, with recombination and ionisation as they were. Each is a balance of what flows
-(`minga.solve.balances`), so densities stay positive from any start. It converges slowly where carriers and potential
-depend on each other strongly, as lit devices and high currents do (H. K. Gummel, IEEE Trans. Electron Devices 11,
+First Poisson's equation with fixed quasi-Fermi potentials (by Newton's method with clipped corrections), then the
+electron and hole densities in the new potential, with recombination and ionisation lagged. Each is a balance of fluxes
+(`minga.solve.balances`), so densities stay positive from any start. Convergence is slow where carriers and potential
+are strongly coupled, as in illuminated devices and at high currents (H. K. Gummel, IEEE Trans. Electron Devices 11,
 1964).
 
-Quasi-Fermi potentials that follow from densities are rounded at the size of the potential. Where a doped layer meets a
-strong field, drift and diffusion of its majority nearly cancel: what is left there is rounding, and so are the pairs
-that it would make. They change in each round, the density of the minority with them, and the iteration would not
-settle. Pairs of an edge therefore stay as they are while they change by rounding only.
+Quasi-Fermi potentials computed from densities have rounding errors relative to the potential. Where a doped layer meets
+a strong field, drift and diffusion of its majority carriers nearly cancel: the remainder is rounding error, and so are
+the pairs that it would generate. These would change in each round, and the minority density with them, so that the
+iteration would not converge. The pairs of an edge are therefore kept unless they change by more than rounding.
 """
 
 from __future__ import annotations
@@ -48,21 +48,27 @@ __all__ = ["Gummel"]
 Readers = Sequence[CellReader]
 
 HELD: Final = 1e60
-"""Stands for a loss so fast that it holds a contact's value."""
+"""Stands for a loss rate so fast that it fixes the value at a contact."""
 STEADY: Final = 1.0
-"""How many times their estimated rounding pairs must change by before they are taken over."""
+"""Multiple of their estimated rounding error by which pairs must change to be updated."""
 POISSON: Final = 5
 """Corrections of the potential in one round."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gummel:
-    """Records rounds of Gummel's iteration; like `Newton`, whose densities and edges it uses.
+    """Recorder of rounds of Gummel's iteration, with the interface of `Newton`, whose densities and edges it uses.
 
-    newton      evaluates fluxes and the equations' residual
-    tolerance   kT/q, of the changes in one round
-    limit       rounds at most
-    steady      whether pairs stay as they are while they change by rounding only: to settle to a small tolerance
+    Attributes
+    ----------
+    newton
+        Evaluates fluxes and the residual of the equations.
+    tolerance
+        Tolerance of the changes in one round, kT/q.
+    limit
+        Largest number of rounds.
+    steady
+        Whether pairs are kept unless they change by more than rounding, which small tolerances require.
     """
 
     newton: Newton
@@ -96,17 +102,17 @@ class Gummel:
 
     @property
     def coefficients(self) -> Coefficients:
-        """Of the device."""
+        """Coefficients of the device."""
         return self.newton.coefficients
 
     @property
     def edges(self) -> tuple[EdgeValues, ...]:
-        """Of the state that was solved for."""
+        """Edge values of the solved state."""
         return self.newton.edges
 
     @property
     def residual(self) -> Register:
-        """Of the equations, over their diagonal, kT/q."""
+        """Residual of the equations over their diagonal, kT/q."""
         return self.newton.residual
 
     @property
@@ -115,7 +121,7 @@ class Gummel:
         return *self.newton.fields, *self.balances.fields, *self.up, *self.down, *self.made, self.rest, self.right
 
     def solve(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
-        """Record the iteration, from what `state` holds, contacts included."""
+        """Record the iteration, starting from the contents of `state`, contacts included."""
         moved, over = Register(f"{self.name} moved"), Register(f"{self.name} over", "i8")
         program.let(self.iterations, 0)
         program.let(self.change, NEVER)
@@ -134,7 +140,7 @@ class Gummel:
         self.newton.evaluate(program, state, bias, light)
 
     def _potential(self, program: Program, state: Sequence[Slot], bias: Any, moved: Register) -> None:
-        """Poisson's equation; `moved` becomes how far its first correction is from 0."""
+        """Record Poisson's equation; `moved` receives the size of its first correction."""
         c, newton = self.coefficients, self.newton
         ndim, couplings = c.device.grid.ndim, [edge.coupling for edge in c.edges]
         last, rounds = Register(f"{self.name} correction"), Register(f"{self.name} corrections", "i8")
@@ -154,7 +160,7 @@ class Gummel:
         newton.densities(program, state, bias)
 
     def _hold_pairs(self, program: Program, state: Sequence[Slot]) -> None:
-        """Take over the pairs of edges that differ by more than rounding; in the first round all."""
+        """Record the update of pairs that differ by more than rounding; in the first round of all pairs."""
         ndim = self.coefficients.device.grid.ndim
         for axis, made in enumerate(self.made):
             program.apply(
@@ -163,7 +169,7 @@ class Gummel:
             )  # fmt: skip
 
     def _carriers(self, program: Program, carrier: int, state: Sequence[Slot], bias: Any, light: Any) -> None:
-        """Electrons (1) or holes (2) in the potential there is."""
+        """Record the densities of electrons (1) or holes (2) in the present potential."""
         c, newton = self.coefficients, self.newton
         ndim = c.device.grid.ndim
         theta = c.nodes.theta_n if carrier == 1 else c.nodes.theta_p
@@ -200,9 +206,9 @@ class Gummel:
 # Kernels -------------------------------------------------------------------------------------------------------------
 @functools.cache
 def poisson(ndim: int) -> Kernel:
-    """Right side and loss of Newton's correction of the potential, with quasi-Fermi potentials held.
+    """Return the kernel of right side and loss for Newton's correction of the potential, quasi-Fermi potentials fixed.
 
-    slopes   d ln n / d eta and the same of holes, for Fermi-Dirac statistics; empty for Boltzmann's
+    `slopes` are d ln n / d eta and its analogue for holes, for Fermi-Dirac statistics; empty for Boltzmann statistics.
     """
     here = (0,) * ndim
 
@@ -225,7 +231,7 @@ def poisson(ndim: int) -> Kernel:
 
 @functools.cache
 def moved_potential(ndim: int) -> Kernel:
-    """The potential corrected, clipped; returns the largest correction before that, and where it is."""
+    """Return the kernel that adds the clipped correction to the potential; it yields the largest one and its place."""
     here = (0,) * ndim
 
     def move(correction: CellReader, phi: CellReader) -> dict[str, Reduced]:
@@ -237,10 +243,11 @@ def moved_potential(ndim: int) -> Kernel:
 
 
 def flows(ndim: int, axis: int, carrier: int, slow: Sequence[Emission | Saturation]) -> Kernel:
-    """What flows through the inner edges across an axis per density of the low node (up) and of the high one (down).
+    """Return the kernel of the fluxes through the inner edges along an axis, per unit density.
 
-    behind   ln gamma of the carrier, for Fermi-Dirac statistics; empty for Boltzmann's
-    slow     what limits the carrier; `models` are the fields of it
+    `up` is per density of the low node, and `down` per density of the high node. `slow` has the limits of the carrier,
+    and `models` their fields; `behind` is ln gamma of the carrier for Fermi-Dirac statistics, and empty for Boltzmann
+    statistics.
     """
     high, low = (0,) * ndim, step(ndim, axis, -1)
     sign = 1 if carrier == 1 else -1
@@ -272,7 +279,7 @@ def flows(ndim: int, axis: int, carrier: int, slow: Sequence[Emission | Saturati
 
 @functools.cache
 def held_pairs(ndim: int, axis: int) -> Kernel:
-    """The pairs of an edge, taken over where they are `fresh` or differ from those held by more than rounding."""
+    """Return the kernel that updates the pairs of an edge if they are `fresh` or differ by more than rounding."""
     high, low = (0,) * ndim, step(ndim, axis, -1)
 
     def hold(state: Readers, pairs: Readers, made: CellReader, *, fresh: Node) -> None:
@@ -290,10 +297,10 @@ def held_pairs(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def balance(ndim: int, carrier: int) -> Kernel:
-    """What is made of a carrier at the nodes, and the share of it that is lost; contacts hold theirs.
+    """Return the kernel of generation and loss rate of a carrier at the nodes; contacts keep their values.
 
-    behind   both ln gamma, for Fermi-Dirac statistics; empty for Boltzmann's
-    pairs    that ionisation makes at the edges across each axis; empty without it
+    `behind` has both ln gamma for Fermi-Dirac statistics, and is empty for Boltzmann statistics; `pairs` are those
+    generated by ionisation on the edges along each axis, and empty without it.
     """
     here = (0,) * ndim
 
@@ -320,10 +327,10 @@ def balance(ndim: int, carrier: int) -> Kernel:
 
 @functools.cache
 def level(ndim: int, carrier: int) -> Kernel:
-    """The quasi-Fermi potential of a density, stored with it; returns its largest change.
+    """Return the kernel that stores a density and its quasi-Fermi potential; it yields the largest change.
 
-    slope   d ln n / d eta, for Fermi-Dirac statistics, where the level follows from the last density by Newton's
-            method; empty for Boltzmann's
+    `slope` is d ln n / d eta for Fermi-Dirac statistics, where the level follows from the last density by Newton's
+    method; empty for Boltzmann statistics.
     """
     here = (0,) * ndim
 

@@ -1,9 +1,9 @@
-"""Which solver takes the linear systems of Newton's method.
+"""Choice of the solver for the linear systems of Newton's method.
 
-one axis    block elimination along it, in ordered kernels
-rows        two axes: rows of nodes as dense blocks, by LAPACK on rank 0
-sparse      two axes: sparse factors, by SuperLU on rank 0
-krylov      two axes: BiCGStab with multigrid, on all ranks
+- one axis: block elimination along it, in ordered kernels
+- rows: two axes, rows of nodes as dense blocks, by LAPACK on rank 0
+- sparse: two axes, sparse factorisation, by SuperLU on rank 0
+- krylov: two axes, BiCGStab with multigrid, on all ranks
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from minga.space.grid import Grid
 __all__ = ["LinearSolver", "check_linear", "hierarchies_of", "in_words", "linear_solver", "unsolved_words"]
 
 NARROW: Final = 4
-"""Nodes across: up to so many, rows as dense blocks are as fast as anything."""
+"""Number of nodes across up to which dense row blocks are as fast as any other solver."""
 LARGE: Final = 10_000
-"""Nodes: beyond so many factors take more time and memory than iterations."""
+"""Number of nodes beyond which a factorisation takes more time and memory than iterations."""
 
 
 WORDS: Final[dict[Linear, str]] = {
@@ -39,26 +39,30 @@ WORDS: Final[dict[Linear, str]] = {
 
 
 class LinearSolver(Protocol):
-    """Solves for all unknowns of all nodes; the blocks of its matrix are `matrix`: lower, diagonal, upper."""
+    """Solver for all unknowns of all nodes; the blocks of its matrix are `matrix`: lower, diagonal, upper."""
 
     @property
-    def matrix(self) -> tuple[tuple[Field, ...], tuple[Field, ...], tuple[Field, ...]]: ...
+    def matrix(self) -> tuple[tuple[Field, ...], tuple[Field, ...], tuple[Field, ...]]:
+        """Fields of the lower, diagonal and upper blocks, row by row."""
 
     @property
-    def fields(self) -> tuple[Field, ...]: ...
+    def fields(self) -> tuple[Field, ...]:
+        """All fields, for a Model."""
 
-    def setup(self, program: Program) -> None: ...
+    def setup(self, program: Program) -> None:
+        """Record the preparation of a solution after the matrix has changed."""
 
-    def solve(self, program: Program, b: Sequence[Field], x: Sequence[Field]) -> object: ...
+    def solve(self, program: Program, b: Sequence[Field], x: Sequence[Field]) -> object:
+        """Record the solution for the right sides `b` into `x`, which may be the same fields."""
 
 
 def hierarchies_of(solver: LinearSolver) -> tuple[Hierarchy, ...]:
-    """Grids of it that follow the device's, for a Model."""
+    """Return the coarser grids of a solver that must follow the device's grid, for a Model."""
     return solver.hierarchies if isinstance(solver, Iterative) else ()
 
 
 def chosen(linear: Linear, grid: Grid) -> Linear:
-    """What "auto" stands for on a grid of two axes."""
+    """Return the solver that "auto" stands for on a grid with two axes."""
     if linear != "auto":
         return linear
     if grid.shape[1] <= NARROW:
@@ -67,10 +71,10 @@ def chosen(linear: Linear, grid: Grid) -> Linear:
 
 
 def check_linear(linear: Linear, grid: Grid, scheme: Scheme) -> None:
-    """CaseError for a choice where there is none."""
+    """Raise CaseError if a solver is chosen where there is no choice."""
     if linear == "auto" or (grid.ndim == 2 and scheme == "newton"):
         return
-    found = f"a device of {grid.ndim} axes" if scheme == "newton" else f"scheme = {scheme!r}"
+    found = "a device with one axis" if scheme == "newton" else f"scheme = {scheme!r}"
     raise CaseError(
         f"linear = {linear!r} is for Newton's method in two axes; this is {found}",
         key="photodiode.linear",
@@ -79,24 +83,24 @@ def check_linear(linear: Linear, grid: Grid, scheme: Scheme) -> None:
 
 
 def in_words(linear: Linear, grid: Grid) -> str:
-    """For people: the solver of a grid of two axes."""
+    """Describe the solver on a grid with two axes."""
     found = chosen(linear, grid)
     return f"{WORDS[found]} ({found}{', chosen by the number of nodes' if linear == 'auto' else ''})"
 
 
 def unsolved_words(engine: Engine, solver: LinearSolver) -> str:
-    """What else a person can do about a failure: something if iterations came to no end."""
+    """Return a further remedy for a failure, if iterations of the linear solver did not converge."""
     if isinstance(solver, Iterative) and engine.read(solver.unsolved):
         return ', or solve its linear systems directly (photodiode.linear = "sparse")'
     return ""
 
 
 def linear_solver(linear: Linear, grid: Grid, coupling: Pattern, held: Field, name: str) -> LinearSolver:
-    """The solver of the systems on a grid of one or two axes, with 3 unknowns a node. `held`: not 0 at contacts."""
+    """Return the solver on a grid with one or two axes and 3 unknowns per node; `held` is not 0 at contacts."""
     if grid.ndim == 1:
         return BlockLines(grid, "x", 3, name, coupling)
     found = chosen(linear, grid)
     if found == "krylov":
-        # Currents of electrons and of holes are of one kind.
+        # Currents of electrons and holes are of the same kind.
         return Iterative(grid, 3, coupling, held, ((0,), (1, 2)), name=name)
     return (planes if found == "rows" else sparse)(grid, 3, coupling, name)

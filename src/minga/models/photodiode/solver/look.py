@@ -1,4 +1,4 @@
-"""What is looked at for people: fields of layers, and a state in their units."""
+"""Kernels of observables: the field in a layer, and a state in user units."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Readers = Sequence[CellReader]
 
 
 def middle_edge(layer: LayerOf) -> int:
-    """The edge in the middle of a layer, or just beyond."""
+    """Return the edge in the middle of a layer, or just beyond it."""
     return min((layer.first + layer.last + 1) // 2 + 1, max(layer.last, 1))
 
 
 @functools.cache
 def layer_field(ndim: int, axis: int) -> Kernel:
-    """E = -d phi/dx on one edge, V/cm: the sum over a region of that edge."""
+    """Return the kernel of E = -d phi/dx on one edge, V/cm: the sum over a region that contains this edge only."""
     high, low = (0,) * ndim, step(ndim, axis, -1)
 
     def field(potential: CellReader, slope: CellReader) -> Reduced:
@@ -35,7 +35,7 @@ def layer_field(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def field_strength(ndim: int, axis: int) -> Kernel:
-    """E = -d phi/dx on the edges across an axis, V/cm."""
+    """Return the kernel of E = -d phi/dx on the edges along an axis, V/cm."""
     high, low = (0,) * ndim, step(ndim, axis, -1)
 
     def field(potential: CellReader, slope: CellReader, out: CellReader) -> None:
@@ -46,7 +46,7 @@ def field_strength(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def shown(ndim: int) -> Kernel:
-    """A state in V: the potential, and the quasi-Fermi potentials from their own contacts."""
+    """Return the kernel of a state in V: the potential, and quasi-Fermi potentials relative to their own contacts."""
     here = (0,) * ndim
 
     def show(state: Readers, out: Readers, *, thermal: Node) -> None:

@@ -1,7 +1,7 @@
 """Newton's method for all equations of a device together.
 
-Corrections are clipped: up to 1 kT/q they are taken as they are, beyond that 1 + ln of them, and 5 at most, so that
-exponentials never run away.
+Corrections are clipped: up to 1 kT/q they are applied unchanged, beyond that as 1 plus their logarithm, and at most as
+5, so that exponentials never overflow.
 """
 
 from __future__ import annotations
@@ -32,26 +32,36 @@ __all__ = ["Newton", "clipped", "row"]
 Readers = Sequence[CellReader]
 
 LARGEST_STEP: Final = 5.0
-"""kT/q, of one correction."""
+"""Largest correction, kT/q."""
 NEVER: Final = 1e30
-"""kT/q: stands for a change before the first iteration."""
+"""Stands for a change before the first iteration, kT/q."""
 WILD: Final = 1e12
-"""kT/q: a correction that nothing will come of."""
+"""Correction beyond which the iteration is given up, kT/q."""
 
 
 @dataclass(frozen=True, eq=False)
 class Newton:
-    """Records iterations of Newton's method; declares what they need.
+    """Recorder of iterations of Newton's method, with the fields and registers that they need.
 
-    ionisation   whether carriers ionise
-    tolerance    kT/q, of corrections and of residuals over their diagonal
-    limit        iterations at most
-    linear       which solver corrections are asked from, of two axes
-    n, p         densities of the state that was evaluated last, 1/cm3
-    activities   of it, as `carriers` has them; empty with Boltzmann statistics
-    edges        EdgeValues of it, in fields, for each axis
-    iterations, converged, change, residual, place   of the last solve: how many, whether (1) or not (0), the last
-                 correction and residual in kT/q, and where the correction was largest; `worst` where the residual was
+    Attributes
+    ----------
+    ionisation
+        Whether impact ionisation is included.
+    tolerance
+        Tolerance of corrections, and of residuals over their diagonal, kT/q.
+    limit
+        Largest number of iterations.
+    linear
+        Linear solver with two axes.
+    n, p
+        Densities of the last evaluated state, 1/cm3.
+    activities
+        Activities of that state as defined by `carriers`; empty with Boltzmann statistics.
+    edges
+        Fields of EdgeValues of that state, for each axis.
+    iterations, converged, change, residual, place, worst
+        Of the last solution: the number of iterations, success (1) or failure (0), the last correction and residual in
+        kT/q, and the places of the largest correction (`place`) and residual (`worst`).
     """
 
     coefficients: Coefficients
@@ -111,7 +121,7 @@ class Newton:
     def densities(
         self, program: Program, state: Sequence[Slot], bias: Any, n: Field | None = None, p: Field | None = None
     ) -> None:
-        """Record the densities of a state, into `n` and `p` or the own ones."""
+        """Record the densities of a state into `n` and `p`, by default the own fields."""
         c = self.coefficients
         program.apply(
             carriers(c.device.grid.ndim), list(state), c.nodes.theta_n, c.nodes.theta_p, c.states, n or self.n,
@@ -119,11 +129,11 @@ class Newton:
         )  # fmt: skip
 
     def inner(self, axis: int) -> Box:
-        """The edges across an axis that lie between two nodes."""
+        """Return the edges along an axis that lie between two nodes."""
         return inner_edges(self.coefficients.device.grid.shape, axis)
 
     def fluxes(self, program: Program, state: Sequence[Slot], bias: Any) -> None:
-        """Record densities and what the edges contribute."""
+        """Record the densities and the contributions of the edges."""
         c, grid = self.coefficients, self.coefficients.device.grid
         thetas = (c.nodes.theta_n, c.nodes.theta_p)
         self.densities(program, state, bias)
@@ -139,7 +149,7 @@ class Newton:
         return {}
 
     def _edge_kernel(self, axis: int) -> tuple[Kernel, list[Field]]:
-        """The kernel of the edges across an axis, and the fields of its models."""
+        """Return the kernel of the edges along an axis, and the fields of its models."""
         c = self.coefficients
         if axis not in self._edge_kernels:
             saturation = None if c.saturation is None else c.saturation[axis]
@@ -161,7 +171,7 @@ class Newton:
         )  # fmt: skip
 
     def solve(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
-        """Record the iteration, from what `state` holds, contacts included."""
+        """Record the iteration, starting from the contents of `state`, contacts included."""
         over = Register(f"{self.name} over", "i8")
         program.let(self.iterations, 0)
         program.let(self.change, NEVER)
@@ -183,7 +193,7 @@ class Newton:
 
 
 def clipped(correction: Node) -> Node:
-    """Of a correction what is taken."""
+    """Return the clipped correction."""
     size = mg.abs(correction)
     most = mg.min(1.0 + log(mg.max(size, 1.0)), LARGEST_STEP)
     taken = where(size <= 1.0, size, most)
@@ -191,13 +201,13 @@ def clipped(correction: Node) -> Node:
 
 
 def row(numbers: Any) -> list[Field]:
-    """The fields of NodeNumbers or EdgeNumbers."""
+    """Return the fields of NodeNumbers or EdgeNumbers."""
     return [getattr(numbers, name) for name in numbers.__dataclass_fields__]
 
 
 @functools.cache
 def corrected(ndim: int) -> Kernel:
-    """A state corrected, clipped; returns the largest correction before that, and where it is."""
+    """Return the kernel that adds clipped corrections to a state; it yields the largest correction and its place."""
     here = (0,) * ndim
 
     def correct(correction: Readers, state: Readers) -> dict[str, Reduced]:

@@ -1,4 +1,4 @@
-"""What people see of a solution: the numbers of a voltage, and fields in V, 1/cm3 and V/cm."""
+"""Observables of a solution: scalar results per voltage, and fields in V, 1/cm3 and V/cm."""
 
 from __future__ import annotations
 
@@ -17,17 +17,24 @@ from minga.space.field import Field, Register
 __all__ = ["RENAMED_OBSERVABLES", "Pictures", "record_observables"]
 
 RENAMED_OBSERVABLES: Final = {"C": "C_quasistatic", "C_lit": "C_quasistatic_lit"}
-"""Present names of observables by their former ones."""
+"""Current names of observables, by their former names."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Fields of a curve as people know them.
+    """Output fields of a curve in user units.
 
-    potential, electron_level, hole_level   V; levels are quasi-Fermi potentials, each from that of its own contact, the
-                                            cathode for electrons and the anode for holes
-    electrons, holes                        1/cm3
-    strength                                V/cm along each axis, on edges
+    Attributes
+    ----------
+    track
+        The curve.
+    state
+        Electric potential, and quasi-Fermi potentials in V: of electrons relative to the cathode's, of holes relative
+        to the anode's.
+    densities
+        Densities of electrons and holes, 1/cm3.
+    strength
+        Field along each axis on the edges, V/cm.
     """
 
     track: Track
@@ -47,8 +54,8 @@ class Pictures:
 
         put(self, "state", (
             declare("potential", "V", "electric potential"),
-            declare("electron_level", "V", "quasi-Fermi potential of electrons from the cathode's"),
-            declare("hole_level", "V", "quasi-Fermi potential of holes from the anode's"),
+            declare("electron_level", "V", "quasi-Fermi potential of electrons relative to the cathode's"),
+            declare("hole_level", "V", "quasi-Fermi potential of holes relative to the anode's"),
         ))  # fmt: skip
         put(
             self,
@@ -62,11 +69,11 @@ class Pictures:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """All of them."""
+        """All output fields."""
         return *self.state, *self.densities, *self.strength
 
     def record(self, program: Program, biasing: Biasing) -> None:
-        """Record what is to be seen of the solution found last."""
+        """Record the output fields of the last solution."""
         state, c = self.track.state, biasing.coefficients
         grid = state.grid
         program.apply(shown(grid.ndim), state.now, self.state, thermal=biasing.thermal)
@@ -79,7 +86,7 @@ class Pictures:
 def record_observables(
     program: Program, biasing: Biasing
 ) -> tuple[dict[str, Register | tuple[Register, ...]], tuple[str, ...]]:
-    """Record the numbers of a voltage; registers by name, and the names of those that make the table of the curve."""
+    """Record a voltage's scalar results; return registers by name, and the column names of the I-V table."""
     problem, tracks = biasing.problem, biasing.tracks
     seen: dict[str, Register | tuple[Register, ...]] = {}
 

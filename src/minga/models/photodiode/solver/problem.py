@@ -1,4 +1,6 @@
-"""What is to be solved for a device: at which voltages, in the dark or lit, with which physics, how accurately.
+"""Problem to be solved for a device: voltages, illumination, physics and accuracy.
+
+The equations are
 
     div(eps grad phi) = -q (p - n + doping)
     div Jn = q (R - G - Gii),   Jn = q mu_n n E + q D_n grad n
@@ -24,28 +26,43 @@ CURVES: Final[tuple[Curve, ...]] = ("dark", "lit")
 
 
 def suffix(curve: Curve) -> str:
-    """Of the names of what is seen of a curve: nothing in the dark, "_lit" in the light."""
+    """Return the suffix of the observables of a curve: empty for the dark curve, "_lit" for the lit one."""
     return "_lit" if curve == "lit" else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is solved; one run step goes to the next voltage of `bias`.
+    """Statement of the problem; each step of a run moves to the next voltage of `bias`.
 
-    bias           V, anode minus cathode; each is reached from the one before, the first from equilibrium
-    current        A/cm2, in place of `bias`: one run step finds the next one's voltage, for one curve
-    curves         "dark", "lit" or both: each is solved at every voltage
-    ionisation     whether carriers ionise
-    gain           whether each curve is solved without ionisation, too: gain is (J_lit - J_dark) over the same without
-    quasistatic_capacitance   whether dQ/dV of each curve is worked out
-    scheme         "newton": all equations together; "gummel": one after the other; "pointwise": node after node
-    linear         what solves the linear systems of two axes, see `minga.models.photodiode.solver.linear`
-    tolerance      kT/q: a solution is found once Newton's correction of no potential is larger, nor is any residual,
-                   divided by its diagonal
-    limit          corrections at most before an attempt is given up and a shorter step of the voltage is tried
-    first_step, largest_step, smallest_step   V, of steps from one voltage to the next
-    punch_through  V/cm: the light's layer is reached by the field once its mean there is this strong
-    breakdown      1/M at which breakdown is reached, with M the current over what is left of it without ionisation
+    Attributes
+    ----------
+    bias
+        Voltages of the anode relative to the cathode, V; each is reached from the previous one, the first from
+        equilibrium.
+    current
+        Current densities, A/cm2, instead of `bias`: each step finds the voltage of the next one, for one curve.
+    curves
+        "dark", "lit" or both: each is solved at every voltage.
+    ionisation
+        Whether to include impact ionisation.
+    gain
+        Whether to solve each curve without ionisation as well; the gain is (J_lit - J_dark) over the same without.
+    quasistatic_capacitance
+        Whether to compute dQ/dV of each curve.
+    scheme
+        "newton": all equations together; "gummel": one after the other; "pointwise": node by node.
+    linear
+        Solver of linear systems with two axes, see `minga.models.photodiode.solver.linear`.
+    tolerance
+        Tolerance, kT/q, of the Newton corrections of all potentials and of all residuals over their diagonal.
+    limit
+        Largest number of corrections before an attempt is given up and repeated with a shorter step of the voltage.
+    first_step, largest_step, smallest_step
+        Steps from one voltage to the next, V.
+    punch_through
+        Mean field in the illuminated layer, V/cm, from which the layer counts as reached by the field.
+    breakdown
+        1/M at which breakdown is reached, with M the current over the current that remains without ionisation.
     """
 
     bias: tuple[float, ...] = ()
@@ -71,7 +88,7 @@ class Problem:
             )
         if self.current and (len(self.curves) > 1 or self.gain):
             raise CaseError(
-                "a current is held for more than one curve, which would each have a voltage of their own",
+                "a current is imposed on more than one curve, but each curve would have its own voltage",
                 key="photodiode.current",
                 remedy='choose one, curves = ["dark"] or ["lit"], and leave gain out',
             )
@@ -84,15 +101,11 @@ class Problem:
                 f"curves {list(self.curves)}", key="photodiode.curves", remedy='some of "dark" and "lit", each once'
             )
         if self.gain and set(self.curves) != set(CURVES):
-            raise CaseError(
-                "gain is asked for without both curves", key="photodiode.curves", remedy='curves = ["dark", "lit"]'
-            )
+            raise CaseError("gain requires both curves", key="photodiode.curves", remedy='curves = ["dark", "lit"]')
         if self.gain and not self.ionisation:
-            raise CaseError(
-                "gain is asked for without ionisation", key="photodiode.ionisation", remedy="set it to true"
-            )
+            raise CaseError("gain requires ionisation", key="photodiode.ionisation", remedy="set it to true")
 
     @property
     def steps(self) -> int:
-        """Of the run: voltages or currents."""
+        """Number of steps of the run: voltages or currents."""
         return len(self.bias or self.current)

@@ -1,4 +1,4 @@
-"""What is stored of a device's state, for each curve that is solved."""
+"""Stored state of a device, for each curve that is solved."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ __all__ = ["State"]
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The unknowns of one curve, slots now, next and previous, and where it stands.
+    """Unknowns of one curve, in slots now, next and previous, and its position on the curve.
 
-    potential, electron, hole   kT/q, as in `minga.models.photodiode.solver.physics`
-    bias       kT/q, of `now`
-    step       kT/q, that led to `now` from `previous`; 0 where there is no previous state
-    proposal   kT/q > 0, the next step at most
-    light      share of the light that `now` is in
-    begun      1 once `now` is a solution
+    Attributes
+    ----------
+    potential, electron, hole
+        Unknowns, kT/q, as in `minga.models.photodiode.solver.physics`.
+    bias
+        Bias of `now`, kT/q.
+    step
+        Step from `previous` to `now`, kT/q; 0 if there is no previous state.
+    proposal
+        Largest next step, kT/q, positive.
+    light
+        Fraction of the light in `now`.
+    begun
+        1 once `now` is a solution.
     """
 
     grid: Grid
@@ -44,20 +52,20 @@ class State:
 
     @property
     def fields(self) -> tuple[Field, Field, Field]:
-        """The unknowns in their order."""
+        """Fields of the unknowns, in order."""
         return self.potential, self.electron, self.hole
 
     @property
     def now(self) -> list[Slot]:
-        """The solution found last."""
+        """Slots of the last solution."""
         return [item.now for item in self.fields]
 
     @property
     def next(self) -> list[Slot]:
-        """What is being worked on."""
+        """Slots of the solution being computed."""
         return [item.next for item in self.fields]
 
     @property
     def previous(self) -> list[Slot]:
-        """The solution before the last."""
+        """Slots of the solution before the last one."""
         return [item.previous for item in self.fields]

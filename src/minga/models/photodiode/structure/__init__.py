@@ -1,1 +1,1 @@
-"""What a device is: materials, layers, mesh, light, and the numbers that follow at every node."""
+"""Structure of a device: materials, layers, mesh, light, and the quantities derived from them at every node."""

@@ -1,4 +1,4 @@
-"""In(1-x)Ga(x)As(y)P(1-y) lattice matched to InP as a function of y."""
+"""In(1-x)Ga(x)As(y)P(1-y), lattice-matched to InP, as a function of y."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ __all__ = ["quaternary"]
 
 Pair = tuple[float, float]
 
-_KNOWN = 0.6  # the y of the material InGaAsP in the file
+_KNOWN = 0.6  # y of the material InGaAsP in materials.toml
 
 
 def quaternary(y: float, materials: Mapping[str, Material]) -> Material:
-    """InGaAsP with a share y of arsenic, 0 (InP) to 1 (InGaAs).
+    """Return InGaAsP with an arsenic fraction y from 0 (InP) to 1 (InGaAs).
 
-    gap            1.35 - 0.72 y + 0.12 y^2 eV (Pearsall)
-    affinity       40 % of the difference of gaps to InP lies in the conduction band
-    permittivity   12.5 + 1.44 y (ioffe.ru)
-    mobilities     5400 - 7750 y + 14400 y^2 and 200 - 400 y + 500 y^2 cm2/Vs (matprop.ru GaInAsP, upper limits)
-    the others     between InP, InGaAsP (y = 0.6) and InGaAs, linear in the logarithm
+    Notes
+    -----
+    - gap: 1.35 - 0.72 y + 0.12 y^2 eV (Pearsall)
+    - affinity: 40 % of the difference of the gap to that of InP lies in the conduction band
+    - permittivity: 12.5 + 1.44 y (ioffe.ru)
+    - mobilities: 5400 - 7750 y + 14400 y^2 and 200 - 400 y + 500 y^2 cm2/Vs (matprop.ru GaInAsP, upper limits)
+    - all others: interpolated between InP, InGaAsP (y = 0.6) and InGaAs, linearly in the logarithm
     """
     inp, middle, ingaas = (materials[name] for name in ("InP", "InGaAsP", "InGaAs"))
     low, high, share = (inp, middle, y / _KNOWN) if y <= _KNOWN else (middle, ingaas, (y - _KNOWN) / (1 - _KNOWN))
@@ -49,12 +51,12 @@ def quaternary(y: float, materials: Mapping[str, Material]) -> Material:
 
 
 def _between(low: Pair | None, high: Pair | None, share: float) -> Pair | None:
-    """Varshni's numbers between two materials, linear; None where one of them is not known."""
+    """Interpolate Varshni's parameters linearly between two materials; None if either has none."""
     if low is None or high is None:
         return None
     return (1 - share) * low[0] + share * high[0], (1 - share) * low[1] + share * high[1]
 
 
 def _up_to(model: CaugheyThomas | None, largest: float) -> CaugheyThomas | None:
-    """The dependence on doping with another mobility of pure material."""
+    """Return the doping dependence with another mobility of the pure material."""
     return None if model is None else replace(model, max=largest)

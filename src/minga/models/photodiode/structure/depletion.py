@@ -1,7 +1,7 @@
-"""What a device is expected to do, by the depletion approximation: enough to plan a run, not to trust a number.
+"""Estimates from the depletion approximation, for planning a run rather than for quoting.
 
-All along x, in the middle column of a device with two axes. The junction is where the doping changes its sign first;
-from there both sides are swept free of carriers as far as the voltage asks for.
+All quantities vary along x only; in a device with two axes they are taken in its middle column. The junction is where
+the doping first changes its sign; from there both sides are depleted as far as the voltage requires.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ Floats = NDArray[np.float64]
 
 
 def column(device: Device, values: Floats) -> Floats:
-    """An array along x; of a device with two axes its middle column."""
+    """Return an array along x; its middle column if the device has two axes."""
     return values if values.ndim == 1 else values[:, values.shape[1] // 2]
 
 
 def neutral_potential(device: Device) -> Floats:
-    """The potential of neutral nodes at equilibrium in Boltzmann statistics, kT/q."""
+    """Return the potential of neutral nodes at equilibrium with Boltzmann statistics, kT/q."""
     half = column(device, device.doping) / (2 * column(device, device.nie))
     return np.arcsinh(half) - 0.5 * (column(device, device.theta_n) + column(device, device.theta_p))
 
 
 def built_in_voltage(device: Device) -> float:
-    """The cathode's potential over the anode's at equilibrium, V; ohmic contacts, Boltzmann statistics."""
+    """Return the potential of the cathode over the anode at equilibrium, V; ohmic contacts, Boltzmann statistics."""
     phi = neutral_potential(device)
     return float(phi[-1] - phi[0]) * device.thermal_voltage
 
 
 def debye_lengths(device: Device) -> Floats:
-    """sqrt(eps kT/(q^2 N)) at the nodes along x, N the doping or the intrinsic density, cm."""
+    """Return sqrt(eps kT/(q^2 N)) at the nodes along x in cm; N is the larger of doping and intrinsic density."""
     density = np.maximum(np.abs(column(device, device.doping)), column(device, device.nie))
     permittivity = column(device, device.permittivity) * VACUUM
     return np.sqrt(permittivity * device.thermal_voltage / (CHARGE * density))
@@ -48,21 +48,21 @@ def debye_lengths(device: Device) -> Floats:
 
 @dataclass(frozen=True)
 class Depletion:
-    """The depleted part of a device; `junction` is the last node on the anode's side of the p-n junction."""
+    """Depleted part of a device; `junction` is the last node on the anode's side of the p-n junction."""
 
     device: Device
     junction: int
 
     @classmethod
     def of(cls, device: Device) -> Depletion | None:
-        """None in a device without a p-n junction whose p side is the anode's."""
+        """Return the depletion of a device; None if it has no p-n junction with the p side at the anode."""
         doping = column(device, device.doping)
         ends = np.flatnonzero((doping[:-1] < 0) & (doping[1:] >= 0))
         return cls(device, int(ends[0])) if ends.size and doping[-1] > 0 else None
 
     @cached_property
     def _charges(self) -> Floats:
-        """Field lines that begin at a node's dopants, divided by its permittivity's share: D in V/cm times eps_r."""
+        """Contribution of each node's dopants to the displacement, as a field in V/cm times eps_r."""
         doping = column(self.device, self.device.doping) * self._heights
         return doping * (CHARGE / VACUUM)
 
@@ -73,7 +73,18 @@ class Depletion:
         return 0.5 * (inner[:-1] + inner[1:])
 
     def fields(self, peak: float) -> Floats:
-        """|E| between the nodes for a displacement `peak` (V/cm, times eps_r) at the junction, of shape (N - 1,)."""
+        """Return |E| between the nodes for a displacement at the junction.
+
+        Parameters
+        ----------
+        peak
+            The displacement, V/cm times eps_r.
+
+        Returns
+        -------
+        numpy.ndarray
+            V/cm, of shape (N - 1,).
+        """
         charges, k = self._charges, self.junction
         right = peak - np.concatenate(([0.0], np.cumsum(charges[k + 1 : -1])))
         left = peak + np.concatenate(([0.0], np.cumsum(charges[k:0:-1])))
@@ -82,22 +93,25 @@ class Depletion:
         return displacement[: permittivity.size - 1] / (0.5 * (permittivity[:-1] + permittivity[1:]))
 
     def voltage(self, peak: float) -> float:
-        """The voltage across the depleted part for a displacement at the junction."""
+        """Return the voltage across the depleted part for a displacement at the junction."""
         return float(np.dot(self.fields(peak), self.device.lengths[0][1:-1]))
 
     def peak_at(self, bias: float) -> float:
-        """The displacement at the junction for a bias of the anode over the cathode."""
+        """Return the displacement at the junction for a bias of the anode relative to the cathode."""
         wanted = built_in_voltage(self.device) - bias
         if wanted <= 0:
             return 0.0
         return _root(lambda peak: self.voltage(peak) - wanted)
 
     def field_at(self, bias: float) -> Floats:
-        """|E| between the nodes at a bias, V/cm."""
+        """Return |E| between the nodes at a bias, V/cm."""
         return self.fields(self.peak_at(bias))
 
     def reaches(self, number: int, strength: float = 0.0) -> float | None:
-        """The bias at which the field in the middle of a layer is `strength`; None for a layer on the anode's side."""
+        """Return the bias at which the field reaches `strength` in a layer; None for a layer on the anode's side.
+
+        The field is taken in the middle of the layer, or at its first node if `strength` is 0.
+        """
         layer = self.device.layers[number]
         node = (layer.first + layer.last) // 2 if strength else layer.first
         if node <= self.junction:
@@ -107,7 +121,10 @@ class Depletion:
         return built_in_voltage(self.device) - self.voltage(peak) if peak > 0 else None
 
     def breakdown(self, most: float = 1e4) -> float | None:
-        """The bias at which a carrier makes another one on its way: ionisation integral 1. None below `most` volts."""
+        """Return the bias at which the ionisation integral is 1; None if it is not below `most` volts.
+
+        At an integral of 1 each carrier generates one further carrier on its way.
+        """
         electrons, holes = self.device.ionisation_n[0], self.device.ionisation_p[0]
         if not electrons.a.any() and not holes.a.any():
             return None
@@ -121,18 +138,18 @@ class Depletion:
         return found if abs(found) < most and np.isfinite(found) else None
 
     def integral(self, fields: Floats) -> float:
-        """The ionisation integral of holes from the cathode's side: 1 where both carriers feed each other."""
+        """Return the ionisation integral of holes from the cathode's side; 1 where both carriers sustain each other."""
         electrons = coefficient_on(self.device.ionisation_n[0], fields)
         holes = coefficient_on(self.device.ionisation_p[0], fields)
         lengths = self.device.lengths[0][1:-1]
-        # Holes go towards the anode; those that start at x = W: int beta exp(-int_x^W (beta - alpha)) dx.
+        # Holes drift towards the anode; those that start at x = W: int beta exp(-int_x^W (beta - alpha)) dx.
         gained = (holes - electrons) * lengths
         beyond = np.concatenate((np.cumsum(gained[::-1])[::-1][1:], [0.0])) + 0.5 * gained
         return float(np.dot(holes * np.exp(np.clip(-beyond, -700.0, 700.0)), lengths))
 
 
 def coefficient_on(edges: EdgeIonisation, fields: Floats) -> Floats:
-    """alpha on the edges between nodes for |E| there, along x, 1/cm."""
+    """Return alpha in 1/cm on the edges between nodes along x for |E| there."""
     found = np.zeros_like(fields)
     taken = np.zeros(fields.shape, np.bool_)
     strength = np.maximum(fields, 1.0)
@@ -148,7 +165,7 @@ def coefficient_on(edges: EdgeIonisation, fields: Floats) -> Floats:
 
 
 def _until_none(displacement: Floats) -> Floats:
-    """The displacement from the junction on, 0 from where it would change its sign."""
+    """Return the displacement from the junction outwards, set to 0 from where it would change its sign."""
     below = np.flatnonzero(displacement <= 0)
     if below.size:
         displacement = displacement.copy()
@@ -157,7 +174,7 @@ def _until_none(displacement: Floats) -> Floats:
 
 
 def _root(f: Callable[[float], float], most: float = 1e12) -> float:
-    """Where an increasing function is 0, by bisection from 0 to `most`."""
+    """Return the root of an increasing function by bisection between 0 and `most`."""
     low, high = 0.0, 1.0
     while f(high) < 0 and high < most:
         low, high = high, 2 * high

@@ -1,4 +1,4 @@
-"""A device: all numbers its equations need, at the nodes of its mesh and on the edges between them; in cm, V, s."""
+"""Device: the coefficients of its equations at the nodes of its mesh and on the edges between them, in cm, V and s."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = ["Device", "Terminal", "device_from"]
 
 Floats = NDArray[np.float64]
 
-_WHOLE: Final = 1 - 1e-9  # a share of a volume that differs by its round-off
+_WHOLE: Final = 1 - 1e-9  # a fraction of a volume that differs from 1 by round-off only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terminal:
-    """A contact of a device: its nodes (bool, of the grid's shape) and what it is; barrier in eV (Schottky)."""
+    """Contact of a device: its nodes (bool, of the grid's shape) and its kind; `barrier` of Schottky contacts, eV."""
 
     name: str
     nodes: NDArray[np.bool_]
@@ -45,36 +45,62 @@ class Terminal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Device:
-    """A device on its mesh; cells of the grid are nodes. Arrays are f8 of the grid's shape unless said otherwise.
+    """A device on its mesh; grid cells are nodes. Arrays are f8 of the grid's shape unless stated otherwise.
 
-    grid            axes ("x",) or ("x", "y"), in um; x from the anode to the cathode. Cells end half-way between
-                    nodes, so that on an uneven mesh a cell's centre is not quite its node
-    nodes           positions along each axis, cm, f8 of shape (N,) each
-    volumes         cm (cm2 with two axes)
-    lengths         along each axis what lies between nodes, cm, f8 of shape (N + 1,): entry i between the nodes i - 1
-                    and i; the first and the last one repeat their neighbours
-    areas           along each axis the cross sections of edges, of the shape of edges; 0 on the outermost ones, which
-                    carry nothing. 1 with one axis
-    permittivity    relative
-    doping          donors minus acceptors, 1/cm3; at a Schottky contact's nodes, whose densities of carriers are the
-                    metal's, the doping that would hold them
-    theta_n, theta_p   n = Nref exp(phi + theta_n - Fn), p = Nref exp(Fp - phi - theta_p) in Boltzmann statistics, with
-                    potentials in kT/q; such that phi is 0 where the first node's material would be intrinsic
-    nie             exp((theta_n - theta_p)/2) Nref, 1/cm3
-    nc, nv          effective densities of states, 1/cm3
-    mobility_n, mobility_p   at low fields, cm2/Vs
-    velocity_n, velocity_p, exponent_n, exponent_p   of mobilities that fall with the field, if `field_mobility`:
-                    mu/(1 + (mu E/velocity)^exponent)^(1/exponent)
-    tau_n, tau_p    s; 1/0 = inf where there is no such recombination
-    radiative, auger_n, auger_p   cm3/s and cm6/s; 0 where there is no such recombination
-    generation      pairs made by the light, 1/cm3 s
-    absorption      of the light, 1/cm
-    ionisation_n, ionisation_p   coefficients on the edges along each axis
-    layer           number of the layer, i8
-    layers          the layers from the anode to the cathode
-    terminals       the contacts
-    emission        of `structure.emission`, one over velocities on the edges along each axis; empty: none is limited
-    unheated        at another temperature than 300 K what stays as it is there, by kind, and of what (all: empty)
+    Attributes
+    ----------
+    grid
+        Axes ("x",) or ("x", "y") in um; x runs from the anode to the cathode. Cell faces lie half-way between nodes, so
+        on an uneven mesh a node is not exactly at the centre of its cell.
+    nodes
+        Positions along each axis in cm, f8 of shape (N,) each.
+    volumes
+        Volumes of the nodes in cm (cm2 with two axes).
+    lengths
+        Distances between nodes along each axis in cm, f8 of shape (N + 1,): entry i lies between nodes i - 1 and i; the
+        first and the last entry repeat their neighbours.
+    areas
+        Cross sections of the edges along each axis, of the shape of the edges: 1 with one axis, and 0 on the outermost
+        edges, which carry no flux.
+    permittivity
+        Relative permittivity.
+    doping
+        Donors minus acceptors, 1/cm3. At the nodes of a Schottky contact, where the metal determines the carrier
+        densities, the doping that would maintain these densities.
+    theta_n, theta_p
+        n = Nref exp(phi + theta_n - Fn) and p = Nref exp(Fp - phi - theta_p) in Boltzmann statistics, with potentials
+        in kT/q; phi is 0 where the material of the first node would be intrinsic.
+    nie
+        exp((theta_n - theta_p)/2) Nref, 1/cm3.
+    nc, nv
+        Effective densities of states, 1/cm3.
+    mobility_n, mobility_p
+        Mobilities at low fields, cm2/Vs.
+    velocity_n, velocity_p, exponent_n, exponent_p
+        Parameters of mobilities that decrease with the field, mu/(1 + (mu E/velocity)^exponent)^(1/exponent); used if
+        `field_mobility` is set.
+    tau_n, tau_p
+        Lifetimes in s; infinite if Shockley-Read-Hall recombination is switched off.
+    radiative, auger_n, auger_p
+        Recombination coefficients in cm3/s and cm6/s; 0 if that kind of recombination is switched off.
+    generation
+        Pairs generated by the light, 1/cm3 s.
+    absorption
+        Absorption coefficient of the light, 1/cm.
+    ionisation_n, ionisation_p
+        Ionisation coefficients on the edges along each axis.
+    layer
+        Number of the layer of each node, i8.
+    layers
+        Layers from the anode to the cathode.
+    terminals
+        Contacts.
+    emission
+        Reciprocal emission velocities on the edges along each axis, see `structure.emission`; empty if emission
+        limits no flux.
+    unheated
+        Quantities that keep their values at 300 K although the temperature is another one: the kind, and the materials
+        or sets concerned (empty: all).
     """
 
     grid: Grid
@@ -116,18 +142,30 @@ class Device:
 
     @property
     def thermal_voltage(self) -> float:
-        """kT/q, V."""
+        """Thermal voltage kT/q, V."""
         return thermal_voltage(self.temperature)
 
     def terminal(self, name: str) -> Terminal:
-        """A contact by name."""
+        """Return the contact of the given name."""
         return next(t for t in self.terminals if t.name == name)
 
 
 def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
-    """The device of a stack on a mesh along x, and one across (along y) where it has two axes.
+    """Return the device of a stack.
 
-    Raises CaseError where something of a layer is missing or makes no sense.
+    Parameters
+    ----------
+    stack
+        Layers, contacts, light and physics of the device.
+    mesh
+        Mesh along x.
+    across
+        Mesh along y for a device with two axes.
+
+    Raises
+    ------
+    CaseError
+        If a property of a layer is missing or inconsistent.
     """
     numbers, weights = layer_numbers(stack.layers, mesh)
     columns = properties_of(stack, mesh, numbers, weights)
@@ -169,7 +207,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
 
 
 def _spread(column: Floats, shape: tuple[int, ...]) -> Floats:
-    """What varies along x only, at all nodes."""
+    """Return a quantity that varies along x only at all nodes."""
     return np.array(np.broadcast_to(column.reshape(-1, *[1] * (len(shape) - 1)), shape), np.float64)
 
 
@@ -218,7 +256,7 @@ def _generation(stack: Stack, columns: LayerProperties, mesh: Mesh) -> Floats:
 def _with_region(
     region: Region, doping: Floats, impurities: Floats, mesh: Mesh, across: Mesh | None
 ) -> tuple[Floats, Floats]:
-    """Doping and impurities with those of a region put in their place."""
+    """Return doping and impurities with those of a region substituted inside it."""
     if across is None:
         raise CaseError(
             f"region {region.name!r} in a device with one axis",
@@ -236,7 +274,7 @@ def _with_region(
 
 
 def _shares(mesh: Mesh, span: tuple[float, float]) -> Floats:
-    """How much of each node's volume lies between two positions, 0 to 1."""
+    """Return the fraction of each node's volume that lies between two positions, 0 to 1."""
     below, above = mesh.halves
     low, high = np.maximum(mesh.nodes - below, span[0]), np.minimum(mesh.nodes + above, span[1])
     shares = (high - low).clip(0.0) / mesh.volumes
@@ -262,7 +300,7 @@ def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None) -> 
 def _emission(
     stack: Stack, columns: LayerProperties, values: dict[str, Floats], terminals: Sequence[Terminal]
 ) -> tuple[Floats, ...]:
-    """Of `Device.emission`."""
+    """Return the reciprocal velocities of `Device.emission`."""
     if not stack.emission:
         return ()
     shape = values["nc"].shape
@@ -279,7 +317,7 @@ def _emission(
 
 
 def _held_by(barrier: float, values: dict[str, Floats], vt: float) -> Floats:
-    """Electrons minus holes at a metal whose Fermi level lies `barrier` eV below the conduction band, 1/cm3."""
+    """Return electrons minus holes, 1/cm3, at a metal with its Fermi level `barrier` eV below the conduction band."""
     electrons: Floats = values["nc"] * np.exp(-barrier / vt)
     held: Floats = electrons - values["nie"] ** 2 / electrons
     return held

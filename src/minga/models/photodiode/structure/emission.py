@@ -1,9 +1,9 @@
-"""How fast carriers can cross a barrier: thermionic emission at Schottky contacts and at changes of material.
+"""Velocities of thermionic emission across Schottky contacts and across interfaces between materials.
 
-Carriers of a density n before a barrier's top cross it with v n, v = (kT/h) (2/N)^(1/3), which is A* T^2 / (q N) with
-the Richardson constant of the effective mass that the density of states N stands for (C. R. Crowell, S. M. Sze,
-Solid-State Electron. 9, 1035 (1966)). Between two materials the smaller of their constants counts (A. A. Grinberg,
-Phys. Rev. B 33, 7256 (1986)).
+Carriers of density n at the top of a barrier cross it with a flux v n, where v = (kT/h) (2/N)^(1/3). This equals
+A* T^2 / (q N) with the Richardson constant of the effective mass that corresponds to the density of states N
+(C. R. Crowell, S. M. Sze, Solid-State Electron. 9, 1035 (1966)). Between two materials the smaller of their constants
+is used (A. A. Grinberg, Phys. Rev. B 33, 7256 (1986)).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 SMALLEST_OFFSET: Final = 1.0
-"""kT, of band edges that carriers are emitted across."""
+"""Smallest band offset, kT, across which emission is considered."""
 
 
 def emission_velocity(states: Floats | float, temperature: float) -> Floats:
-    """Of carriers with an effective density of states (1/cm3), cm/s."""
+    """Return the emission velocity in cm/s of carriers with an effective density of states in 1/cm3."""
     rate = thermal_voltage(temperature) * CHARGE / PLANCK
     return np.asarray(rate * np.cbrt(2.0 / np.asarray(states)))
 
@@ -35,14 +35,25 @@ def emission_velocity(states: Floats | float, temperature: float) -> Floats:
 def emission_of(
     bands: Sequence[tuple[Floats, Floats]], material: NDArray[np.int64], contacts: Bools, temperature: float
 ) -> tuple[Floats, ...]:
-    """Along each axis one over the velocities on edges, s/cm, f8 of shape (4, *edges), 0 where nothing is emitted.
+    """Return the reciprocal emission velocities on the edges along each axis.
 
-    First electrons whose barrier is at the edge's low node, then those with one at the high node, then holes.
+    Parameters
+    ----------
+    bands
+        For electrons and for holes: the effective densities of states at the nodes, 1/cm3, and the height of the band
+        edge above the carriers' zero of energy, kT.
+    material
+        Number of the material at each node.
+    contacts
+        Nodes of Schottky contacts.
+    temperature
+        Temperature, K.
 
-    bands     of electrons and of holes: effective densities of states at the nodes, 1/cm3, and how far the band edge
-              lies above the carriers' zero of energy, kT
-    material  of the nodes, by a number
-    contacts  nodes of Schottky contacts
+    Returns
+    -------
+    tuple of numpy.ndarray
+        For each axis s/cm, f8 of shape (4, *edges), 0 where emission does not limit the flux: electrons with the
+        barrier at the low node of the edge, electrons with the barrier at the high node, then holes in the same order.
     """
     return tuple(
         np.stack(
@@ -55,7 +66,7 @@ def emission_of(
 def _sides(
     states: Floats, edge: Floats, material: NDArray[np.int64], contacts: Bools, axis: int, temperature: float
 ) -> tuple[Floats, Floats]:
-    """One over the velocity of a carrier, where the barrier is at the low node, and where it is at the high one."""
+    """Return the reciprocal velocities of a carrier for edges with the barrier at the low and at the high node."""
     n_low, n_high = _pair(states, axis)
     e_low, e_high = _pair(edge, axis)
     m_low, m_high = _pair(material, axis)
@@ -70,6 +81,6 @@ def _sides(
 
 
 def _pair(values: NDArray[Scalar], axis: int) -> tuple[NDArray[Scalar], NDArray[Scalar]]:
-    """Of the low and the high node of each inner edge across an axis."""
+    """Return the values at the low and the high node of each inner edge along an axis."""
     count = values.shape[axis]
     return np.take(values, range(count - 1), axis), np.take(values, range(1, count), axis)

@@ -1,4 +1,4 @@
-"""Coefficients of impact ionisation: named sets, and what they are on the edges of a mesh."""
+"""Impact ionisation coefficients: named sets, and their values on the edges of a mesh."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HERE: Final = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """alpha = a E^power exp(-(b/E)^m) for fields below `to`; alpha in 1/cm, E in V/cm."""
+    """One piece of a coefficient, alpha = a E^power exp(-(b/E)^m) for fields below `to`; alpha in 1/cm, E in V/cm."""
 
     a: float
     b: float
@@ -36,13 +36,19 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class IonisationSet:
-    """Coefficients of one source.
+    """Coefficients from one source.
 
-    materials   it was measured in, or is taken for
-    low, high   the fields it was measured at, V/cm
-    electrons, holes   pieces in ascending fields; the last reaches to infinity
-    heat        Okuto and Crowell's c and d of a (1 + c (T - 300)) and b (1 + d (T - 300)), for both carriers; None
-                where the set holds at 300 K only
+    Attributes
+    ----------
+    materials
+        Materials in which the set was measured or to which it is applied.
+    low, high
+        Range of measured fields, V/cm.
+    electrons, holes
+        Pieces in order of ascending fields; the last one extends to infinity.
+    heat
+        Okuto and Crowell's c and d in a (1 + c (T - 300)) and b (1 + d (T - 300)), for both carriers; None if the set
+        is valid at 300 K only.
     """
 
     name: str
@@ -55,7 +61,7 @@ class IonisationSet:
     heat: tuple[tuple[float, float], tuple[float, float]] | None = None
 
     def at(self, temperature: float) -> IonisationSet:
-        """The set at another temperature; itself at 300 K, or where it does not say how it depends on it."""
+        """Return the set at another temperature; the set itself at 300 K or if its dependence is unknown."""
         if self.heat is None or temperature == 300.0:
             return self
         change = temperature - 300.0
@@ -68,11 +74,11 @@ class IonisationSet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeIonisation:
-    """Coefficients of one carrier on the edges along one axis, `pieces` many for each edge.
+    """Coefficients of one carrier on the edges along one axis, with `pieces` entries per edge.
 
-    a, b, m, power, to   f8 of shape (pieces, *edges), as in `Piece`: the first piece with E < to counts. a is 0 where
-                         nothing ionises: on edges between two materials, in materials without coefficients, and on the
-                         outer edges
+    The arrays a, b, m, power and to are f8 of shape (pieces, *edges) with the meanings of `Piece`; the first piece
+    with E < to applies. a is 0 on edges without ionisation: between two materials, in materials without coefficients,
+    and at the outer edges.
     """
 
     a: Floats
@@ -83,12 +89,12 @@ class EdgeIonisation:
 
     @property
     def pieces(self) -> int:
-        """How many pieces an edge has."""
+        """Number of pieces per edge."""
         return int(self.a.shape[0])
 
 
 def coefficient(pieces: Sequence[Piece], field: Floats | float) -> Floats:
-    """alpha at fields in V/cm, in 1/cm."""
+    """Return alpha in 1/cm for fields in V/cm."""
     strength = np.abs(np.asarray(field, np.float64))
     found = np.zeros_like(strength)
     low = -1.0
@@ -101,7 +107,7 @@ def coefficient(pieces: Sequence[Piece], field: Floats | float) -> Floats:
 
 
 def on_edges(number: NDArray[np.int64], sets: Sequence[Sequence[Piece]]) -> EdgeIonisation:
-    """The coefficients of a carrier on edges, each of which has the pieces `sets[number]`, or none where it is -1."""
+    """Return a carrier's coefficients on edges; an edge has the pieces `sets[number]`, or none if number is -1."""
     count = max([1, *(len(pieces) for pieces in sets)])
     shape = (count, *number.shape)
     a, m, power = np.zeros(shape), np.ones(shape), np.zeros(shape)
@@ -121,7 +127,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class PieceSettings(BaseModel):
-    """`{a = 7.03e5, b = 1.231e6}`, with m, power and to where they are not 1, 0 and infinite."""
+    """One piece, `{a = 7.03e5, b = 1.231e6}`; m, power and to default to 1, 0 and infinity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -129,7 +135,7 @@ class PieceSettings(BaseModel):
     b: Annotated[Positive, Field(description="V/cm")]
     m: Annotated[float, Field(gt=0, le=10, description="m = 1.0")] = 1.0
     power: Annotated[float, Field(ge=0, le=10, description="power = 0.0")] = 0.0
-    to: Annotated[Positive | None, Field(description="V/cm, up to which the piece counts; not of the last")] = None
+    to: Annotated[Positive | None, Field(description="upper limit of the piece, V/cm; omitted in the last one")] = None
 
 
 class HeatSettings(BaseModel):
@@ -142,7 +148,7 @@ class HeatSettings(BaseModel):
 
 
 class SetSettings(BaseModel):
-    """A set of coefficients in a file."""
+    """A coefficient set in a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -150,8 +156,8 @@ class SetSettings(BaseModel):
         tuple[PieceSettings, ...], Field(min_length=1, max_length=8, description="[{a = ..., b = ...}]")
     ]
     holes: Annotated[tuple[PieceSettings, ...], Field(min_length=1, max_length=8, description="[{a = ..., b = ...}]")]
-    low: Annotated[float, Field(ge=0, alias="from", description="V/cm, from which it was measured")] = 0.0
-    to: Annotated[Positive | None, Field(description="V/cm, up to which it was measured")] = None
+    low: Annotated[float, Field(ge=0, alias="from", description="lowest measured field, V/cm")] = 0.0
+    to: Annotated[Positive | None, Field(description="highest measured field, V/cm")] = None
     materials: tuple[str, ...] = ()
     heat: HeatSettings | None = None
     source: str = ""
@@ -161,11 +167,11 @@ class SetSettings(BaseModel):
         for pieces in (self.electrons, self.holes):
             ends = [math.inf if piece.to is None else piece.to for piece in pieces]
             if ends[-1] != math.inf or any(b <= a for a, b in pairwise(ends)):
-                raise ValueError("pieces in ascending order of to, the last without one")
+                raise ValueError("pieces must be in ascending order of to, and the last one must have no to")
         return self
 
     def made(self, name: str) -> IonisationSet:
-        """The set."""
+        """Return the set under a name."""
         return IonisationSet(
             name,
             self.materials,
@@ -184,6 +190,6 @@ def _pieces(entries: Sequence[PieceSettings]) -> tuple[Piece, ...]:
 
 @cache
 def shipped_sets() -> dict[str, IonisationSet]:
-    """The sets that minga knows, by name."""
+    """Return the sets shipped with minga, by name."""
     tables = tomllib.loads((_HERE / "ionisation.toml").read_text(encoding="utf-8"))
     return {name: validate(SetSettings, table, name).made(name) for name, table in tables.items()}

@@ -1,4 +1,4 @@
-"""From layers to numbers at nodes: which layer each belongs to, and what its material is there."""
+"""Properties of the layers at the nodes: the layer of each node, and the material there."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["LayerProperties", "chosen_sets", "edge_ionisation", "layer_numbers",
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-_ROOM: Final = 1e-6  # of a spacing: a node this close to a boundary lies on it
+_ROOM: Final = 1e-6  # in spacings: a node this close to a boundary lies on it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerProperties:
-    """What varies along x: `values` by name, f8 of shape (N,), the materials of the nodes and their layers."""
+    """Properties that vary along x: `values` by name, f8 of shape (N,), and the materials and layers of the nodes."""
 
     values: dict[str, Floats]
     materials: tuple[Material, ...]
     numbers: Numbers
 
     def mobilities(self, stack: Stack, impurities: Floats) -> tuple[Floats, Floats]:
-        """Low-field mobilities of electrons and holes at all nodes, whose doping is `impurities`."""
+        """Return the low-field mobilities of electrons and holes at all nodes for a density of impurities."""
         electrons, holes = (self._mobility(stack, carrier, impurities) for carrier in "np")
         return electrons, holes
 
@@ -51,7 +51,7 @@ class LayerProperties:
                 found[row] = getattr(material, name) * lattice_share(model, stack.temperature)
             elif model is None:
                 raise CaseError(
-                    f"layer {layer.name!r}: it is not known how mobilities in {material.name} depend on doping",
+                    f"layer {layer.name!r}: the doping dependence of mobilities in {material.name} is unknown",
                     key="photodiode.mobility",
                     remedy=f'write mobility = "constant", or {name} in the layer, or a material of your own with '
                     f"caughey_thomas_{carrier}",
@@ -62,9 +62,9 @@ class LayerProperties:
 
 
 def layer_numbers(layers: Sequence[Layer], mesh: Mesh) -> tuple[Numbers, Floats]:
-    """For each node the number of its layer, and the share of its volume that the layer before that one has.
+    """Return the layer number of each node, and the fraction of its volume that lies in the previous layer.
 
-    A node on a boundary belongs to the layer that begins there; the share is 0 elsewhere.
+    A node on a boundary belongs to the layer that begins there; the fraction is 0 at all other nodes.
     """
     ends = np.cumsum([layer.thickness for layer in layers])[:-1]
     room = _ROOM * np.minimum(np.append(mesh.lengths, np.inf), np.insert(mesh.lengths, 0, np.inf))
@@ -90,7 +90,7 @@ def _too_thin(layer: Layer) -> CaseError:
 
 
 def properties_of(stack: Stack, mesh: Mesh, numbers: Numbers, share: Floats) -> LayerProperties:
-    """The properties of all nodes along x."""
+    """Return the properties of all nodes along x."""
     tops = np.concatenate(([0.0], np.cumsum([layer.thickness for layer in stack.layers])))
     fractions = np.array(
         [(x - tops[k]) / stack.layers[k].thickness for x, k in zip(mesh.nodes, numbers, strict=True)]
@@ -109,7 +109,7 @@ def properties_of(stack: Stack, mesh: Mesh, numbers: Numbers, share: Floats) -> 
 
 
 def _doping(layers: Sequence[Layer], numbers: Numbers, share: Floats, fractions: Floats) -> tuple[Floats, Floats]:
-    """Net doping, and impurities of both kinds together; on a boundary the mean over the node's volume."""
+    """Return net doping and total impurities; on a boundary the mean over the node's volume."""
     net = np.empty(numbers.size)
     total = np.empty(numbers.size)
     for row, k in enumerate(numbers):
@@ -123,14 +123,14 @@ def _doping(layers: Sequence[Layer], numbers: Numbers, share: Floats, fractions:
 
 
 def _impurities(layer: Layer, fraction: float) -> float:
-    """Of both kinds, at a fraction of a layer's depth."""
+    """Return the impurities of both kinds together at a fraction of a layer's depth."""
     if layer.impurities is None:
         return abs(layer.doping[0] + (layer.doping[1] - layer.doping[0]) * fraction)
     return layer.impurities[0] + (layer.impurities[1] - layer.impurities[0]) * fraction
 
 
 def _bands(temperature: float, materials: Sequence[Material]) -> dict[str, Floats]:
-    """theta_n, theta_p, nie, nc and nv at the nodes, with the first node's material as the zero of potentials."""
+    """Return theta_n, theta_p, nie, nc and nv at the nodes; the first node's material sets the zero of potentials."""
     vt = thermal_voltage(temperature)
     found: dict[Material, tuple[float, float, float, float, float]] = {}
     for material in dict.fromkeys(materials):
@@ -144,7 +144,7 @@ def _bands(temperature: float, materials: Sequence[Material]) -> dict[str, Float
             exact = material.ni if temperature == 300.0 else None
             if temperature != 300.0:
                 log_nie += 1.5 * np.log(temperature / 300.0) - 0.5 * (gap / vt - material.gap / thermal_voltage(300.0))
-        # The gap shrinks towards its middle as it warms up.
+        # As the material warms up, both band edges move towards the middle of the gap.
         affinity = material.affinity + 0.5 * (material.gap - gap)
         theta_n = affinity / vt + np.log(nc / REFERENCE_DENSITY)
         theta_p = theta_n - 2 * (log_nie - np.log(REFERENCE_DENSITY))
@@ -167,7 +167,7 @@ def _saturation(stack: Stack, materials: Sequence[Material], numbers: Numbers) -
     for material, k in zip(materials, numbers, strict=True):
         if material.saturation is None:
             raise CaseError(
-                f"layer {stack.layers[k].name!r}: it is not known where velocities in {material.name} saturate",
+                f"layer {stack.layers[k].name!r}: the saturation velocities of {material.name} are unknown",
                 key="photodiode.mobility",
                 remedy='write mobility = "constant" or "doping", or a material of your own with [saturation]',
             )
@@ -176,7 +176,7 @@ def _saturation(stack: Stack, materials: Sequence[Material], numbers: Numbers) -
 
 
 def _recombine(values: dict[str, Floats], stack: Stack) -> None:
-    """What is switched off: endless lifetimes, no coefficients."""
+    """Switch off recombination mechanisms: infinite lifetimes and zero coefficients."""
     if "srh" not in stack.recombination:
         values["tau_n"][:] = values["tau_p"][:] = np.inf
     if "radiative" not in stack.recombination:
@@ -199,7 +199,7 @@ def _absorption(stack: Stack, materials: Sequence[Material], numbers: Numbers) -
 def edge_ionisation(
     stack: Stack, columns: LayerProperties, shape: tuple[int, ...]
 ) -> tuple[tuple[EdgeIonisation, ...], tuple[EdgeIonisation, ...]]:
-    """The coefficients of electrons and of holes on the edges along each axis."""
+    """Return the coefficients of electrons and of holes on the edges along each axis."""
     chosen = chosen_sets(stack, columns)
     sets = list({item.name: item.at(stack.temperature) for item in chosen if item is not None}.values())
     place = {item.name: k for k, item in enumerate(sets)}
@@ -222,12 +222,12 @@ def _across(rows: Numbers, columns: int) -> Numbers:
 
 
 def chosen_sets(stack: Stack, columns: LayerProperties) -> list[IonisationSet | None]:
-    """The set of each layer."""
+    """Return the coefficient set of each layer."""
     return [set_of(stack, k, columns.materials) for k in range(len(stack.layers))]
 
 
 def set_of(stack: Stack, number: int, materials: Sequence[Material]) -> IonisationSet | None:
-    """The set of coefficients of a layer; None where it has none."""
+    """Return the coefficient set of a layer; None if it has none."""
     layer = stack.layers[number]
     material = layer.at(0.5)
     name = layer.ionisation or stack.ionisation.get(material.name) or material.ionisation

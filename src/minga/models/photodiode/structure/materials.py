@@ -1,4 +1,4 @@
-"""What semiconductors are made of: numbers at 300 K with their sources, from files."""
+"""Material parameters of semiconductors at 300 K, read from files together with their sources."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _HERE: Final = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class CaugheyThomas:
-    """Mobility that falls with doping N: min + (max - min)/(1 + (N/reference)^exponent), cm2/Vs.
+    """Mobility that falls with the doping N: min + (max - min)/(1 + (N/reference)^exponent), cm2/Vs.
 
-    At a temperature T max is (300 K/T)^max_exponent times as large and reference (T/300 K)^reference_exponent times
-    (Sotoodeh, Khalid, Rezazadeh 2000); None where that is not known.
+    At a temperature T, max is multiplied by (300 K/T)^max_exponent and reference by (T/300 K)^reference_exponent
+    (Sotoodeh, Khalid, Rezazadeh 2000). A max_exponent of None means that the dependence is unknown.
     """
 
     max: float
@@ -41,7 +41,8 @@ class CaugheyThomas:
 class Saturation:
     """Mobility that falls with the field: mu/(1 + (mu E/velocity)^exponent)^(1/exponent), velocities in cm/s.
 
-    At a temperature T velocities are (300 K/T)^heat times as large, of electrons and of holes; None: not known.
+    At a temperature T the velocities are multiplied by (300 K/T)^heat, with one exponent each for electrons and holes;
+    None means that the dependence is unknown.
     """
 
     velocity_n: float
@@ -53,7 +54,7 @@ class Saturation:
 
 @dataclass(frozen=True, slots=True)
 class Absorption:
-    """Coefficients in 1/cm at wavelengths in nm, ascending; their logarithms are linear between them."""
+    """Absorption coefficients, 1/cm, at ascending wavelengths, nm; their logarithms are interpolated linearly."""
 
     wavelengths: tuple[float, ...]
     coefficients: tuple[float, ...]
@@ -63,19 +64,36 @@ class Absorption:
 class Material:
     """A semiconductor at 300 K.
 
-    gap, affinity       eV
-    permittivity        relative
-    nc, nv              effective densities of states, 1/cm3
-    ni                  intrinsic density, 1/cm3, where it is given; else it follows from gap, nc and nv
-    mobility_n, _p      constant low-field mobilities, cm2/Vs
-    tau_n, tau_p        Shockley-Read-Hall lifetimes, s
-    radiative           coefficient of radiative recombination, cm3/s
-    auger_n, auger_p    Auger coefficients, cm6/s
-    solubility_n, _p    largest doping that makes sense, 1/cm3
-    caughey_thomas_n, _p, saturation   of the mobility models, where known
-    absorption          of light, where it absorbs
-    ionisation          its set of ionisation coefficients, or the name of one
-    varshni             (alpha in eV/K, beta in K) of Eg(T) = Eg(0) - alpha T^2/(T + beta), where known
+    Attributes
+    ----------
+    gap, affinity
+        Band gap and electron affinity, eV.
+    permittivity
+        Relative permittivity.
+    nc, nv
+        Effective densities of states, 1/cm3.
+    ni
+        Intrinsic density, 1/cm3, if given; otherwise it follows from gap, nc and nv.
+    mobility_n, mobility_p
+        Constant low-field mobilities, cm2/Vs.
+    tau_n, tau_p
+        Shockley-Read-Hall lifetimes, s.
+    radiative
+        Coefficient of radiative recombination, cm3/s.
+    auger_n, auger_p
+        Auger coefficients, cm6/s.
+    solubility_n, solubility_p
+        Largest meaningful doping, 1/cm3.
+    caughey_thomas_n, caughey_thomas_p, saturation
+        Parameters of the mobility models, if known.
+    absorption
+        Absorption of light, if the material absorbs.
+    ionisation
+        Set of ionisation coefficients, or the name of one.
+    varshni
+        (alpha in eV/K, beta in K) of Eg(T) = Eg(0) - alpha T^2/(T + beta), if known.
+    sources
+        Source of each value, by the name of the attribute.
     """
 
     name: str
@@ -112,7 +130,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 class _Cited(BaseModel):
     model_config = _STRICT
 
-    source: Annotated[str, Field(description='where the number is from: source = "..."')] = ""
+    source: Annotated[str, Field(description='source of the number: source = "..."')] = ""
 
 
 class _Number(_Cited):
@@ -133,9 +151,11 @@ class _CaugheyThomas(_Cited):
     reference: Annotated[Positive, Field(description="1/cm3: reference = 3e17")]
     exponent: Annotated[Positive, Field(description="exponent = 0.47")]
     max_exponent: Annotated[
-        Number | None, Field(description="of 300 K/T, by which max changes: max_exponent = 2.0")
+        Number | None, Field(description="exponent of 300 K/T by which max scales: max_exponent = 2.0")
     ] = None
-    reference_exponent: Annotated[Number, Field(description="of T/300 K: reference_exponent = 3.0")] = 0.0
+    reference_exponent: Annotated[
+        Number, Field(description="exponent of T/300 K by which reference scales: reference_exponent = 3.0")
+    ] = 0.0
 
 
 class _Saturation(_Cited):
@@ -158,7 +178,7 @@ class _Absorption(_Cited):
         if len(self.wavelengths) != len(self.coefficients):
             raise ValueError(f"{len(self.wavelengths)} wavelengths and {len(self.coefficients)} coefficients")
         if any(b <= a for a, b in zip(self.wavelengths, self.wavelengths[1:])):
-            raise ValueError("wavelengths that do not ascend")
+            raise ValueError("the wavelengths are not in ascending order")
         return self
 
 
@@ -175,7 +195,7 @@ class _MaterialSettings(BaseModel):
     permittivity: Annotated[Cited, Field(description="relative: permittivity = 12.5")]
     nc: Annotated[Cited, Field(description="1/cm3: nc = 5.7e17")]
     nv: Annotated[Cited, Field(description="1/cm3: nv = 1.1e19")]
-    ni: Annotated[Cited | None, Field(description="1/cm3; left out, it follows from gap, nc and nv")] = None
+    ni: Annotated[Cited | None, Field(description="1/cm3; by default it follows from gap, nc and nv")] = None
     mobility_n: Annotated[Cited, Field(description="cm2/Vs: mobility_n = 4600.0")]
     mobility_p: Annotated[Cited, Field(description="cm2/Vs: mobility_p = 150.0")]
     tau_n: Annotated[Cited, Field(description="s: tau_n = 1e-9")]
@@ -223,7 +243,13 @@ def _material(name: str, table: Mapping[str, Any], key: str) -> Material:
 
 
 def read_materials(path: Path) -> dict[str, Material]:
-    """The materials of a TOML file, by name. Raises CaseError with the file and the key."""
+    """Return the materials of a TOML file, by name.
+
+    Raises
+    ------
+    CaseError
+        If the file cannot be read or is invalid; the error names the file and the key.
+    """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -241,5 +267,5 @@ def read_materials(path: Path) -> dict[str, Material]:
 
 @cache
 def shipped_materials() -> dict[str, Material]:
-    """The materials that minga knows."""
+    """Return the materials shipped with minga, by name."""
     return read_materials(_HERE / "materials.toml")

@@ -1,8 +1,8 @@
-"""Where the nodes of a device lie along one axis, and what lies between them. Lengths are in cm.
+"""Positions of the nodes of a device along one axis, and the spacings between them; lengths in cm.
 
-Nodes carry the unknowns, contacts lie on the end nodes, and each node has the volume that reaches half-way to its
-neighbours or to the end of the device. Spacings are kept beside the positions: a difference of two positions of 5 um
-knows a spacing of 0.1 nm to 11 digits only.
+Nodes carry the unknowns, contacts lie on the end nodes, and the volume of each node extends half-way to its neighbours
+or to the end of the device. Spacings are stored in addition to the positions, because the difference of two positions
+of 5 um resolves a spacing of 0.1 nm to 11 digits only.
 """
 
 from __future__ import annotations
@@ -23,10 +23,15 @@ Floats = NDArray[np.float64]
 class Mesh:
     """Nodes along one axis.
 
-    nodes    positions, ascending, f8 of shape (N,)
-    lengths  spacing of neighbours, f8 of shape (N - 1,)
-    faces    where the cells that stand for the nodes end, f8 of shape (N + 1,): half-way between nodes; the outer ones
-             are those of the device
+    Attributes
+    ----------
+    nodes
+        Ascending positions, f8 of shape (N,).
+    lengths
+        Distances between neighbouring nodes, f8 of shape (N - 1,).
+    faces
+        Ends of the cells that represent the nodes, f8 of shape (N + 1,): half-way between nodes, and at the ends of the
+        device.
     """
 
     nodes: Floats
@@ -35,13 +40,13 @@ class Mesh:
 
     @property
     def volumes(self) -> Floats:
-        """What belongs to each node, f8 of shape (N,)."""
+        """Extent of each node's cell, f8 of shape (N,)."""
         below, above = self.halves
         return below + above
 
     @property
     def halves(self) -> tuple[Floats, Floats]:
-        """What of its volume lies below each node, and what above, f8 of shape (N,) each."""
+        """Parts of each cell below and above its node, f8 of shape (N,) each."""
         halves = 0.5 * self.lengths
         first, last = self.nodes[0] - self.faces[0], self.faces[-1] - self.nodes[-1]
         return np.concatenate(([first], halves)), np.concatenate((halves, [last]))
@@ -53,7 +58,7 @@ def _mesh(nodes: Floats, lengths: Floats, start: float, end: float) -> Mesh:
 
 
 def spaced(rows: Sequence[int], spacings: Sequence[float]) -> Mesh:
-    """Rows of equal height in each layer, a node in the middle of each; the end nodes are the contacts."""
+    """Return a mesh of rows of equal height in each layer, a node at the middle of each; end nodes are contacts."""
     heights = np.repeat(np.asarray(spacings, np.float64), rows)
     tops = np.concatenate(([0.0], np.cumsum(np.asarray(rows) * np.asarray(spacings, np.float64))))
     inside = [(np.arange(n) + 0.5) * h for n, h in zip(rows, spacings, strict=True)]
@@ -62,13 +67,13 @@ def spaced(rows: Sequence[int], spacings: Sequence[float]) -> Mesh:
 
 
 def uniform(length: float, nodes: int) -> Mesh:
-    """Nodes at equal distances, the first at 0 and the last at `length`."""
+    """Return equally spaced nodes, the first at 0 and the last at `length`."""
     spacing = length / (nodes - 1)
     return _mesh(np.linspace(0.0, length, nodes), np.full(nodes - 1, spacing), 0.0, length)
 
 
 def placed(positions: Sequence[float]) -> Mesh:
-    """Nodes at given positions, ascending; the first and the last are the ends of the device."""
+    """Return nodes at given ascending positions; the first and the last are the ends of the device."""
     nodes = np.asarray(positions, np.float64)
     return _mesh(nodes, np.diff(nodes), float(nodes[0]), float(nodes[-1]))
 
@@ -76,18 +81,28 @@ def placed(positions: Sequence[float]) -> Mesh:
 def graded(
     ends: Sequence[float], first: float, growth: float, cap: float, between: Sequence[bool], fine: Sequence[bool]
 ) -> Mesh:
-    """Nodes close together at the boundaries of layers and further apart between them.
+    """Return nodes that are dense at the boundaries of layers and sparser between them.
 
-    ends     positions of the boundaries, those of the device included, ascending
-    first    spacing at a boundary
-    growth   ratio of neighbouring spacings, from there on
-    cap      largest spacing
-    between  for each boundary whether it lies half-way between two nodes, as a change of material does; else a node
-             lies on it. The first and the last one must have a node
-    fine     for each boundary whether spacings start from `first` there
+    Parameters
+    ----------
+    ends
+        Ascending positions of the boundaries, including the ends of the device.
+    first
+        Spacing at a boundary.
+    growth
+        Ratio of neighbouring spacings away from a boundary.
+    cap
+        Largest spacing.
+    between
+        For each boundary, whether it lies half-way between two nodes, as is right for a change of material, or on a
+        node. The first and the last boundary must lie on a node.
+    fine
+        For each boundary, whether spacings start from `first` there.
 
-    Within a layer that is fine at one end only, spacings grow until the first node at or beyond the other end, and are
-    then all scaled to end there; fine at both, each half does so, and the middle has a node.
+    Notes
+    -----
+    In a layer that is fine at one end only, spacings grow until the first node at or beyond the other end, and are then
+    scaled to end there. In a layer that is fine at both ends, this applies to each half, and a node lies in the middle.
     """
     distances: list[Floats] = []
     for k, (low, high) in enumerate(pairwise(ends)):
@@ -95,7 +110,7 @@ def graded(
     lengths: list[float] = []
     nodes = [0.0 + ends[0]]
     for k, steps in enumerate(distances):
-        if between[k]:  # the two half steps at this boundary are one spacing
+        if between[k]:  # the two half steps at this boundary form one spacing
             nodes.pop()
             lengths[-1] += steps[0]
             steps = steps[1:]
@@ -111,7 +126,7 @@ def graded(
 def _segment(
     length: float, first: float, growth: float, cap: float, fine: tuple[bool, bool], halves: tuple[bool, bool]
 ) -> Floats:
-    """The steps from one boundary to the next; a boundary that lies between nodes starts with half a step."""
+    """Return the steps from one boundary to the next; a boundary between nodes starts with half a step."""
     if fine[0] and fine[1]:
         low = _growing(0.5 * length, first, growth, cap, half=halves[0])
         high = _growing(0.5 * length, first, growth, cap, half=halves[1])
@@ -129,12 +144,12 @@ def _segment(
 
 
 def _fit(steps: Floats, length: float) -> float:
-    """What steps are multiplied by to reach `length` where the last of them is halved."""
+    """Return the factor by which steps must be scaled to reach `length` with the last one halved."""
     return length / float(steps[:-1].sum() + 0.5 * steps[-1])
 
 
 def _growing(length: float, first: float, growth: float, cap: float, *, half: bool) -> Floats:
-    """Growing steps up to the first node at or beyond `length`, scaled to end there; a half step first is kept."""
+    """Return growing steps, scaled so that the first node at or beyond `length` lies there; keep a first half step."""
     kept = min(0.5 * first, 0.25 * length) if half else 0.0
     steps: list[float] = []
     reached, step = 0.0, first

@@ -1,4 +1,4 @@
-"""Light in a device: what is absorbed on its way, and how many pairs that makes."""
+"""Absorption of light in a device, and the generation of carrier pairs."""
 
 from __future__ import annotations
 
@@ -17,27 +17,33 @@ Floats = NDArray[np.float64]
 
 
 def photon_energy(wavelength: float) -> float:
-    """Of light of a wavelength in nm, eV."""
+    """Return the photon energy in eV at a wavelength in nm."""
     return PLANCK * LIGHT_SPEED / (wavelength * 1e-7 * CHARGE)
 
 
 def photon_flux(power: float, wavelength: float) -> float:
-    """Photons a cm2 and second of `power` W/cm2."""
+    """Return the photons per cm2 and second for a power in W/cm2 and a wavelength in nm."""
     return power / (photon_energy(wavelength) * CHARGE)
 
 
 def absorption_of(material: Material, wavelength: float, layer: str) -> float:
-    """1/cm: 0 where the photons have less energy than the gap. CaseError, with the layer, where it is not known."""
+    """Return the absorption coefficient, 1/cm; 0 for photon energies below the gap.
+
+    Raises
+    ------
+    CaseError
+        If the coefficient is unknown at this wavelength; the error names the layer.
+    """
     known = material.absorption
     if known is not None and known.wavelengths[0] <= wavelength <= known.wavelengths[-1]:
         return _between(wavelength, known)
     if photon_energy(wavelength) < material.gap:
         return 0.0
-    where = "" if known is None else f"; it is from {known.wavelengths[0]:g} to {known.wavelengths[-1]:g} nm"
+    where = "" if known is None else f"; it is known from {known.wavelengths[0]:g} to {known.wavelengths[-1]:g} nm"
     raise CaseError(
-        f"layer {layer!r}: it is not known how {material.name} absorbs light of {wavelength:g} nm{where}",
+        f"layer {layer!r}: the absorption of {material.name} at {wavelength:g} nm is unknown{where}",
         key="photodiode.light.wavelength",
-        remedy="write absorption = 1e4 (1/cm) in the layers of it, 0 for none",
+        remedy="write absorption = 1e4 (1/cm) in its layers, 0 for none",
     )
 
 
@@ -48,14 +54,20 @@ def _between(wavelength: float, known: Absorption) -> float:
 
 
 def generation_of(flux: float, absorption: Floats, below: Floats, above: Floats, *, from_high: bool) -> Floats:
-    """Pairs made at each node, 1/cm3 s: absorption times the photons that reach the node.
+    """Return the pairs generated at each node, 1/cm3 s: the absorption times the photons that reach the node.
 
-    Depth counts from the first node that absorbs, so that this one sees all photons.
+    The optical depth is measured from the first absorbing node, which therefore receives all photons.
 
-    flux          photons a cm2 and second that fall in
-    absorption    of each node's volume, 1/cm
-    below, above  how far that reaches from the node to either side, cm
-    from_high     whether light comes from the last node's side
+    Parameters
+    ----------
+    flux
+        Incident photons per cm2 and second.
+    absorption
+        Absorption coefficient of each node's volume, 1/cm.
+    below, above
+        Extent of that volume to either side of the node, cm.
+    from_high
+        Whether the light enters at the last node's side.
     """
     alpha = absorption[::-1] if from_high else absorption
     near, far = (above[::-1], below[::-1]) if from_high else (below, above)

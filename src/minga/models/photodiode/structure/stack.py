@@ -1,4 +1,4 @@
-"""What a device is made of, as people say it: layers from the anode to the cathode, and boxes of something else."""
+"""Structure of a device as described by a user: layers from the anode to the cathode, and regions of other doping."""
 
 from __future__ import annotations
 
@@ -21,13 +21,22 @@ Side = Literal["top", "bottom"]
 class Layer:
     """One layer.
 
-    material    its semiconductor, or what it is at a fraction (0 to 1) of the layer's depth
-    thickness   cm
-    doping      donors minus acceptors where the layer begins and where it ends, 1/cm3, linear between
-    impurities  donors and acceptors together, likewise; None where there are no more than the doping says
-    rows        nodes, where the mesh is given by rows
-    changes     properties that differ from the material's: tau_n, tau_p, mobility_n, mobility_p, absorption (1/cm)
-    ionisation  name of a set, in place of the material's; "none" for none
+    Attributes
+    ----------
+    material
+        Semiconductor of the layer, or a function that returns it at a fraction (0 to 1) of the layer's depth.
+    thickness
+        Thickness, cm.
+    doping
+        Donors minus acceptors at the start and at the end of the layer, 1/cm3, linear between them.
+    impurities
+        Donors plus acceptors, likewise; None if they equal the absolute value of the doping.
+    rows
+        Number of nodes, if the mesh is specified by rows.
+    changes
+        Properties that differ from the material's: tau_n, tau_p, mobility_n, mobility_p, absorption (1/cm).
+    ionisation
+        Name of a coefficient set that replaces the material's; "none" for no ionisation.
     """
 
     name: str
@@ -40,13 +49,13 @@ class Layer:
     impurities: tuple[float, float] | None = None
 
     def at(self, fraction: float) -> Material:
-        """Its semiconductor at a fraction of its depth."""
+        """Return the semiconductor at a fraction of the layer's depth."""
         return self.material if isinstance(self.material, Material) else self.material(fraction)
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A box of other doping in a device with two axes: x and y from where to where, cm."""
+    """Rectangular region of other doping in a device with two axes; x and y are ranges in cm."""
 
     name: str
     x: tuple[float, float]
@@ -58,8 +67,12 @@ class Region:
 class Contact:
     """A contact on the first row (`at` "top") or the last one ("bottom").
 
-    y        from where to where it reaches along y, cm; None: all of the row
-    barrier  of a Schottky contact for electrons, eV
+    Attributes
+    ----------
+    y
+        Range along y, cm; None for the whole row.
+    barrier
+        Barrier of a Schottky contact for electrons, eV.
     """
 
     name: str
@@ -71,7 +84,7 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class Light:
-    """What falls in: `power` W/cm2 of a wavelength in nm, or `flux` photons a cm2 and second, from one side."""
+    """Light incident from one side: `power` in W/cm2 at a wavelength in nm, or `flux` in photons per cm2 and second."""
 
     wavelength: float
     power: float = 0.0
@@ -81,7 +94,7 @@ class Light:
 
 @dataclass(frozen=True, slots=True)
 class LayerOf:
-    """A layer in a device: where it begins and ends (cm), and its first and last node along x."""
+    """A layer in a device: its start and end, cm, and its first and last node along x."""
 
     name: str
     material: str
@@ -93,7 +106,7 @@ class LayerOf:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """All that a device is made of but its mesh. `emission`: thermionic, where carriers cross barriers."""
+    """Complete structure of a device without its mesh; `emission`: thermionic emission limits fluxes at barriers."""
 
     layers: tuple[Layer, ...]
     contacts: tuple[Contact, ...]

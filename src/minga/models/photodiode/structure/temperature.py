@@ -1,4 +1,4 @@
-"""How the numbers of a material depend on the temperature, and which of them stay as they are at 300 K."""
+"""Temperature dependence of material parameters, and the list of parameters that keep their values at 300 K."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["REFERENCE_TEMPERATURE", "gap_at", "lattice_share", "saturation_at", 
 Floats = NDArray[np.float64]
 
 REFERENCE_TEMPERATURE: Final = 300.0
-"""K, at which numbers of materials hold."""
+"""Temperature at which the tabulated material parameters hold, K."""
 
 
 def gap_at(material: Material, temperature: float) -> float:
-    """Eg in eV, by Varshni's formula away from 300 K."""
+    """Return the band gap in eV; away from 300 K by Varshni's formula."""
     if temperature == REFERENCE_TEMPERATURE or material.varshni is None:
         return material.gap
     alpha, beta = material.varshni
@@ -30,14 +30,14 @@ def gap_at(material: Material, temperature: float) -> float:
 
 
 def lattice_share(model: CaugheyThomas | None, temperature: float) -> float:
-    """What the warmer lattice leaves of the mobility of pure material: (300 K/T)^exponent, 1 where it is not known."""
+    """Return the factor (300 K/T)^exponent of the mobility of pure material; 1 if its dependence is unknown."""
     if temperature == REFERENCE_TEMPERATURE or model is None or model.max_exponent is None:
         return 1.0
     return float((REFERENCE_TEMPERATURE / temperature) ** model.max_exponent)
 
 
 def with_impurities(model: CaugheyThomas, impurities: Floats, temperature: float) -> Floats:
-    """Mobility at a density of impurities (1/cm3), cm2/Vs: after Sotoodeh et al. away from 300 K."""
+    """Return the mobility, cm2/Vs, at an impurity density, 1/cm3; away from 300 K after Sotoodeh et al."""
     largest = model.max * lattice_share(model, temperature)
     reference = model.reference * (temperature / REFERENCE_TEMPERATURE) ** model.reference_exponent
     found: Floats = model.min + (largest - model.min) / (1 + (impurities / reference) ** model.exponent)
@@ -45,7 +45,7 @@ def with_impurities(model: CaugheyThomas, impurities: Floats, temperature: float
 
 
 def saturation_at(model: Saturation, temperature: float) -> Saturation:
-    """Velocities at another temperature: (300 K/T)^exponent, as they are where that is not known."""
+    """Return the velocities at another temperature, scaled by (300 K/T)^exponent; unchanged if that is unknown."""
     if temperature == REFERENCE_TEMPERATURE or model.heat is None:
         return model
     electrons, holes = ((REFERENCE_TEMPERATURE / temperature) ** exponent for exponent in model.heat)
@@ -57,10 +57,16 @@ def saturation_at(model: Saturation, temperature: float) -> Saturation:
 def unheated(
     stack: Stack, materials: Sequence[Material], sets: Sequence[IonisationSet]
 ) -> Mapping[str, tuple[str, ...]]:
-    """What stays as it is at 300 K, by kind, with the materials or sets whose dependence is not known (all: empty).
+    """Return the parameters that keep their values at 300 K: kinds, and the materials or sets concerned (empty: all).
 
-    materials   of the nodes
-    sets        of ionisation coefficients
+    Parameters
+    ----------
+    stack
+        Structure of the device.
+    materials
+        Materials of the nodes.
+    sets
+        Sets of ionisation coefficients in use.
     """
     if stack.temperature == REFERENCE_TEMPERATURE:
         return {}
