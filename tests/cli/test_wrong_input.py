@@ -46,7 +46,11 @@ OVERRIDES = [
     ("run.machine=small.toml", "small.toml", "no JSON"),
     ("run.machine=3", "run.machine", "a word in quotes"),
     ("run.balance=0", "run.balance", "at least 1"),
-    ("run.balance=often", "run.balance: expected a whole number of at least 1 or one of 'auto' or 'off'", "found 'often'"),
+    (
+        "run.balance=often",
+        "run.balance: expected a whole number of at least 1 or one of 'auto' or 'off'",
+        "found 'often'",
+    ),
     ("run.poll=-1", "run.poll", "at least 0"),
     ("run.device=tpu", "run.device: expected one of 'cpu', 'gpu' or 'gpu-shared'", "found 'tpu'"),
     ("run.layout=cartesian:3x5", "run.layout", "15 parts"),

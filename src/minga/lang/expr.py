@@ -243,7 +243,7 @@ class Node(Arithmetic):
     args: tuple[Node, ...] = ()
     data: Any = None
     weak: bool = False
-    of: tuple[str, Node] | None = None
+    of: tuple[Any, ...] | None = None
 
     @property
     def reads_cells(self) -> bool:
