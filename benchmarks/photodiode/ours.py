@@ -14,7 +14,8 @@ import minga
 from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
-from minga.models.photodiode.case import device_of, read_settings
+from minga.models.case import read_settings
+from minga.models.photodiode.case import device_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
@@ -37,7 +38,7 @@ def silicon() -> Device:
 
 def _example(name: str, changes: dict[str, Any], **mesh: Any) -> Device:
     table = tomllib.loads((EXAMPLES / f"{name}.toml").read_text())["photodiode"]
-    return device_of(read_settings({**table, **changes, "mesh": {**table["mesh"], **mesh}}), EXAMPLES)
+    return device_of(read_settings("photodiode", {**table, **changes, "mesh": {**table["mesh"], **mesh}}), EXAMPLES)
 
 
 def solve(device: Device, problem: Problem, times: int = 1) -> dict[str, Any]:

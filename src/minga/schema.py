@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from minga.errors import CaseError, shown, suggest
 
-__all__ = ["dotted", "tables_of", "validate"]
+__all__ = ["dotted", "keys_of", "tables_of", "validate"]
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -67,13 +67,18 @@ def validate(
         # pydantic is strict about JSON in just the way a case file needs; from Python it would also refuse lists.
         return kind.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
-        raise _explain(kind, error, key, thing, data if keywords else None) from None
+        raise _explain(kind, error, data, key, thing, keywords=keywords) from None
 
 
 def tables_of(kind: type[BaseModel]) -> dict[str, type[BaseModel]]:
     """Return the schema of each table within a schema, by name."""
     found = {name: _table(field.annotation) for name, field in kind.model_fields.items()}
     return {name: table for name, table in found.items() if table is not None}
+
+
+def keys_of(kind: type[BaseModel]) -> list[str]:
+    """Return the keys of a table as people write them, without the former names of others."""
+    return [field.alias or name for name, field in kind.model_fields.items() if not _extra(field, "renamed")]
 
 
 def dotted(*parts: object) -> str:
@@ -88,38 +93,64 @@ def dotted(*parts: object) -> str:
 
 
 def _explain(
-    kind: type[BaseModel], error: ValidationError, key: str, thing: str, keywords: Mapping[str, object] | None
+    kind: type[BaseModel], error: ValidationError, data: Mapping[str, object], key: str, thing: str, *, keywords: bool
 ) -> CaseError:
-    """Return the error for the first fault; `keywords` are the entries where they are keyword arguments."""
+    """Return the error for the first fault, with the name of the list entry that it lies in.
+
+    `keywords` tells whether the entries are keyword arguments.
+    """
     # Unknown keys first: a misspelt key is also a missing one, and its own name is the better hint.
     faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
     faults = [fault for fault in faults if not _is_of_a_table_within(fault, faults)]
     fault = faults[0]
     place = _place(fault)
     name = dotted(key, *place)
+    entry = _entry(kind, place, data)
     if fault["type"] == "extra_forbidden":
         known = _fields_at(kind, place[:-1])
         table = dotted(key, *place[:-1])
         among = f"[{table}] has " if table else f"{thing} has "
         return CaseError(
-            f"unknown key {name!r}",
+            f"{entry}unknown key {name!r}",
             key=name,
             suggestion=suggest(str(place[-1]), known),
             remedy=f"remove or rename it; {among}{', '.join(sorted(known))}",
         )
     if fault["type"] == "missing":
-        return CaseError(f"{name!r} is missing", key=name, remedy=_addition(kind, place, name, keywords is not None))
+        return CaseError(f"{entry}{name!r} is missing", key=name, remedy=_addition(kind, place, name, keywords))
     # Each branch of a union has its own fault at the same place.
     limits = _limits(kind, place)
     expected = " or ".join(
         _without_repetition([_expected(other, limits) for other in faults if _place(other) == place])
     )
-    if keywords is None:
-        message = f"{name}: expected {expected}, found {fault['input']!r}"
-    else:
+    if keywords:
         expected = expected.replace("true or false", "True or False")
-        message = f"{name}={shown(_value_at(keywords, place))}: expected {expected}"
+        message = f"{name}={shown(_value_at(data, place))}: expected {expected}"
+    else:
+        message = f"{entry}{name}: expected {expected}, found {fault['input']!r}"
     return CaseError(message, key=name, remedy=_description(kind, place))
+
+
+def _entry(kind: type[BaseModel], place: tuple[int | str, ...], data: object) -> str:
+    """Return the name of the list entry that a place lies in, such as "layer 'Mult': ", where the schema wants it.
+
+    Fields whose entries are to be called by name say what these are, in ``json_schema_extra={"entry": "layer"}``.
+    """
+    for depth, part in enumerate(place):
+        field = _field(kind, place[:depth]) if isinstance(part, int) else None
+        if field is not None and (word := _extra(field, "entry")):
+            found: Any = data
+            for step in place[: depth + 1]:
+                found = found[step]
+            name = found.get("name") if isinstance(found, Mapping) else None
+            return f"{word} {name if isinstance(name, str) and name else f'{word} {int(part) + 1}'!r}: "
+    return ""
+
+
+def _extra(field: FieldInfo, name: str) -> str:
+    """Return what a field says beyond its schema, "" for nothing."""
+    extra = field.json_schema_extra
+    return str(extra.get(name, "")) if isinstance(extra, dict) else ""
 
 
 _LIMITS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
@@ -172,8 +203,7 @@ def _limits(kind: type[BaseModel], place: tuple[object, ...]) -> _Limits:
         for name in _LIMITS:
             if (value := getattr(item, name, None)) is not None:
                 found.setdefault(name, set()).add(value)
-    extra = entry_field.json_schema_extra
-    unit = str(extra.get("unit", "1")) if isinstance(extra, dict) else "1"
+    unit = _extra(entry_field, "unit")
     types_of_numbers = set(_types(entry_field.annotation)) & {int, float}
     return _Limits(
         {name: values.pop() for name, values in found.items() if len(values) == 1},
@@ -301,7 +331,7 @@ def _unwrapped(annotation: Any) -> Any:
 
 def _fields_at(kind: type[BaseModel], place: tuple[object, ...]) -> list[str]:
     schema = _schema(kind, place)
-    return [field.alias or name for name, field in schema.model_fields.items()] if schema else []
+    return keys_of(schema) if schema else []
 
 
 def _description(kind: type[BaseModel], place: tuple[object, ...]) -> str | None:

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 import minga as mg
-from minga.models.automaton import load
 from minga.models.automaton.bounds import Bounds, parse_bounds, split_bounds
 from minga.models.automaton.patterns import PatternError, read_coordinates
+from minga.models.case import load_model
 from minga.models.settings import GridSettings
 from model_runs import run_model
 
@@ -58,7 +58,7 @@ def rle(rule: str, mark: str = "") -> str:
 def case(tmp_path: Path, text: str, *, rule: str | None = None, **grid: Any) -> mg.Model:
     (tmp_path / "p.rle").write_text(text)
     section = {"init": "p.rle"} | ({"rule": rule} if rule else {})
-    return load(section, GridSettings(**grid), tmp_path)
+    return load_model("automaton", {"automaton": section}, GridSettings(**grid), tmp_path)
 
 
 def test_a_pattern_brings_its_grid(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_pattern_brings_its_grid(tmp_path: Path) -> None:
 def test_one_number_is_a_square_but_for_a_rule_of_one_dimension(tmp_path: Path) -> None:
     assert case(tmp_path, rle("B36/S23:T20")).grid.shape == (20, 20)
     (tmp_path / "row.rle").write_text("x = 3, y = 1, rule = W30:T40\nbo!\n")
-    line = load({"init": "row.rle"}, GridSettings(), tmp_path)
+    line = load_model("automaton", {"automaton": {"init": "row.rle"}}, GridSettings(), tmp_path)
     assert (line.grid.shape, line.grid.periodic) == ((40,), (True,))
 
 

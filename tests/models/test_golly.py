@@ -11,9 +11,9 @@ import pytest
 
 import minga as mg
 from minga.errors import CaseError
-from minga.models.automaton.case import load
 from minga.models.automaton.golly import NOTE, PATTERN
 from minga.models.automaton.patterns import read_rle, write_rle
+from minga.models.case import load_model
 from minga.models.settings import GridSettings
 
 SHAPE = (20, 30)
@@ -109,9 +109,11 @@ def test_a_grid_that_golly_would_widen():
     assert (about(rule)[PATTERN], "22 cells" in about(rule)[NOTE]) == (rule, True)
     case = {"rule": f"{rule}:T30,21", "init": {"soup": 0.3}}
     with pytest.raises(CaseError, match=r"widens to at least 22[^$]*\n.*shape = \[21, 30\]"):
-        load(case, GridSettings(), Path())
-    assert load(case, GridSettings(shape=[21, 30]), Path()).grid.shape == (21, 30)
-    assert load({**case, "rule": f"{rule}:T30,22"}, GridSettings(), Path()).grid.shape == (22, 30)
+        load_model("automaton", {"automaton": case}, GridSettings(), Path())
+    assert load_model("automaton", {"automaton": case}, GridSettings(shape=[21, 30]), Path()).grid.shape == (21, 30)
+    assert load_model(
+        "automaton", {"automaton": {**case, "rule": f"{rule}:T30,22"}}, GridSettings(), Path()
+    ).grid.shape == (22, 30)
 
 
 @pytest.mark.skipif(shutil.which("bgolly") is None, reason="needs bgolly: apt-get install golly")

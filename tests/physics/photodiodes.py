@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 import minga as mg
 from minga.engine.comm import Comm, run_virtual
-from minga.models.photodiode.case import device_of, read_settings
+from minga.models.case import read_settings
+from minga.models.photodiode.case import device_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
@@ -34,7 +35,7 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 def device(example: str, **changes: Any) -> Device:
     """The device of an example, with other settings in its table."""
     table = tomllib.loads((EXAMPLES / f"{example}.toml").read_text())["photodiode"]
-    return device_of(read_settings(merged(table, changes)), EXAMPLES)
+    return device_of(read_settings("photodiode", merged(table, changes)), EXAMPLES)
 
 
 def silicon(nodes: int | None = None) -> Device:
@@ -42,7 +43,7 @@ def silicon(nodes: int | None = None) -> Device:
     if nodes is None:
         return device("si-1")
     table = tomllib.loads((EXAMPLES / "si-1.toml").read_text())["photodiode"]
-    return device_of(read_settings({**table, "mesh": {"nodes": nodes}}), EXAMPLES)
+    return device_of(read_settings("photodiode", {**table, "mesh": {"nodes": nodes}}), EXAMPLES)
 
 
 @functools.cache
@@ -56,7 +57,7 @@ def apd(coarsen: int = 1, ionisation: str = "cook", charge: float | None = None,
     changes = {"mesh": {"coarsen": coarsen}, "layers": layers, "ionisation": sets}
     if columns:
         changes |= {"columns": columns, "width": float(columns)}
-    return device_of(read_settings(merged(table, changes)), EXAMPLES)
+    return device_of(read_settings("photodiode", merged(table, changes)), EXAMPLES)
 
 
 def solved(device: Device, problem: Problem, *, ranks: int = 1, threads: int = 1) -> list[dict[str, float]]:

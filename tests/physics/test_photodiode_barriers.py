@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minga.models.photodiode.case import device_of, read_settings
+from minga.models.case import read_settings
+from minga.models.photodiode.case import device_of
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE, thermal_voltage
 from minga.models.photodiode.structure.device import Device
@@ -33,14 +34,14 @@ def metal(electrons: float, *, emission: bool, **changes: Any) -> Device:
         "mesh": {"graded": {"first": "0.2 nm", "growth": 1.2, "cap": "20 nm"}},
         "emission": emission,
     }
-    return device_of(read_settings(table | changes), Path())
+    return device_of(read_settings("photodiode", table | changes), Path())
 
 
 def steps(*, emission: bool) -> Device:
     """InGaAs between InP, all n: electrons climb 0.258 eV on either side."""
     layers = [{"material": name, "thickness": 0.2, "n": 1e16, "mobility_n": FAST} for name in ("InP", "InGaAs", "InP")]
     table = {"layers": layers, "contacts": {"anode": "ohmic", "cathode": "ohmic"}, "emission": emission}
-    return device_of(read_settings(table), Path())
+    return device_of(read_settings("photodiode", table), Path())
 
 
 def test_velocity_is_richardsons() -> None:
@@ -90,7 +91,7 @@ def device_of_nothing() -> np.ndarray:
     """Emission of a device of one material between ohmic contacts."""
     table = {"layers": [{"material": "Si", "thickness": 1.0, "n": 1e16}], "emission": True,
              "contacts": {"anode": "ohmic", "cathode": "ohmic"}}  # fmt: skip
-    return device_of(read_settings(table), Path()).emission[0]
+    return device_of(read_settings("photodiode", table), Path()).emission[0]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from minga.errors import CaseError
-from minga.models.photodiode.case import device_of, read_settings
+from minga.models.case import read_settings
+from minga.models.photodiode.case import device_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.problem import Linear, Problem
 from minga.models.photodiode.structure.device import Device
@@ -25,7 +26,7 @@ def diode(columns: int, **changes: object) -> Device:
     table = {**table, "mesh": {"nodes": 61}}
     if columns:
         table |= {"columns": columns, "width": float(columns)}
-    return device_of(read_settings(merged(table, changes)), EXAMPLES)
+    return device_of(read_settings("photodiode", merged(table, changes)), EXAMPLES)
 
 
 @pytest.mark.slow

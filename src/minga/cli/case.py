@@ -235,7 +235,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
             remedy='write model = "automaton", or the name of a Python file',
         )
     python = python_case(source.path.parent / name) if name.endswith(".py") else None
-    least_bytes = 1 if python is not None else model_spec(name).least_bytes
+    least_bytes = 1 if python is not None else model_spec(name).bytes_per_cell
     section = section_name(name)
     _check_top_level(table, section)
     for key, defaults in (python.defaults if python else {}).items():

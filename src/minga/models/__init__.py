@@ -1,10 +1,6 @@
-"""Simulations that ship with minga, and how a case file reaches them.
+"""Simulations that ship with minga.
 
-A model's package has a function
-
-    load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model
-
-`section` is the case's table of the model's name ([automaton] of an automaton), `grid` its table [grid] (see
-`minga.models.settings`), and paths in the section are relative to `directory`, where the case file lies. What is
-wrong is a CaseError that names the key. `minga.models.case.load_model` finds the package, or the Python file, by name.
+Each package has a `ModelSpec` (`minga.models.spec`), an entry point of the group ``minga.models``: the class of its
+settings and a function that makes its Model. `minga.models.case.load_model` finds a model, or a Python file, by the
+name that a case gives.
 """

@@ -14,29 +14,50 @@ from minga.models.files import SHIPPED
 from minga.models.python_file import run_file
 from minga.models.settings import GridSettings
 from minga.models.spec import model_spec
+from minga.schema import validate
 
-__all__ = ["PythonCase", "example", "examples", "load_model", "python_case"]
+__all__ = ["PythonCase", "example", "examples", "load_model", "python_case", "read_settings"]
 
 TABLES: Final = ("run", "stop", "output")
 """Tables of a case that a Python file may give defaults for, as dicts of these names."""
 
 
+def read_settings(name: str, table: Mapping[str, Any]) -> Any:
+    """Check the table of an installed model; return an instance of its settings class. Raises CaseError."""
+    return validate(model_spec(name).settings, table, name)
+
+
 def load_model(
     name: str, tables: Mapping[str, Any], grid: GridSettings, directory: Path, *, planning: bool = False
 ) -> Model:
-    """The model of a case: `name` is its entry "model", `tables` are all its tables, `directory` is where it lies.
+    """Make the model of a case.
 
-    The name of a ModelSpec reads the table of that name; "file.py" is a Python file and reads the table [parameters].
-    With `planning` it is not to be run: what takes long on a large grid may be guessed from a part of it.
-    Raises CaseError.
+    Parameters
+    ----------
+    name
+        The case's entry "model": the name of an installed model, which reads the table of that name, or "file.py", a
+        Python file, which reads the table [parameters].
+    tables
+        All tables of the case.
+    grid
+        Its table [grid].
+    directory
+        The directory of the case file.
+    planning
+        Whether the model will not be run: what takes long on a large grid may be estimated from a part of it.
+
+    Raises
+    ------
+    CaseError
+        For an unknown model, a missing table, or whatever is wrong in one.
     """
     if name.endswith(".py"):
         return python_case(directory / name).model(grid, tables.get("parameters", {}))
     spec = model_spec(name)
     if not isinstance(tables.get(name), Mapping):
         raise CaseError(f"the case has no table [{name}]", key=name, remedy=f"describe the {name} in [{name}]")
-    load = (spec.load_to_plan or spec.load) if planning else spec.load
-    return load(tables[name], grid, directory)
+    make = (spec.make_to_plan or spec.make) if planning else spec.make
+    return make(read_settings(name, tables[name]), grid, directory)
 
 
 @dataclass(frozen=True, slots=True)

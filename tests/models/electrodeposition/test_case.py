@@ -13,8 +13,8 @@ from PIL import Image
 
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.models.case import examples, load_model
-from minga.models.electrodeposition.case import options_of, problem_of, read_settings
+from minga.models.case import examples, load_model, read_settings
+from minga.models.electrodeposition.case import options_of, problem_of
 from minga.models.electrodeposition.preflight import notes_of
 from minga.models.electrodeposition.problem import (
     CATHODE,
@@ -46,7 +46,7 @@ FINGER = {"place": {"x": "500 um"}, "length": "1 mm", "size": "200 um"}
 def problem(folder: Path, shape: tuple[int, ...] | None = SHAPE, ends: object = None, **changes: Any) -> Problem:
     section = copy.deepcopy(CASE) | changes
     section = {key: value for key, value in section.items() if value is not None}
-    said = read_settings(section)
+    said = read_settings("electrodeposition", section)
     options_of(said)
     return problem_of(said, GridSettings(shape=shape, boundary=ends), folder)
 
@@ -99,7 +99,8 @@ def test_conditions_in_words_and_tables(tmp_path: Path) -> None:
 
 def test_scaled_cells(tmp_path: Path) -> None:
     found = problem_of(
-        read_settings({"scaled": True, "debye": 0.05, "voltage": 4, "time": {"end": 1.0}}), GridSettings(shape=(16,)),
+        read_settings("electrodeposition", {"scaled": True, "debye": 0.05, "voltage": 4, "time": {"end": 1.0}}),
+        GridSettings(shape=(16,)),
         tmp_path,
     )  # fmt: skip
     assert [(s.charge, s.diffusivity, s.bulk) for s in found.species] == [(1, 1.0, 1.0), (-1, 1.0, 1.0)]
@@ -173,7 +174,7 @@ CELLS = [
 def test_the_examples_say_what_to_expect(name: str) -> None:
     path = examples()[name]
     table = tomllib.loads(path.read_text())
-    said = read_settings(table["electrodeposition"])
+    said = read_settings("electrodeposition", table["electrodeposition"])
     found = problem_of(said, GridSettings(**table["grid"]), path.parent)
     notes = dict(notes_of(found, scaled=said.scaled))
     assert {"ions", "Debye length", "limiting current", "groups", "time"} <= set(notes)

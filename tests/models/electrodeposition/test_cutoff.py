@@ -10,7 +10,7 @@ import pytest
 
 from minga.engine.engine import Engine
 from minga.errors import CaseError
-from minga.models.electrodeposition.case import load
+from minga.models.case import load_model
 from minga.models.settings import GridSettings
 from minga.running.loop import Result, drive
 from minga.schema import validate
@@ -22,7 +22,7 @@ TIME = {"end": "2 s", "every": "0.25 s", "first": "0.05 s", "tolerance": 0.03}
 
 def run(**said: Any) -> Result:
     grid = validate(GridSettings, {"shape": [8]}, "grid")
-    model = load({**BATH, "time": TIME, **said}, grid, Path())
+    model = load_model("electrodeposition", {"electrodeposition": {**BATH, "time": TIME, **said}}, grid, Path())
     with Engine(model.layouts("slabs", 1), threads=1) as engine:
         return drive(model, engine, model.steps or 0)
 
@@ -62,7 +62,9 @@ def test_a_bath_that_needs_more_than_the_cut_off_does_not_start() -> None:
     assert raised.value.key == "electrodeposition.cutoff"
     solids = [{"kind": "cathode", "box": {"y": [0.0, 1.0]}}]  # half of it: that changes the voltage, and is told only
     bath = {**BATH, "length": "2 m", "current": "30 A/m2", "cutoff": "20 V", "solids": solids, "time": TIME}
-    model = load(bath, validate(GridSettings, {"shape": [8]}, "grid"), Path())
+    model = load_model(
+        "electrodeposition", {"electrodeposition": bath}, validate(GridSettings, {"shape": [8]}, "grid"), Path()
+    )
     assert "the bath alone would need 22.4 V" in dict(model.notes)["warning"]
 
 
@@ -98,7 +100,12 @@ def test_a_salt_that_would_not_be_dissolved_is_told(bath: Mapping[str, Any], tol
 
 def test_a_bath_that_is_saturated_from_the_beginning_is_told_before_it_starts() -> None:
     grid = validate(GridSettings, {"shape": [8]}, "grid")
-    model = load({**BATH, "concentration": "4 M", "time": TIME, "voltage": 0.1}, grid, Path())
+    model = load_model(
+        "electrodeposition",
+        {"electrodeposition": {**BATH, "concentration": "4 M", "time": TIME, "voltage": 0.1}},
+        grid,
+        Path(),
+    )
     assert dict(model.notes)["warning"] == "4000 mol/m3 of Zn: its salt is saturated at about 3300 mol/m3"
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from minga.errors import CaseError
-from minga.models.electrodeposition.case import options_of, read_settings
+from minga.models.case import read_settings
+from minga.models.electrodeposition.case import options_of
 from minga.models.electrodeposition.model import _semi_implicit
 from minga.models.electrodeposition.relaxation.scheme import Settings
 from minga.models.electrodeposition.settings import RelaxationSettings, SemiImplicitSettings
@@ -17,7 +18,7 @@ from minga.models.electrodeposition.settings import RelaxationSettings, SemiImpl
 
 def options(scheme: str, table: dict[str, Any]) -> dict[str, object]:
     given: dict[str, Any] = {"scaled": True, "debye": 0.1, "voltage": 1.0, "time": {"end": 1.0}}
-    return options_of(read_settings({**given, "scheme": scheme, scheme.replace("-", "_"): table}))
+    return options_of(read_settings("electrodeposition", {**given, "scheme": scheme, scheme.replace("-", "_"): table}))
 
 
 def test_every_option_of_relaxation_can_be_set() -> None:

@@ -13,8 +13,8 @@ import pytest
 from command_line import in_process
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.models.case import examples, load_model
-from minga.models.photodiode.case import device_of, how_of, read_settings
+from minga.models.case import examples, load_model, read_settings
+from minga.models.photodiode.case import device_of, how_of
 from minga.models.settings import GridSettings
 
 DEVICES = ("apd", "msm", "pin-inp", "planar", "si-1")
@@ -43,7 +43,7 @@ def test_options_of_the_pointwise_scheme() -> None:
     options = {"across": "block", "segments": 7, "cost": "synthetic", "heavy": "Absorp", "inner_sweeps": 2}
     device_file = tomllib.loads(examples()["apd"].read_text())["photodiode"] | {"gain": False, "scheme": "pointwise"}
     device_file["mesh"]["coarsen"] = 20
-    said = read_settings(device_file | {"pointwise": options})
+    said = read_settings("photodiode", device_file | {"pointwise": options})
     how = how_of(said, device_of(said, Path()))
     assert (how.across, how.cost, how.inner_sweeps) == ("block", "synthetic", 2)
     assert how.segments == (0, 13, 26, 39, 52, 65, 78, 91)
@@ -54,7 +54,7 @@ def test_options_of_the_pointwise_scheme() -> None:
         ({"heavy": "Absorb"}, "there is no layer 'Absorb'"),
         ({"segments": 92}, "92 segments, but only 91 rows"),
     ):
-        said = read_settings(device_file | {"pointwise": options})
+        said = read_settings("photodiode", device_file | {"pointwise": options})
         with pytest.raises(CaseError, match=words):
             how_of(said, device_of(said, Path()))
     with pytest.raises(CaseError, match="whose scheme is 'newton'"):

@@ -8,8 +8,8 @@ import pytest
 
 import minga as mg
 from minga.errors import CaseError
-from minga.models.case import examples
-from minga.models.photodiode.case import device_of, problem_of, read_settings
+from minga.models.case import examples, read_settings
+from minga.models.photodiode.case import device_of, problem_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.solver.linear import check_linear, in_words
 
@@ -31,6 +31,6 @@ def test_a_choice_needs_two_axes_and_newtons_method() -> None:
 
 def test_it_is_named_before_the_start() -> None:
     path = examples()["planar"]
-    said = read_settings(tomllib.loads(path.read_text())["photodiode"] | {"linear": "krylov"})
+    said = read_settings("photodiode", tomllib.loads(path.read_text())["photodiode"] | {"linear": "krylov"})
     notes = dict(notes_of(device_of(said, path.parent), problem_of(said)))
     assert notes["linear systems"] == "BiCGStab with multigrid, on all ranks (krylov)"

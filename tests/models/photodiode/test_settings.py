@@ -15,8 +15,9 @@ from pydantic.fields import FieldInfo
 
 from minga.engine.stop import Stop, Watch
 from minga.errors import CaseError
+from minga.models.case import load_model, read_settings
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
-from minga.models.photodiode.case import device_of, load, problem_of, read_settings
+from minga.models.photodiode.case import device_of, problem_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings import PhotodiodeSettings
@@ -49,7 +50,7 @@ def case(layer: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
 
 
 def make(folder: Path, layer: dict[str, Any] | None = None, **changes: Any) -> None:
-    said = read_settings(case(layer, **changes))
+    said = read_settings("photodiode", case(layer, **changes))
     problem = problem_of(said)
     device = device_of(said, folder)
     check_biases(device, problem.bias)
@@ -164,7 +165,7 @@ def test_materials_of_ones_own(tmp_path: Path) -> None:
 def test_ionisation_of_ones_own(tmp_path: Path) -> None:
     pieces = "electrons = [{ a = 1e6, b = 1e6, to = 2e5 }, { a = 2e6, b = 1.2e6 }], holes = [{ a = 2e6, b = 1e6 }]"
     (tmp_path / "ge.toml").write_text(GE.replace("[Ge]", f"[Ge]\nionisation = {{ {pieces} }}"))
-    said = read_settings(case({"material": "Ge"}, materials="ge.toml", ionisation=True))
+    said = read_settings("photodiode", case({"material": "Ge"}, materials="ge.toml", ionisation=True))
     device = device_of(said, tmp_path)
     layer = device.layers[1]
     edge = (layer.first + layer.last) // 2
@@ -175,7 +176,7 @@ def test_ionisation_of_ones_own(tmp_path: Path) -> None:
         GE.replace("[Ge]", f"[Ge]\nionisation = {{ {pieces.replace(', to = 2e5', '')} }}")
     )
     with pytest.raises(CaseError, match="ascending"):
-        device_of(read_settings(case({"material": "Ge"}, materials="bad.toml")), tmp_path)
+        device_of(read_settings("photodiode", case({"material": "Ge"}, materials="bad.toml")), tmp_path)
 
 
 def test_the_page_says_what_is_known(tmp_path: Path) -> None:
@@ -226,12 +227,12 @@ def test_every_number_that_ships_has_a_source() -> None:
     ],
 )
 def test_biases(bias: Any, values: tuple[float, ...]) -> None:
-    assert biases_of(read_settings(case(bias=bias))) == values
+    assert biases_of(read_settings("photodiode", case(bias=bias))) == values
 
 
 def test_alloys_between_inp_and_ingaas(tmp_path: Path) -> None:
     graded = {"material": "InGaAsP", "y": [0.0, 1.0]}
-    device = device_of(read_settings(case(graded)), tmp_path)
+    device = device_of(read_settings("photodiode", case(graded)), tmp_path)
     layer = device.layers[1]
     inside = slice(layer.first, layer.last + 1)
     assert (device.nie[inside][1:] > device.nie[inside][:-1]).all()
@@ -240,12 +241,13 @@ def test_alloys_between_inp_and_ingaas(tmp_path: Path) -> None:
 
 def test_columns_are_close_together_at_edges(tmp_path: Path) -> None:
     said = read_settings(
+        "photodiode",
         case(
             width=10.0,
             mesh={"across": {"first": "10 nm", "growth": 1.5, "cap": "1 um"}},
             contacts={"anode": {"y": [0.0, 3.0]}, "cathode": "ohmic"},
             regions=[{"name": "ring", "x": [0.0, 1.2], "y": [0.0, 4.0], "doping": -1e18}],
-        )
+        ),
     )
     device = device_of(said, tmp_path)
     x, y = device.nodes
@@ -264,7 +266,7 @@ def test_columns_are_close_together_at_edges(tmp_path: Path) -> None:
 
 
 def test_before_it_starts_the_rows_are_told(tmp_path: Path) -> None:
-    said = read_settings(case(light=LIGHT, bias=[0.0, -5.0]))
+    said = read_settings("photodiode", case(light=LIGHT, bias=[0.0, -5.0]))
     notes = dict(notes_of(device_of(said, tmp_path), problem_of(said)))
     assert notes["layer absorber"].endswith("1-1.5 um, InGaAs, n 1e+15")
     assert notes["built-in voltage"] == "1.29654 V"
@@ -274,22 +276,26 @@ def test_before_it_starts_the_rows_are_told(tmp_path: Path) -> None:
 
 
 def test_before_it_starts_it_is_told_what_does_not_follow_the_temperature(tmp_path: Path) -> None:
-    said = read_settings(case(temperature=350.0, ionisation=True, mobility="field", recombination=["srh"]))
+    said = read_settings(
+        "photodiode", case(temperature=350.0, ionisation=True, mobility="field", recombination=["srh"])
+    )
     device = device_of(said, tmp_path)
     notes = dict(notes_of(device, problem_of(said)))
     assert notes["temperature"] == (
         "350 K; values at 300 K used for: saturation velocities of InP, InGaAs; ionisation of cook, pearsall; lifetimes"
     )
-    assert "temperature" not in dict(notes_of(device_of(read_settings(case()), tmp_path), problem_of(said)))
+    assert "temperature" not in dict(
+        notes_of(device_of(read_settings("photodiode", case()), tmp_path), problem_of(said))
+    )
 
 
 def test_currents_to_hold() -> None:
     for written, values in (
         (["-1 uA/cm2", "-1 mA/cm2"], (-1e-6, -1e-3)), ("-10 nA/cm2", (-1e-8,)), (0.5, (0.5,)), (["2 A/m2"], (2e-4,)),
     ):  # fmt: skip
-        assert currents_of(read_settings(case(bias=None, current=written))) == values
+        assert currents_of(read_settings("photodiode", case(bias=None, current=written))) == values
     with pytest.raises(CaseError, match="empty list"):
-        currents_of(read_settings(case(bias=None, current=[])))
+        currents_of(read_settings("photodiode", case(bias=None, current=[])))
 
 
 @pytest.mark.parametrize(
@@ -350,17 +356,20 @@ def test_limits_of_the_device_have_units() -> None:
 )
 def test_limits_name_the_range_and_the_unit(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(CaseError, match=re.escape(words)):
-        read_settings(case(**changes))
+        read_settings("photodiode", case(**changes))
 
 
 def test_former_names_are_taken_with_a_warning(tmp_path: Path) -> None:
     grid = GridSettings()
-    model = load(case(capacitance=True), grid, tmp_path)
-    assert "capacitance" not in load(case(quasistatic_capacitance=True), grid, tmp_path).notes[0]
+    model = load_model("photodiode", {"photodiode": case(capacitance=True)}, grid, tmp_path)
+    assert (
+        "capacitance"
+        not in load_model("photodiode", {"photodiode": case(quasistatic_capacitance=True)}, grid, tmp_path).notes[0]
+    )
     assert model.notes[0][0] == "renamed"
     assert "photodiode.capacitance is now quasistatic_capacitance" in model.notes[0][1]
     assert model.tables["iv"][-1] == "C_quasistatic"
     assert model.former == {"C": "C_quasistatic"}
     Watch(model, Stop(when="C < 1.0"))
     with pytest.raises(CaseError, match="both 'capacitance' and its current name 'quasistatic_capacitance'"):
-        read_settings(case(capacitance=True, quasistatic_capacitance=True))
+        read_settings("photodiode", case(capacitance=True, quasistatic_capacitance=True))

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from minga.models.automaton.settings import AutomatonSettings
 from minga.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from minga.engine.model import Model
     from minga.models.settings import GridSettings
 
-__all__ = ["SPEC", "load"]
+__all__ = ["SPEC", "make"]
 
 
-def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
-    """Return the model described by a case's table [automaton]; see `minga.models`."""
+def make(settings: AutomatonSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make the model that the table [automaton] of a case describes."""
     from minga.models.automaton import case
 
-    return case.load(section, grid, directory)
+    return case.make(settings, grid, directory)
 
 
-SPEC = ModelSpec(load)
+SPEC = ModelSpec(
+    settings=AutomatonSettings,
+    make=make,
+    examples=(
+        "life",
+        "highlife",
+        "day-and-night",
+        "brians-brain",
+        "bugs",
+        "life-3d",
+        "cyclic",
+        "forest-fire",
+        "gray-scott",
+        "ising",
+        "sandpile",
+        "traffic",
+        "wireworld",
+        "langtons-loop",
+        "billiard-balls",
+        "critters",
+    ),
+    description="cellular automata: rules by name or in Python, patterns and soups",
+)

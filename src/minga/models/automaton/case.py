@@ -1,13 +1,11 @@
-"""The table [automaton] of a case: its schema, and the model it describes."""
+"""From the case's table [automaton] to its Model."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Final
 
 from minga.engine.model import Model
 from minga.errors import CaseError
@@ -18,59 +16,17 @@ from minga.models.automaton.model import automaton
 from minga.models.automaton.notation.larger_than_life import parse_larger_than_life
 from minga.models.automaton.patterns import Pattern
 from minga.models.automaton.rules import FORMS, KEY
+from minga.models.automaton.settings import AutomatonSettings
 from minga.models.settings import GridSettings
-from minga.schema import validate
 
-__all__ = ["AutomatonSettings", "load"]
+__all__ = ["make"]
 
 _OF_A_LINE: Final = re.compile(r"\s*[Ww]\s*[0-9]")
 """Beginning of rules that are for one dimension only."""
 
 
-class AutomatonSettings(BaseModel):
-    """Table [automaton] of a case.
-
-    Attributes
-    ----------
-    rule
-        "B3/S23" and the like, "W30", or "file.py:name"; None: the rule that the pattern file of `init` names.
-    init
-        Initial cells, see `minga.models.automaton.initial`.
-    before
-        For a second-order update: the cells one step before, in the same forms; None: those of `init`.
-    update
-        "synchronous", {asynchronous = 0.5}, "coloured", {coloured = "random"}, "second-order"; None: the rule's own.
-    parameters
-        Values of the rule's keyword parameters.
-    observe
-        Reported quantities, see `minga.models.automaton.observers`.
-    seed
-        Seed of mg.random() in the rule, and of soups that have none of their own.
-    storage
-        Storage of the cells: "bytes", "bits" (64 cells a word), or "auto": bits where they are faster.
-    skip_quiet
-        Leave out tiles in which nothing can change: true, false, or "auto": on large grids.
-    colours
-        Colours in which pictures draw the states, "#rrggbb" each; empty: those of the rule.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    rule: str | None = None
-    init: Annotated[Any, Field(description='give a pattern, init = "pattern.rle", or a soup, init = {soup = 0.3}')]
-    before: Any = None
-    update: Any = None
-    observe: Any = None
-    parameters: dict[str, bool | int | float] = Field(default_factory=dict)
-    seed: Annotated[int, Field(ge=0, lt=2**64)] = 0
-    storage: Literal["auto", "bytes", "bits"] = "auto"
-    skip_quiet: bool | Literal["auto"] = "auto"
-    colours: list[str] = Field(default_factory=list)
-
-
-def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
-    """Return the model described by a case's table [automaton]."""
-    settings = validate(AutomatonSettings, section, "automaton")
+def make(settings: AutomatonSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make the model that the table [automaton] of a case describes."""
     pattern = pattern_of(settings.init, directory)
     rule, bounds = _rule(settings, pattern, grid)
     shape = grid.shape or (bounds.shape if bounds else None)

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from minga.models.electrodeposition.settings import ElectrodepositionSettings
 from minga.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from minga.engine.model import Model
     from minga.models.settings import GridSettings
 
-__all__ = ["SPEC", "load"]
+__all__ = ["SPEC", "make"]
 
 
-def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
-    """Return the model described by the table [electrodeposition] of a case; see `minga.models`."""
+def make(settings: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make the model that the table [electrodeposition] of a case describes."""
     from minga.models.electrodeposition import case
 
-    return case.load(section, grid, directory)
+    return case.make(settings, grid, directory)
 
 
-SPEC = ModelSpec(load, least_bytes=72)
+SPEC = ModelSpec(
+    settings=ElectrodepositionSettings,
+    make=make,
+    bytes_per_cell=72,
+    examples=(
+        "zn-cell",
+        "zn-cell-cathode-above",
+        "zn-cell-cathode-below",
+        "fingers",
+        "growth",
+        "membrane",
+        "pnp-1d",
+    ),
+    description="ions, potential and flow between two electrodes, and the deposit that grows",
+)

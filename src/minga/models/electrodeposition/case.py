@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +24,9 @@ from minga.models.electrodeposition.problem import Constants, Electrode, Growth,
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.units import units_of
 from minga.models.settings import GridSettings
-from minga.schema import validate
 from minga.space.grid import Grid
 
-__all__ = ["load", "problem_of", "read_settings"]
+__all__ = ["make", "options_of", "problem_of"]
 
 GAS: float = 8.314462618
 """Gas constant, J/(mol K)."""
@@ -40,11 +39,10 @@ SCALED_CUTOFF: float = 200.0
 """Default cut-off voltage of scaled cases, RT/F."""
 
 
-def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
-    """Return the model described by the table [electrodeposition] of a case; see `minga.models`."""
+def make(said: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make the model that the table [electrodeposition] of a case describes."""
     from minga.models.electrodeposition.model import electrodeposition
 
-    said = read_settings(section)
     problem = problem_of(said, grid, directory)
     model = electrodeposition(problem, scheme=said.scheme, **options_of(said))
     return replace(
@@ -62,11 +60,6 @@ def _observed(model: Model, problem: Problem, metal: Species) -> Model:
     fronts = record_fronts(observe, problem.grid, model.field("kind"), model.field(metal.name), metal.bulk)
     units = {**model.units, **units_of(fronts, problem.grid.ndim)}
     return replace(model, observe=observe, observables={**model.observables, **fronts}, units=units)
-
-
-def read_settings(section: Mapping[str, object]) -> ElectrodepositionSettings:
-    """Return the table, validated against its schema."""
-    return validate(ElectrodepositionSettings, section, "electrodeposition")
 
 
 def options_of(said: ElectrodepositionSettings) -> dict[str, object]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
@@ -19,19 +18,16 @@ from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.settings import GridSettings
-from minga.schema import validate
 
 if TYPE_CHECKING:
     from minga.models.photodiode.pointwise.setup import Pointwise
     from minga.models.photodiode.structure.device import Device
 
-__all__ = ["device_of", "how_of", "load", "problem_of", "read_settings"]
-
-_LAYER: Final = re.compile(r"photodiode\.layers\[(\d+)\]")
+__all__ = ["device_of", "how_of", "make", "problem_of"]
 
 
-def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> Model:
-    """Return the model described by the [photodiode] table of a case; see `minga.models`."""
+def make(said: PhotodiodeSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make the model that the table [photodiode] of a case describes."""
     from minga.models.photodiode.model import photodiode
     from minga.models.photodiode.pointwise.scheme import pointwise
 
@@ -42,7 +38,6 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
                 key=f"grid.{name}",
                 remedy="leave it out",
             )
-    said = read_settings(section)
     if said.pointwise is not None and said.scheme != "pointwise":
         raise CaseError(
             f"[photodiode.pointwise] in a case whose scheme is {said.scheme!r}",
@@ -56,70 +51,17 @@ def load(section: Mapping[str, object], grid: GridSettings, directory: Path) -> 
     model = with_bands(solved, device, problem.curves)
     return replace(
         model,
-        notes=(*_warnings(section), *notes_of(device, problem), *model.notes),
+        notes=(*_warnings(said), *notes_of(device, problem), *model.notes),
         steps=problem.steps,
         drawings=drawings_of(model, device, problem.curves),
     )
 
 
-RENAMED: Final = {"capacitance": "quasistatic_capacitance"}
-"""Current names of settings, by their former names."""
-
-
-def renamed_in(section: Mapping[str, object]) -> list[str]:
-    """Return the former names of settings used in a table."""
-    return [key for key in RENAMED if key in section]
-
-
-def _warnings(section: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _warnings(said: PhotodiodeSettings) -> Iterator[tuple[str, str]]:
     """Yield a note for each former name that is used."""
-    for former in renamed_in(section):
+    if said.capacitance is not None:
         observables = ", ".join(f"{old} is now {new}" for old, new in RENAMED_OBSERVABLES.items())
-        yield "renamed", f"photodiode.{former} is now {RENAMED[former]}, {observables}: dQ/dV, not small-signal"
-
-
-def read_settings(section: Mapping[str, object]) -> PhotodiodeSettings:
-    """Validate the table against its schema.
-
-    Former names of settings are accepted too; `renamed_in` lists those in use.
-
-    Raises
-    ------
-    CaseError
-        If the table is invalid; the error names the key, and the layer if the key belongs to one.
-    """
-    for former in renamed_in(section):
-        if RENAMED[former] in section:
-            raise CaseError(
-                f"both {former!r} and its current name {RENAMED[former]!r} are given",
-                key=f"photodiode.{former}",
-                remedy=f"leave {former} out",
-            )
-    try:
-        present = {RENAMED.get(key, key): value for key, value in section.items()}
-        return validate(PhotodiodeSettings, present, "photodiode")
-    except CaseError as error:
-        name = _layer_of(error.key or "", section)
-        if name is None:
-            raise
-        raise CaseError(
-            f"layer {name!r}: {error.message}",
-            key=error.key,
-            suggestion=error.suggestion,
-            where=error.where,
-            remedy=error.remedy,
-        ) from None
-
-
-def _layer_of(key: str, section: Mapping[str, object]) -> str | None:
-    """Return the name of the layer to which a key belongs; None for other keys."""
-    found = _LAYER.match(key)
-    layers = section.get("layers")
-    if found is None or not isinstance(layers, Sequence) or int(found[1]) >= len(layers):
-        return None
-    entry = layers[int(found[1])]
-    name = entry.get("name") if isinstance(entry, Mapping) else None
-    return name if isinstance(name, str) and name else f"layer {int(found[1]) + 1}"
+        yield "renamed", f"photodiode.capacitance is now quasistatic_capacitance, {observables}: dQ/dV, not small-signal"
 
 
 def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
 
 __all__ = [
@@ -273,7 +274,11 @@ class PhotodiodeSettings(BaseModel):
 
     layers: Annotated[
         tuple[LayerSettings, ...],
-        Field(min_length=1, description='[[photodiode.layers]] material = "InP", thickness = 1.0, p = 1e18'),
+        Field(
+            min_length=1,
+            json_schema_extra={"entry": "layer"},
+            description='[[photodiode.layers]] material = "InP", thickness = 1.0, p = 1e18',
+        ),
     ]
     regions: tuple[RegionSettings, ...] = ()
     contacts: Annotated[
@@ -319,6 +324,9 @@ class PhotodiodeSettings(BaseModel):
     quasistatic_capacitance: Annotated[
         bool, Field(description="compute dQ/dV at each voltage: quasistatic_capacitance = true")
     ] = False
+    capacitance: Annotated[
+        bool | None, Field(json_schema_extra={"renamed": "quasistatic_capacitance"}, description="its former name")
+    ] = None
     bias: Annotated[
         tuple[Number, ...] | Number | BiasSettings | None,
         Field(description=BIAS_FORM),
@@ -344,3 +352,16 @@ class PhotodiodeSettings(BaseModel):
         Field(gt=0, lt=1, json_schema_extra={"unit": "kT/q"}, description="tolerance of the unknowns, kT/q"),
     ] = None
     limit: Annotated[int | None, Field(ge=1, description="largest number of iterations per voltage")] = None
+
+    @model_validator(mode="after")
+    def _take_former_name(self) -> PhotodiodeSettings:
+        """Read `capacitance` as `quasistatic_capacitance`; CaseError where a case gives both."""
+        if self.capacitance is not None:
+            if "quasistatic_capacitance" in self.model_fields_set:
+                raise CaseError(
+                    "both 'capacitance' and its current name 'quasistatic_capacitance' are given",
+                    key="photodiode.capacitance",
+                    remedy="leave capacitance out",
+                )
+            object.__setattr__(self, "quasistatic_capacitance", self.capacitance)
+        return self

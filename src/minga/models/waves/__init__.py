@@ -11,12 +11,12 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from minga.models.spec import ModelSpec
+from minga.models.waves.settings import FletcherSettings
 
 if TYPE_CHECKING:
     from minga.engine.model import Model
@@ -42,7 +42,8 @@ __all__ = [
     "Sponge",
     "Wavelet",
     "fletcher",
-    "load",
+    "make",
+    "make_to_plan",
     "migrate",
     "prepare",
 ]
@@ -58,21 +59,28 @@ _ROOMS: Final = {
 """Modules of the names above; they are imported on first use, since a case file may name another model."""
 
 
-def load(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
-    """Return the model described by the [fletcher] table of a case; see `minga.models`."""
+def make(settings: FletcherSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make the model that the table [fletcher] of a case describes."""
     from minga.models.waves import case
 
-    return case.load(section, grid, directory)
+    return case.make(settings, grid, directory)
 
 
-def load_to_plan(section: Mapping[str, Any], grid: GridSettings, directory: Path) -> Model:
-    """Return the model for planning, from a sample of a large medium; see `minga.models.case.load_model`."""
+def make_to_plan(settings: FletcherSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make a model for planning, from a sample of a large medium."""
     from minga.models.waves import case
 
-    return case.load(section, grid, directory, sample=True)
+    return case.make(settings, grid, directory, sample=True)
 
 
-SPEC = ModelSpec(load, load_to_plan=load_to_plan, least_bytes=8)
+SPEC = ModelSpec(
+    settings=FletcherSettings,
+    make=make,
+    make_to_plan=make_to_plan,
+    bytes_per_cell=8,
+    examples=("waves", "waves-vti"),
+    description="seismic waves in tilted transversely isotropic media",
+)
 
 
 def __getattr__(name: str) -> Any:

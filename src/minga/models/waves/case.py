@@ -31,7 +31,7 @@ from minga.models.waves.wavelet_file import read_wavelet, resampled, spectrum_pe
 from minga.schema import validate
 from minga.space.box import Box
 
-__all__ = ["load"]
+__all__ = ["make"]
 
 FORMER = "rigid"
 """Former name of pressure release, which is no rigid wall."""
@@ -39,12 +39,11 @@ FORMER = "rigid"
 Triple = tuple[float, float, float]
 
 
-def load(section: Mapping[str, object], grid: GridSettings, directory: Path, *, sample: bool = False) -> Model:
-    """Return the model described by the [fletcher] table of a case; see `minga.models`.
+def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sample: bool = False) -> Model:
+    """Make the model that the table [fletcher] of a case describes.
 
     With `sample` the model is for planning: only part of a large medium is inspected, and the time step is an estimate.
     """
-    settings = validate(FletcherSettings, section, "fletcher")
     if grid.boundary is not None:
         raise CaseError(
             "the boundary of waves is set in [fletcher]", key="grid.boundary", remedy='write boundary = "sponge" there'

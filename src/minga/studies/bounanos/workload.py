@@ -15,7 +15,8 @@ from minga.engine.begin import start
 from minga.engine.engine import Engine, Outcome
 from minga.engine.model import Model
 from minga.errors import RunError
-from minga.models.photodiode.case import device_of, read_settings
+from minga.models.case import read_settings
+from minga.models.photodiode.case import device_of
 from minga.models.photodiode.pointwise.scheme import Pointwise, pointwise
 from minga.models.photodiode.solver.problem import Curve, Problem
 from minga.models.photodiode.structure.device import Device
@@ -35,7 +36,7 @@ def paper_device(coarsen: int = 1) -> Device:
     text = files("minga.examples").joinpath("apd.toml").read_text(encoding="utf-8")
     section = tomllib.loads(text)["photodiode"]
     section["mesh"] = {**section["mesh"], "coarsen": coarsen}
-    device = device_of(read_settings(section), Path())
+    device = device_of(read_settings("photodiode", section), Path())
     none = np.zeros_like(device.radiative)
     return replace(device, radiative=none, auger_n=none, auger_p=none)
 
