@@ -14,7 +14,7 @@ from typing import Final
 import minga as mg
 from minga.cli.case import find_source, read_case
 from minga.engine.comm import Comm
-from minga.models.case import examples
+from minga.models.examples import examples
 
 STORED: Final = Path(__file__).parents[1] / "benchmarks" / "results" / "digests.json"
 RANKS: Final = (1, 2, 3)

@@ -23,7 +23,7 @@ import minga as mg
 from minga.engine.begin import start
 from minga.engine.comm import MPIComm
 from minga.engine.engine import Engine
-from minga.models.case import examples
+from minga.models.examples import examples
 from minga.plan.balance import Balancer
 from minga.plan.cost import predict, work_of
 from minga.plan.crew import Crew

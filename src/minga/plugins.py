@@ -1,4 +1,4 @@
-"""What installed packages add to minga, found by their entry points; minga's own additions use nothing else."""
+"""Additions of installed packages, found by their entry points; minga's own use nothing else."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def names(group: str) -> tuple[str, ...]:
 
 
 def load(group: str, name: str, what: str, *, key: str | None = None, remedy: str = "") -> Any:
-    """Import what stands behind a name of a group.
+    """Import the object behind a name of a group.
 
     Parameters
     ----------
     group, name
         The group of entry points, such as ``minga.models``, and one of its names.
     what
-        What the group holds, for messages: "model".
+        A word for the objects of the group in messages: "model".
     key, remedy
-        The key of a case that the name comes from, and what else may be written there.
+        The key of a case that the name comes from, and words for what else may be written there.
 
     Raises
     ------
@@ -39,7 +39,9 @@ def load(group: str, name: str, what: str, *, key: str | None = None, remedy: st
             f"there is no {what} {name!r}",
             key=key,
             suggestion=suggest(name, points),
-            remedy=f"name one of {', '.join(sorted(points))}{remedy}",
+            remedy=f"name one of {', '.join(sorted(points))}{remedy}"
+            if points
+            else f"install a package that adds a {what}",
         )
     if len(points[name]) > 1:
         places = " and ".join(point.value for point in points[name])

@@ -12,7 +12,8 @@ import pytest
 
 import minga as mg
 from minga.engine.model import Model
-from minga.models.case import example, examples, load_model, python_case
+from minga.models.case import load_model, python_case
+from minga.models.examples import example, examples
 from minga.models.settings import GridSettings
 from model_runs import assert_same, run_model
 

@@ -12,7 +12,7 @@ import minga as mg
 from minga.cli.case import find_source, read_case
 from minga.engine.model import Model
 from minga.errors import ProgramError
-from minga.models.case import examples
+from minga.models.examples import examples
 from minga.models.observed import quantities
 from thinned import thinned
 

@@ -18,7 +18,7 @@ from minga.models.automaton.initial import initial_values
 from minga.models.automaton.model import automaton
 from minga.models.automaton.patterns import PatternError, read_cells, read_pattern, read_rle, write_rle
 from minga.models.automaton.rules import find_rule, life_like
-from minga.models.case import examples
+from minga.models.examples import examples
 from minga.space.box import Box
 
 GLIDER = [[0, 1, 0], [0, 0, 1], [1, 1, 1]]

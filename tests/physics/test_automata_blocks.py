@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.models.case import examples
+from minga.models.examples import examples
 from minga.models.python_file import run_file
 from rule_oracle import crc, seed_cells
 

@@ -15,7 +15,8 @@ import minga as mg
 from minga.engine.model import Model
 from minga.lang.expr import Node
 from minga.lang.near import Near
-from minga.models.case import examples, python_case
+from minga.models.case import python_case
+from minga.models.examples import examples
 from minga.models.settings import GridSettings
 from model_runs import run_model
 

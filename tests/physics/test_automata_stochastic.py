@@ -17,7 +17,7 @@ import minga as mg
 from minga.lang.expr import Node
 from minga.lang.near import Near
 from minga.lang.random import uniform
-from minga.models.case import examples
+from minga.models.examples import examples
 
 from .watching import history, watch
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from minga.engine.routes import ROUTES, Routes
+from minga.engine.routes import GROUP, Routes
 from minga.plan.broadcasting import (
     PIECE,
     best_route,
@@ -16,6 +16,7 @@ from minga.plan.broadcasting import (
     router,
 )
 from minga.plan.links import Link, Segment
+from minga.plugins import names
 
 HUB = Link((Segment(0, 1.2e-3, 1 / 1.14e6),))
 """10 Mb/s, where all share one medium."""
@@ -119,7 +120,7 @@ def test_what_an_engine_is_told_is_a_route() -> None:
     for nbytes in (1, 10**4, 10**7):
         for receivers in (1, 3, 40):
             word = choose(nbytes, receivers)
-            assert word.partition(":")[0] in ROUTES
+            assert word.partition(":")[0] in names(GROUP)
             Routes(word, group=_Nobody())
 
 

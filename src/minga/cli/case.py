@@ -25,10 +25,11 @@ from minga.schema import dotted, tables_of, validate
 if TYPE_CHECKING:
     from minga.engine.model import Model
     from minga.output.directory import RunDirectory
+    from minga.running.observer_spec import NamedObserver
 
 __all__ = ["Case", "Source", "find_source", "read_case"]
 
-_TABLES = ("grid", *RunOptions.model_fields)
+_TABLES = ("grid", *RunOptions.model_fields, "observers")
 _WORDS = ("name", "model")
 _MOST_NAMED = 12
 """Fields that an error names: solvers have hundreds of their own."""
@@ -59,6 +60,8 @@ class Case:
     """All of it, as the file and the command line say."""
     model: Model
     options: RunOptions
+    observers: tuple[NamedObserver, ...] = ()
+    """The observers that the table [observers] names."""
 
     @property
     def run(self) -> RunSettings:
@@ -80,7 +83,7 @@ class Case:
         from minga.engine.stop import stop_of
 
         table: dict[str, Any] = {"name": self.name, "model": self.table["model"]}
-        table |= {key: self.table[key] for key in ("grid", self.section) if key in self.table}
+        table |= {key: self.table[key] for key in ("grid", self.section, "observers") if key in self.table}
         table["run"] = self.run.model_dump() | {"ranks": ranks}
         if stop_of(self.options.stop) is not None:
             table["stop"] = self.options.stop.model_dump(exclude_none=True)
@@ -138,13 +141,13 @@ def find_source(target: str) -> Source:
         path = path / "case.toml"
     if path.is_file() and path.suffix in (".toml", ".py"):
         return _read(path)
-    from minga.models.case import examples
+    from minga.models.examples import example, examples
 
-    known = examples()
-    if target in known:
-        return _read(known[target])
+    if (found := example(target)) is not None:
+        return _read(found)
     if path.is_file():
         raise CaseError(f"{target} is neither a TOML file nor a Python file", remedy="a case is CASE.toml or CASE.py")
+    known = examples()
     if path.suffix in (".toml", ".py") or "/" in target:
         beside = [str(p) for p in path.parent.glob("*") if p.suffix in (".toml", ".py")] if path.parent.is_dir() else []
         raise CaseError(
@@ -220,19 +223,21 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     from minga.engine.stop import Watch, stop_of
     from minga.models.case import load_model, python_case
     from minga.models.settings import GridSettings
-    from minga.models.spec import model_spec
+    from minga.models.spec import GROUP, model_spec
     from minga.output.checkpoint.keeper import checkpointing_of
     from minga.output.snapshots.codec import check_snapshots
     from minga.output.traces import check_observed
     from minga.output.variables import variables_of
+    from minga.plugins import names
     from minga.running.defaults import completed, steps_of
+    from minga.running.observer_spec import named_observers
 
     name = table.get("model")
     if not isinstance(name, str):
         raise CaseError(
             "'model' is missing" if name is None else f"expected a word in quotes, found {name!r}",
             key="model",
-            remedy='write model = "automaton", or the name of a Python file',
+            remedy=f"write model = and one of {', '.join(map(repr, names(GROUP)))}, or the name of a Python file",
         )
     python = python_case(source.path.parent / name) if name.endswith(".py") else None
     least_bytes = 1 if python is not None else model_spec(name).bytes_per_cell
@@ -265,7 +270,8 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
         from minga.plan.machine.machine import read_machine
 
         read_machine(_machine_path(run.machine, source))
-    return Case(str(table.get("name", source.name)), source, table, model, options)
+    observers = named_observers(table.get("observers", {}))
+    return Case(str(table.get("name", source.name)), source, table, model, options, observers)
 
 
 def _machine_path(name: str, source: Source) -> Path:

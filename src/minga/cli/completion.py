@@ -1,4 +1,4 @@
-"""What a shell offers when a person presses Tab: cases, runs, fields, formats, kinds, and the keys of ``--set``.
+"""Completion in shells: cases, runs, fields, formats, kinds, and the keys of ``--set``.
 
 The command asks these functions on every press, so they look at names only, and import what they need when called.
 """
@@ -15,19 +15,46 @@ import typer
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["cases", "fields", "files", "formats", "keys", "kinds", "labs", "mappings", "protocols", "runs"]
+__all__ = [
+    "beginnings",
+    "cases",
+    "fields",
+    "files",
+    "formats",
+    "keys",
+    "kinds",
+    "labs",
+    "listed",
+    "mappings",
+    "protocols",
+    "runs",
+]
 
 _MOST = 200
 _CASES = (".toml", ".py")
 
 
 def cases(incomplete: str) -> list[str]:
-    """The examples, and the cases in the directory that was typed so far."""
-    import minga
+    """Return the examples, and the cases in the directory that was typed so far."""
+    from minga.models.examples import examples
 
-    shipped = Path(minga.__file__).parent / "examples"
-    known = sorted(path.stem for path in shipped.iterdir() if path.suffix in _CASES)
-    return [*_beginning(known, incomplete), *files(incomplete)]
+    return [*_beginning(sorted(examples()), incomplete), *files(incomplete)]
+
+
+def beginnings(incomplete: str) -> list[str]:
+    """Return the examples, and the models, whose first example is meant."""
+    from minga.models.examples import examples
+    from minga.models.spec import GROUP
+    from minga.plugins import names
+
+    return _beginning(sorted({*examples(), *names(GROUP)}), incomplete)
+
+
+def listed(incomplete: str) -> list[str]:
+    """Return the kinds of things that ``minga list`` can list."""
+    from minga.cli.listing import KINDS
+
+    return _beginning(KINDS, incomplete)
 
 
 def labs(incomplete: str) -> list[str]:
@@ -65,10 +92,11 @@ def keys(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def formats(incomplete: str) -> list[str]:
-    """What ``minga export`` can write."""
-    from minga.cli.export import FORMATS
+    """Return the formats of ``minga export``."""
+    from minga.output.export import GROUP
+    from minga.plugins import names
 
-    return _beginning(FORMATS, incomplete)
+    return _beginning(names(GROUP), incomplete)
 
 
 def kinds(incomplete: str) -> list[tuple[str, str]]:
@@ -99,31 +127,59 @@ def _words(context: typer.Context) -> list[str]:
 
 
 def _keys(words: Iterable[str]) -> Iterator[str]:
-    from minga.models.automaton.case import AutomatonSettings
-    from minga.models.electrodeposition.settings import ElectrodepositionSettings
-    from minga.models.photodiode.settings import PhotodiodeSettings
+    """Yield the keys of a case: of a run, of observers, and of the model of the first case that is named."""
     from minga.models.settings import GridSettings
-    from minga.models.waves.settings import FletcherSettings
     from minga.options import RunOptions
     from minga.schema import tables_of
 
-    tables: dict[str, type[BaseModel]] = {**tables_of(RunOptions), "grid": GridSettings}
-    python = next((path for path in map(_python_file, words) if path is not None), None)
-    if python is None:
-        tables |= {"automaton": AutomatonSettings, "fletcher": FletcherSettings}
-        tables |= {"electrodeposition": ElectrodepositionSettings, "photodiode": PhotodiodeSettings}
-    for name, settings in tables.items():
-        yield from (f"{name}.{key}=" for key in settings.model_fields)
-    if python is not None:
-        yield from (f"parameters.{key}=" for key in _parameters(python))
+    model = next((model for model in map(_model_of, words) if model is not None), None)
+    for name, settings in {**tables_of(RunOptions), "grid": GridSettings}.items():
+        yield from _keys_within(name, settings)
+    if isinstance(model, Path):
+        yield from (f"parameters.{key}=" for key in _parameters(model))
+    else:
+        for name, settings in _settings("minga.models"):
+            if model in (name, None):
+                yield from _keys_within(name, settings)
+    for name, settings in _settings("minga.observers"):
+        yield from _keys_within(f"observers.{name}", settings)
 
 
-def _python_file(case: str) -> Path | None:
-    """The Python file that a case is, or that the example of this name is."""
-    import minga
+def _settings(group: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield the settings class of each model or observer; a package that fails offers nothing."""
+    from minga.errors import CaseError
+    from minga.plugins import load, names
 
-    paths = (Path(case), Path(minga.__file__).parent / "examples" / f"{case}.py")
-    return next((path for path in paths if path.suffix == ".py" and path.is_file()), None)
+    for name in names(group):
+        with contextlib.suppress(CaseError):
+            yield name, load(group, name, "entry").settings
+
+
+def _keys_within(table: str, settings: type[BaseModel]) -> Iterator[str]:
+    """Yield the keys of a table and of the tables within it."""
+    from minga.schema import keys_of, tables_of
+
+    yield from (f"{table}.{key}=" for key in keys_of(settings))
+    for name, inner in tables_of(settings).items():
+        yield from _keys_within(f"{table}.{name}", inner)
+
+
+def _model_of(case: str) -> str | Path | None:
+    """Return the model that a case names, or its Python file; None for a word that is no case."""
+    import tomllib
+
+    from minga.models.examples import example
+
+    path = Path(case) if Path(case).is_file() else example(case)
+    if path is None or path.suffix == ".py":
+        return path
+    try:
+        name = tomllib.loads(path.read_text(encoding="utf-8")).get("model")
+    except (OSError, ValueError):
+        return None
+    if isinstance(name, str) and name.endswith(".py"):
+        return path.parent / name
+    return name if isinstance(name, str) else None
 
 
 def _parameters(file: Path) -> list[str]:

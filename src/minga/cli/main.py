@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from minga.cli import bcast_app, bench_app, completion, lab_app, matmul_app, medium_app
+from minga.cli import completion
+from minga.cli.commands import Commands
 from minga.errors import MingaError
 from minga.launch.stopping import INTERRUPTED
 
@@ -18,17 +19,12 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="minga",
+    cls=Commands,
     help="Structured-grid simulations on the computers you have.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-app.add_typer(lab_app.app, name="lab")
-app.add_typer(medium_app.app, name="medium")
-app.add_typer(bench_app.app, name="bench")
-app.command()(matmul_app.matmul)
-app.command()(bcast_app.bcast)
 
 Run = typer.Argument(metavar="RUN", help="A run's directory.", autocompletion=completion.runs)
 Case = typer.Argument(
@@ -125,6 +121,77 @@ def run(
 
 
 @app.command()
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write: my_rule.py or my_case.toml.")],
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind",
+            help="What a Python file describes: rule (by default), block or pde.",
+            autocompletion=completion.kinds,
+        ),
+    ] = None,
+    rule: Annotated[str | None, typer.Option("--rule", help="The rule of a case: B3/S23, by default.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="NAME",
+            help="Begin with this example, or with the first one of this model; see `minga list`.",
+            autocompletion=completion.beginnings,
+        ),
+    ] = None,
+) -> None:
+    """Write a file to begin with, such as `minga new my_rule.py`: it runs as it is, and says what can be changed."""
+    from minga.cli.new import new as command
+
+    _print(command(file, kind, rule, source))
+
+
+@app.command("list")
+def listing(
+    context: typer.Context,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KIND]",
+            help="models, examples, formats, observers, routes or commands; by default all of them.",
+            autocompletion=completion.listed,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List what is installed: models, examples, formats of export, observers, routes and commands."""
+    from minga.cli import listing as command
+
+    found = command.listing(what, context)
+    _print(json.dumps(found) if as_json else command.text(found))
+
+
+@app.command()
+def show(
+    run: Annotated[Path, Run],
+    field: Annotated[
+        str | None,
+        typer.Option("--field", help="The field; by default the first one.", autocompletion=completion.fields),
+    ] = None,
+    frame: Annotated[str, typer.Option("--frame", help="Number of the frame from 0; -1 is the last.")] = "-1",
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            help="kitty, sixel, blocks, or none for a path; by default what works.",
+            autocompletion=completion.protocols,
+        ),
+    ] = "auto",
+) -> None:
+    """Show a frame of a run in the terminal, or print the path of its picture."""
+    from minga.cli.show import show as command
+
+    _print(command(run, field, frame, protocol))
+
+
+@app.command()
 def plan(
     case: Annotated[str, Case],
     ranks: Annotated[
@@ -208,29 +275,6 @@ def watch(
 
 
 @app.command()
-def show(
-    run: Annotated[Path, Run],
-    field: Annotated[
-        str | None,
-        typer.Option("--field", help="The field; by default the first one.", autocompletion=completion.fields),
-    ] = None,
-    frame: Annotated[str, typer.Option("--frame", help="Number of the frame from 0; -1 is the last.")] = "-1",
-    protocol: Annotated[
-        str,
-        typer.Option(
-            "--protocol",
-            help="kitty, sixel, blocks, or none for a path; by default what works.",
-            autocompletion=completion.protocols,
-        ),
-    ] = "auto",
-) -> None:
-    """Show a frame of a run in the terminal, or print the path of its picture."""
-    from minga.cli.show import show as command
-
-    _print(command(run, field, frame, protocol))
-
-
-@app.command()
 def movie(
     run: Annotated[Path, Run],
     out: Annotated[
@@ -259,72 +303,6 @@ def report(run: Annotated[Path, Run]) -> None:
     from minga.view.report import write_report
 
     _print(str(write_report(RunDirectory.open_early(run))))
-
-
-@app.command()
-def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write: my_rule.py or my_case.toml.")],
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            "--kind",
-            help="What a Python file describes: rule (by default), block or pde.",
-            autocompletion=completion.kinds,
-        ),
-    ] = None,
-    rule: Annotated[str | None, typer.Option("--rule", help="The rule of a case: B3/S23, by default.")] = None,
-) -> None:
-    """Write a file to begin with, such as `minga new my_rule.py`: it runs as it is, and says what can be changed."""
-    from minga.cli.new import new as command
-
-    _print(command(file, kind, rule))
-
-
-@app.command()
-def measure(
-    case: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--case",
-            metavar="CASE",
-            help="Time this case's kernels; may be repeated. By default laplace, life and heat.",
-            autocompletion=completion.cases,
-        ),
-    ] = None,
-    hosts: Annotated[
-        Path | None,
-        typer.Option("--hosts", metavar="FILE", help="Measure these hosts over ssh, one a line; no MPI is needed."),
-    ] = None,
-    network: Annotated[
-        bool | None, typer.Option("--network/--no-network", help="Only the network, or all but it; by default both.")
-    ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", help="About how long to measure.")] = 60.0,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="The file to write: machine.json by default.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw times and bandwidths: an .svg or .png file.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a report of the network: one page of HTML.")
-    ] = None,
-    shell: Annotated[
-        str, typer.Option("--shell", help="Runs a command on a host, called as SHELL HOST COMMAND.")
-    ] = "ssh",
-    name: Annotated[str, typer.Option("--name", help="What to call the machine.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the machine; -o writes it too.")] = False,
-) -> None:
-    """Measure this machine, a list of hosts, or the job this is started in, for `minga plan` and `minga run --machine`.
-
-    Topology, memory, speeds of kernels against size, and what messages cost: all in one JSON file.
-    """
-    from minga.cli import measure as command
-
-    target = out if out is not None or as_json else Path("machine.json")
-    request = command.Request(tuple(case or ()), hosts, network, seconds, target, plot, shell, name, html, force)
-    with contextlib.redirect_stdout(sys.stderr):
-        machine = command.measure(request)
-    if machine is not None:
-        _print(json.dumps(machine.data, allow_nan=False) if as_json else command.summary(machine, target))
 
 
 @app.command()

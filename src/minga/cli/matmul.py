@@ -159,18 +159,19 @@ def _in_job(request: Request, job: Job) -> str | None:
 
 
 def _carry_out(request: Request, comm: Comm) -> str | None:
-    from minga.engine.routes import ROUTES
+    from minga.engine.routes import GROUP
     from minga.models.matmul.plan import LAYOUTS, Layout
     from minga.models.matmul.product import Options, product
     from minga.models.matmul.report import summary
+    from minga.plugins import names
 
     if request.layout not in LAYOUTS:
         raise CaseError(
             f"there is no layout {request.layout!r}", key="--layout", remedy=f"choose among {', '.join(LAYOUTS)}"
         )
-    if request.route not in (None, *ROUTES):
+    if request.route is not None and request.route not in (routes := names(GROUP)):
         raise CaseError(
-            f"there is no route {request.route!r}", key="--route", remedy=f"choose among {', '.join(ROUTES)}"
+            f"there is no route {request.route!r}", key="--route", remedy=f"choose among {', '.join(routes)}"
         )
     options = Options(cast(Layout, request.layout), request.width, _memory(request), request.check, route=request.route,
                       overwrite=request.force)  # fmt: skip

@@ -6,10 +6,14 @@ import contextlib
 import keyword
 import re
 import shlex
+import shutil
+import tomllib
 from pathlib import Path
 
+from minga.cli.inputs import named
 from minga.cli.toml import dump
 from minga.errors import CaseError, RunError, suggest
+from minga.models.files import SHIPPED
 from minga.output.directory import write_whole
 
 __all__ = ["KINDS", "new"]
@@ -24,10 +28,26 @@ KINDS = {
 _NAME = "my_rule"
 
 
-def new(file: Path, kind: str | None, rule: str | None) -> str:
-    """Write ``file``, a Python file of a kind or a case with a rule; what to do next, in words.
+def new(file: Path, kind: str | None, rule: str | None, source: str | None = None) -> str:
+    """Write a file to begin with, and return what to do next.
 
-    Nothing is ever overwritten. Raises CaseError where it exists, cannot be written, or its ending fits nothing.
+    Parameters
+    ----------
+    file
+        The file to write. Nothing is ever overwritten.
+    kind
+        The kind of a Python file, one of `KINDS`.
+    rule
+        The rule of a case of an automaton.
+    source
+        The name of an example, or of a model, whose first example is taken. Files that the example names are copied
+        too, unless they ship with minga.
+
+    Raises
+    ------
+    CaseError
+        If the file exists or cannot be written, if its ending fits nothing, or if there is no such kind, rule or
+        example.
     """
     if not file.name.isprintable():
         raise CaseError(f"{str(file)!r} has characters that cannot be seen", key="FILE", remedy="use letters")
@@ -37,13 +57,23 @@ def new(file: Path, kind: str | None, rule: str | None) -> str:
             key="FILE",
             remedy=f"name {file.stem or 'my_rule'}.py for a rule of your own, {file.stem or 'case'}.toml for a case",
         )
-    text = _case(file, kind, rule) if file.suffix == ".toml" else _python(file, kind, rule)
+    if source is not None:
+        text, copies = _example(file, kind, rule, source)
+    else:
+        text, copies = (_case if file.suffix == ".toml" else _python)(file, kind, rule), {}
     try:
+        for target in copies:
+            if target.exists():
+                raise FileExistsError(f"{target} exists")
         with file.open("x", encoding="utf-8"):
             pass  # it is ours from here on
         write_whole(file, text)
+        for target, original in copies.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(original, target)
     except FileExistsError as error:
-        raise CaseError(f"{file} exists; nothing is overwritten", key="FILE", remedy="give another name") from error
+        taken = next(filter(Path.exists, copies), file)
+        raise CaseError(f"{taken} exists; nothing is overwritten", key="FILE", remedy="give another name") from error
     except OSError as error:
         raise CaseError(f"cannot write {file}: {error.strerror}", key="FILE", remedy="give another place") from error
     except RunError:
@@ -51,6 +81,37 @@ def new(file: Path, kind: str | None, rule: str | None) -> str:
             file.unlink()
         raise
     return f"{file} is yours to change. Run it with\n  minga run {shlex.quote(str(file))} --serve"
+
+
+def _example(file: Path, kind: str | None, rule: str | None, source: str) -> tuple[str, dict[Path, Path]]:
+    """Return the text of an example and the files that it needs beside it, by where they go."""
+    from minga.models.examples import example, examples, first_example
+    from minga.models.spec import GROUP
+    from minga.plugins import names
+
+    for option, value in (("--kind", kind), ("--rule", rule)):
+        if value is not None:
+            raise CaseError(f"an example has its own {option[2:]}", key=option, remedy=f"leave out {option} or --from")
+    models = names(GROUP)
+    path = first_example(source) if source in models else example(source)
+    if path is None:
+        known = (*models, *examples())
+        raise CaseError(
+            f"there is no example or model {source!r}" if source not in models else f"{source} has no examples",
+            key="--from",
+            suggestion=suggest(source, known),
+            remedy="see `minga list`",
+        )
+    if path.suffix != file.suffix:
+        raise CaseError(
+            f"the example {path.stem} is a {path.suffix} file",
+            key="FILE",
+            remedy=f"name {file.with_suffix(path.suffix)}",
+        )
+    text = path.read_text(encoding="utf-8")
+    needed = named(tomllib.loads(text), path.parent) if path.suffix == ".toml" else []
+    inside = [one for one in needed if one.is_relative_to(path.parent) and not one.is_relative_to(SHIPPED)]
+    return text, {file.parent / one.relative_to(path.parent): one for one in inside}
 
 
 def _python(file: Path, kind: str | None, rule: str | None) -> str:
@@ -111,8 +172,6 @@ def _dimensions(rule: str, base: Path) -> int:
 
 
 def _template(name: str) -> str:
-    from minga.models.files import SHIPPED
-
     return (SHIPPED / "templates" / name).read_text(encoding="utf-8")
 
 

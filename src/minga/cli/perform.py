@@ -80,13 +80,14 @@ def _perform(
             listener.note(f"minga: plan: {resolved.summary}")
 
     ending = [] if on_last is None else [LastStep(on_last)]
+    named = [observer.make(directory.path) for observer in case.observers]
     try:
         outcome = execute(
             case.model,
             comm,
             options,
             case.fields,
-            [kept.observer, Preview(live.look, live.on_look), Progress(progress), *ending],
+            [kept.observer, Preview(live.look, live.on_look), Progress(progress), *ending, *named],
             recorder=kept.snapshots,
             keeper=kept.keeper,
             asked=stop,

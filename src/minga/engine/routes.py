@@ -1,9 +1,11 @@
-"""Routes of equal payloads: how what one rank has reaches all others.
+"""Routes of equal payloads: the ways in which one rank's data reaches all others.
 
     pairwise    a message to each of them
     collective  MPI's broadcast, persistent where the library has it
     chain       from rank to rank, in segments, so that all links of a switch are busy at once
-    group       a broadcast of the network itself (`minga.network.broadcast`), one transmission for all
+
+Packages add others through the group ``minga.routes``; minga's own use nothing else, among them "group", a broadcast of
+the network itself (`minga.network.broadcast`), one transmission for all.
 
 The bits that arrive are the same. `auto` is pairwise for fewer than three receivers, where little can be won; beyond,
 MPI's broadcast where there is MPI. A model of the network (`minga.plan.broadcasting`) chooses better.
@@ -12,30 +14,41 @@ MPI's broadcast where there is MPI. A model of the network (`minga.plan.broadcas
 from __future__ import annotations
 
 import hashlib
-import queue
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from minga.engine.comm import Channel, Comm, Envelope, MPIBroadcast, MPIComm
 from minga.engine.waiting import wait_until
-from minga.errors import LayoutError
+from minga.errors import CaseError, LayoutError
+from minga.plugins import load, names
 
-__all__ = ["ROUTES", "Broadcasting", "Router", "Routes", "Spread"]
+__all__ = [
+    "CHAIN",
+    "COLLECTIVE",
+    "GROUP",
+    "PAIRWISE",
+    "Broadcasting",
+    "Carrier",
+    "Route",
+    "Router",
+    "Routes",
+    "Spread",
+    "to_all",
+]
 
-RouteWord = Literal["pairwise", "collective", "chain", "group"]
-ROUTES: Final[tuple[RouteWord, ...]] = ("pairwise", "collective", "chain", "group")
+GROUP: Final = "minga.routes"
+"""The group of entry points whose names are routes; each is a Route."""
 FEW: Final = 3
 """Receivers below which `auto` sends to each."""
 SEGMENT: Final = 16384
-"""Bytes of a piece of a chain where nobody says otherwise: what Open MPI's pipeline takes best at 100 Mb/s."""
+"""Bytes of a piece of a chain by default: what Open MPI's pipeline takes best at 100 Mb/s."""
 
 Router = Callable[[int, int], str]
-"""Bytes of a payload and number of receivers to a route, one of ROUTES; "chain:65536" says how long its pieces are."""
+"""A function of the bytes of a payload and the number of receivers that returns a route; "chain:65536" says how long
+the pieces of a chain are."""
 
 
 class Broadcasting(Protocol):
@@ -47,71 +60,101 @@ class Broadcasting(Protocol):
     def close(self) -> None: ...
 
 
+Members = Broadcasting | Callable[[Comm], Broadcasting] | None
+"""The argument ``group`` of an engine: a group of all ranks, or a function that makes one of the ranks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What one rank has for all others: bytes (uint8) that are sent from there, or filled here; of `copies` boxes."""
+    """The data of one rank for all others: bytes (uint8) that are sent from there, or filled here; of `copies` boxes."""
 
     root: int
     buffer: np.ndarray
     copies: int = 1
 
 
+class Carrier(Protocol):
+    """A route in use by one engine."""
+
+    def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
+        """Return messages that bring every spread to all ranks, which ask for the same ones in the same order."""
+
+    def ready(self, comm: Comm) -> None:
+        """Complete the channels that were asked for since the last time; collective."""
+
+    def close(self) -> None:
+        """Release what the route holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way of bringing equal payloads to all ranks.
+
+    Parameters
+    ----------
+    make
+        ``make(argument, group)`` returns the `Carrier` of one engine. ``argument`` is the text after the colon of
+        "name:argument", "" without one, and ``group`` the argument of that name of the engine. It raises ValueError,
+        with what was expected, for an argument that the route does not take.
+    description
+        One line for lists of routes.
+    """
+
+    make: Callable[[str, Members], Carrier]
+    description: str = ""
+
+
 @dataclass(slots=True)
 class Routes:
     """The routes of one engine.
 
-    choose  one word for all, "auto", or a function of payload and receivers, the same on all ranks
-    group   what "group" means, or how to make it of the ranks
+    Parameters
+    ----------
+    choose
+        One route for all payloads, "auto", or a function of payload and receivers, the same on all ranks.
+    group
+        A group of all ranks that broadcasts by itself, or a function that makes one of the ranks.
 
     Channels may be asked for while other ranks do something else; `ready`, which all call together, completes them.
     """
 
     choose: str | Router = "auto"
-    group: Broadcasting | Callable[[Comm], Broadcasting] | None = None
+    group: Members = None
     _answers: list[str] = field(default_factory=list, repr=False)
-    _broadcasts: list[MPIBroadcast] = field(default_factory=list, repr=False)
-    _wanted: bool = field(default=False, repr=False)
-    _own: Broadcasting | None = field(default=None, repr=False)
-    _sender: Sender = field(init=False, repr=False)
+    _carriers: dict[str, Carrier] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self._sender = Sender()
         if isinstance(self.choose, str) and self.choose != "auto":
-            _parsed(self.choose)
-        if self.choose == "group" and self.group is None:
-            raise LayoutError(
-                'route is "group", but there is none', remedy="pass group=minga.network.broadcast.Group.of(comm)"
-            )
+            self._carrier(self.choose)
 
     def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
-        """Messages that bring every spread to all ranks. All ranks ask for the same ones in the same order."""
+        """Return messages that bring every spread to all ranks, which ask for the same ones in the same order."""
         if not spreads:
             return comm.channel([], [], next_tag())
-        word, segment = self._chosen(comm, max(spread.buffer.nbytes for spread in spreads))
-        if word == "group":
-            self._wanted = True
-            return GroupChannel(self._sender, comm.rank, comm.size, spreads)
-        if word == "chain":
-            return Together([Chain(comm, spread, next_tag(), segment) for spread in spreads])
-        if word == "collective" and isinstance(comm, MPIComm):
-            return self._collective(comm, spreads)
-        return pairwise(comm, spreads, next_tag())
+        word = self._chosen(comm, max(spread.buffer.nbytes for spread in spreads))
+        return self._carrier(word).channel(comm, spreads, next_tag)
 
-    def _chosen(self, comm: Comm, size: int) -> tuple[str, int]:
+    def _chosen(self, comm: Comm, size: int) -> str:
         if not isinstance(self.choose, str):
             self._answers.append(self.choose(size, comm.size - 1))
-            return _parsed(self._answers[-1])
+            return self._answers[-1]
         if self.choose != "auto":
-            return _parsed(self.choose)
-        return ("collective" if comm.size > FEW else "pairwise"), SEGMENT
+            return self.choose
+        return "collective" if comm.size > FEW else "pairwise"
 
-    def _collective(self, comm: MPIComm, spreads: Sequence[Spread]) -> Channel:
-        """MPI's broadcasts. What they save nobody counts: each rank that gets something counts as a message."""
-        from mpi4py import MPI
-
-        sends = [e for s in spreads if s.root == comm.rank for e in _to_all(comm.rank, comm.size, s)]
-        self._broadcasts.append(MPIBroadcast(MPI, comm.communicator, [(s.root, s.buffer) for s in spreads], sends))
-        return self._broadcasts[-1]
+    def _carrier(self, word: str) -> Carrier:
+        """Return the carrier of a route, made when it is first used; LayoutError for an unknown route."""
+        if word not in self._carriers:
+            name, _, argument = word.partition(":")
+            remedy = f'give "auto", {", ".join(map(repr, names(GROUP)))}, or "chain:65536" (bytes)'
+            try:
+                route: Route = load(GROUP, name, "route")
+                self._carriers[word] = route.make(argument, self.group)
+            except CaseError as error:
+                raise LayoutError(f"route is {word!r}: {error.message}", remedy=remedy) from error
+            except ValueError as error:
+                raise LayoutError(f"route is {word!r}: {name} takes {error}", remedy=remedy) from None
+        return self._carriers[word]
 
     def ready(self, comm: Comm) -> None:
         """Complete the channels that were asked for since the last time; collective. LayoutError on all ranks where
@@ -122,54 +165,103 @@ class Routes:
             comm.allreduce(words, "max")
             self._answers.clear()
             if words[0] != -words[1]:
-                self._broadcasts.clear()
+                self.close()
                 raise LayoutError(
                     "route= gives other routes on other ranks", remedy="make it of numbers that rank 0 has broadcast"
                 )
-        for each in self._broadcasts:
-            each.prepare()
-        self._broadcasts.clear()
-        if self._wanted and self._sender.group is None:
-            if self.group is None:
-                raise LayoutError("a route needs a group, but there is none", remedy="pass group= to the engine")
-            if callable(self.group):
-                self._own = self._sender.group = self.group(comm)
-            else:
-                self._sender.group = self.group
+        for carrier in self._carriers.values():
+            carrier.ready(comm)
 
     def close(self) -> None:
-        """End the thread that broadcasts, and the group if it was made here."""
-        self._sender.close()
-        if self._own is not None:
-            self._own.close()
-        self._own = None
+        """Release what the routes hold."""
+        for carrier in self._carriers.values():
+            carrier.close()
+        self._carriers.clear()
 
 
-def _parsed(word: str) -> tuple[str, int]:
-    name, _, segment = word.partition(":")
-    if name not in ROUTES or (segment and (name != "chain" or not segment.isdecimal() or int(segment) < 1)):
-        raise LayoutError(
-            f"route is {word!r}", remedy=f'give "auto", {", ".join(map(repr, ROUTES))}, or "chain:65536" (bytes)'
-        )
-    return name, int(segment or SEGMENT)
-
-
-def pairwise(comm: Comm, spreads: Sequence[Spread], tag: int) -> Channel:
-    """A message from each root to each other rank."""
-    sends, receives = [], []
-    for spread in spreads:
-        if spread.root == comm.rank:
-            sends = _to_all(comm.rank, comm.size, spread)
-        else:
-            receives.append(Envelope(spread.root, spread.buffer))
-    return comm.channel(sends, receives, tag)
-
-
-def _to_all(rank: int, size: int, spread: Spread) -> list[Envelope]:
+def to_all(rank: int, size: int, spread: Spread) -> list[Envelope]:
+    """Return what a root sends by a message to each other rank, which is also how payloads are counted."""
     return [Envelope(peer, spread.buffer, spread.copies) for peer in range(size) if peer != rank]
 
 
-# Own routes ----------------------------------------------------------------------------------------------------------
+# minga's own routes --------------------------------------------------------------------------------------------------
+class Pairwise:
+    """A message from each root to each other rank."""
+
+    def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
+        sends, receives = [], []
+        for spread in spreads:
+            if spread.root == comm.rank:
+                sends = to_all(comm.rank, comm.size, spread)
+            else:
+                receives.append(Envelope(spread.root, spread.buffer))
+        return comm.channel(sends, receives, next_tag())
+
+    def ready(self, comm: Comm) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+
+class Collective(Pairwise):
+    """MPI's broadcasts; messages to each rank without MPI."""
+
+    def __init__(self) -> None:
+        self._broadcasts: list[MPIBroadcast] = []
+
+    def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
+        if not isinstance(comm, MPIComm):
+            return super().channel(comm, spreads, next_tag)
+        from mpi4py import MPI
+
+        # Nobody counts what broadcasts save: each rank that gets something counts as a message.
+        sends = [e for s in spreads if s.root == comm.rank for e in to_all(comm.rank, comm.size, s)]
+        self._broadcasts.append(MPIBroadcast(MPI, comm.communicator, [(s.root, s.buffer) for s in spreads], sends))
+        return self._broadcasts[-1]
+
+    def ready(self, comm: Comm) -> None:
+        for each in self._broadcasts:
+            each.prepare()
+        self._broadcasts.clear()
+
+    def close(self) -> None:
+        self._broadcasts.clear()
+
+
+class Chains(Pairwise):
+    """From rank to rank, in pieces of so many bytes."""
+
+    def __init__(self, segment: int) -> None:
+        self._segment = segment
+
+    def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
+        return Together([Chain(comm, spread, next_tag(), self._segment) for spread in spreads])
+
+
+def _pairwise(argument: str, group: Members) -> Carrier:
+    return Pairwise() if not argument else _refuse("nothing")
+
+
+def _collective(argument: str, group: Members) -> Carrier:
+    return Collective() if not argument else _refuse("nothing")
+
+
+def _chain(argument: str, group: Members) -> Carrier:
+    if argument and not (argument.isdecimal() and int(argument) > 0):
+        _refuse("the bytes of a piece, 1 or more")
+    return Chains(int(argument or SEGMENT))
+
+
+def _refuse(expected: str) -> Any:
+    raise ValueError(expected)
+
+
+PAIRWISE = Route(_pairwise, "a message to each rank")
+COLLECTIVE = Route(_collective, "MPI's broadcast")
+CHAIN = Route(_chain, "from rank to rank in pieces, such as chain:65536")
+
+
 class Together:
     """Several channels as one."""
 
@@ -248,62 +340,3 @@ class Chain:
         for channel in (*self._incoming, *self._outgoing):
             channel.close()
         self._incoming, self._outgoing = [], []
-
-
-class GroupChannel:
-    """Spreads through a group that broadcasts by itself: it does so in a thread of its own, so nobody need look."""
-
-    def __init__(self, sender: Sender, rank: int, size: int, spreads: Sequence[Spread]) -> None:
-        self._sender, self._spreads = sender, tuple(spreads)
-        self.sends = tuple(e for s in spreads if s.root == rank for e in _to_all(rank, size, s))
-        self.started = np.zeros(1, np.int64)
-        self._under_way: list[Future[None]] = []
-
-    def start(self) -> None:
-        self._under_way = [self._sender.send(spread) for spread in self._spreads]
-        self.started += 1
-
-    def test(self) -> bool:
-        return all(future.done() for future in self._under_way)
-
-    def wait(self) -> None:
-        for future in self._under_way:
-            future.result()
-        self._under_way = []
-
-    def close(self) -> None:
-        self._under_way = []
-
-
-class Sender:
-    """A thread that does the broadcasts of a group in the order in which they are asked for: the same on all ranks."""
-
-    def __init__(self) -> None:
-        self.group: Broadcasting | None = None
-        self._jobs: queue.SimpleQueue[tuple[Spread, Future[None]] | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-
-    def send(self, spread: Spread) -> Future[None]:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="minga broadcasts", daemon=True)
-            self._thread.start()
-        future: Future[None] = Future()
-        self._jobs.put((spread, future))
-        return future
-
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            spread, future = job
-            try:
-                assert self.group is not None
-                self.group.bcast(spread.buffer, root=spread.root, wait="all")
-            except BaseException as error:  # whoever waits is told
-                future.set_exception(error)
-            else:
-                future.set_result(None)
-
-    def close(self) -> None:
-        if self._thread is not None:
-            self._jobs.put(None)
-            self._thread.join(timeout=10)
-        self._thread = None

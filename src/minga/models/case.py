@@ -1,4 +1,4 @@
-"""From the name in a case to a Model: models that ship with minga, Python files that define one, and the examples."""
+"""From the name in a case to a Model: installed models, and Python files that define one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Any, Final
 
 from minga.engine.model import Model
 from minga.errors import CaseError, MingaError, suggest
-from minga.models.files import SHIPPED
 from minga.models.python_file import run_file
 from minga.models.settings import GridSettings
 from minga.models.spec import model_spec
 from minga.schema import validate
 
-__all__ = ["PythonCase", "example", "examples", "load_model", "python_case", "read_settings"]
+__all__ = ["PythonCase", "load_model", "python_case", "read_settings"]
 
 TABLES: Final = ("run", "stop", "output")
 """Tables of a case that a Python file may give defaults for, as dicts of these names."""
@@ -136,14 +135,3 @@ def python_case(path: Path) -> PythonCase:
         )
     defaults = {table: names[table] for table in TABLES if isinstance(names.get(table), Mapping)}
     return PythonCase(path, defaults, found)
-
-
-# Examples ------------------------------------------------------------------------------------------------------------
-def examples() -> dict[str, Path]:
-    """The cases that ship with minga, by name: TOML files and Python files."""
-    return {path.stem: path for path in sorted(SHIPPED.iterdir()) if path.suffix in (".toml", ".py")}
-
-
-def example(name: str) -> Path | None:
-    """The file of an example, None where there is none of this name."""
-    return examples().get(name.replace("_", "-"))

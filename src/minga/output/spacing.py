@@ -42,10 +42,6 @@ class Placed:
         """XDMF's name for what values belong to."""
         return "Node" if self.points else "Cell"
 
-    @property
-    def kind(self) -> str:
-        """VTK's name for the kind of the values."""
-        return "PointData" if self.points else "CellData"
 
 
 def placed(axes: Sequence[Coordinate], name: str, form: str) -> Placed:

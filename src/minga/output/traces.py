@@ -136,7 +136,9 @@ def read_traces(path: Path) -> Recorded:
     import zarr
 
     if not path.is_dir():
-        raise CaseError(f"there are no receivers' samples: {path} does not exist", remedy="add [fletcher.receivers]")
+        raise CaseError(
+            f"there are no receivers' samples: {path} does not exist", remedy="run a model that has receivers"
+        )
     group: Any = zarr.open_group(str(path), mode="r", zarr_format=3)
     positions = np.stack([group[name][:] for name in _AXES], axis=1)
     sources = np.array(group.attrs.get("sources", []), "f8").reshape(-1, len(_AXES))

@@ -1,11 +1,10 @@
-"""Fields as VTK image data (``.vti``), which ParaView, VisIt and PyVista open, and collections over time (``.pvd``).
+"""What files of VTK have in common: types, the order of axes, times, and collections over time (``.pvd``).
 
-Source of the format: "VTK File Formats" (vtk.org/doc, XML formats), version 1.0 with appended raw data.
+Source of the format: "VTK File Formats" (vtk.org/doc, XML formats).
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,9 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.errors import CaseError
-from minga.output.spacing import placed
 from minga.output.variables import Coordinate
 
-__all__ = ["TYPES", "order_of", "pvd", "time_of_file", "upright", "vti"]
+__all__ = ["TYPES", "order_of", "pvd", "time_of_file", "upright"]
 
 TYPES = {
     "bool": "UInt8", "uint8": "UInt8", "int16": "Int16", "int32": "Int32", "int64": "Int64", "uint32": "UInt32",
@@ -46,42 +43,6 @@ def upright(values: NDArray[Any], axes: Sequence[Coordinate]) -> tuple[NDArray[A
     return np.flip(values, turned), [axis.upright if axis.down else axis for axis in found]
 
 
-def vti(name: str, values: NDArray[Any], axes: Sequence[Coordinate], time: float | None = None) -> bytes:
-    """A field of one to three axes as the file of an image whose cells, or nodes, hold its values.
-
-    Spacing and origin are those of the coordinates, axes as `upright` brings them. `time` is that of the frame.
-    CaseError for four axes, and for points that are not evenly spaced.
-    """
-    values, axes = upright(values, axes)
-    if len(axes) > 3:
-        raise CaseError(
-            f"VTK images have three axes at most, {name} has {len(axes)}",
-            key="--format",
-            remedy="write it as npy, or open the run's fields.zarr",
-        )
-    missing = 3 - len(axes)
-    place = placed(axes[::-1], name, "VTK images")
-    spacing, origin = [*place.steps, *[1.0] * missing], [*place.origin, *[0.0] * missing]
-    extent = " ".join(f"0 {length}" for length in [*place.between, *[0] * missing])
-    data = np.ascontiguousarray(values.view(np.uint8) if values.dtype == bool else values)
-    order = "LittleEndian" if sys.byteorder == "little" else "BigEndian"
-    head = (
-        '<?xml version="1.0"?>\n'
-        f'<VTKFile type="ImageData" version="1.0" byte_order="{order}" header_type="UInt64">\n'
-        f'  <ImageData WholeExtent="{extent}" Origin="{_numbers(origin)}" Spacing="{_numbers(spacing)}">\n'
-        f"{time_of_file(time)}"
-        f'    <Piece Extent="{extent}">\n'
-        f"      <{place.kind} Scalars={quoteattr(name)}>\n"
-        f'        <DataArray type="{TYPES[values.dtype.name]}" Name={quoteattr(name)} format="appended" offset="0"/>\n'
-        f"      </{place.kind}>\n"
-        "    </Piece>\n"
-        "  </ImageData>\n"
-        '  <AppendedData encoding="raw">\n   _'
-    )
-    size = np.uint64(data.nbytes).tobytes()
-    return b"".join([head.encode(), size, data.tobytes(), b"\n  </AppendedData>\n</VTKFile>\n"])
-
-
 def time_of_file(time: float | None) -> str:
     """The element that says when a frame was taken; nothing where that is not known."""
     if time is None:
@@ -97,7 +58,3 @@ def pvd(files: Sequence[tuple[float, Path]]) -> str:
         '<?xml version="1.0"?>\n<VTKFile type="Collection" version="1.0">\n  <Collection>\n'
         f"{entries}  </Collection>\n</VTKFile>\n"
     )
-
-
-def _numbers(values: Sequence[float]) -> str:
-    return " ".join(f"{float(value)!r}" for value in values)

@@ -25,17 +25,36 @@ __all__ = ["left_out", "rectilinear", "vtr"]
 Values = NDArray[Any]
 
 
-def rectilinear(reader: FrameReader, index: int, field: str | None = None) -> bytes:
-    """A frame as the content of a file: one field, or all that lie at the same points.
+def rectilinear(reader: FrameReader, index: int, fields: Sequence[str] | None = None) -> bytes:
+    """Return the content of a file with one frame.
 
-    Velocities on faces become one vector at the centres; axes are as `minga.output.vtk.upright` brings them. CaseError
-    for fields of four axes, and where nothing is left.
+    Parameters
+    ----------
+    reader, index
+        The frames of a run, and the number of one.
+    fields
+        Names of the fields. By default all that lie at the same points; velocities on faces become one vector at the
+        centres.
+
+    Axes are as `minga.output.vtk.upright` brings them. CaseError for fields of four axes, and for fields that were
+    named and lie at other points.
     """
-    names = velocity_of(reader) if field is None else ()
-    axes, together = _together(reader, names, reader.fields if field is None else (field,))
-    cells: dict[str, Values] = {name: reader.frame(name, index) for name in together}
+    names = velocity_of(reader) if fields is None else ()
+    axes, together = _together(reader, names, reader.fields if fields is None else fields)
+    apart = [name for name in fields or () if name not in together]
+    if apart:
+        raise CaseError(
+            f"{', '.join(apart)} lies at other points than {together[0]}",
+            key="--field",
+            remedy="write them one after the other",
+        )
     if len(axes) > 3:
-        raise CaseError(f"VTK grids have three axes at most, {field or 'this run'} has {len(axes)}", key="--format")
+        raise CaseError(
+            f"VTK grids have three axes at most, {'this run' if fields is None else fields[0]} has {len(axes)}",
+            key="--format",
+            remedy="write it as npy, or open the run's fields.zarr",
+        )
+    cells: dict[str, Values] = {name: reader.frame(name, index) for name in together}
     if len(names) > 1:
         parts = [centred(reader.frame(n, index), a, len(axes[a].values)) for a, n in enumerate(names)]
         parts = [-part if axes[number].down else part for number, part in enumerate(parts)]

@@ -13,7 +13,8 @@ import pytest
 from command_line import in_process
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.models.case import examples, load_model, read_settings
+from minga.models.case import load_model, read_settings
+from minga.models.examples import examples
 from minga.models.photodiode.case import device_of, how_of
 from minga.models.settings import GridSettings
 

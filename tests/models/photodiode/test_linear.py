@@ -8,7 +8,8 @@ import pytest
 
 import minga as mg
 from minga.errors import CaseError
-from minga.models.case import examples, read_settings
+from minga.models.case import read_settings
+from minga.models.examples import examples
 from minga.models.photodiode.case import device_of, problem_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.solver.linear import check_linear, in_words

@@ -13,7 +13,8 @@ import pytest
 
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.models.case import examples, load_model
+from minga.models.case import load_model
+from minga.models.examples import examples
 from minga.models.settings import GridSettings
 from minga.models.waves.boundary import Release, Rigid
 from minga.models.waves.media_write import write_medium

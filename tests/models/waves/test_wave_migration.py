@@ -7,7 +7,8 @@ import pytest
 
 import minga as mg
 from minga.errors import CaseError
-from minga.models.case import example, python_case
+from minga.models.case import python_case
+from minga.models.examples import example
 from minga.models.python_file import run_file
 from minga.models.settings import GridSettings
 from minga.models.waves import Medium, PointSource, Random, Receivers, Ricker, Sponge, migrate, prepare

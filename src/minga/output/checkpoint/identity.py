@@ -26,6 +26,7 @@ INITIAL: Final = "initial values"
 _FREE: Final = {
     "run": None,
     "checkpoint": None,
+    "observers": None,
     "stop": ("wall_time",),
     "output": ("pictures", "report", "trace", "buffers", "policy", "durable", "direct", "writers"),
 }

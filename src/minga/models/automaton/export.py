@@ -1,4 +1,4 @@
-"""The rule of a run as pattern files name it: Golly goes on where the run ended, on a grid with the same ends."""
+"""Pattern files as a format of ``minga export``: Golly resumes where the run ended, on a grid with the same ends."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from minga.errors import CaseError
 from minga.models.automaton.golly import NOTE, PATTERN
+from minga.output.directory import write_whole
+from minga.output.export import Export, ExportFormat
 
-__all__ = ["PatternRule", "golly_rule"]
+__all__ = ["RLE", "PatternRule", "golly_rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +37,23 @@ def golly_rule(attributes: Mapping[str, Any]) -> PatternRule:
         return PatternRule(None, (f"cells of {model}, which names no rule; Golly takes this for Life, B3/S23",))
     note = attributes.get(NOTE)
     return PatternRule(attributes.get(PATTERN), (str(note),) if note else ())
+
+
+def _write_rle(export: Export) -> None:
+    from minga.models.automaton.patterns import write_rle
+
+    cells = export.values()
+    if cells.ndim != 2 or cells.dtype.kind not in "bui" or (cells.size and not 0 <= cells.min() <= cells.max() <= 255):
+        raise CaseError(
+            f"run-length encoding is for states 0 to 255 on two axes; {export.field} is {cells.ndim}-dimensional "
+            f"{cells.dtype}" + (f" from {cells.min()} to {cells.max()}" if cells.size else ""),
+            key="--format",
+            remedy="write it as npy",
+        )
+    rule = golly_rule(export.reader.group.attrs)
+    corner = rule.corner(cells.shape)
+    text = write_rle(cells, rule.text, rule.comments, generation=export.step, position=corner)
+    write_whole(export.path, text)
+
+
+RLE = ExportFormat("Golly and other programs for automata: states 0 to 255 on two axes", _write_rle)
