@@ -14,9 +14,10 @@ from matplotlib.image import imread
 
 import minga as mg
 from command_line import SMALL, in_process, nothing_written
-from minga.cli.export import FORMATS
 from minga.models.automaton.patterns import read_rle
 from minga.models.automaton.picture import read_picture
+from minga.output.export import GROUP
+from minga.plugins import names
 from minga.space.field import Field
 from minga.space.grid import Grid
 from run_files import make_run
@@ -51,7 +52,7 @@ def test_what_can_be_guessed_may_be_left_out(run: Path) -> None:
     assert np.load("cells").shape == (40, 64)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", names(GROUP))
 def test_all_formats_check_field_and_frame_before_they_write(run: Path, form: str) -> None:
     for words, text in ((["--field", "cel"], "did you mean 'cell'"), (["--frame", "3"], "no frame 3: it has 3")):
         with nothing_written(run.parent):
@@ -66,8 +67,10 @@ def test_all_formats_check_field_and_frame_before_they_write(run: Path, form: st
     [
         (("run", "--field", "cel", "--out", "x.npy"), "did you mean 'cell'"),
         (("run", "--field", "cell", "--field", "cel", "--out", "x.nc"), "did you mean 'cell'"),
-        (("run", "--out", "x.doc"), "nc, npy, png, rle, rsf, sgy, vti, vtkhdf, vtr, xmf"),
+        (("run", "--out", "x.doc"), "nc, npy, png, rle, rsf, segy, sgy, vtr, xmf"),
         (("run", "--out", "x"), "no ending"),
+        (("run", "--out", "x.vti"), "write vtr"),
+        (("run", "--out", "x", "--format", "vtkhdf"), "'vtkhdf' has been removed"),
         (("run", "--out", "x.npy", "--format", "pngg"), "did you mean 'png'"),
         (("run", "--out", "x.npy", "--frame", "3"), "no frame 3: it has 3"),
         (("run", "--out", "x.npy", "--frame", "al"), "did you mean 'all'"),
@@ -101,11 +104,11 @@ def test_all_frames_are_files_named_by_their_steps(run: Path) -> None:
     assert (np.stack([np.load(f"cells-{step:02d}.npy") for step in (0, 5, 10)]) == stored(run)).all()
 
 
-def test_vtk_images_have_a_collection(run: Path) -> None:
-    assert in_process("export", "run", "--out", "cells.vti", "--frame", "all").status == 0
+def test_vtk_grids_have_a_collection(run: Path) -> None:
+    assert in_process("export", "run", "--out", "cells.vtr", "--frame", "all").status == 0
     entries = [entry.get("file") for entry in ElementTree.parse("cells.pvd").iter("DataSet")]
-    assert entries == ["cells-00.vti", "cells-05.vti", "cells-10.vti"]
-    assert stored(run)[1][::-1].tobytes() in Path("cells-05.vti").read_bytes()  # y goes upwards in VTK, rows downwards
+    assert entries == ["cells-00.vtr", "cells-05.vtr", "cells-10.vtr"]
+    assert stored(run)[1][::-1].tobytes() in Path("cells-05.vtr").read_bytes()  # y goes upwards in VTK, rows downwards
 
 
 def test_a_pattern_comes_back_with_rule_torus_and_step(run: Path) -> None:

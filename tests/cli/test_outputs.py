@@ -17,8 +17,8 @@ from run_files import make_run
 
 WRITING = {
     "export": ["export", "part", "--out", "there.npy"],
-    "export of all frames": ["export", "part", "--frame", "all", "--out", "all.vti"],
-    "the list of these": ["export", "part", "--frame", "all", "--out", "there.vti"],
+    "export of all frames": ["export", "part", "--frame", "all", "--out", "all.vtr"],
+    "the list of these": ["export", "part", "--frame", "all", "--out", "there.vtr"],
     "NetCDF": ["export", "part", "--frame", "all", "--out", "there.nc"],
     "XDMF": ["export", "part", "--frame", "all", "--out", "there.xmf"],
     "movie": ["movie", "part", "--out", "there.gif"],
@@ -38,7 +38,7 @@ WRITING = {
     "medium": ["medium", "salt", "new.zarr", "--shape", "4,4,4", "--picture", "there.png"],
     "show": ["medium", "show", "a.npy", "--picture", "there.png"],
 }
-TAKEN = ["there.npy", "all-1.vti", "there.pvd", "there.nc", "there.xmf", "there.gif", "there.json", "there.png",
+TAKEN = ["there.npy", "all-1.vtr", "there.pvd", "there.nc", "there.xmf", "there.gif", "there.json", "there.png",
          "there.html", "scaling.png", "machine.json"]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_and_it_is_where_that_is_asked_for(in_tmp_path: Path, name: str) -> None
     make_run(in_tmp_path / "part", Field("cell", Grid((4, 5)), "u1"), {0: cells, 1: cells})
     np.save("a.npy", np.ones((3, 3)))
     words = WRITING[name]
-    file = Path(words[-1]) if "all.vti" not in words else Path("all-1.vti")
+    file = Path(words[-1]) if "all.vtr" not in words else Path("all-1.vtr")
     file.write_text("old")
     said = in_process(*words, "--force")
     assert said.status == 0, said.err

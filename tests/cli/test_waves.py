@@ -11,8 +11,8 @@ import xarray
 
 from command_line import in_process, nothing_written
 from minga.cli.case import find_source, read_case
-from minga.cli.export_receivers import _rounded
 from minga.cli.preflight import notes_before
+from minga.output.formats import rounded
 from minga.output.segy import SegyFile
 from minga.plan.speed import Speed
 
@@ -103,13 +103,13 @@ def test_receivers_in_other_formats(run: Path, tmp_path: Path) -> None:
     assert file.headers["offset"].tolist() == [40, 10, 20, 50, 80, 110]
     assert (tmp_path / "shot.png").read_bytes().startswith(b"\x89PNG")
     with nothing_written(tmp_path):
-        assert "there are sgy" in in_process("export", run, "--field", "receivers", "--out", tmp_path / "a.rle").err
+        assert "there are npy, png, segy, sgy" in in_process("export", run, "--field", "receivers", "--out", tmp_path / "a.rle").err
         assert "'receivers'?" in in_process("export", run, "--field", "receiver", "--out", tmp_path / "a.sgy").err
 
 
 def test_intervals_that_segy_rounds_are_told() -> None:
-    assert _rounded(2e-3, 1001) == _rounded(0.1 + 0.2, 1001) == ""
-    assert "the file says 2214, so that its last sample is 101 microseconds off" in _rounded(2.2139e-3, 1011)
+    assert rounded(2e-3, 1001) is rounded(0.1 + 0.2, 1001) is None
+    assert "the file says 2214, so that its last sample is 101 microseconds off" in str(rounded(2.2139e-3, 1011))
 
 
 def test_the_plan_says_it_too(run: Path) -> None:

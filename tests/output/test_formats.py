@@ -158,31 +158,11 @@ def test_segy(tmp_path: Path) -> None:
     assert (file.headers["cdp_x"][:6] / 100).tolist() == [0, 30, 60, 90, 120, 150]
 
 
-def test_vtkhdf(tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py")
-    run, out = make(tmp_path, "bool"), tmp_path / "p.vtkhdf"
-    export(run, None, None, out, "-1")
-    with h5py.File(out) as file:
-        root = file["VTKHDF"]
-        assert root.attrs["Type"] == b"ImageData"
-        assert root.attrs["WholeExtent"].tolist() == [0, 6, 0, 5, 0, 4]
-        assert root.attrs["Spacing"].tolist() == [30, 20, 10]
-        assert root.attrs["Origin"].tolist() == [-15, 0, 1]
-        assert (root["CellData/p"][...] == frames("bool")[2]).all()
-
-
-def test_without_its_library_vtkhdf_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = make(tmp_path)
-    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    with pytest.raises(CaseError, match="need the library h5py") as caught:
-        export(run, None, None, tmp_path / "p.vtkhdf", "-1")
-    assert "minga[export]" in str(caught.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
 @pytest.mark.parametrize(("kind", "grid", "dtype", "text"), [
     ("sgy", Grid((4, 5)), "f4", "three axes, p has 2"),
     ("xmf", Grid((2, 2, 2, 2)), "f4", "three axes at most"),
+    ("vtr", Grid((2, 2, 2, 2)), "f4", "three axes at most"),
+    ("xmf", Grid((3, 2), spacing=([1.0, 2.0, 4.0], 1.0)), "f4", "XDMF images have evenly spaced"),
     ("rsf", Grid((4, 5)), "u4", "no word for values of type uint32"),
     ("rsf", Grid((3, 2), spacing=([1.0, 2.0, 4.0], 1.0)), "f4", "RSF files have evenly spaced"),
 ])  # fmt: skip

@@ -39,7 +39,8 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments begin with; an unknown one gets a suggestion among all names."""
         if args and args[0] not in self.list_commands(ctx):
-            self.commands = {**dict.fromkeys(names(GROUP)), **self.commands}
+            known: dict[str, Any] = dict.fromkeys(names(GROUP))  # for the suggestion alone
+            self.commands = {**known, **self.commands}
         return super().resolve_command(ctx, args)
 
 

@@ -133,7 +133,8 @@ def _keys(words: Iterable[str]) -> Iterator[str]:
     from minga.schema import tables_of
 
     model = next((model for model in map(_model_of, words) if model is not None), None)
-    for name, settings in {**tables_of(RunOptions), "grid": GridSettings}.items():
+    run: dict[str, type[BaseModel]] = {**tables_of(RunOptions), "grid": GridSettings}
+    for name, settings in run.items():
         yield from _keys_within(name, settings)
     if isinstance(model, Path):
         yield from (f"parameters.{key}=" for key in _parameters(model))

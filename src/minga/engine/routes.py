@@ -66,7 +66,7 @@ Members = Broadcasting | Callable[[Comm], Broadcasting] | None
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The data of one rank for all others: bytes (uint8) that are sent from there, or filled here; of `copies` boxes."""
+    """The data of one rank for all others: bytes (uint8) that are sent from there or filled here, of `copies` boxes."""
 
     root: int
     buffer: np.ndarray

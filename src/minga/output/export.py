@@ -11,7 +11,6 @@ from minga.errors import CaseError
 from minga.plugins import load, names
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from minga.output.directory import RunDirectory
@@ -77,7 +76,7 @@ class Export:
         """The time of the first frame by the model's clock; its step, if the model has no clock."""
         return self.reader.times[self.frame]
 
-    def values(self) -> NDArray[np.generic | Any]:
+    def values(self) -> NDArray[Any]:
         """Read the values of the first field in the first frame."""
         return self.reader.frame(self.field, self.frame)
 

@@ -1,4 +1,4 @@
-"""The formats of ``minga export`` that need nothing but the frames: for NumPy, ParaView, xarray and seismic programs."""
+"""Formats of ``minga export`` that need nothing but the frames: for NumPy, ParaView, xarray and seismic programs."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import NDArray
+
 from minga.errors import CaseError
 from minga.models.automaton.golly import NOTE, PATTERN
 from minga.output.directory import write_whole
@@ -42,7 +44,7 @@ def golly_rule(attributes: Mapping[str, Any]) -> PatternRule:
 def _write_rle(export: Export) -> None:
     from minga.models.automaton.patterns import write_rle
 
-    cells = export.values()
+    cells: NDArray[Any] = export.values()
     if cells.ndim != 2 or cells.dtype.kind not in "bui" or (cells.size and not 0 <= cells.min() <= cells.max() <= 255):
         raise CaseError(
             f"run-length encoding is for states 0 to 255 on two axes; {export.field} is {cells.ndim}-dimensional "
