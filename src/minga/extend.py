@@ -1,10 +1,29 @@
-"""What packages that add to minga build with: see docs/extending.md."""
+"""The names with which packages that add to minga are made: see docs/extending.md."""
 
 from __future__ import annotations
 
+from minga.engine.routes import Route
 from minga.errors import CaseError
+from minga.models.quantities import Metres, Quantity, Seconds, Volts
 from minga.models.settings import GridSettings
 from minga.models.spec import ModelSpec
+from minga.output.directory import write_whole
+from minga.output.export import Export, ExportFormat
+from minga.running.observer_spec import ObserverSpec
 from minga.schema import validate
 
-__all__ = ["CaseError", "GridSettings", "ModelSpec", "validate"]
+__all__ = [
+    "CaseError",
+    "Export",
+    "ExportFormat",
+    "GridSettings",
+    "Metres",
+    "ModelSpec",
+    "ObserverSpec",
+    "Quantity",
+    "Route",
+    "Seconds",
+    "Volts",
+    "validate",
+    "write_whole",
+]

@@ -103,7 +103,10 @@ def test_receivers_in_other_formats(run: Path, tmp_path: Path) -> None:
     assert file.headers["offset"].tolist() == [40, 10, 20, 50, 80, 110]
     assert (tmp_path / "shot.png").read_bytes().startswith(b"\x89PNG")
     with nothing_written(tmp_path):
-        assert "there are npy, png, segy, sgy" in in_process("export", run, "--field", "receivers", "--out", tmp_path / "a.rle").err
+        assert (
+            "there are npy, png, segy, sgy"
+            in in_process("export", run, "--field", "receivers", "--out", tmp_path / "a.rle").err
+        )
         assert "'receivers'?" in in_process("export", run, "--field", "receiver", "--out", tmp_path / "a.sgy").err
 
 

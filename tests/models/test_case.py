@@ -148,3 +148,66 @@ def test_models_that_fail(tmp_path: Path, change: str, parameters: dict[str, Any
 def test_a_missing_python_file() -> None:
     with pytest.raises(mg.CaseError, match="there is no file"):
         python_case(Path("nowhere.py"))
+
+
+ANNOTATED = """
+from __future__ import annotations
+from typing import Annotated
+from pydantic import Field
+import minga as mg
+from minga.extend import Seconds
+
+def model(
+    shape: tuple[int] = (4,),
+    *,
+    factor: Annotated[float, Field(gt=0, lt=5, description="growth a step")] = 2.0,
+    time: Seconds = 40.0,
+    r=0.2,
+    flag=False,
+    copy="x",
+    table=None,
+    **others,
+):
+    grid = mg.Grid(shape)
+    u = mg.Field("u", grid)
+    found = {"factor": factor, "time": time, "r": r, "flag": flag, "copy": copy, "table": table, **others}
+    return mg.Model("m", grid, (u,), mg.Program("step"), parameters=found)
+"""
+
+
+def test_annotated_parameters_are_checked_and_converted(tmp_path: Path) -> None:
+    case = python_case(written(tmp_path, ANNOTATED))
+    given = {"time": "2 min", "factor": 3, "r": 1, "table": {"a": [1]}}
+    found = case.model(GridSettings(shape=(3,)), given).parameters
+    assert (found["time"], found["factor"], found["r"], found["table"]) == (120.0, 3.0, 1, {"a": [1]})
+    assert (type(found["factor"]), type(found["r"])) == (float, int)  # without annotation values are as they were given
+    assert case.model(GridSettings(), {}).parameters["time"] == 40.0
+
+
+@pytest.mark.parametrize(("parameters", "words"), [
+    ({"factor": 7}, "parameters.factor: expected a number above 0 and below 5, found 7"),
+    ({"factor": 7}, "growth a step"),
+    ({"time": "2 kg"}, 'parameters.time: expected seconds, or a time such as "20 ms", found \'2 kg\''),
+    ({"r": "abc"}, "parameters.r: expected a number, found 'abc'"),
+    ({"r": True}, "parameters.r: expected a number, found True"),
+    ({"flag": 1}, "parameters.flag: expected true or false, found 1"),
+    ({"copy": 3}, "parameters.copy: expected a word in quotes, found 3"),
+    ({"fcator": 3}, "did you mean 'factor'"),
+])  # fmt: skip
+def test_mistakes_in_parameters(tmp_path: Path, parameters: dict[str, Any], words: str) -> None:
+    case = python_case(written(tmp_path, ANNOTATED))
+    with pytest.raises(mg.CaseError) as caught:
+        case.model(GridSettings(), parameters)
+    assert words in str(caught.value)
+    assert caught.value.key == f"parameters.{next(iter(parameters))}"
+
+
+def test_the_shape_is_checked_by_its_annotation(tmp_path: Path) -> None:
+    with pytest.raises(mg.CaseError, match=r"grid\.shape: expected"):
+        python_case(written(tmp_path, ANNOTATED)).model(GridSettings(shape=(3, 4)), {})
+
+
+def test_annotations_that_mean_nothing(tmp_path: Path) -> None:
+    case = python_case(written(tmp_path, ANNOTATED.replace("Seconds = 40.0", "Secnods = 40.0")))
+    with pytest.raises(mg.CaseError, match="name 'Secnods' is not defined"):
+        case.model(GridSettings(), {})

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.errors import PydanticUserError
 
 from minga.engine.model import Model
 from minga.errors import CaseError, MingaError, suggest
@@ -17,6 +20,9 @@ from minga.schema import validate
 
 __all__ = ["PythonCase", "load_model", "python_case", "read_settings"]
 
+_FIELD: Final = "parameter_"
+_PLAIN: Final = "plain"
+"""A mark of parameters without annotation, whose values are handed on as they are."""
 TABLES: Final = ("run", "stop", "output")
 """Tables of a case that a Python file may give defaults for, as dicts of these names."""
 
@@ -65,7 +71,10 @@ class PythonCase:
 
     It has a function `model` that returns a Model: its parameter `shape` is the case's grid.shape, `boundary` its
     grid.boundary, and its other parameters are the table [parameters], all with defaults. A file without anything to
-    choose may have the Model itself instead. Dicts `run`, `stop` and `output` in it are defaults of these tables.
+    choose may have the Model itself instead. Parameters may be annotated with types, limits and units:
+    ``rate: Annotated[float, Field(gt=0, description="...")] = 0.2``, ``time: Seconds = 40.0``.
+
+    Dicts `run`, `stop` and `output` in it are defaults of these tables.
     """
 
     path: Path
@@ -78,12 +87,37 @@ class PythonCase:
         return {} if isinstance(self._model, Model) else dict(inspect.signature(self._model).parameters)
 
     def model(self, grid: GridSettings, parameters: Mapping[str, Any]) -> Model:
-        """The Model for what a case chose. Raises CaseError where the function has no such parameter, or fails."""
-        given = {f"grid.{key}": value for key, value in grid if value is not None}
-        given |= {f"parameters.{key}": value for key, value in parameters.items()}
+        """Make the Model for what a case chose.
+
+        Parameters
+        ----------
+        grid
+            The table [grid], whose entries are the parameters `shape` and `boundary`.
+        parameters
+            The table [parameters]. Values of annotated parameters are checked, and converted, as those of settings
+            are; of others, the type of a default that is a number, true or false, or text.
+
+        Raises
+        ------
+        CaseError
+            If the function has no such parameter, for an invalid value, or if the function fails.
+        """
+        if isinstance(self._model, Model):
+            self._check_names(grid, parameters)
+            return self._model
+        chosen = {key: value for key, value in grid if value is not None}
+        self._check_names(chosen.items(), parameters)
+        schemas = parameter_settings(self._model, self.path)
+        found = [
+            _validated(schemas[table], given, table) for table, given in (("grid", chosen), ("parameters", parameters))
+        ]
+        return self._call({**found[0], **found[1]})
+
+    def _check_names(self, grid: Iterable[tuple[str, Any]], parameters: Mapping[str, Any]) -> None:
+        """Raise CaseError where the function has no parameter of a name that a case gives."""
         known = self.parameters
-        arguments = {}
-        for key, value in given.items():
+        keys = [f"grid.{key}" for key, value in grid if value is not None]
+        for key in (*keys, *(f"parameters.{name}" for name in parameters)):
             name = key.split(".", 1)[1]
             if name not in known:
                 raise CaseError(
@@ -94,8 +128,6 @@ class PythonCase:
                     if known
                     else f"define def model({name}=...) in {self.path.name}",
                 )
-            arguments[name] = value
-        return self._call(arguments)
 
     def _call(self, arguments: Mapping[str, Any]) -> Model:
         if isinstance(self._model, Model):
@@ -115,6 +147,51 @@ class PythonCase:
                 remedy="end it with return mg.Model(...)",
             )
         return result
+
+
+def parameter_settings(function: Callable[..., object], path: Path) -> dict[str, type[BaseModel]]:
+    """Return the schema of the parameters of a Python file's function: "grid" of those of the grid, and "parameters".
+
+    Raises CaseError for an annotation that has no meaning.
+    """
+    fields: dict[str, dict[str, Any]] = {"grid": {}, "parameters": {}}
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    try:
+        hints = get_type_hints(function, include_extras=True)
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                continue
+            default = ... if parameter.default is parameter.empty else parameter.default
+            annotation = hints.get(name, _type_of_default(default))
+            entries = fields["grid" if name in GridSettings.model_fields else "parameters"]
+            # Under names of their own: a class of pydantic has attributes that parameters may be called like.
+            entries[_FIELD + name] = (annotation, Field(default, alias=name))
+        return {table: create_model(table, __config__=config, **entries) for table, entries in fields.items()}
+    except (NameError, TypeError, PydanticUserError) as error:
+        raise CaseError(
+            f"the annotations of model() in {path.name} cannot be read: {error}",
+            key="model",
+            where=(str(path), function.__code__.co_firstlineno),
+            remedy="annotate numbers and text, such as rate: Annotated[float, Field(gt=0)] = 0.2, or nothing",
+        ) from error
+
+
+def _type_of_default(default: object) -> Any:
+    """Return the type of a parameter without annotation, as far as its default tells."""
+    if isinstance(default, bool):
+        return Annotated[bool, _PLAIN]
+    if isinstance(default, int | float):
+        return Annotated[int | float, _PLAIN]
+    return Annotated[str if isinstance(default, str) else Any, _PLAIN]
+
+
+def _validated(kind: type[BaseModel], given: Mapping[str, Any], table: str) -> dict[str, Any]:
+    """Return the arguments that a case gives: checked, and converted where they are annotated."""
+    settings = validate(kind, given, table)
+    plain = [name for name, field in kind.model_fields.items() if _PLAIN in field.metadata]
+    return {
+        name: value if _FIELD + name in plain else getattr(settings, _FIELD + name) for name, value in given.items()
+    }
 
 
 def python_case(path: Path) -> PythonCase:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Any, Final
 
-__all__ = ["Quantity"]
+__all__ = ["LENGTH", "POTENTIAL", "TIME", "Metres", "Quantity", "Seconds", "Volts"]
 
 _WRITTEN: Final = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([A-Za-z/0-9]*)\s*")
 _PLAIN: Final = str.maketrans({"µ": "u", "μ": "u", "³": "3", "²": "2", "Å": "A"})
@@ -16,11 +16,16 @@ _PLAIN: Final = str.maketrans({"µ": "u", "μ": "u", "³": "3", "²": "2", "Å":
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A kind of quantity.
+    """A kind of quantity, which also annotates a number: ``Annotated[float, Quantity(...), Field(gt=0)]``.
 
-    expected  what is to be written, in words, for those who wrote something else
-    units     by what numbers in these units are multiplied
-    plain     the unit of numbers without one
+    Parameters
+    ----------
+    expected
+        Words for what is to be written, for messages.
+    units
+        The factor of each unit.
+    plain
+        The unit of numbers without one.
     """
 
     expected: str
@@ -28,7 +33,7 @@ class Quantity:
     plain: str
 
     def read(self, value: object) -> float:
-        """The number that is meant. Raises ValueError whose message says what was expected."""
+        """Return a number in the unit whose factor is 1. Raises ValueError that says what was expected."""
         number = self._number(value)
         if number is None or not math.isfinite(number):
             raise ValueError(self.expected)
@@ -41,7 +46,31 @@ class Quantity:
         factor = self.units.get(found[2]) if found else None
         return None if found is None or factor is None else _times(float(found[1]), factor)
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """Let pydantic read the quantity before it checks the number."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
 
 def _times(number: float, factor: float) -> float:
     # By division where that is exact: "500 um" is to be the number that 500e-6 is.
     return number / round(1 / factor) if factor < 1 else number * factor
+
+
+LENGTH: Final = Quantity(
+    'metres, or a length such as "500 um"', {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "nm": 1e-9}, plain="m"
+)
+TIME: Final = Quantity(
+    'seconds, or a time such as "20 ms"',
+    {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0},
+    plain="s",
+)
+POTENTIAL: Final = Quantity('volts, or a voltage such as "50 mV"', {"V": 1.0, "mV": 1e-3}, plain="V")
+
+Metres = Annotated[float, LENGTH]
+"""A length in metres; ``"10 um"`` and the like are read."""
+Seconds = Annotated[float, TIME]
+"""A time in seconds; ``"40 s"``, ``"2 h"`` and the like are read."""
+Volts = Annotated[float, POTENTIAL]
+"""A voltage in volts; ``"50 mV"`` and the like are read."""

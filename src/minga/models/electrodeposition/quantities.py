@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from minga.models.quantities import Quantity
+from minga.models.quantities import LENGTH, POTENTIAL, TIME, Quantity
 
 __all__ = ["Kind", "quantity"]
 
@@ -14,21 +14,15 @@ _CONCENTRATIONS: Final = {
     "mol/m3": 1.0, "mM": 1.0, "mmol/l": 1.0, "M": 1e3, "mol/l": 1e3, "mmol/L": 1.0, "mol/L": 1e3,
 }  # fmt: skip
 _KINDS: Final[dict[Kind, Quantity]] = {
-    "length": Quantity(
-        'metres, or a length such as "500 um"', {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "nm": 1e-9}, plain="m"
-    ),
+    "length": LENGTH,
     "concentration": Quantity('mol/m3, or a concentration such as "0.1 M"', _CONCENTRATIONS, plain="mol/m3"),
-    "potential": Quantity('volts, or a voltage such as "50 mV"', {"V": 1.0, "mV": 1e-3}, plain="V"),
+    "potential": POTENTIAL,
     "current": Quantity(
         'A/m2, or a current density such as "5 mA/cm2"',
         {"A/m2": 1.0, "mA/cm2": 10.0, "A/cm2": 1e4, "uA/cm2": 1e-2},
         plain="A/m2",
     ),
-    "time": Quantity(
-        'seconds, or a time such as "20 ms"',
-        {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0},
-        plain="s",
-    ),
+    "time": TIME,
 }
 
 
