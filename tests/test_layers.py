@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,17 @@ def test_the_root_offers_names_when_they_are_used() -> None:
     assert all(getattr(minga, name) is not None for name in minga.__all__)
     with pytest.raises(AttributeError, match="module 'minga' has no attribute 'Feild'"):
         minga.Feild  # type: ignore[attr-defined]
+
+
+def test_the_core_of_the_command_line_knows_no_command_of_others() -> None:
+    """They are found through entry points, and loaded when they are asked for."""
+    from minga.cli.commands import GROUP
+
+    others = {point.module for point in entry_points(group=GROUP)}
+    assert others
+    code = "from minga.cli.main import app; import sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not others & set(loaded)
 
 
 def modules_loaded(code: str) -> set[str]:

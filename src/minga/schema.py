@@ -137,11 +137,9 @@ def _entry(kind: type[BaseModel], place: tuple[int | str, ...], data: object) ->
     Fields whose entries are to be called by name say what these are, in ``json_schema_extra={"entry": "layer"}``.
     """
     for depth, part in enumerate(place):
-        field = _field(kind, place[:depth]) if isinstance(part, int) else None
-        if field is not None and (word := _extra(field, "entry")):
-            found: Any = data
-            for step in place[: depth + 1]:
-                found = found[step]
+        entries = _field(kind, place[:depth]) if isinstance(part, int) else None
+        if entries is not None and (word := _extra(entries, "entry")):
+            found = _value_at(data, place[: depth + 1])
             name = found.get("name") if isinstance(found, Mapping) else None
             return f"{word} {name if isinstance(name, str) and name else f'{word} {int(part) + 1}'!r}: "
     return ""

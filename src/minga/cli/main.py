@@ -14,6 +14,7 @@ from minga.cli import completion
 from minga.cli.commands import Commands
 from minga.errors import MingaError
 from minga.launch.stopping import INTERRUPTED
+from minga.plugins import names
 
 __all__ = ["app", "main"]
 
@@ -231,15 +232,17 @@ def export(
         list[str] | None,
         typer.Option(
             "--field",
-            help="The field; may be left out if there is only one, and for nc and vtr, which then hold all. "
-            "For nc several times.",
+            help="The field; may be left out if there is only one, and for formats of all fields, such as nc and vtr. "
+            "For these several times.",
             autocompletion=completion.fields,
         ),
     ] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", help="npy, png, vti, ...; by default the ending of --out.", autocompletion=completion.formats
+            "--format",
+            help=f"{', '.join(names('minga.formats'))}; by default the ending of --out.",
+            autocompletion=completion.formats,
         ),
     ] = None,
     frame: Annotated[
