@@ -240,7 +240,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
             remedy=f"write model = and one of {', '.join(map(repr, names(GROUP)))}, or the name of a Python file",
         )
     python = python_case(source.path.parent / name) if name.endswith(".py") else None
-    least_bytes = 1 if python is not None else model_spec(name).bytes_per_cell
+    bytes_per_cell = 1 if python is not None else model_spec(name).bytes_per_cell
     section = section_name(name)
     _check_top_level(table, section)
     for key, defaults in (python.defaults if python else {}).items():
@@ -249,7 +249,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     options = validate(RunOptions, said | {"run": {"steps": 0} | said["run"]})
     checkpointing_of(options)  # raises where its entries exclude each other
     grid = validate(GridSettings, table.get("grid", {}), "grid")
-    check_shape(grid.shape, here, least_bytes)
+    check_shape(grid.shape, here, bytes_per_cell)
     if python is not None:
         model = python.model(grid, table.get(section, {}))
     else:
