@@ -123,7 +123,7 @@ def test_its_observer_resumes_with_its_state(site: Path) -> None:
         ("spot = 5.0", "spots = 5.0", ["heat.spots", "warm.toml:12", "did you mean 'spot'"]),
         ('"2 mm"', '"2 kg"', ["heat.spacing: expected metres, or a length such as", "warm.toml:11"]),
         ('"2 mm"', "-1.0", ["expected a number above 0", "warm.toml:11", 'spacing = "1 mm"']),
-        ("every = 20", "every = 0", ["observers.hottest.every: expected a number of at least 1", "warm.toml:15"]),
+        ("every = 20", "every = 0", ["observers.hottest.every: expected a whole number of at least 1", "warm.toml:15"]),
         ("every = 20", "evry = 20", ["unknown key 'observers.hottest.evry'", "did you mean 'every'"]),
         (
             "[observers.hottest]",

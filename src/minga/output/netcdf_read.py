@@ -2,6 +2,9 @@
 
 Source: "NetCDF Classic Format Specifications" (Unidata NetCDF Users Guide, appendix): CDF-1, CDF-2 and CDF-5. Variables
 over a record dimension, whose values lie apart, are left out.
+
+SciPy reads CDF-1 and CDF-2 only: 64-bit integers and variables beyond 2 GiB, which `minga export` writes as CDF-5, need
+this reader.
 """
 
 from __future__ import annotations
