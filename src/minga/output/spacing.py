@@ -43,7 +43,6 @@ class Placed:
         return "Node" if self.points else "Cell"
 
 
-
 def placed(axes: Sequence[Coordinate], name: str, form: str) -> Placed:
     """Return the placement of a field's image; raise CaseError if its points are not evenly spaced (`even_spacing`)."""
     points = any(axis.at_points for axis in axes)

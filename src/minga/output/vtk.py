@@ -1,4 +1,4 @@
-"""What files of VTK have in common: types, the order of axes, times, and collections over time (``.pvd``).
+"""Shared parts of VTK files: types, the order of axes, times, and collections over time (``.pvd``).
 
 Source of the format: "VTK File Formats" (vtk.org/doc, XML formats).
 """

@@ -61,7 +61,10 @@ def _warnings(said: PhotodiodeSettings) -> Iterator[tuple[str, str]]:
     """Yield a note for each former name that is used."""
     if said.capacitance is not None:
         observables = ", ".join(f"{old} is now {new}" for old, new in RENAMED_OBSERVABLES.items())
-        yield "renamed", f"photodiode.capacitance is now quasistatic_capacitance, {observables}: dQ/dV, not small-signal"
+        yield (
+            "renamed",
+            f"photodiode.capacitance is now quasistatic_capacitance, {observables}: dQ/dV, not small-signal",
+        )
 
 
 def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
