@@ -216,7 +216,7 @@ MISTAKES = {
     "draws a random number": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: x - mg.random(), 5),
     "names a value that changes": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: mg.local(x - 1)[0], 5),
     "Python cannot decide on it": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: x if x > 1 else -x, 5),
-    "through which the value enters": lambda u: mg.derivative(
+    "depends on the variable through mg.iterate": lambda u: mg.derivative(
         mg.iterate(u[0], lambda x: x > 1, lambda x: x * 0.5, 5).state, u[0]
     ),
 }
