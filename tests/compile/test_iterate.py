@@ -201,13 +201,13 @@ MISTAKES = {
     "state['b'] starts as i8, and the body returns f8": lambda u: mg.iterate(
         {"a": u[0], "b": 1}, lambda s: s["a"] > 0, lambda s: {"b": s["b"] * 0.5, "a": s["a"]}, 5
     ),
-    "what the body returns is a tuple of 1; expected a tuple of 2 values": lambda u: mg.iterate(
+    "the result of the body is a tuple of 1; expected a tuple of 2 values": lambda u: mg.iterate(
         (u[0], 1.0), lambda s: s[0] > 0, lambda s: (s[0],), 5
     ),
-    "what the body returns is a dict with the keys 'x'": lambda u: mg.iterate(
+    "the result of the body is a dict with the keys 'x'": lambda u: mg.iterate(
         {"y": u[0]}, lambda s: s["y"] > 0, lambda s: {"x": s["y"]}, 5
     ),
-    "what the body returns is nothing": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: None, 5),
+    "the result of the body is nothing": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: None, 5),
     "the state is empty": lambda u: mg.iterate((), lambda s: True, lambda s: s, 5),
     "the condition is f8": lambda u: mg.iterate(u[0], lambda x: x, lambda x: x - 1, 5),
     "limit is 0": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: x - 1, 0),

@@ -352,7 +352,7 @@ def test_a_deep_chain_is_no_recursion() -> None:
         (lambda u: u[0], lambda u: mg.cast(u[0], "i4"), "by a value of type i4"),
         (lambda u: u[0], lambda u: 2.0, "by the constant 2.0"),
         (lambda u: mg.cast(u[0], "i4"), lambda u: u[0], "of a value of type i4"),
-        (lambda u: u[0] * 2, lambda u: u, "stands without an offset"),
+        (lambda u: u[0] * 2, lambda u: u, "is used without an offset"),
     ],
 )
 def test_mistakes_say_what_to_write(expression: Any, variable: Any, message: str) -> None:
