@@ -183,7 +183,7 @@ def test_costs_count_expected_rounds() -> None:
         return flops(mg.Kernel(kernel).graph(infer_signature(1, [("f8", (0,))] * 2)))
 
     assert [work(*pair) for pair in ((3, None), (50, None), (50, 20), (5, 20))] == [6, 16, 40, 10]
-    assert "counted for 8 of at most 40 rounds" in roots.explain()
+    assert "counted as 8 of at most 40 iterations" in roots.explain()
 
 
 def kernel_of(function: Callable[[Any], Any]) -> None:
