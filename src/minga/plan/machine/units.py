@@ -22,10 +22,20 @@ _EXAMPLES: Final = {
 
 
 def quantity(value: object, kind: Kind) -> float:
-    """A positive quantity in seconds, bytes a second, bytes, or cells a second.
+    """Parse a positive quantity to seconds, bytes per second, bytes, or cells per second.
 
-    ``kb/s`` and ``kbit/s`` are bits, ``kB/s`` bytes; ``k`` is 1000, ``Ki`` 1024. A time may be 0. Raises ValueError
-    whose message says what was expected.
+    Parameters
+    ----------
+    value
+        A number in these units, or text with a unit. ``kb/s`` and ``kbit/s`` are bits, ``kB/s`` bytes; ``k`` is 1000,
+        ``Ki`` 1024. A time may be 0.
+    kind
+        The kind of quantity.
+
+    Raises
+    ------
+    ValueError
+        If the quantity is invalid; the message says what was expected.
     """
     number = _number(value, kind)
     if number is None or not math.isfinite(number) or number < 0 or (number == 0 and kind != "time"):
