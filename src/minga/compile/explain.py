@@ -64,7 +64,7 @@ class Kernel(lang.Kernel):
         machine = measure_core("f4" if all(p.dtype != "f8" for p in graph.params) else "f8")
         by_memory, by_arithmetic = machine.bytes_per_second / max(1, traffic), machine.flops_per_second / max(1, work)
         limit, what = min((by_memory, "memory"), (by_arithmetic, "arithmetic"))
-        lines.append(f"  {work} flops and {traffic} bytes a cell: {work / max(1, traffic):.2f} flops a byte")
+        lines.append(f"  {work} flops and {traffic} bytes per cell: {work / max(1, traffic):.2f} flops per byte")
         lines.append(
             f"  bound on this core: {limit / 1e6:.0f} Mcells/s, by {what} "
             f"({machine.bytes_per_second / 1e9:.1f} GB/s, {machine.flops_per_second / 1e9:.1f} Gflop/s measured)"

@@ -125,7 +125,7 @@ def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:
         raise KernelError(
             f"{graph.name!r} sums floats along the innermost axis, but sweeps along it with the other axes inside",
             where=graph.where,
-            remedy="sum in a kernel of its own, after the sweep",
+            remedy="sum in a separate kernel, after the sweep",
         )
     together = LINES if not inner and graph.ndim > 1 and not directions[axes[-2]] else 1
     return Schedule(axes, tuple(d or 1 for d in directions), parallel=bool(inner), together=together)
@@ -151,7 +151,7 @@ def _refuse_in_place_neighbours(graph: KernelGraph) -> None:
                 f"{graph.name!r} stores {graph.params[param].name!r} and reads its neighbour {list(offsets)}, "
                 "which may be updated already",
                 where=graph.where,
-                remedy='store into another field, or say order="red-black", order={"x": +1} or order="lexicographic"',
+                remedy='store into another field, or give order="red-black", order={"x": +1} or order="lexicographic"',
             )
     if graph.locals and any(param in stored for param in _read_by_locals(graph)):
         raise KernelError(

@@ -284,7 +284,7 @@ def _check_whole_runs(graph: KernelGraph) -> None:
             raise KernelError(
                 f"boundary-first: {reduction.name!r} sums floats, in runs of cells that this order would cut",
                 where=graph.where,
-                remedy="sum in a kernel of its own, without an order",
+                remedy="sum in a separate kernel, without an order",
             )
 
 

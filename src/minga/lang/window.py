@@ -53,7 +53,7 @@ def window_sum(value: Callable[[Offset], Node], around: Sequence[Offset]) -> Nod
     best = _best(value, around)
     if best.terms > MOST_TERMS:
         raise author_error(
-            f"a neighbourhood of {len(around)} cells is too large: its sum has {best.terms} terms of its own",
+            f"a neighbourhood of {len(around)} cells is too large: its sum has {best.terms} terms",
             "use a smaller radius, or a box or a diamond (mg.moore, mg.von_neumann), which can be summed at any radius",
         )
     total = best.total()

@@ -164,7 +164,7 @@ def best_route(
     told = ", ".join(f"{other} {duration(seconds)}" for other, seconds in others.items())
     reason = f"{_place(medium)}{_WORDS[name]} takes {duration(times[name])} for {nbytes} bytes to {receivers} receivers"
     if times[name] > fastest:
-        reason += ", and asks for less than what is hardly faster"
+        reason += ", and needs less than alternatives that are hardly faster"
     return Route(name, word, times[name], f"{reason} ({told})" if told else reason)
 
 
@@ -211,7 +211,7 @@ def _place(medium: str) -> str:
     known = {
         "switch": "on a switch ",
         "hub": "on a medium that all share ",
-        "mixed": "where some pairs share their way ",
+        "mixed": "where some pairs share a path ",
     }
     return known.get(medium, "as far as is known ")
 

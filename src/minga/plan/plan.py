@@ -173,7 +173,7 @@ class Plan:
                 notes=tuple(data["notes"]),
             )
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise CaseError(f"the plan is not complete: {error!r}", remedy="write it anew") from error
+            raise CaseError(f"the plan is not complete: {error!r}", remedy="write it again") from error
 
     def __repr__(self) -> str:
         lines = [f"Plan: {self.summary}", f"  {self.layout!r}"]

@@ -345,7 +345,7 @@ class _Story:
                 f"{used} of {nodes}",
                 f"{nodes} of {nodes}",
                 self.all_nodes - self.cut,
-                "the others would cost more messages than they save computing" if used < nodes else "",
+                "the others would cost more in messages than they save in computing" if used < nodes else "",
             ),
             Choice("mapping", best.mapping, "sequential", self.cut - self.placed, "fewer bytes on slow links"),
             Choice(
@@ -361,13 +361,13 @@ class _Story:
     def _overlap(self) -> Choice:
         best, search = self.best, self.search
         if best.overlap != search.overlap:
-            reason = "blocks would be split for more than that hides"
+            reason = "splitting blocks would cost more than it hides"
             return Choice("overlap", "off", "on", self.deep - best.told.seconds, reason)
         if not best.overlap:
             return Choice("overlap", "off", "off", 0.0, "")
         gain = best.option.predict(search.crew, best.depth, False).seconds - best.told.seconds
         hidden = duration(float(best.told.hidden.max()))
-        reason = f"up to {hidden} of messages a step pass while the interior is computed"
+        reason = f"up to {hidden} of messages per step pass while the interior is computed"
         return Choice("overlap", "on", "off", gain, reason)
 
     def _why(self) -> str:
@@ -410,8 +410,8 @@ def _notes(work: Work, crew: Crew, layout: Layout, overfull: str | None) -> Iter
         if largest > TRUSTED * speed.cells[-1]:
             rank = int(mine.argmax())
             yield (
-                f"{crew.node(rank)} gets {largest} cells a rank, and was measured with {speed.cells[-1]:.0f} at most: "
-                "beyond that its speed is taken to stay the same"
+                f"{crew.node(rank)} gets {largest} cells per rank, but was measured up to {speed.cells[-1]:.0f}: "
+                "beyond that, its speed is assumed to stay the same"
             )
 
 

@@ -241,9 +241,9 @@ class MachineSettings(BaseModel):
         Field(description='by what they connect: {"inter-node": {"latency": "50 us", "bandwidth": "1 Gb/s"}}'),
     ] = {}
     medium: Annotated[
-        Literal["switch", "hub"], Field(description="whether pairs of nodes send at once (switch) or in turn (hub)")
+        Literal["switch", "hub"], Field(description="pairs of nodes send at the same time (switch) or in turn (hub)")
     ] = "switch"
-    measured: Annotated[dict[str, Any], Field(description="when and how it was measured, and all samples")] = {}
+    measured: Annotated[dict[str, Any], Field(description="time and method of the measurement, and all samples")] = {}
 
 
 def read(path: Path) -> Machine:

@@ -15,9 +15,9 @@ _SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "
 _WRITTEN: Final = r"\s*([0-9.]+(?:[eE][-+]?\d+)?)\s*([A-Za-zµμ/]*)\s*"
 _EXAMPLES: Final = {
     "time": 'seconds, or a time such as "50 us"',
-    "rate": 'bytes a second, or a rate such as "100 Mb/s" (bits) or "11 MB/s" (bytes)',
+    "rate": 'bytes per second, or a rate such as "100 Mb/s" (bits) or "11 MB/s" (bytes)',
     "memory": 'bytes, or an amount such as "16 GB"',
-    "speed": 'cells a second, or a speed such as "1.2 Gcells/s"',
+    "speed": 'cells per second, or a speed such as "1.2 Gcells/s"',
 }
 
 
