@@ -1,6 +1,6 @@
-"""The errors minga raises: each says what was expected, what was found, where it was, and how to put it right.
+"""The errors that minga raises: each states what was expected, what was found, where, and how to fix it.
 
-One small family. Catch :class:`MingaError` to catch all of them; anything else that escapes is a bug in minga.
+All of them derive from :class:`MingaError`; any other exception that escapes is a bug in minga.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place in a file that a person can open: ``line`` counts from 1, 0 when only the file is known."""
+    """A place in a file that a person can open: ``line`` counts from 1, and is 0 if only the file is known."""
 
     file: str
     line: int = 0
@@ -36,22 +36,22 @@ class Where:
 
 
 class MingaError(Exception):
-    """An error a person can act on.
+    """An error that a person can act on.
+
+    ``str(error)`` is the message, then the place, then the remedy, each on its own lines.
 
     Parameters
     ----------
     message
         What was expected and what was found, in one or a few sentences.
     where
-        The place the mistake is at: a :class:`Where`, a ``(file, line)`` pair, or words, ``"cell (3, 5) at step 12"``.
+        The place of the mistake: a :class:`Where`, a ``(file, line)`` pair, or text, ``"cell (3, 5) at step 12"``.
     remedy
-        How to put it right, as an instruction.
-
-    ``str(error)`` is the message, then the place, then the remedy, each on lines of its own.
+        An instruction to fix it.
     """
 
     exit_status: ClassVar[int] = 1
-    """Status with which the command line ends when this error reaches it."""
+    """Exit status of the command line when this error reaches it."""
 
     def __init__(
         self, message: str, *, where: Where | tuple[str, int] | str | None = None, remedy: str | None = None
@@ -70,7 +70,7 @@ class MingaError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Carry all attributes through pickling, as errors travel between ranks and worker processes."""
+        """Keep all attributes in pickling, since errors are sent between ranks and worker processes."""
         return _restore, (type(self), self.args, self.__dict__)
 
 
@@ -81,7 +81,14 @@ class KernelError(MingaError):
 class CaseError(MingaError):
     """A mistake in a case file or on the command line; the command line ends with status 2 and no traceback.
 
-    ``key`` is the dotted name of the entry (``"run.steps"``), ``suggestion`` the word that was probably meant.
+    Parameters
+    ----------
+    message, where, remedy
+        As for :class:`MingaError`.
+    key
+        Dotted name of the entry (``"run.steps"``).
+    suggestion
+        The word that was probably meant.
     """
 
     exit_status: ClassVar[int] = 2
@@ -109,27 +116,27 @@ class CaseError(MingaError):
 
 
 class LayoutError(MingaError):
-    """A grid, box or layout that cannot work: an empty grid, overlapping blocks, cells without an owner."""
+    """An invalid grid, box or layout: an empty grid, overlapping blocks, cells without an owner."""
 
 
 class ProgramError(MingaError):
-    """A Program that was recorded wrongly: a value used before it is written, one field written twice at once."""
+    """A mistake in a recorded Program: a value used before it is written, one field written twice at once."""
 
 
 class RunError(MingaError):
-    """A run that could not go on: a value that is not finite, no convergence, a disk that is full."""
+    """A run that could not continue: a value that is not finite, no convergence, a full disk."""
 
 
 class DiskError(RunError):
-    """What a file system refused while a run wrote."""
+    """An error of the file system while a run writes."""
 
 
 class LaunchError(MingaError):
-    """MPI was started in a way that cannot work, such as a launcher that belongs to another MPI library."""
+    """A start of MPI that cannot work, such as with the launcher of another MPI library."""
 
 
 def shown(value: object, longest: int = 80) -> str:
-    """A value in a message: arrays by their shape and type, whatever else is long by its beginning."""
+    """Format a value for a message: arrays by shape and type, other long values by their beginning."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if isinstance(shape, tuple) and shape and dtype is not None:
         return f"an array of shape {shape} and {dtype}"
@@ -138,14 +145,14 @@ def shown(value: object, longest: int = 80) -> str:
 
 
 def suggest(word: str, options: Iterable[str]) -> str | None:
-    """The option that ``word`` was probably meant to be, or None when nothing is close. Case is ignored."""
+    """Return the option that was probably meant by ``word``, or None if nothing is close. Case is ignored."""
     by_folded = {option.casefold(): option for option in options}
     close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 
 
 def _labelled(label: str, text: str) -> str:
-    """``text`` after an indented label, its further lines aligned with the first."""
+    """Return ``text`` after an indented label, with further lines aligned with the first."""
     margin = "  " + label
     return margin + text.replace("\n", "\n" + " " * len(margin))
 

@@ -25,11 +25,11 @@ _STRICT = ConfigDict(extra="forbid", frozen=True)
 _MIB: Final = 1 << 20
 _RAW_CHUNK, _PACKED_CHUNK = 1024 * _MIB, 32 * _MIB
 _LARGE: Final = 4 * _MIB
-"""Bytes of a frame from which its files are brought to the disk at once where ``durable`` is ``"auto"``."""
+"""Bytes of a frame from which on its files are synchronised to disk at once if ``durable`` is ``"auto"``."""
 
 
 class RunSettings(BaseModel):
-    """Table [run]: how far, and on what."""
+    """Table [run]: number of steps, and the resources of the run."""
 
     model_config = _STRICT
 
@@ -44,33 +44,33 @@ class RunSettings(BaseModel):
     ] = None
     threads: Annotated[int, Field(ge=1, description="threads of each rank")] = 1
     overlap: Annotated[
-        bool | Literal["auto"], Field(description='hide communication behind computation; "auto": as it is planned')
+        bool | Literal["auto"], Field(description='hide communication behind computation; "auto": as planned')
     ] = "auto"
     halo_depth: Annotated[
         Annotated[int, Field(ge=1, le=32)] | Literal["auto"],
-        Field(description='steps between two halo exchanges, 1 to 32, or "auto": as it is planned'),
+        Field(description='steps between two halo exchanges, 1 to 32, or "auto": as planned'),
     ] = "auto"
     layout: Annotated[
-        str, Field(description='"auto" (planned), or a word such as "slabs", "cartesian" or "cartesian:2x3"')
+        str, Field(description='"auto" (planned), or a name such as "slabs", "cartesian" or "cartesian:2x3"')
     ] = "auto"
     mapping: Annotated[
         str,
         Field(
-            description='which block goes where in the machine: "auto" (the best found), "sequential", "round-robin", '
+            description='placement of blocks in the machine: "auto" (the best found), "sequential", "round-robin", '
             '"tiles" or "bisection"'
         ),
     ] = "auto"
     topology: Annotated[
         str | None,
-        Field(description='the machine, such as "16x2x2" nodes, chips in each, cores in each; left out, what is found'),
+        Field(description='the machine as nodes x chips x cores, such as "16x2x2"; left out, it is detected'),
     ] = None
     machine: Annotated[
         str | None,
-        Field(description="a machine file to plan by, as minga measure writes it; left out, the ranks are timed"),
+        Field(description="a machine file for planning, as written by minga measure; left out, the ranks are timed"),
     ] = None
     balance: Annotated[
         Annotated[int, Field(ge=1)] | Literal["auto", "off"],
-        Field(description='steps from one look at the balance of the ranks to the next, "auto" or "off"'),
+        Field(description='steps from one check of the load balance to the next, "auto" or "off"'),
     ] = "auto"
     device: Annotated[
         Literal["cpu", "gpu", "gpu-shared"],
@@ -83,8 +83,8 @@ class RunSettings(BaseModel):
     wall_time: Annotated[
         float | str | None,
         Field(
-            description='seconds that the run may take, or "90 s", "10 min", "2 h": in time before that it writes a '
-            "last checkpoint and ends"
+            description='seconds that the run may take, or "90 s", "10 min", "2 h": before that time it writes a last '
+            "checkpoint and ends"
         ),
     ] = None
 
@@ -98,9 +98,9 @@ class StopSettings(BaseModel):
         str | None, Field(description='a condition on observables and step: when = "population < 10 and step > 100"')
     ] = None
     fixed_point: Annotated[bool, Field(description="end when a step changes nothing")] = False
-    period: Annotated[
-        int | None, Field(ge=1, description="end when the state comes back after at most so many steps")
-    ] = None
+    period: Annotated[int | None, Field(ge=1, description="end when the state recurs after at most so many steps")] = (
+        None
+    )
     wall_time: Annotated[float | str | None, Field(description='seconds of computing, or "90 s", "10 min", "2 h"')] = (
         None
     )
@@ -108,22 +108,22 @@ class StopSettings(BaseModel):
 
 
 class CheckpointSettings(BaseModel):
-    """Table [checkpoint]: how often the state of a run is kept, so that it can go on after whatever ends it."""
+    """Table [checkpoint]: how often the state of a run is saved, so that the run can be resumed."""
 
     model_config = _STRICT
 
     every: Annotated[
         Annotated[int, Field(ge=1)] | Literal["off"] | None,
-        Field(description='steps from one checkpoint to the next, or "off"; left out, it goes by seconds'),
+        Field(description='steps from one checkpoint to the next, or "off"; left out, seconds apply'),
     ] = None
     seconds: Annotated[
-        float, Field(gt=0, description="seconds from one to the next; more, if writing one takes over 2 % of that")
+        float, Field(gt=0, description="seconds from one to the next; more if writing one takes over 2 % of that")
     ] = 300.0
-    at_end: Annotated[bool, Field(description="keep one of the last step, so that the run can be made longer")] = False
+    at_end: Annotated[bool, Field(description="save one at the last step, so that the run can be extended")] = False
 
 
 class OutputSettings(BaseModel):
-    """Table [output]: what is kept, and how often."""
+    """Table [output]: what is saved, and how often."""
 
     model_config = _STRICT
 
@@ -135,27 +135,27 @@ class OutputSettings(BaseModel):
         Field(ge=1, description="steps from one observation to the next; observables are also read at frames"),
     ] = None
     fields: Annotated[
-        tuple[str, ...] | None, Field(min_length=1, description="names of the fields to keep; left out, all of them")
+        tuple[str, ...] | None, Field(min_length=1, description="names of the fields to save; left out, all of them")
     ] = None
-    pictures: Annotated[int, Field(ge=0, description="pictures of each field at most; 0 draws none")] = 16
+    pictures: Annotated[int, Field(ge=0, description="maximum number of pictures of each field; 0 draws none")] = 16
     report: Annotated[bool, Field(description="write report.html at the end")] = True
-    trace: Annotated[bool, Field(description="keep when each rank did what, in trace.json.gz")] = False
+    trace: Annotated[bool, Field(description="record the activities of each rank over time in trace.json.gz")] = False
     region: Annotated[
         dict[str, tuple[int, int]] | None,
-        Field(description="cells to keep, by axis, the first and the one after the last: region = { x = [10, 50] }"),
+        Field(description="cells to save, by axis, the first and the one after the last: region = { x = [10, 50] }"),
     ] = None
     decimate: Annotated[
         Annotated[int, Field(ge=1)] | dict[str, Annotated[int, Field(ge=1)]],
-        Field(description="keep every n-th cell along all axes, or by axis: decimate = { x = 2 }"),
+        Field(description="save every n-th cell along all axes, or by axis: decimate = { x = 2 }"),
     ] = 1
     codec: Annotated[
         Literal["none", "blosc", "zfp"], Field(description='"none", "blosc" (lossless) or "zfp" (to an accuracy)')
     ] = "none"
     accuracy: Annotated[
-        float, Field(gt=0, lt=1, description="largest error of zfp, as a part of a frame's largest magnitude")
+        float, Field(gt=0, lt=1, description="largest error of zfp, relative to a frame's largest magnitude")
     ] = 1e-4
     buffers: Annotated[
-        int, Field(ge=2, le=1024, description="frames in memory at most, on their way to the disk; 2 or more")
+        int, Field(ge=2, le=1024, description="maximum number of frames in memory that wait for the disk; 2 or more")
     ] = 3
     policy: Annotated[
         Literal["block", "drop", "raise"],
@@ -163,18 +163,16 @@ class OutputSettings(BaseModel):
     ] = "block"
     durable: Annotated[
         bool | Literal["auto"],
-        Field(description='see that every frame is on the disk before it counts; "auto": frames of 4 MiB and more'),
+        Field(description='ensure that every frame is on disk before it counts; "auto": frames of 4 MiB and more'),
     ] = "auto"
     direct: Annotated[
         bool | Literal["auto"],
-        Field(description='write past the page cache where possible; "auto": as it is with durable'),
+        Field(description='bypass the page cache if possible; "auto": as with durable'),
     ] = "auto"
-    writers: Annotated[
-        int, Field(ge=0, description="so many of the ranks only write frames, and own no cells; 0: no rank only writes")
-    ] = 0
+    writers: Annotated[int, Field(ge=0, description="number of ranks that only write frames and own no cells")] = 0
     chunk: Annotated[
         int | None,
-        Field(ge=4096, description="largest chunk of a frame in bytes; left out, 1 GiB, or 32 MiB where compressed"),
+        Field(ge=4096, description="largest chunk of a frame in bytes; left out, 1 GiB, or 32 MiB if compressed"),
     ] = None
 
     @property
@@ -185,18 +183,18 @@ class OutputSettings(BaseModel):
         return _RAW_CHUNK if self.codec == "none" else _PACKED_CHUNK
 
     def lasting(self, frame_bytes: int) -> bool:
-        """Return whether each frame of `frame_bytes` is brought to the disk before it counts."""
+        """Return True if each frame of `frame_bytes` is synchronised to disk before it counts."""
         return frame_bytes >= _LARGE if self.durable == "auto" else self.durable
 
     def past_the_cache(self, frame_bytes: int) -> bool:
-        """Return whether files of frames of `frame_bytes` are to be written with O_DIRECT."""
+        """Return True if files of frames of `frame_bytes` must be written with O_DIRECT."""
         return self.lasting(frame_bytes) if self.direct == "auto" else self.direct
 
 
 class RunOptions(BaseModel):
     """Every setting of a run, in the tables of a case.
 
-    Nothing in it changes a bit of the result, but for when the run ends.
+    No setting changes a bit of the result, except for the end of the run.
     """
 
     model_config = _STRICT
@@ -237,7 +235,7 @@ class RunOptions(BaseModel):
 
 
 def table_of(name: str) -> str:
-    """Return the table, "run" or "output", of the setting that Python calls `name`; CaseError if there is none."""
+    """Return the table, "run" or "output", of the setting `name`; raise CaseError if there is none."""
     for table, kind in (("run", RunSettings), ("output", OutputSettings)):
         if name in kind.model_fields:
             return table
@@ -251,7 +249,7 @@ def table_of(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as TOML could hold it: numbers of NumPy as those of Python, paths as text."""
+    """Return a value as TOML could hold it: NumPy numbers as Python numbers, paths as text."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, PurePath):

@@ -1,4 +1,4 @@
-"""Names of files: those that come from elsewhere, and those that are taken already."""
+"""Checks of file names: names from untrusted sources, and names that exist already."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from minga.errors import CaseError
 __all__ = ["LONGEST_NAME", "check_free", "is_plain_name", "plain_name", "same_file"]
 
 LONGEST_NAME: Final = 255
-"""Bytes of a name on the usual file systems."""
+"""Maximum bytes of a name on common file systems."""
 
 
 def is_plain_name(name: object) -> bool:
-    """Whether ``name`` names an entry of one directory and nothing else: no path, no parent, no control characters."""
+    """Return True if ``name`` is a plain entry of one directory: no path, no parent, no control characters."""
     if not isinstance(name, str) or not name or name in (".", ".."):
         return False
     try:
         size = len(name.encode())
-    except UnicodeEncodeError:  # a lone surrogate: bytes that are no text
+    except UnicodeEncodeError:  # a lone surrogate: bytes that are not text
         return False
     return size <= LONGEST_NAME and name.isprintable() and not set(name) & {"/", "\\"}
 
 
 def plain_name(name: object, what: str) -> str:
-    """Return ``name`` if it is plain. CaseError otherwise; ``what`` says whose name it is."""
+    """Return ``name`` if it is plain, and raise CaseError otherwise; ``what`` describes the name in the error."""
     if not (isinstance(name, str) and is_plain_name(name)):
         shown = repr(name)
         raise CaseError(
@@ -38,10 +38,25 @@ def plain_name(name: object, what: str) -> str:
 
 
 def check_free(path: Path, replace: bool, *, key: str | None = None, how: str = "--force") -> None:
-    """See that a file may be written as ``path``.
+    """Check that a file may be written as ``path``.
 
-    CaseError where something has that name already and ``replace`` was not asked for (``how`` says how it is), and for
-    anything that is not a regular file in any case. A symbolic link counts as what it points to; a broken one is taken.
+    A symbolic link counts as its target; a broken one counts as an existing file.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+    replace
+        True if an existing file may be replaced.
+    key
+        Key of the entry in errors.
+    how
+        The option that permits replacing, for errors.
+
+    Raises
+    ------
+    CaseError
+        If the name exists already and ``replace`` is False, or anything other than a regular file has the name.
     """
     try:
         there = path.lstat()
@@ -65,7 +80,7 @@ def check_free(path: Path, replace: bool, *, key: str | None = None, how: str = 
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file that exists."""
+    """Return True if two paths lead to the same existing file."""
     try:
         return one.samefile(other)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Tables of a case or another file against their schema: what pydantic finds wrong, as one clear error with the key."""
+"""Validation of a case or another file against its schema: pydantic's findings as one clear error with the key."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def validate(
 ) -> Settings:
     """Return the settings in a table, checked against their schema.
 
-    Types must match: ``"10"`` and ``10.0`` are no whole numbers; lists serve as tuples, and strings as paths.
+    Types must match: ``"10"`` and ``10.0`` are not integers; lists are accepted as tuples, and strings as paths.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def validate(
     key
         The dotted key of the table, "" for the outermost one.
     thing
-        The noun that error messages use for what `data` is a part of.
+        The noun that error messages use for the whole that `data` is a part of.
     keywords
-        Whether the entries are keyword arguments, so that messages write them as Python does.
+        True if the entries are keyword arguments, so that messages write them as in Python.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def validate(
         most similar known one.
     """
     try:
-        # pydantic is strict about JSON in just the way a case file needs; from Python it would also refuse lists.
+        # In JSON mode, pydantic is strict in the way that a case file needs; in Python mode, it would refuse lists.
         return kind.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
         raise _explain(kind, error, data, key, thing, keywords=keywords) from None
@@ -82,7 +82,7 @@ def keys_of(kind: type[BaseModel]) -> list[str]:
 
 
 def dotted(*parts: object) -> str:
-    """A dotted key from its parts; the empty ones are left out, numbers are list entries: ``grid.shape[0]``."""
+    """Join parts to a dotted key; empty parts are left out, numbers are list entries: ``grid.shape[0]``."""
     text = ""
     for part in parts:
         if isinstance(part, int):
@@ -99,7 +99,7 @@ def _explain(
 
     `keywords` tells whether the entries are keyword arguments.
     """
-    # Unknown keys first: a misspelt key is also a missing one, and its own name is the better hint.
+    # Unknown keys come first: a misspelt key is also a missing one, and its own name is the better hint.
     faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
     faults = [fault for fault in faults if not _is_of_a_table_within(fault, faults)]
     fault = faults[0]
@@ -155,7 +155,7 @@ _LIMITS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"
 
 
 def _is_of_a_table_within(fault: Any, faults: Sequence[Any]) -> bool:
-    """Whether a person wrote a table or list where there is a choice, and another fault says what in it is wrong."""
+    """Return True if another fault explains what is wrong within a table or list given for a union."""
     place = _place(fault)
     return isinstance(fault["input"], dict | list) and any(
         len(inner := _place(other)) > len(place) and inner[: len(place)] == place for other in faults
@@ -181,7 +181,7 @@ def _value_at(data: Any, place: tuple[int | str, ...]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """Limits of a number as the schema has them, without ambiguous ones."""
+    """Limits of a number according to the schema, without ambiguous ones."""
 
     known: Mapping[str, Any] = field(default_factory=dict)
     unit: str = ""
@@ -220,7 +220,7 @@ def _types(annotation: Any) -> Iterator[type]:
 
 
 def _metadata(annotation: Any) -> Iterator[Any]:
-    """What is annotated anywhere within an annotation, tables left out."""
+    """Yield the metadata anywhere within an annotation, but not within tables."""
     if get_origin(annotation) is Annotated:
         for item in get_args(annotation)[1:]:
             yield from getattr(item, "metadata", [item])
@@ -229,7 +229,7 @@ def _metadata(annotation: Any) -> Iterator[Any]:
 
 
 def _number(limits: _Limits, broken: tuple[str, Any] | None = None) -> str:
-    """Return the noun phrase for a number within limits; `broken` is the limit that a value did not keep."""
+    """Return the noun phrase for a number within limits; `broken` is the limit that a value violates."""
     bounds = [(name, limits.known[name]) for name in _LIMITS if name in limits.known]
     sides = [name in ("gt", "ge") for name, _ in bounds]
     if broken is not None and (broken not in bounds or len(set(sides)) < len(sides)):
@@ -239,7 +239,7 @@ def _number(limits: _Limits, broken: tuple[str, Any] | None = None) -> str:
 
 
 def _expected(fault: Any, known: _Limits) -> str:
-    """Return the noun phrase for what a value should have been."""
+    """Return the noun phrase for the expected value."""
     kind, limits = fault["type"], fault.get("ctx", {})
     if kind in _NUMBERS:
         return _number(replace(known, noun=_NUMBERS[kind]))
@@ -266,7 +266,7 @@ def _entries(count: int) -> str:
 
 
 def _without_repetition(expected: list[str]) -> list[str]:
-    """What any branch of a union takes, once each; numbers include whole numbers."""
+    """Return the expectations of a union's branches, once each; numbers include integers."""
     general = {word.replace("a whole number", "a number") for word in expected if word.startswith("a number")}
     return [
         word
@@ -276,16 +276,16 @@ def _without_repetition(expected: list[str]) -> list[str]:
 
 
 def _place(fault: Any) -> tuple[int | str, ...]:
-    """Where a fault is: keys and list entries."""
+    """Return the location of a fault: keys and list entries."""
     *tables, last = fault["loc"] or ("",)
-    named = fault["type"] == "extra_forbidden"  # by its last part, which a person wrote: it may look like a tag
+    named = fault["type"] == "extra_forbidden"  # a person wrote the last part, which may look like a tag
     return tuple(part for part in tables if not _is_union_tag(part)) + (
         (last,) if named or not _is_union_tag(last) else ()
     )
 
 
 def _is_union_tag(part: object) -> bool:
-    """Whether part of a location is pydantic's own name for a branch of a union, such as ``tuple[int, ...]``."""
+    """Return True if part of a location is pydantic's name for a branch of a union, such as ``tuple[int, ...]``."""
     return isinstance(part, str) and (
         any(c in part for c in "[(")
         or part.removeprefix("constrained-") in ("int", "float", "str", "bool")
@@ -294,7 +294,7 @@ def _is_union_tag(part: object) -> bool:
 
 
 def _schema(kind: type[BaseModel], place: tuple[object, ...]) -> type[BaseModel] | None:
-    """The schema of the table at a place within another table, also in lists and tables of tables."""
+    """Return the schema of the table at a place within another table, also in lists and tables of tables."""
     annotation: Any = kind
     for part in place:
         table = _table(annotation)
@@ -309,7 +309,7 @@ def _schema(kind: type[BaseModel], place: tuple[object, ...]) -> type[BaseModel]
 
 
 def _table(annotation: Any) -> type[BaseModel] | None:
-    """A schema, if an annotation is one, or has one among its choices."""
+    """Return the schema that an annotation is, or that is among its choices; otherwise None."""
     annotation = _unwrapped(annotation)
     if get_origin(annotation) in (Union, types.UnionType):
         tables = [table for choice in get_args(annotation) if (table := _table(choice)) is not None]
@@ -318,7 +318,7 @@ def _table(annotation: Any) -> type[BaseModel] | None:
 
 
 def _unwrapped(annotation: Any) -> Any:
-    """An annotation without Annotated and without None as another choice."""
+    """Return an annotation without Annotated and without None as another choice."""
     if get_origin(annotation) is Annotated:
         return _unwrapped(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -333,15 +333,15 @@ def _fields_at(kind: type[BaseModel], place: tuple[object, ...]) -> list[str]:
 
 
 def _description(kind: type[BaseModel], place: tuple[object, ...]) -> str | None:
-    """What the schema says about the field at a place: the remedy."""
+    """Return the schema's description of the field at a place, which serves as the remedy."""
     while place and isinstance(place[-1], int):
-        place = place[:-1]  # of an entry what is said about its list
+        place = place[:-1]  # the description of a list is used for its entries
     field = _field(kind, place)
     return field.description if field else None
 
 
 def _field(kind: type[BaseModel], place: tuple[object, ...]) -> FieldInfo | None:
-    """What the schema has at a place; None for nothing."""
+    """Return the schema's field at a place, or None."""
     schema = _schema(kind, place[:-1]) if place else None
     fields = schema.model_fields.items() if schema else ()
     return next((field for name, field in fields if place[-1] in (name, field.alias)), None)

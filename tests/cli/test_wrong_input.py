@@ -43,7 +43,7 @@ OVERRIDES = [
     ("run.halo_depth=deep", "run.halo_depth", "found 'deep'"),
     ("run.machine=two-aegs", "two-aegs", "did you mean 'two-ages'"),
     ("run.machine=missing.json", "missing.json", "No such file"),
-    ("run.machine=small.toml", "small.toml", "no JSON"),
+    ("run.machine=small.toml", "small.toml", "not valid JSON"),
     ("run.machine=3", "run.machine", "a word in quotes"),
     ("run.balance=0", "run.balance", "at least 1"),
     (

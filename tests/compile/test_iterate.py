@@ -183,7 +183,7 @@ def test_costs_count_expected_rounds() -> None:
         return flops(mg.Kernel(kernel).graph(infer_signature(1, [("f8", (0,))] * 2)))
 
     assert [work(*pair) for pair in ((3, None), (50, None), (50, 20), (5, 20))] == [6, 16, 40, 10]
-    assert "counted for 8 of at most 40 rounds" in roots.explain()
+    assert "counted as 8 of at most 40 iterations" in roots.explain()
 
 
 def kernel_of(function: Callable[[Any], Any]) -> None:
@@ -201,13 +201,13 @@ MISTAKES = {
     "state['b'] starts as i8, and the body returns f8": lambda u: mg.iterate(
         {"a": u[0], "b": 1}, lambda s: s["a"] > 0, lambda s: {"b": s["b"] * 0.5, "a": s["a"]}, 5
     ),
-    "what the body returns is a tuple of 1; expected a tuple of 2 values": lambda u: mg.iterate(
+    "the result of the body is a tuple of 1; expected a tuple of 2 values": lambda u: mg.iterate(
         (u[0], 1.0), lambda s: s[0] > 0, lambda s: (s[0],), 5
     ),
-    "what the body returns is a dict with the keys 'x'": lambda u: mg.iterate(
+    "the result of the body is a dict with the keys 'x'": lambda u: mg.iterate(
         {"y": u[0]}, lambda s: s["y"] > 0, lambda s: {"x": s["y"]}, 5
     ),
-    "what the body returns is nothing": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: None, 5),
+    "the result of the body is nothing": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: None, 5),
     "the state is empty": lambda u: mg.iterate((), lambda s: True, lambda s: s, 5),
     "the condition is f8": lambda u: mg.iterate(u[0], lambda x: x, lambda x: x - 1, 5),
     "limit is 0": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: x - 1, 0),
@@ -216,7 +216,7 @@ MISTAKES = {
     "draws a random number": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: x - mg.random(), 5),
     "names a value that changes": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: mg.local(x - 1)[0], 5),
     "Python cannot decide on it": lambda u: mg.iterate(u[0], lambda x: x > 0, lambda x: x if x > 1 else -x, 5),
-    "through which the value enters": lambda u: mg.derivative(
+    "depends on the variable through mg.iterate": lambda u: mg.derivative(
         mg.iterate(u[0], lambda x: x > 1, lambda x: x * 0.5, 5).state, u[0]
     ),
 }

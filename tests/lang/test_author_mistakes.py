@@ -40,17 +40,17 @@ GENERATOR = np.random.default_rng(1)
 
 # Chance of another kind ----------------------------------------------------------------------------------------------
 @mistake
-def chance_of_python(u, new):  # here: once, for all cells and steps -> mg.random()
+def chance_of_python(u, new):  # here: only once for all cells and steps -> mg.random()
     new[0, 0] = u[0, 0] + pythons.random()
 
 
 @mistake
-def chance_of_numpy(u, new):  # here: once, for all cells and steps -> mg.random()
+def chance_of_numpy(u, new):  # here: only once for all cells and steps -> mg.random()
     new[0, 0] = u[0, 0] + np.random.rand()  # noqa: NPY002
 
 
 @mistake
-def chance_of_a_generator(u, new):  # here: once, for all cells and steps -> mg.random()
+def chance_of_a_generator(u, new):  # here: only once for all cells and steps -> mg.random()
     new[0, 0] = u[0, 0] + GENERATOR.random()
 
 
@@ -134,27 +134,27 @@ def slice_of_a_field(u, new):
 
 @mistake
 def field_without_offset(u, new):
-    new[0, 0] = u + 1  # here: 'u' stands without an offset -> u[0, 0]
+    new[0, 0] = u + 1  # here: 'u' is used without an offset -> u[0, 0]
 
 
 @mistake
 def whole_field_stored(u, new):
-    new[0, 0] = u  # here: 'u' stands without an offset -> u[0, 0]
+    new[0, 0] = u  # here: 'u' is used without an offset -> u[0, 0]
 
 
 @mistake
 def whole_field_compared(u, new):
-    new[0, 0] = mg.where(u == 0, 1, 2)  # here: 'u' stands without an offset -> u[0, 0]
+    new[0, 0] = mg.where(u == 0, 1, 2)  # here: 'u' is used without an offset -> u[0, 0]
 
 
 @mistake
 def whole_field_differs(u, new):
-    new[0, 0] = mg.where(u != 0, 1, 2)  # here: 'u' stands without an offset -> u[0, 0]
+    new[0, 0] = mg.where(u != 0, 1, 2)  # here: 'u' is used without an offset -> u[0, 0]
 
 
 @mistake
 def number_among_the_fields(u, dt):
-    u[0, 0] = u[0, 0] * dt  # here: 'dt' stands without an offset -> after *
+    u[0, 0] = u[0, 0] * dt  # here: 'dt' is used without an offset -> after *
 
 
 @mistake

@@ -192,5 +192,5 @@ def test_weighted_needs_weights() -> None:
 
     with pytest.raises(KernelError, match="has no weights"):
         graph_of(plain, 2)
-    with pytest.raises(KernelError, match="chosen from"):
+    with pytest.raises(KernelError, match="selected from"):
         mg.moore(500).around(3)

@@ -197,14 +197,17 @@ def test_the_update_of_a_rule_and_of_a_case() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"update": "sequential"}, "none that there is"),
-        ({"update": {"asynchronous": 1.5}}, "cells more than once a step"),
-        ({"update": {"asynchronous": 0}}, "no cell would ever change"),
+        ({"update": "sequential"}, "unknown update"),
+        ({"update": {"asynchronous": 1.5}}, "cells more than once per step"),
+        ({"update": {"asynchronous": 0}}, "no cell would ever be updated"),
         ({"update": {"coloured": "rainbow"}}, '"fixed" or "random"'),
         ({"update": "coloured", "shape": (8, 9)}, "use 10 cells along axis 1"),
         ({"update": "coloured", "boundary": [{"shift": 1}, "periodic"]}, "meet at the seam"),
         ({"before": {"fill": 0}}, "does not use the state before"),
-        ({"rule": mg.rule(dtype="f8")(lambda c, n: c), "update": "second-order", "init": {"fill": 1.0}}, "no states"),
+        (
+            {"rule": mg.rule(dtype="f8")(lambda c, n: c), "update": "second-order", "init": {"fill": 1.0}},
+            "no number of states",
+        ),
     ],
 )
 def test_mistakes(options: dict[str, Any], message: str) -> None:

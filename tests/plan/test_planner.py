@@ -260,7 +260,7 @@ def test_a_machine_that_is_too_small_says_what_would_fit() -> None:
 
 def test_sizes_beyond_what_was_measured_are_said() -> None:
     crew = crew_of("2x1", [Speed.measured([100, 1000], [1e-6, 1e-5])], between=[(0.0, 0.0)])
-    assert "measured with 1000 at most" in make_plan(work_on(64, 64), crew).notes[0]
+    assert "measured up to 1000" in make_plan(work_on(64, 64), crew).notes[0]
     assert not make_plan(work_on(40, 40), crew).notes
 
 

@@ -50,8 +50,8 @@ def test_lists_are_groups_and_their_numbers_cores() -> None:
         ("[2, -1]", "lists and numbers"),
         ("[2, true]", "lists and numbers"),
         ('[2, "x"]', "lists and numbers"),
-        ("[2, 2", "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ("[2, 2", "not a valid JSON list"),
+        ("[" * 100_000, "not a valid JSON list"),
         ("[9999999999]", "1 to"),
     ],
 )

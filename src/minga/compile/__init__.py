@@ -1,1 +1,1 @@
-"""Kernels to code: the NumPy, LLVM and PTX printers of one graph, and the object cache."""
+"""Compilation of kernels: the NumPy, LLVM and PTX printers of a graph, and the object cache."""

@@ -1,13 +1,14 @@
-"""When a kernel's locals are computed on a CPU, which of them in one loop, and how long they are kept.
+"""Arrangement of a kernel's locals on a CPU: when they are computed, in which loops, and how long they are kept.
 
-What bounds such kernels is loading, far more than arithmetic. So
+Such kernels are bounded by loads far more than by arithmetic. Therefore
 
-- locals made of the same reads are filled by one loop, which loads once, even where not all are needed as early: those
-  that are not wait (second derivatives along an axis for first ones, which mixed derivatives need some planes ahead);
-- a local that only its own row of cells needs is computed a row at a time, so that it stays in the first-level cache;
-- where neighbouring planes of such a local share most of what they read, two planes are done at a time.
+- locals with the same reads are computed by one loop, which loads once. This holds even if some are needed earlier than
+  others; the others are then computed early (second derivatives along an axis together with first ones, which mixed
+  derivatives need some planes ahead);
+- a local that is only needed by its own row of cells is computed one row at a time, so that it stays in the L1 cache;
+- if neighbouring planes of such a local share most of their reads, two planes are computed at a time.
 
-Decisions follow from reads alone, which neither narrowing nor lowering a graph changes.
+The decisions depend only on reads, which neither narrowing nor lowering a graph changes.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from minga.lang.graph import Interner, KernelGraph, topological
 from minga.lang.moved import moved as seen_from
 
 MOST_READS: Final = 24
-"""Most different reads of one loop: each row that is read takes a register for its address, or a reload."""
+"""Maximum number of different reads of one loop: each row takes a register for its address, or a reload of it."""
 MOST_PAIRED: Final = 12
-"""Most different reads of a loop for two planes: the values are in registers at the same time."""
+"""Maximum number of different reads of a loop for two planes, whose values are in registers at the same time."""
 
 Offsets = tuple[int, ...]
 Read = tuple[str, int, Offsets, Offsets]
-"""read or local, its number, strides, offsets."""
+"""Kind ("read" or "local"), number, strides and offsets of a read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Locals that one loop computes, at the same cells of `planes` planes at a time."""
+    """Locals that one loop computes together, for the same cells of `planes` planes at a time."""
 
     rings: tuple[Ring, ...]
     planes: int = 1
@@ -43,9 +44,9 @@ class Stage:
 class Arrangement:
     """The order of a march along axis 0.
 
-    ahead   stages done a plane at a time, before the planes of cells that need them
-    beside  stages done a row at a time, right before the cells of that row
-    step    planes that the march does at a time
+    ahead   stages computed one plane at a time, before the planes of cells that need them
+    beside  stages computed one row at a time, immediately before the cells of that row
+    step    number of planes that the march processes at a time
     """
 
     ahead: tuple[Stage, ...]
@@ -54,11 +55,12 @@ class Arrangement:
 
     @property
     def rings(self) -> tuple[Ring, ...]:
+        """Rings of all locals, in the order of their stages."""
         return tuple(ring for stage in (*self.ahead, *self.beside) for ring in stage.rings)
 
 
 def arrange(graph: KernelGraph, roots: Sequence[Node]) -> Arrangement:
-    """How the locals that `roots` (what cells store and reduce) need are computed."""
+    """Return the arrangement of the locals that `roots` (the values that cells store and reduce) need."""
     needed = rings(graph.ndim, graph.locals, roots)
     groups = _groups(graph, needed, _Hulls(graph, needed, roots))
     beside = _beside(graph, groups) if graph.ndim > 2 else []
@@ -76,16 +78,16 @@ def arrange(graph: KernelGraph, roots: Sequence[Node]) -> Arrangement:
 
 
 def moved(graph: KernelGraph, roots: Sequence[Node], planes: int) -> list[Node]:
-    """`roots`, then the same for each of the planes behind (1 .. planes - 1); equal nodes are one."""
+    """Return `roots` for this plane and for each of the following planes 1 .. planes - 1, with equal nodes shared."""
     share, axes, rest = Interner(), [param.axes for param in graph.params], (0,) * (graph.ndim - 1)
     return [share(seen_from(root, (plane, *rest), axes)) for plane in range(planes) for root in roots]
 
 
 def _beside(graph: KernelGraph, groups: Sequence[tuple[Ring, ...]]) -> list[tuple[Ring, ...]]:
-    """The groups that are needed at their own row only, and by nothing that is done before rows are."""
+    """Return the groups that are only needed by their own row of cells, and by no stage that runs ahead of rows."""
     found: list[tuple[Ring, ...]] = []
     read_ahead: set[int] = set()
-    for group in reversed(groups):  # readers come before what they read
+    for group in reversed(groups):  # readers come before the locals that they read
         if all(map(_own_row, group)) and read_ahead.isdisjoint(ring.number for ring in group):
             found.insert(0, group)
         else:
@@ -95,12 +97,12 @@ def _beside(graph: KernelGraph, groups: Sequence[tuple[Ring, ...]]) -> list[tupl
 
 
 def _own_row(ring: Ring) -> bool:
-    """Whether a local is needed at the row of its own cells only."""
+    """Return True if a local is only needed by its own row of cells."""
     return ring.depth == 1 and not any((*ring.low[:-1], *ring.high[:-1]))
 
 
 def _shares_planes(graph: KernelGraph, group: Sequence[Ring]) -> bool:
-    """Whether two planes of these locals together read at most three quarters of what they read one by one."""
+    """Return True if two planes of these locals together make at most three quarters of their separate reads."""
     definitions = [graph.locals[ring.number] for ring in group]
     if any(node.op == "index" for node in topological(definitions)):
         return False
@@ -120,7 +122,7 @@ def _reads(roots: Sequence[Node]) -> frozenset[Read]:
 
 # Locals that share a loop --------------------------------------------------------------------------------------------
 def _groups(graph: KernelGraph, needed: Sequence[Ring], hulls: _Hulls) -> list[tuple[Ring, ...]]:
-    """The rings in an order in which each comes after those that it reads, in groups that share a loop."""
+    """Return the rings in groups that share a loop, ordered so that each ring comes after those that it reads."""
     found: list[list[Ring]] = []
     for ring in needed:
         reads = _reads([graph.locals[ring.number]])
@@ -136,9 +138,9 @@ def _groups(graph: KernelGraph, needed: Sequence[Ring], hulls: _Hulls) -> list[t
 def _joined(
     graph: KernelGraph, group: Sequence[Ring], ring: Ring, reads: frozenset[Read], hulls: _Hulls
 ) -> list[Ring] | None:
-    """The group with one more ring, all at the same cells; None where that is impossible or gains little.
+    """Return the group with one more ring, all for the same cells; None if this is impossible or gains little.
 
-    Locals that read others stay alone: what they read would be needed elsewhere, too.
+    Locals that read other locals stay alone: the locals that they read would be needed at more cells, too.
     """
     theirs = _reads([graph.locals[other.number] for other in group])
     shared, most = len(reads & theirs), min(len(reads), len(theirs))
@@ -163,7 +165,7 @@ def _widened(ring: Ring, low: Offsets, high: Offsets) -> Ring:
 
 
 class _Hulls:
-    """The box around a tile that a kernel reads of each field: cells outside may be no memory of its own."""
+    """The box around a tile that a kernel reads from each field; memory outside of it may not belong to the field."""
 
     def __init__(self, graph: KernelGraph, needed: Sequence[Ring], roots: Sequence[Node]) -> None:
         self._axes = [param.axes for param in graph.params]
@@ -184,7 +186,7 @@ class _Hulls:
         return [low[axis] + offset for axis, offset in places], [high[axis] + offset for axis, offset in places]
 
     def hold(self, read: Read, low: Offsets, high: Offsets) -> bool:
-        """Whether a read at all cells from low to high (about a tile's) stays within the box."""
+        """Return True if a read at all cells from `low` to `high` (relative to a tile) stays within the box."""
         _, number, strides, offsets = read
         if set(strides) - {1} or number not in self._low:
             return False

@@ -1,9 +1,9 @@
 """Object code on disk, so that a kernel is compiled once per machine and not once per run.
 
-A file holds one object: a line with the SHA-256 of the rest, a line of JSON that says what it is, and the code. A file
-that is missing, truncated, corrupted, of another key or of another user is as good as none; a directory that cannot be
-written costs compilation time, never a run. Files appear by renaming, so that processes that share a directory never
-see half a file.
+A file holds one object: a line with the SHA-256 of the rest, a line of JSON that describes it, and the code. A file
+that is truncated, corrupted, of another key or of another user counts as missing; a directory that cannot be written
+costs compilation time, but never a run. Files are created by renaming, so that processes that share a directory never
+see an incomplete file.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from minga.compile.target import Target
 SUFFIX: Final = ".object"
 LIMIT: Final = 256 << 20
 LOOKED_AFTER: Final = "0"
-"""Last digits of the keys, one in 16, that have the size of all objects looked at when they are stored: that takes
-longer than a small kernel does to compile."""
+"""Last digit of the keys whose storing triggers a check of the total size. This is one key in 16: the check takes
+longer than compiling a small kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Objects in one directory. The least recently used ones go when all are found to exceed `limit` bytes."""
+    """Objects in one directory. The least recently used ones are removed when the total exceeds `limit` bytes."""
 
     directory: Path
     limit: int = LIMIT
 
     def load(self, key: str) -> bytes | None:
-        """The object of `key`; None if there is no sound one."""
+        """Return the object of `key`, or None if there is no valid one."""
         path = self._path(key)
         try:
             with path.open("rb") as file:
@@ -62,7 +62,22 @@ class Cache:
         return code
 
     def store(self, key: str, code: bytes, about: Mapping[str, str] | None = None) -> bool:
-        """Keep an object; False if the directory cannot be written. `about` is for people who look into the file."""
+        """Store an object.
+
+        Parameters
+        ----------
+        key
+            Key of the object.
+        code
+            The object code.
+        about
+            Further information for people who inspect the file.
+
+        Returns
+        -------
+        bool
+            False if the directory cannot be written.
+        """
         rest = json.dumps({"key": key, **(about or {})}).encode() + b"\n" + code
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -85,7 +100,7 @@ class Cache:
         return self.directory / f"{key}{SUFFIX}"
 
     def _prune(self) -> None:
-        """Remove the least recently used objects until a fifth of the limit is free again, if they exceed it."""
+        """Remove the least recently used objects until a fifth of the limit is free, if the total exceeds the limit."""
         found = []
         with contextlib.suppress(OSError):
             for path in self.directory.glob(f"*{SUFFIX}"):
@@ -104,7 +119,7 @@ class Cache:
 
 
 def default_cache() -> Cache | None:
-    """The cache in $MINGA_CACHE, or else in the user's cache directory; None if $MINGA_CACHE is `off`."""
+    """Return the cache in $MINGA_CACHE, or else in the user's cache directory; None if $MINGA_CACHE is `off`."""
     place = os.environ.get("MINGA_CACHE")
     if place == "off":
         return None
@@ -112,13 +127,13 @@ def default_cache() -> Cache | None:
 
 
 def object_key(digest: str, target: Target, options: str) -> str:
-    """What an object depends on: the graph, the processor, the options, this package's printers and LLVM."""
+    """Return the key of an object, which depends on graph, processor, options, this package's printers and LLVM."""
     parts = (digest, repr(target), options, _printers(), llvmlite.__version__, repr(llvm.llvm_version_info))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _is_ours(state: os.stat_result) -> bool:
-    """Whether nobody else but root can have written a file: what is loaded from it runs."""
+    """Return True if only this user and root can have written a file, since its content is executed."""
     mine = not hasattr(os, "geteuid") or state.st_uid in (0, os.geteuid())
     return mine and not (os.name == "posix" and state.st_mode & stat.S_IWOTH)
 
@@ -129,7 +144,7 @@ def _checksum(content: bytes) -> bytes:
 
 @functools.cache
 def _printers() -> str:
-    """SHA-256 of this package's sources: another printer, other objects."""
+    """Return the SHA-256 of this package's sources, so that changed printers make new objects."""
     state = hashlib.sha256()
     for item in sorted(resources.files(__package__).iterdir(), key=lambda item: item.name):
         if item.name.endswith(".py"):

@@ -1,4 +1,4 @@
-"""Calling a compiled kernel on NumPy arrays: the plain use of the contract in compile/abi.py, tile after tile."""
+"""Calls of a compiled kernel on NumPy arrays, tile after tile: the simplest use of the contract in compile/abi.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ ALIGNMENT = 64
 
 
 class Call:
-    """A compiled kernel bound to arrays and a box; `run` does all tiles in order. Keeps what its words point to."""
+    """A compiled kernel bound to arrays and a box; `run` processes all tiles in order.
+
+    The object keeps all memory alive that the argument words point to.
+    """
 
     def __init__(
         self,
@@ -73,14 +76,14 @@ class Call:
             args[word] = self.accumulators[item.name].ctypes.data
 
     def run(self) -> dict[str, Words]:
-        """All tiles, in order; the accumulators of the reductions."""
+        """Process all tiles in order and return the accumulators of the reductions."""
         for tile in range(self.tiles):
             self._function(self.args.ctypes.data, tile, self.worker.ctypes.data)
         return self.accumulators
 
 
 def element_strides(array: NDArray[np.generic]) -> tuple[int, ...]:
-    """Strides in elements."""
+    """Return an array's strides in elements."""
     return tuple(stride // array.itemsize for stride in array.strides)
 
 
@@ -95,6 +98,6 @@ def run_kernel(
     colour: int = 0,
     tile: Index | None = None,
 ) -> dict[str, Words]:
-    """Apply a compiled kernel to a box, in place, like `minga.compile.numpy.evaluate`; `tile` defaults to the box."""
+    """Apply a compiled kernel to a box in place, like `minga.compile.numpy.evaluate`; by default, in a single tile."""
     call = Call(compiled, box, arrays, scalars, shift=shift, extent=extent, colour=colour, tile=tile)
     return call.run()

@@ -1,4 +1,4 @@
-"""What each operation of a graph means, in NumPy."""
+"""The meaning of each operation of a graph, in NumPy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def apply(node: Node, args: Sequence[Array]) -> Array:
-    """The value of an operation node on the values of its arguments."""
+    """Evaluate an operation node on the values of its arguments."""
     if node.op == "cast":
         return convert(args[0], node.dtype)
     if node.op == "bitcast":
@@ -33,7 +33,7 @@ def apply(node: Node, args: Sequence[Array]) -> Array:
 
 
 def repeated(loop: Loop, args: Sequence[Array]) -> tuple[Array, list[Array]]:
-    """The rounds that a loop does on the values of its node's arguments, and its final state; all cells together."""
+    """Run a loop for all cells together; return the number of iterations of each cell and the final state."""
     shape = np.broadcast_shapes(*(arg.shape for arg in args))
     state = [np.broadcast_to(arg, shape) for arg in args[: len(loop.following)]]
     captured = args[len(state) :]
@@ -49,7 +49,7 @@ def repeated(loop: Loop, args: Sequence[Array]) -> tuple[Array, list[Array]]:
 
 
 class _Values:
-    """The values of a loop's nodes in one round."""
+    """The values of a loop's nodes in one iteration."""
 
     def __init__(self, state: Sequence[Array], captured: Sequence[Array]) -> None:
         self._leaves: dict[str, Sequence[Array]] = {"state": state, "captured": captured}
@@ -79,7 +79,7 @@ class _Values:
 
 
 def convert(x: Array, dtype: DType) -> Array:
-    """`x` as another type: integers wrap, floats truncate and saturate (NaN becomes 0), bool is `!= 0`."""
+    """Convert an array: integers wrap around, floats truncate and saturate (NaN becomes 0), bool means `!= 0`."""
     if dtype == "bool":
         return np.not_equal(x, 0)
     if x.dtype.kind != "f" or is_float(dtype):
@@ -97,7 +97,7 @@ def _extreme(plain: Callable[[Array, Array], Array], want_negative: bool) -> Cal
     def extreme(a: Array, b: Array) -> Array:
         if a.dtype.kind != "f":
             return plain(a, b)
-        # NumPy leaves open which zero it returns.
+        # NumPy does not specify which zero it returns.
         zero = np.where(np.signbit(a) == want_negative, a, b)
         return np.where(a == b, zero, plain(a, b))
 
@@ -105,7 +105,7 @@ def _extreme(plain: Callable[[Array, Array], Array], want_negative: bool) -> Cal
 
 
 def _floordiv(a: Array, b: Array) -> Array:
-    """Floats: three roundings, not NumPy's fmod (see docs/decisions/float-mod.md)."""
+    """Divide and round down; floats with separate roundings, not by NumPy's fmod (docs/decisions/float-mod.md)."""
     return np.floor(a / b) if a.dtype.kind == "f" else np.floor_divide(a, b)
 
 
@@ -127,7 +127,7 @@ def _shift(left: bool) -> Callable[[Array, Array], Array]:
 
 
 def _popcount(a: Array) -> Array:
-    """NumPy counts the bits of an absolute value; here those of the two's complement."""
+    """Count the one bits of the two's complement (NumPy counts those of the absolute value)."""
     return np.asarray(np.bitwise_count(a.view(f"u{a.dtype.itemsize}")), a.dtype)
 
 

@@ -1,7 +1,7 @@
 """Arithmetic of reduction accumulators: integers only, so that any order of combination gives the same bits.
 
-The words are those of :mod:`minga.compile.abi`. Compiled kernels fill them, the engine combines those of threads,
-blocks and ranks, and `finish` turns the total into the number that a register holds.
+The words are described in :mod:`minga.compile.abi`. Compiled kernels fill them, the engine combines those of threads,
+blocks and ranks, and `finish` converts the total to the number that a register holds.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from minga.lang.graph import ReductionKind
 from minga.lang.types import DType, integer_range, is_float
 
 Words = NDArray[np.int64]
-"""ACCUMULATOR_WORDS 64-bit words, as one worker fills them."""
+"""An accumulator: ACCUMULATOR_WORDS 64-bit words, as one worker fills them."""
 
 _NO_INDEX: Final = (1 << 63) - 1
 _LIMB: Final = np.uint64(0xFFFFFFFF)
 
 
 def empty_accumulator(kind: ReductionKind) -> Words:
-    """The accumulator of a reduction over no cell."""
+    """Return the accumulator of a reduction over no cell."""
     words = np.zeros(ACCUMULATOR_WORDS, np.int64)
     if kind in ("max", "min", "argmax", "argmin"):
         words[0] = KEY_EMPTY
@@ -43,7 +43,7 @@ def empty_accumulator(kind: ReductionKind) -> Words:
 
 
 def combine(kind: ReductionKind, a: Words, b: Words) -> Words:
-    """The accumulator of the cells of `a` and `b` together; associative and commutative."""
+    """Combine two accumulators; the operation is associative and commutative."""
     if kind in ("max", "min"):
         return np.maximum(a, b)
     if kind in ("count", "sum"):
@@ -56,10 +56,10 @@ def combine(kind: ReductionKind, a: Words, b: Words) -> Words:
 
 
 def finish(kind: ReductionKind, dtype: DType, words: Words) -> Any:
-    """The value of a reduction as a scalar of its register's type.
+    """Return the value of a reduction as a scalar of its register's type.
 
-    A float sum is the exact sum of its runs rounded once to nearest even: never -0.0, infinite when it does not fit,
-    NaN when a term was NaN or infinities of both signs met.
+    A float sum is the exact sum of its runs, rounded once to nearest even: it is never -0.0, infinite if it does not
+    fit, and NaN if a term was NaN or there were infinities of both signs.
     """
     scalar: type[Any] = np.dtype(dtype).type
     if kind in ("argmax", "argmin"):
@@ -72,7 +72,7 @@ def finish(kind: ReductionKind, dtype: DType, words: Words) -> Any:
 
 
 def sort_keys(values: NDArray[Any], *, minimum: bool) -> NDArray[np.int64]:
-    """Keys that order like `values` (or the other way round, for `minimum`): -0 < +0, and a NaN wins either way."""
+    """Return keys that order like `values` (in reverse for `minimum`): -0 < +0, and a NaN wins in both cases."""
     dtype = values.dtype
     if dtype.kind == "f":
         bits = values.astype(np.float64).view(np.int64)
@@ -111,7 +111,7 @@ def _round_limbs(words: Words) -> float:
         return math.inf if above else -math.inf
     total = sum(int(limb) << (32 * k) for k, limb in enumerate(words[:SUM_LIMBS]))
     try:
-        return total / (1 << SUM_BIAS)  # Python divides integers with one correct rounding, denormals included.
+        return total / (1 << SUM_BIAS)  # Python divides integers with one correct rounding, including denormals
     except OverflowError:
         return math.inf if total > 0 else -math.inf
 

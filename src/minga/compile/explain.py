@@ -1,4 +1,4 @@
-"""Looking into a kernel: what it reads and costs, what bounds it on this machine, and the code it becomes."""
+"""Inspection of kernels: their reads and costs, their performance bound on this machine, and their generated code."""
 
 from __future__ import annotations
 
@@ -27,12 +27,28 @@ Printer = Literal["llvm", "ptx", "numpy"]
 
 
 class Kernel(lang.Kernel):
-    """A kernel that can be looked into."""
+    """A kernel that can be inspected."""
 
     def explain(self, dtype: object = "f8", ndim: int | None = None) -> str:
-        """What a cell reads and writes, the radius, flops, bytes, and the speed limit they set on one core here.
+        """Describe the kernel's accesses, radius, flops and bytes per cell, and the resulting bound on one core here.
 
-        A kernel that was applied is explained as it was applied last; else for fields of `dtype` in `ndim` axes.
+        Parameters
+        ----------
+        dtype
+            Cell type of the fields, if the kernel has not been applied yet or `ndim` is given.
+        ndim
+            Number of axes. By default, the kernel is described as it was applied last; if it has not been applied, in
+            the smallest number of axes that it can be traced in.
+
+        Returns
+        -------
+        str
+            The description, on several lines.
+
+        Raises
+        ------
+        KernelError
+            If the kernel cannot be traced.
         """
         graph = self._typed(dtype, ndim)
         lines = [f"kernel {graph.name} in {graph.ndim} axes ({graph.where})"]
@@ -48,7 +64,7 @@ class Kernel(lang.Kernel):
         machine = measure_core("f4" if all(p.dtype != "f8" for p in graph.params) else "f8")
         by_memory, by_arithmetic = machine.bytes_per_second / max(1, traffic), machine.flops_per_second / max(1, work)
         limit, what = min((by_memory, "memory"), (by_arithmetic, "arithmetic"))
-        lines.append(f"  {work} flops and {traffic} bytes a cell: {work / max(1, traffic):.2f} flops a byte")
+        lines.append(f"  {work} flops and {traffic} bytes per cell: {work / max(1, traffic):.2f} flops per byte")
         lines.append(
             f"  bound on this core: {limit / 1e6:.0f} Mcells/s, by {what} "
             f"({machine.bytes_per_second / 1e9:.1f} GB/s, {machine.flops_per_second / 1e9:.1f} Gflop/s measured)"
@@ -56,7 +72,20 @@ class Kernel(lang.Kernel):
         return "\n".join(lines)
 
     def source(self, printer: Printer = "llvm", dtype: object = "f8", ndim: int | None = None) -> str:
-        """The kernel as LLVM IR, as PTX, or as the graph that the NumPy evaluator walks, one operation a line."""
+        """Return the kernel as LLVM IR, as PTX, or as the graph that the NumPy evaluator uses, one operation per line.
+
+        Parameters
+        ----------
+        printer
+            "llvm", "ptx" or "numpy".
+        dtype, ndim
+            Cell type and number of axes, as in `explain`.
+
+        Raises
+        ------
+        KernelError
+            If there is no such printer, or the kernel cannot be traced.
+        """
         graph = self._typed(dtype, ndim)
         if printer == "llvm":
             return print_llvm(graph)
@@ -98,12 +127,33 @@ def kernel(
     order: Mapping[str | int, int] | Literal["lexicographic", "boundary-first", "red-black"] | None = None,
     across: Literal["exact", "block"] = "exact",
 ) -> Kernel | Callable[[Callable[..., object]], Kernel]:
-    """Make a kernel of a function of fields (positional parameters) and scalars (keyword-only parameters).
+    """Make a kernel from a function of fields (positional parameters) and scalars (keyword-only parameters).
 
-    order   None: all cells at once, reads see old values. {"x": +1}: sweep along x, in place.
-            "lexicographic": every axis ascending, in place. "red-black": even cells, then odd cells, in place.
-            "boundary-first" (with across="block"): what other blocks read, then the rest, each lexicographically.
-    across  of ordered kernels: "exact" has the bits of one process; "block" lets each block use old halos.
+    Parameters
+    ----------
+    function
+        Describes the update of one cell; it is run once with symbols for fields and scalars.
+    order
+        The order of updates:
+
+        - None: all cells at once; reads see the old values.
+        - {"x": +1}: a sweep along x, in place.
+        - "lexicographic": every axis ascending, in place.
+        - "red-black": even cells, then odd cells, in place.
+        - "boundary-first" (with across="block"): first the cells that other blocks read, then the rest, both in
+          lexicographic order, in place.
+    across
+        For ordered kernels: "exact" gives the bits of a single process; "block" lets each block use old halos.
+
+    Returns
+    -------
+    Kernel or callable
+        The kernel or, if `function` is not given, a decorator that makes one.
+
+    Raises
+    ------
+    KernelError
+        If the function has no fields or variadic parameters, or `across` is invalid.
     """
     if function is None:
         return lambda f: Kernel(f, order=order, across=across)
@@ -112,7 +162,9 @@ def kernel(
 
 def _loops(graph: KernelGraph) -> list[str]:
     found = [node.data for node in with_bodies(graph.nodes()) if node.op == "iterate"]
-    return [f"  a loop inside the cell, counted for {loop.expected} of at most {loop.limit} rounds" for loop in found]
+    return [
+        f"  a loop inside the cell, counted as {loop.expected} of at most {loop.limit} iterations" for loop in found
+    ]
 
 
 def _access(graph: KernelGraph, number: int) -> str:
@@ -140,12 +192,12 @@ _CHAIN: Final = 64
 
 @functools.cache
 def measure_core(dtype: DType = "f8") -> Core:
-    """Memory bandwidth (a copy: bytes read, allocated and written) and arithmetic in cache; about 0.2 s."""
+    """Measure memory bandwidth (a copy: bytes read, allocated and written) and arithmetic in cache, in about 0.2 s."""
     source, target = np.ones(1 << 22), np.zeros(1 << 22)
     moved = 3 * source.nbytes / _fastest(lambda: np.copyto(target, source))
 
     def polynomial(u: CellReader, new: CellReader) -> None:
-        # Eight chains that do not wait for one another, so that throughput is measured, not latency.
+        # Eight independent chains, so that throughput is measured and not latency.
         values = [u[0] + number for number in range(8)]
         for _ in range(_CHAIN // 16):
             values = [value * u[0] + 1.0 for value in values]

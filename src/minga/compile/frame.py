@@ -1,4 +1,4 @@
-"""A kernel function's view of its arguments: bounds of the tile, fields, scalars, and where a cell's values lie."""
+"""A kernel function's view of its arguments: bounds of the tile, fields, scalars, and addresses of a cell's values."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ class Frame:
         self.scalars = {scalar.name: self._scalar(i, scalar.dtype) for i, scalar in enumerate(graph.scalars)}
 
     def argument(self, word: int) -> str:
+        """Load an argument word."""
         return self.text.load_word("%args", word)
 
     def _tile(self) -> tuple[list[str], list[str]]:
-        """Half-open bounds of this tile: its number, counted row-major, is taken apart."""
+        """Compute the half-open bounds of this tile from its row-major number."""
         text, rest = self.text, "%tile"
         begin: list[str] = []
         end: list[str] = []
@@ -44,7 +45,7 @@ class Frame:
         return begin, end
 
     def _field(self, number: int) -> str:
-        """Address of the field's element with index (0, ..., 0), which may lie outside its memory."""
+        """Return the address of the field's element with index (0, ..., 0), which may lie outside its memory."""
         text, param, word = self.text, self.graph.params[number], self.words.fields[number]
         array = text.load_pointer(text.load_pointer("%args", word), 0)
         self.stride.append(
@@ -57,17 +58,18 @@ class Frame:
 
     # Memory --------------------------------------------------------------------------------------------------------
     def element(self, pointer: str, dtype: DType, index: str) -> str:
-        """Address of element `index` of an array."""
+        """Return the address of element `index` of an array."""
         if index == "0":
             return pointer
         return self.text.let(f"getelementptr {memory_type(dtype)}, ptr {pointer}, i64 {index}", "p")
 
     def load(self, pointer: str, dtype: DType, note: str = "") -> str:
-        """The value at `pointer`; a bool's byte, which is 0 or 1 (so LLVM may use it as a number), becomes an i1."""
+        """Load the value at `pointer`; a bool's byte, which is 0 or 1 (LLVM may use it as a number), becomes an i1."""
         value = self.text.let(f"load {memory_type(dtype)}, ptr {pointer}, align {itemsize(dtype)}{note}", "l")
         return self.text.let(f"trunc nuw i8 {value} to i1", "b") if dtype == "bool" else value
 
     def store(self, value: str, pointer: str, dtype: DType, note: str = "") -> None:
+        """Store a value at `pointer`; an i1 becomes a byte 0 or 1."""
         if dtype == "bool":
             value = self.text.let(f"zext i1 {value} to i8", "b")
         self.text.emit(f"store {memory_type(dtype)} {value}, ptr {pointer}, align {itemsize(dtype)}{note}")

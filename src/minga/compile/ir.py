@@ -1,7 +1,8 @@
-"""Expressions as LLVM IR: each node of a graph becomes one instruction, of one value or of a vector of `width` lanes.
+"""Expressions as LLVM IR: each node of a graph becomes one instruction on one value or on a vector of `width` lanes.
 
-Nothing here depends on the processor: the CPU and the GPU printer share it and supply what a leaf (read, local,
-index, scalar) means. Every operation is exact IEEE or defined integer arithmetic; no flag that lets LLVM change bits.
+Nothing here depends on the processor: the CPU and GPU printers share this module and supply the registers of leaves
+(read, local, index, scalar). Every operation is exact IEEE or well-defined integer arithmetic; no flag allows LLVM to
+change bits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ REGISTER: Final[dict[DType, str]] = {
     "bool": "i1", "u1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u4": "i32", "u8": "i64",
     "f4": "float", "f8": "double",
 }  # fmt: skip
-"""The type of a value in a register. In memory a bool is an i8 that holds 0 or 1."""
+"""LLVM type of a value in a register. In memory, a bool is an i8 that holds 0 or 1."""
 LEAVES: Final = frozenset({"read", "local", "index", "scalar", "state", "captured"})
 
 _FLOAT: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -33,12 +34,12 @@ _UNARY: Final = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "tru
 
 
 def memory_type(dtype: DType) -> str:
-    """The type of a value in memory."""
+    """Return the LLVM type of a value in memory."""
     return "i8" if dtype == "bool" else REGISTER[dtype]
 
 
 def constant(value: object, dtype: DType) -> str:
-    """A literal; floats as the hexadecimal digits of the double of that value, which LLVM takes for f4 too."""
+    """Return a literal; floats as the hexadecimal digits of the double of that value, which LLVM accepts for f4 too."""
     if dtype == "bool":
         return "true" if value else "false"
     if is_float(dtype):
@@ -47,9 +48,18 @@ def constant(value: object, dtype: DType) -> str:
 
 
 class Body:
-    """Prints nodes into a function. `leaf` gives the register of a node without arguments that is no constant.
+    """Printer of nodes into a function.
 
-    `note` is metadata of the loads that the nodes need themselves: entries of tables.
+    Parameters
+    ----------
+    text
+        The function that is printed.
+    leaf
+        Returns the register of a node without arguments that is not a constant.
+    width
+        Number of lanes of a value.
+    note
+        Metadata of the loads that nodes need themselves, which are those of table entries.
     """
 
     def __init__(self, text: Text, leaf: Callable[[Node], str], width: int = 1, note: str = "") -> None:
@@ -61,28 +71,29 @@ class Body:
         self._states: dict[int, list[str]] = {}
 
     def nested(self, leaf: Callable[[Node], str]) -> Body:
-        """The same for nodes with other leaves."""
+        """Return a printer into the same function for nodes with other leaves."""
         return Body(self.text, leaf, self.width, self.note)
 
     def type(self, dtype: DType) -> str:
-        """The register type of a value here."""
+        """Return the register type of a value with this printer's number of lanes."""
         return REGISTER[dtype] if self.width == 1 else f"<{self.width} x {REGISTER[dtype]}>"
 
     def suffix(self, dtype: DType) -> str:
-        """What an intrinsic's name ends with: f64, v8f32, i32, ..."""
+        """Return the suffix of an intrinsic's name: f64, v8f32, i32, ..."""
         name = {"float": "f32", "double": "f64"}.get(REGISTER[dtype], REGISTER[dtype])
         return name if self.width == 1 else f"v{self.width}{name}"
 
     def literal(self, value: object, dtype: DType) -> str:
+        """Return a constant with this printer's number of lanes."""
         one = constant(value, dtype)
         return one if self.width == 1 else f"splat ({REGISTER[dtype]} {one})"
 
     def __call__(self, root: Node) -> str:
-        """The register (or literal) of `root`; nodes printed before are not printed again."""
+        """Return the register (or literal) of `root`; nodes printed before are not printed again."""
         return self.all([root])[0]
 
     def all(self, roots: Sequence[Node]) -> list[str]:
-        """The registers of several nodes."""
+        """Return the registers of several nodes."""
         for node in topological(roots):
             if id(node) not in self._values:
                 self._values[id(node)] = self._print(node)
@@ -104,7 +115,7 @@ class Body:
         return self.text.let(self._instruction(node, [self._values[id(arg)] for arg in node.args]))
 
     def _lookup(self, node: Node, index: str) -> str:
-        """The entry of a table; the index is within it."""
+        """Print the load of a table entry; the index must be within the table."""
         table, kind = node.data, REGISTER[node.dtype]
         name = self.text.constant(table, f"[{len(table)} x {kind}]", _entries(table))
         lanes = self._lanes(index, node.args[0].dtype)
@@ -117,7 +128,7 @@ class Body:
         return result
 
     def _lanes(self, index: str, dtype: DType) -> list[str]:
-        """The index in each lane, as i64."""
+        """Return the index of each lane, as i64."""
         if self.width == 1:
             return [self._word(index, dtype)]
         of = self.type(dtype)
@@ -215,7 +226,7 @@ def _bits(dtype: DType) -> int:
 
 
 def _entries(table: Table) -> str:
-    """A table as the constant of an array; bytes as a string, which LLVM reads much faster."""
+    """Return a table as an array constant; bytes as a string, which LLVM reads much faster."""
     if table.dtype == "u1":
         return 'c"' + "".join(f"\\{byte:02X}" for byte in table.content) + '"'
     kind = REGISTER[table.dtype]

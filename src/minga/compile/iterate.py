@@ -1,7 +1,7 @@
-"""Loops inside a cell (`mg.iterate`) as LLVM IR: of one cell, or of the cells of a vector together.
+"""Loops inside a cell (`mg.iterate`) as LLVM IR, for one cell or for the cells of a vector together.
 
-A vector goes on as long as one of its cells does. The state of the others is kept, and as the condition depends on
-nothing else, it stays false for them: no mask needs to be carried from round to round.
+A vector continues as long as one of its cells does. The state of the other cells is kept, and as the condition depends
+on nothing else, it stays false for them: no mask needs to be carried from one iteration to the next.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["print_iterate"]
 
 
 def print_iterate(body: Body, loop: Loop, args: Sequence[str]) -> tuple[str, list[str]]:
-    """Prints the loop, given the values of the node's arguments; returns the number of rounds and the final state."""
+    """Print a loop for given values of the node's arguments; return the number of iterations and the final state."""
     text = body.text
     kinds = [body.type(node.dtype) for node in loop.following]
     starts, captured = args[: len(kinds)], args[len(kinds) :]
@@ -64,7 +64,7 @@ def print_iterate(body: Body, loop: Loop, args: Sequence[str]) -> tuple[str, lis
 
 
 def _kept(body: Body, kind: str, value: str, old: str, going: str, end: str) -> str:
-    """The value, in the lanes that go on."""
+    """Return the new value in lanes that continue, the old one in others."""
     if body.width == 1:
         return f"phi {kind} [ {value}, %{end} ]"
     return f"select {body.type('bool')} {going}, {kind} {value}, {kind} {old}"

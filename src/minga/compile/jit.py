@@ -1,4 +1,4 @@
-"""IR to object code, and object code to an address that can be called."""
+"""Compilation of LLVM IR to object code, and loading of object code to a callable address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from minga.compile.target import Target
 
 
 def optimised(ir: str, target: Target) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
-    """The module after LLVM's -O3 passes, with the code generator that made the choices."""
+    """Return the module after LLVM's -O3 passes, and the code generator that the passes were chosen for."""
     machine = target.machine()
     module = llvm.parse_assembly(ir)
     module.verify()
@@ -25,13 +25,13 @@ def optimised(ir: str, target: Target) -> tuple[llvm.ModuleRef, llvm.TargetMachi
 
 
 def object_code(ir: str, target: Target) -> bytes:
-    """Relocatable machine code (ELF, Mach-O or COFF) of a module."""
+    """Return the relocatable machine code (ELF, Mach-O or COFF) of a module."""
     module, machine = optimised(ir, target)
     return bytes(machine.emit_object(module))
 
 
 def assembly(ir: str, target: Target) -> str:
-    """The same as `object_code`, to be read."""
+    """Return the machine code of a module as readable assembly."""
     module, machine = optimised(ir, target)
     return str(machine.emit_assembly(module))
 
@@ -41,14 +41,14 @@ _NUMBERS: Final = itertools.count()
 
 @functools.cache
 def _linker() -> llvm.orcjit.LLJIT:
-    """LLVM's linker in memory, one for all object code of a process: making it takes longer than linking a kernel."""
+    """Return LLVM's in-memory linker, one per process: creating it takes longer than linking a kernel."""
     return llvm.create_lljit_compiler()
 
 
 class Loaded:
-    """Object code in memory, for as long as this object lives."""
+    """Object code in memory, which stays loaded as long as this object lives."""
 
     def __init__(self, code: bytes, name: str) -> None:
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
-        self._tracker = library.link(_linker(), f"{name} {next(_NUMBERS)}")  # names of libraries are used once
+        self._tracker = library.link(_linker(), f"{name} {next(_NUMBERS)}")  # names of libraries must be unique
         self.address = int(self._tracker[name])

@@ -1,4 +1,4 @@
-"""The cells of one innermost loop: where their values are read and stored."""
+"""The cells of one innermost loop: the addresses at which their values are read and stored."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Access = tuple[int, Offsets, Offsets]
 
 
 class Line:
-    """Rows of fields and locals as pointers, made before the loop, and the values of the loop's current cell.
+    """Rows of fields and locals as pointers, computed before the loop, and the values of the loop's current cell.
 
-    outer   registers of the iteration indices of all axes but `inner`
-    cell    register of the current iteration index along `inner`
-    note    metadata of the loop's memory accesses
+    outer  registers of the iteration indices of all axes but `inner`
+    cell   register of the current iteration index along `inner`
+    note   metadata of the loop's memory accesses
     """
 
     def __init__(self, frame: Frame, inner: int, outer: dict[int, str], scratch: Scratch) -> None:
@@ -35,7 +35,7 @@ class Line:
         self._invariant: dict[int, str] = {}
 
     def prepare(self, nodes: Iterable[Node], stores: Iterable[Access]) -> None:
-        """Print all that the cells of the line share."""
+        """Print everything that the cells of the line share."""
         for node in nodes:
             if node.op == "read":
                 access = cast(Access, node.data)
@@ -48,7 +48,7 @@ class Line:
             self._row(access)
 
     def _row(self, access: Access) -> str:
-        """Address of the field's element at this line with inner index 0 and inner offset 0."""
+        """Return the address of the field's element on this line with inner index 0 and inner offset 0."""
         number, strides, offsets = access
         param = self.frame.graph.params[number]
         key = (number, strides, tuple(0 if a == self.inner else o for a, o in zip(param.axes, offsets, strict=True)))
@@ -62,15 +62,15 @@ class Line:
         return self._rows[key]
 
     def _opaque(self, pointer: str) -> str:
-        """`pointer`, its making hidden from loop strength reduction.
+        """Hide the computation of a pointer from loop strength reduction.
 
-        That pass would try all ways to share parts of the rows' addresses, for seconds where there are many rows, and
-        find worse code. The intrinsic costs no instruction.
+        That pass would try all ways of sharing parts of the rows' addresses, which takes seconds if there are many
+        rows, and would find worse code. The intrinsic costs no instruction.
         """
         return self.text.let(f"call ptr @llvm.strip.invariant.group.p0(ptr {pointer})", "r")
 
     def address(self, access: Access) -> str:
-        """Address of the element that the current cell accesses."""
+        """Return the address of the element that the current cell accesses."""
         number, strides, offsets = access
         param, text = self.frame.graph.params[number], self.text
         k = param.axes.index(self.inner)
@@ -79,7 +79,7 @@ class Line:
         return self.frame.element(self._row(access), param.dtype, index)
 
     def local_row(self, number: int, offsets: Offsets) -> str:
-        """Address of the local's value at this line with inner index 0."""
+        """Return the address of the local's value on this line with inner index 0."""
         key = (number, offsets[:-1])
         if key not in self._local_rows:
             place = [self.text.add(self.outer[axis], offset) for axis, offset in enumerate(offsets[:-1])]
@@ -87,16 +87,16 @@ class Line:
         return self._local_rows[key]
 
     def local_address(self, number: int, offsets: Offsets) -> str:
-        """Address of the local's value that the current cell accesses."""
+        """Return the address of the local's value that the current cell accesses."""
         row, place = self.local_row(number, offsets), self.text.add(self.cell, offsets[-1])
         return self.frame.element(row, self.frame.graph.locals[number].dtype, place)
 
     def is_invariant(self, node: Node) -> bool:
-        """Whether a read has the same value for all cells of the line."""
+        """Return True if a read has the same value for all cells of the line."""
         return id(node) in self._invariant
 
     def leaf(self, node: Node) -> str:
-        """The value of a read, local, index or scalar for the current cell."""
+        """Return the value of a read, local, index or scalar for the current cell."""
         if node.op == "scalar":
             return self.frame.scalars[str(node.data)]
         if node.op == "index":

@@ -1,4 +1,4 @@
-"""Kernels as LLVM IR for a CPU, and as callable machine code."""
+"""Kernels as LLVM IR for CPUs, and as callable machine code."""
 
 from __future__ import annotations
 
@@ -24,17 +24,26 @@ from minga.lang.types import itemsize
 
 ENTRY: Final = "kernel"
 TILE_MEMORY: Final = 224 << 10
-"""Bytes that a march through a tile may come back to, by default: less than half of a small second-level cache, where
+"""Default for the bytes that a march through a tile may use repeatedly: less than half of a small L2 cache, in which
 pages of memory compete for places."""
 LEAST_ROWS: Final = 4
-"""Fewest rows of a tile."""
+"""Minimum number of rows of a tile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A kernel as machine code: `void(int64 *args, int64 tile, int64 *worker)` at `address` (see compile/abi.py).
 
-    The code lives as long as this object. `cached` says whether it came from a file instead of the compiler.
+    The code lives as long as this object.
+
+    Attributes
+    ----------
+    graph, target, reductions
+        The kernel, the processor, and whether the code includes the kernel's reductions.
+    key
+        Key of the code in the object cache.
+    cached
+        True if the code came from a file instead of the compiler.
     """
 
     graph: KernelGraph
@@ -46,6 +55,7 @@ class Compiled:
 
     @property
     def address(self) -> int:
+        """Address of the compiled function."""
         return self._loaded.address
 
     @property
@@ -54,7 +64,7 @@ class Compiled:
         return print_llvm(self.graph, target=self.target, reductions=self.reductions)
 
     def scratch_bytes(self, tile_shape: Sequence[int]) -> int:
-        """Bytes of worker scratch (worker[1], worker[2]) that tiles of at most this shape need."""
+        """Return the bytes of worker scratch (worker[1], worker[2]) that tiles of at most this shape need."""
         return scratch_bytes(self.graph, tile_shape, reductions=self.reductions)
 
 
@@ -65,10 +75,23 @@ def compile_kernel(
     reductions: bool = True,
     cache: Cache | Literal["default"] | None = "default",
 ) -> Compiled:
-    """Machine code of a kernel, for this processor unless `target` names another.
+    """Compile a kernel to machine code.
 
-    With `reductions=False` the kernel's reductions are left out (as on halo extension frames). `cache` None compiles
-    anew. Raises KernelError if the kernel's order or operations cannot be compiled for the target.
+    Parameters
+    ----------
+    graph
+        The kernel.
+    target
+        The processor; by default, the one that this process runs on.
+    reductions
+        If False, the kernel's reductions are left out (as on halo extension frames).
+    cache
+        The object cache; with None, the kernel is always compiled.
+
+    Raises
+    ------
+    KernelError
+        If the kernel's order or operations cannot be compiled for the target.
     """
     target = target or host_target()
     cache = default_cache() if cache == "default" else cache
@@ -83,7 +106,7 @@ def compile_kernel(
 
 
 def print_llvm(graph: KernelGraph, *, target: Target | None = None, reductions: bool = True) -> str:
-    """The kernel as a module of LLVM IR."""
+    """Return the kernel as a module of LLVM IR."""
     target = target or host_target()
     if uses_fma(graph) and not target.fma:
         raise KernelError(
@@ -99,12 +122,24 @@ def print_llvm(graph: KernelGraph, *, target: Target | None = None, reductions: 
 def suggest_tile(
     graph: KernelGraph, shape: Sequence[int], *, memory: int = TILE_MEMORY, workers: int = 1
 ) -> tuple[int, ...]:
-    """A tile shape for a box of this shape: whole rows, as many as leave planes of locals and fields in `memory` bytes,
-    and so that no tile is shorter than the others, if possible.
+    """Suggest a tile shape for a box.
 
-    A kernel with locals keeps axis 0 long, since locals are computed anew for a few planes before each tile, and at its
-    margins along other axes: there a tile is at least twice as long as these. Where there are several workers, at
-    least four tiles for each, if possible.
+    A tile consists of whole rows: as many as keep the planes of locals and fields within `memory` bytes and, if
+    possible, so that no tile is shorter than the others. For kernels with locals, axis 0 stays long, since locals are
+    computed again for a few planes before each tile; they are also computed again in the margins along the other axes,
+    so a tile is at least twice as long as its margins there. With several workers, there are at least four tiles per
+    worker, if possible.
+
+    Parameters
+    ----------
+    graph
+        The kernel.
+    shape
+        Number of cells of the box along each axis.
+    memory
+        Bytes that a march through a tile may use repeatedly.
+    workers
+        Number of threads that share the box.
     """
     tile = [max(1, length) for length in shape]
     places = _rings(graph, True)
@@ -125,7 +160,7 @@ def suggest_tile(
 
 
 def _kept(graph: KernelGraph, places: Sequence[Ring], tile: Sequence[int]) -> int:
-    """Bytes that a march through a tile comes back to: locals, and planes of fields that are read in several planes."""
+    """Return the bytes that a march uses repeatedly: locals, and planes of fields that are read in several planes."""
     kept = sum(ring.bytes(tile) for ring in places)
     for number, reach in radius(graph).items():
         param = graph.params[number]
@@ -135,7 +170,7 @@ def _kept(graph: KernelGraph, places: Sequence[Ring], tile: Sequence[int]) -> in
 
 
 def scratch_bytes(graph: KernelGraph, tile_shape: Sequence[int], *, reductions: bool = True) -> int:
-    """Bytes of worker scratch that a kernel needs for tiles of at most this shape."""
+    """Return the bytes of worker scratch that a kernel needs for tiles of at most this shape."""
     rows = sum(map(row_bytes, graph.reductions)) if reductions else 0
     return rows + sum(ring.bytes(tile_shape) for ring in _rings(graph, reductions))
 
@@ -150,7 +185,7 @@ def _rings(graph: KernelGraph, reductions: bool) -> tuple[Ring, ...]:
 
 
 def _module(kernel: Kernel, target: Target) -> str:
-    """A module with the kernel function and what it calls."""
+    """Return a module with the kernel function and all functions that it calls."""
     attributes = ["nounwind", f'"target-cpu"="{target.cpu}"']
     if target.features:
         attributes.append(f'"target-features"="{target.features}"')

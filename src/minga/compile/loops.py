@@ -1,4 +1,4 @@
-"""The loops of one kernel in LLVM IR: the cells of a tile in order, locals before them, reductions row by row."""
+"""The loops of one kernel in LLVM IR: the cells of a tile in order, locals before them, and reductions row by row."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from minga.lang.graph import RUN, KernelGraph, Reduction, Store, topological
 from minga.lang.types import is_float, itemsize
 
 STREAMED_ROW: Final = 4096
-"""Bytes of a row that make up for its ends, which are stored cell by cell."""
+"""Bytes from which on a row compensates for its ends, which are stored cell by cell."""
 Places = Sequence[tuple[str, str | None]]
-"""For each reduction its row, and the cell that is its place 0; None for the innermost loop's own first cell."""
+"""Row of each reduction, and the cell at its place 0; None for the first cell of the innermost loop."""
 
 
 class Kernel:
-    """Prints one kernel function, and the functions that fold its reductions.
+    """Printer of one kernel function, and of the functions that fold its reductions.
 
-    lanes      bytes of the processor's vectors
-    widths     cells that are printed as one vector (see vector.py)
-    repeat     cells may be computed twice
-    stream     stores of large boxes go past the caches
-    shortest   bytes of the shortest row that is stored so
-    large      register (an i1): what the kernel touches in its box exceeds the caches
+    lanes     bytes of the processor's vectors
+    widths    numbers of cells that are printed as one vector (see vector.py)
+    repeat    True if cells may be computed twice
+    stream    True if the stores of large boxes bypass the caches
+    shortest  bytes of the shortest row whose stores bypass the caches
+    large     register (an i1) that is true if the memory that the kernel accesses in its box exceeds the caches
     """
 
     def __init__(self, graph: KernelGraph, plan: Schedule, target: Target, *, reductions: bool) -> None:
@@ -66,7 +66,7 @@ class Kernel:
         self.text.emit("ret void")
 
     def folds(self) -> list[str]:
-        """The functions that this kernel calls."""
+        """Return the functions that this kernel calls."""
         named = {fold_name(item): item for item in self.reductions}
         return [line for item in named.values() for line in ["", *fold_function(item)]]
 
@@ -74,7 +74,7 @@ class Kernel:
     def _nest(
         self, depth: int, outer: dict[int, str], begin: list[str], end: list[str], stage: Stage | None = None
     ) -> None:
-        """The loops from `depth` inwards over begin..end: of a stage of locals, or of the kernel's cells."""
+        """Print the loops from `depth` inwards over begin..end, for a stage of locals or for the kernel's cells."""
         axis = self.plan.axes[depth]
         if depth == self.graph.ndim - 2 and self.plan.together > 1 and not self.reductions:
             begin = [*begin]
@@ -93,7 +93,7 @@ class Kernel:
             self._cells(line, self._begin(line, begin[axis]), end[axis], [])
 
     def _lines_together(self, axis: int, outer: dict[int, str], begin: list[str], end: list[str]) -> str:
-        """Several lines of a sweep at the same time, so that each hides the others' latency; returns the first left."""
+        """Print several lines of a sweep together, which hides latency; return the first line that is left."""
         text, inner, size = self.text, self.plan.axes[-1], self.plan.together
         length = text.larger(text.sub(end[axis], begin[axis]), "0")
         stop = text.add(begin[axis], text.let(f"and i64 {length}, {-size}"))
@@ -110,7 +110,7 @@ class Kernel:
         return stop
 
     def _march(self) -> None:
-        """Plane after plane, or two at a time: each local ahead of the cells that need it (see arrange.py)."""
+        """Print a march by one or two planes at a time; each local is ahead of the cells that need it (arrange.py)."""
         text, begin, end, step = self.text, self.frame.begin, self.frame.end, self.arranged.step
         if self.graph.ndim == 1:
             for stage in self.arranged.ahead:
@@ -131,7 +131,7 @@ class Kernel:
                 self._planes(plane, behind)
 
     def _planes(self, plane: str, behind: str) -> None:
-        """The cells of the planes from `plane` to before `behind`."""
+        """Print the cells of the planes from `plane` to before `behind`."""
         if not self.arranged.beside:
             with self.text.loop(plane, behind) as own:
                 self._nest(1, {0: own}, self.frame.begin, self.frame.end)
@@ -139,7 +139,7 @@ class Kernel:
         self._rows(1, {0: plane}, behind)
 
     def _rows(self, depth: int, outer: dict[int, str], behind: str) -> None:
-        """Row after row of these planes: the locals that only this row needs, then its cells."""
+        """Print these planes row by row: first the locals that only the row needs, then its cells."""
         text, begin, end = self.text, self.frame.begin, self.frame.end
         if depth < self.graph.ndim - 1:
             with text.loop(begin[depth], end[depth]) as index:
@@ -160,7 +160,7 @@ class Kernel:
             self._nest(depth, {**outer, 0: own}, begin, end)
 
     def _bounds(self, stage: Stage) -> tuple[list[str], list[str]]:
-        """The first cell of a stage's locals, and the one behind the last, per axis."""
+        """Return the half-open bounds of a stage's locals along each axis."""
         ring, frame = stage.rings[0], self.frame
         first = [self.text.add(a, o) for a, o in zip(frame.begin, ring.low, strict=True)]
         return first, [self.text.add(b, o) for b, o in zip(frame.end, ring.high, strict=True)]
@@ -170,8 +170,10 @@ class Kernel:
         line.prepare(list(topological(self.roots)), [_access(store) for store in self.graph.stores])
 
     def _local_line(self, line: Line, stage: Stage, begin: str, end: str) -> None:
-        """One line of a stage's locals. Nothing reads what it stores, so the last vector may begin early enough to end
-        with the line."""
+        """Print one line of a stage's locals.
+
+        The line reads none of its own results, so the last vector may begin early enough to end with the line.
+        """
         text = self.text
         definitions = moved(self.graph, [self.graph.locals[ring.number] for ring in stage.rings], stage.planes)
         here = (0,) * (self.graph.ndim - 1)
@@ -197,7 +199,7 @@ class Kernel:
                 self.frame.store(value, line.local_address(ring.number, place), ring.dtype, line.note)
 
     def _cells(self, line: Line, begin: str, end: str, rows: Places) -> None:
-        """The innermost loop from `begin` to before `end` (of a red-black kernel: every second cell)."""
+        """Print the innermost loop from `begin` to before `end` (over every second cell for a red-black kernel)."""
         text, count = self.text, self._count(begin, end)
         if self.stream:
             go = self._streaming(line, begin, count)
@@ -209,8 +211,10 @@ class Kernel:
             self._cached_cells(line, begin, count, rows)
 
     def _first_reads(self) -> dict[Stage | None, list[Access]]:
-        """Of kernels with locals: reads that are the first to touch new memory, by the stage in whose loops they are
-        (None: in those of cells)."""
+        """Return the reads that are the first to touch new memory, for kernels with locals.
+
+        They are grouped by the stage in whose loops they are made; the key None is for the loops over cells.
+        """
         if not self.arranged.rings or self.graph.ndim == 1:
             return {}
         stages: list[tuple[int, Stage | None, list[Node]]] = [(0, None, self.roots)]
@@ -233,7 +237,7 @@ class Kernel:
         return found
 
     def _following(self, line: Line, stage: Stage | None) -> NextPlanes:
-        """What to fetch early in a stage's loop, or in that of cells."""
+        """Return the reads to prefetch in a stage's loop, or in the loop over cells."""
         return NextPlanes(line, self.first_reads.get(stage, []), self.arranged.step)
 
     def _cached_cells(self, line: Line, begin: str, count: str, rows: Places) -> None:
@@ -246,7 +250,10 @@ class Kernel:
             self._cell(line, begin, turn, rows)
 
     def _streaming(self, line: Line, begin: str, count: str) -> str:
-        """Whether this line's stores go past the caches: a large box, long rows, all stored rows equally aligned."""
+        """Return an i1 that is true if this line's stores bypass the caches.
+
+        This needs a large box, long rows, and equal alignment of all stored rows.
+        """
         text, line.cell = self.text, begin
         size = itemsize(self.graph.stores[0].value.dtype)
         long = text.let(f"icmp sge i64 {count}, {self.shortest // size}")
@@ -260,7 +267,7 @@ class Kernel:
         return go
 
     def _stream_cells(self, line: Line, begin: str, count: str, rows: Places) -> None:
-        """Single cells up to an aligned address, vectors that are stored past the caches, single cells."""
+        """Print single cells up to an aligned address, then vectors that bypass the caches, then single cells."""
         text, line.cell = self.text, begin
         store = self.graph.stores[0]
         word = text.let(f"ptrtoint ptr {line.address(_access(store))} to i64")
@@ -281,9 +288,9 @@ class Kernel:
             self._vector(line, turn, rows, width, past)
 
     def _vectors(self, line: Line, begin: str, count: str, done: str, rows: Places, width: int) -> str:
-        """Cells `done` and on of a line in vectors of `width`; returns how many cells are done then.
+        """Print the cells of a line from number `done` on as vectors; return the number of cells done afterwards.
 
-        Where a cell may be computed twice, the last vector begins early enough to end with the line.
+        If a cell may be computed twice, the last vector begins early enough to end with the line.
         """
         text = self.text
         following = self._following(line, None)
@@ -299,8 +306,10 @@ class Kernel:
         return stop
 
     def _vector(self, line: Line, turn: str, rows: Places, width: int, past: str = "") -> None:
-        """`width` cells from the line's current one on, its number `turn`. `past`: metadata of stores past the caches,
-        which are aligned then."""
+        """Print `width` cells from the line's current cell on, which has number `turn`.
+
+        `past` is metadata of stores that bypass the caches; these are aligned.
+        """
         lanes = Lanes(line, width)
         values = lanes.values(self.roots)
         for store, value in zip(self.graph.stores, values, strict=False):
@@ -310,7 +319,7 @@ class Kernel:
             lanes.store(place, value, item.value.dtype, itemsize(item.value.dtype))
 
     def _cell(self, line: Line, begin: str, turn: str, rows: Places) -> None:
-        """The cell that the innermost loop visits as number `turn`: all its values first, then the stores."""
+        """Print the cell that the innermost loop visits as number `turn`: first all its values, then the stores."""
         text = self.text
         line.cell = text.add(begin, text.mul(turn, self.plan.step))
         values = Body(text, line.leaf, note=line.note).all(self.roots)
@@ -320,20 +329,20 @@ class Kernel:
             self.frame.store(value, place, item.value.dtype, line.note)
 
     def _places(self, line: Line, turn: str, rows: Places, values: list[str]) -> Iterator[tuple[Reduction, str, str]]:
-        """For each reduction: where the current cell's value goes in its row, and that value."""
+        """Yield each reduction, the address of the current cell's value in its row, and that value."""
         for item, (row, origin), value in zip(self.reductions, rows, values[len(self.graph.stores) :], strict=True):
             place = turn if origin is None else self.text.sub(line.cell, origin)
             yield item, self.frame.element(row, item.value.dtype, place), value
 
     def _count(self, begin: str, end: str) -> str:
-        """Cells that the innermost loop visits; not positive if there is none."""
+        """Return the number of cells that the innermost loop visits; it is not positive if there is none."""
         length = self.text.sub(end, begin)
         return length if self.plan.step == 1 else self.text.let(f"ashr i64 {self.text.add(length, 1)}, 1")
 
     def _begin(self, line: Line, begin: str) -> str:
-        """The first cell at or after `begin` that the kernel visits: of a red-black kernel the first of its colour.
+        """Return the first cell at or after `begin` that the kernel visits.
 
-        Colour 0 are the cells whose true indices sum to an even number.
+        For a red-black kernel this is the first cell of its colour; cells of colour 0 have an even sum of true indices.
         """
         if self.plan.step == 1:
             return begin
@@ -344,7 +353,7 @@ class Kernel:
 
     # Reductions ----------------------------------------------------------------------------------------------------
     def _accumulator(self, number: int) -> str:
-        """Address of this worker's accumulator words."""
+        """Return the address of this worker's accumulator words."""
         text = self.text
         base = text.load_pointer("%args", self.frame.words.reductions[number])
         return text.word(base, text.mul(text.load_word("%worker", 0), ACCUMULATOR_WORDS))
@@ -358,7 +367,7 @@ class Kernel:
         return pointers
 
     def _reduced_line(self, line: Line, begin: str, end: str) -> None:
-        """The line in chunks that true indices cut: values of a chunk to scratch rows, then each row folded."""
+        """Print a line in chunks aligned to true indices: store a chunk's values in scratch rows, then fold them."""
         text, shift = self.text, self.frame.shift[line.inner]
         self._prepare(line)
         first = text.let(f"and i64 {text.add(begin, shift)}, {-CHUNK}")
@@ -389,7 +398,7 @@ class Kernel:
         )
 
     def _linear(self, item: Reduction, line: Line, own: str) -> tuple[str, str]:
-        """Linear true index of the cell `own` of this line, and its step from cell to cell."""
+        """Return the linear true index of the cell `own` of this line, and its step from cell to cell."""
         if not item.kind.startswith("arg"):
             return "0", "0"
         text, ndim, place = self.text, self.graph.ndim, {**line.outer, line.inner: own}
@@ -402,7 +411,7 @@ class Kernel:
         return linear, text.mul(weights[line.inner], self.plan.step)
 
     def _clear_runs(self, row: str, first: str, stop: str) -> None:
-        """Zeros where a run has cells that this line does not visit; a fold clears behind the row's end itself."""
+        """Store zeros for cells of a run that this line does not visit; a fold itself clears beyond the row's end."""
         text, run = self.text, f"<{RUN} x double>"
         start = text.let(f"and i64 {first}, {-RUN}")
         with text.loop(start, stop if self.plan.step == 2 else text.add(start, RUN), RUN) as place:
@@ -410,7 +419,7 @@ class Kernel:
 
 
 def _in_runs(item: Reduction) -> bool:
-    """Whether a row's cells must stand at their places among runs: float sums."""
+    """Return True if a row's cells must be at their places within runs, as for float sums."""
     return item.kind == "sum" and is_float(item.value.dtype)
 
 

@@ -1,13 +1,13 @@
-"""Rewriting a graph so that every node is one defined machine operation.
+"""Lowering: a graph is rewritten so that every node is one well-defined machine operation.
 
-Integer division, remainders and shifts have a meaning for every operand in minga (NumPy's), but not in LLVM; they are
-spelled out with selects here. New node kinds, known to the printers only:
+Integer division, remainders and shifts are defined for every operand in minga (as in NumPy), but not in LLVM; here they
+are spelled out with selects. This introduces node kinds that only the printers know:
 
     quotient                 integer division truncated towards zero; the divisor is never 0, nor -1 for signed types
     shift_left, shift_right  shifts by 0 .. width-1 (arithmetic for signed types)
-    truncate                 float to integer, of a value whose integer part fits
+    truncate                 float to integer, for a value whose integer part fits
 
-Processors without rounding instructions get floor, ceil, trunc and rint as arithmetic.
+For processors without rounding instructions, floor, ceil, trunc and rint are spelled out as arithmetic.
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ ROUNDINGS: Final = ("floor", "ceil", "trunc", "rint")
 
 
 def lower(graph: KernelGraph, *, rounding: bool = True) -> KernelGraph:
-    """`graph` in operations that a printer can spell. `rounding`: floor, ceil, trunc and rint are instructions."""
+    """Rewrite a graph in operations that a printer can print.
+
+    Parameters
+    ----------
+    graph
+        The graph of a kernel.
+    rounding
+        True if floor, ceil, trunc and rint are instructions of the processor.
+    """
     rules = {"floordiv": _floor_division, "mod": _modulo, "shl": _shift, "shr": _shift, "cast": _cast}
     graph = rewrite(graph, lambda node: rules[node.op](node) if node.op in rules else node)
     if not rounding:
@@ -34,7 +42,7 @@ def lower(graph: KernelGraph, *, rounding: bool = True) -> KernelGraph:
 
 
 def rewrite(graph: KernelGraph, rule: Callable[[Node], Node]) -> KernelGraph:
-    """Every node replaced by what `rule` makes of it (its arguments are replaced already)."""
+    """Replace every node by the result of `rule`, which is called with a node whose arguments are replaced already."""
     new, share = rewritten(graph.roots, rule), Interner()
     return replace(
         graph,
@@ -61,7 +69,10 @@ def _modulo(node: Node) -> Node:
 
 
 def _divided(a: Node, b: Node) -> tuple[Node, Node]:
-    """Floor quotient and remainder of integers; by zero both are 0, and INT_MIN // -1 wraps to INT_MIN."""
+    """Return the floor quotient and remainder of integers.
+
+    Both are 0 if the divisor is 0, and INT_MIN // -1 wraps around to INT_MIN.
+    """
     dtype = a.dtype
     zero, one = const(0, dtype), const(1, dtype)
     by_zero = compare("eq", b, zero)
@@ -72,7 +83,7 @@ def _divided(a: Node, b: Node) -> tuple[Node, Node]:
     by_minus_one = compare("eq", b, const(-1, dtype))
     quotient = Node("quotient", dtype, (a, where(binary("or", by_zero, by_minus_one), one, b)))
     remainder = binary("sub", a, binary("mul", quotient, b))
-    # Truncation rounded up where the signs differ and something remained.
+    # Truncation rounded up if the signs differ and the remainder is not zero.
     up = binary("and", compare("ne", remainder, zero), compare("lt", binary("xor", remainder, b), zero))
     quotient = where(up, binary("sub", quotient, one), quotient)
     remainder = where(up, binary("add", remainder, b), remainder)
@@ -81,7 +92,10 @@ def _divided(a: Node, b: Node) -> tuple[Node, Node]:
 
 
 def _shift(node: Node) -> Node:
-    """Shifts by a negative number or by the width and more give 0, or the sign of a signed number shifted right."""
+    """Return a shift that is defined for every count.
+
+    Shifts by a negative number, or by the width or more, give 0 (for signed right shifts: the sign).
+    """
     a, count = node.args
     dtype, width = node.dtype, BITS[node.dtype]
     op = "shift_left" if node.op == "shl" else "shift_right"
@@ -96,12 +110,15 @@ def _shift(node: Node) -> Node:
 
 
 def _cast(node: Node) -> Node:
-    """Float to integer saturates and makes 0 of NaN. (LLVM's fptosi.sat crashes LLVM 22 where two types of it meet.)"""
+    """Make conversions from float to integer saturate and turn NaN into 0.
+
+    LLVM's fptosi.sat is not used: it crashes LLVM 22 where two types of it meet.
+    """
     (x,) = node.args
     if not is_float(x.dtype) or not is_integer(node.dtype):
         return node
     low, high = integer_range(node.dtype)
-    # Both bounds are zero or powers of two, so they are exact.
+    # Both bounds are zero or powers of two, so they are exact as floats.
     below, above = compare("lt", x, const(float(low), x.dtype)), compare("ge", x, const(float(high + 1), x.dtype))
     inside = binary(
         "and", compare("ge", x, const(float(low), x.dtype)), compare("lt", x, const(float(high + 1), x.dtype))
@@ -115,10 +132,10 @@ def _floor(value: Node) -> Node:
 
 
 def _rounded(node: Node) -> Node:
-    """Rounding to integers by adding and subtracting 2**(mantissa bits), which rounds to nearest even.
+    """Round to integers by adding and subtracting 2**(mantissa bits), which rounds to nearest even.
 
-    Exact for |x| < 2**52 (f4: 2**23); larger numbers, infinities and NaN are left as they are. The sign of x is kept,
-    so that floor(-0.0) and ceil(-0.5) are -0.0.
+    This is exact for |x| < 2**52 (f4: 2**23); larger numbers, infinities and NaN are left unchanged. The sign of x is
+    kept, so that floor(-0.0) and ceil(-0.5) are -0.0.
     """
     (x,) = node.args
     dtype = node.dtype
@@ -145,5 +162,5 @@ def _with_sign_of(x: Node, size: Node) -> Node:
 
 
 def uses_fma(graph: KernelGraph) -> bool:
-    """Whether the kernel asks for a * b + c with one rounding."""
+    """Return True if the kernel uses a * b + c with a single rounding (mg.fma)."""
     return any(node.op == "fma" for node in with_bodies(graph.nodes()))

@@ -1,6 +1,6 @@
-"""The oracle: a kernel evaluated by NumPy, operation by operation, on whole boxes.
+"""The oracle: kernels evaluated by NumPy, operation by operation, on whole boxes.
 
-Slow, but short and independent of LLVM; every other printer is tested against it, to the bit.
+It is slow, but short and independent of LLVM; every other printer is tested against it, bit for bit.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ class BoxLike(Protocol):
     """Half-open integer box: anything with `lo` and `hi`."""
 
     @property
-    def lo(self) -> Index: ...
+    def lo(self) -> Index:
+        """First index along each axis."""
+
     @property
-    def hi(self) -> Index: ...
+    def hi(self) -> Index:
+        """Index after the last one along each axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class BoundArray:
     origin: Index
 
     def at(self, lo: Index, hi: Index, strides: Index, offsets: Index) -> Array:
-        """A view of the elements `strides * i + offsets` for all i of a non-empty box lo..hi."""
+        """Return a view of the elements `strides * i + offsets` for all i of a non-empty box lo..hi."""
         cut = []
         for k, length in enumerate(self.array.shape):
             first = strides[k] * lo[k] + offsets[k] - self.origin[k]
@@ -64,14 +67,29 @@ def evaluate(
     extent: Index | None = None,
     colour: int = 0,
 ) -> dict[str, Words]:
-    """Apply a kernel to a box, in place; returns the accumulators of its reductions (see `minga.compile.exact`).
+    """Apply a kernel to a box, in place.
 
-    box      iteration indices, as a Box or a pair (lo, hi)
-    arrays   one for each of `graph.params`
-    scalars  a number for each of `graph.scalars`
-    shift    added to an iteration index to give the true global index; default 0
-    extent   cells of the grid per axis (for argmax and argmin); default: the box is the grid
-    colour   of red-black kernels: 0 or 1, the parity of the true index sum of the cells to update
+    Parameters
+    ----------
+    graph
+        The kernel.
+    box
+        Iteration indices, as a Box or a pair (lo, hi).
+    arrays
+        One array for each of `graph.params`.
+    scalars
+        A number for each of `graph.scalars`.
+    shift
+        Offset from an iteration index to the true global index; 0 by default.
+    extent
+        Cells of the grid along each axis, for argmax and argmin; by default, the box is the grid.
+    colour
+        For red-black kernels: 0 or 1, the parity of the sum of true indices of the cells to update.
+
+    Returns
+    -------
+    dict
+        The accumulators of the kernel's reductions, by name (see `minga.compile.exact`).
     """
     lo, hi = (box[0], box[1]) if isinstance(box, tuple) else (box.lo, box.hi)
     call = _Call(graph, tuple(arrays), dict(scalars or {}), shift or (0,) * graph.ndim, extent or tuple(hi))
@@ -83,7 +101,7 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What stays the same during one evaluation."""
+    """Everything that stays the same during one evaluation."""
 
     graph: KernelGraph
     arrays: tuple[BoundArray, ...]
@@ -94,8 +112,10 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The values of nodes on one box. `shifted` keeps the views that locals at offsets need, `states` what loops end
-    with."""
+    """The values of nodes on one box.
+
+    `shifted` keeps the views needed by locals at offsets, `states` the final states of loops.
+    """
 
     call: _Call
     lo: Index
@@ -106,10 +126,11 @@ class _View:
 
     @property
     def shape(self) -> Index:
+        """Number of cells of the box along each axis."""
         return tuple(high - low for low, high in zip(self.lo, self.hi))
 
     def value(self, root: Node) -> Array:
-        """The value of a node, broadcastable to the box."""
+        """Return the value of a node, broadcastable to the box."""
         for node in topological([root]):
             if id(node) not in self.values:
                 self.values[id(node)] = self._compute(node)
@@ -173,7 +194,7 @@ def _run(call: _Call, lo: Index, hi: Index, colour: int) -> dict[str, Words]:
         place = tuple(slice(a - low, b - low) for a, b, low in zip(view.lo, view.hi, lo))
         for r in graph.reductions:
             reduced[r.name][place] = view.value(r.value)
-        # All values are taken (and copied: a bare read is a view) before the first store.
+        # All values are computed (and copied, since a bare read is a view) before the first store.
         new = [(store, view.value(store.value).copy()) for store in graph.stores]
         for store, value in new:
             _assign(view, store, value, chosen[place])
@@ -181,7 +202,7 @@ def _run(call: _Call, lo: Index, hi: Index, colour: int) -> dict[str, Words]:
 
 
 def _parts(whole: _View, order: Order | None) -> Iterator[_View]:
-    """The boxes that are done at once, in order; each view reads what the earlier ones stored."""
+    """Yield the boxes that are updated at once, in order; each one reads the values that earlier ones stored."""
     if order is None or order.kind == "red-black":
         yield whole
         return
@@ -226,9 +247,10 @@ def _reduce(view: _View, reduction: Reduction, values: Array, chosen: NDArray[np
 
 
 def run_sums(values: NDArray[np.float64], first: int) -> NDArray[np.float64]:
-    """Sums over the runs of 64 cells that the true innermost index cuts; `first` is that of values[..., 0].
+    """Return the sums over runs of 64 cells, which begin at multiples of 64 of the true innermost index.
 
-    Lane j adds the run's cells j, j + 8, ..., j + 56 in this order; then ((0+4)+(2+6)) + ((1+5)+(3+7)).
+    `first` is the true index of values[..., 0]. Lane j adds the run's cells j, j + 8, ..., j + 56 in this order; then
+    the lanes are added as ((0+4)+(2+6)) + ((1+5)+(3+7)).
     """
     before = first % RUN
     after = -(before + values.shape[-1]) % RUN

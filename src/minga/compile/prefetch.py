@@ -1,9 +1,9 @@
-"""Fetching early what a kernel will read.
+"""Prefetching of the data that a kernel will read.
 
-Processors fetch ahead along addresses, but start anew at each page and each row. Told in time, they need not wait:
-Jacobi sweeps over boxes larger than the caches became 1.4 times as fast. Kernels with locals walk through many short
-rows, and wait even for the third cache: waves became 1.1 times as fast out of it, 1.5 times in it. Others gained
-nothing, so they are left alone.
+Processors prefetch along addresses, but start again at each page and each row. With prefetch instructions, they need
+not wait: Jacobi sweeps over boxes larger than the caches became 1.4 times as fast. Kernels with locals walk through
+many short rows and wait even for the L3 cache: waves became 1.1 times as fast out of it, and 1.5 times in it. Other
+kernels gained nothing, so they have no prefetch instructions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from minga.lang.graph import topological
 from minga.lang.types import itemsize
 
 AHEAD: Final = 8192
-"""Bytes ahead along a row: two pages."""
+"""Prefetch distance along a row in bytes: two pages."""
 
 
 def exceeds(frame: Frame, cache: int) -> str:
-    """Whether (an i1) all that the kernel touches in its box, tiles together, is more than `cache` bytes."""
+    """Return an i1 that is true if the memory accessed in the whole box (all tiles) exceeds `cache` bytes."""
     text, graph, words = frame.text, frame.graph, frame.words
     size = str(sum(itemsize(param.dtype) for param in graph.params if len(param.axes) == graph.ndim))
     for axis in range(graph.ndim):
@@ -31,7 +31,7 @@ def exceeds(frame: Frame, cache: int) -> str:
 
 
 def leading_reads(frame: Frame, roots: Sequence[Node]) -> list[Access]:
-    """Of each field with all axes, the read that is the first to touch new memory as loops go up."""
+    """Return, for each field with all axes, the read that is the first to touch new memory in ascending loops."""
     found: dict[int, Access] = {}
     for node in topological(roots):
         if node.op == "read":
@@ -44,14 +44,14 @@ def leading_reads(frame: Frame, roots: Sequence[Node]) -> list[Access]:
 
 
 def fetch_ahead(line: Line, reads: Sequence[Access]) -> None:
-    """Fetch what cells of the same line will read AHEAD bytes later."""
+    """Prefetch the data that the same line will read AHEAD bytes later."""
     for access in reads:
         pointer = line.text.let(f"getelementptr i8, ptr {line.address(access)}, i64 {AHEAD}", "p")
         _fetch(line, pointer)
 
 
 def edge_reads(frame: Frame, roots: Sequence[Node]) -> list[Access]:
-    """Of each field with all axes, the first and the last row read in the plane that is new as loops go up."""
+    """Return, for each field with all axes, the first and last row read in the plane that is new in ascending loops."""
     found: dict[int, list[Access]] = {}
     for node in topological(roots):
         if node.op == "read":
@@ -67,10 +67,10 @@ def edge_reads(frame: Frame, roots: Sequence[Node]) -> list[Access]:
 
 
 class NextPlanes:
-    """Fetching, while the cells of a line are computed, what the same line some planes later will be the first to read.
+    """Prefetching for the same line some planes later, while the cells of a line are computed.
 
-    Where nothing else is between the planes of a march, this is early enough for memory, and late enough for the first
-    two caches to keep it.
+    The prefetched data is what that line will be the first to read. If nothing else is done between the planes of a
+    march, this is early enough for memory, and late enough for the first two caches to keep the data.
     """
 
     def __init__(self, line: Line, reads: Sequence[Access], planes: int) -> None:
@@ -81,12 +81,12 @@ class NextPlanes:
         self._steps = [line.text.mul(stride, size) for stride, size in zip(strides, sizes, strict=True)]
 
     def fetch(self) -> None:
-        """What belongs to the line's current cell."""
+        """Prefetch the data that belongs to the line's current cell."""
         for access, step in zip(self._reads, self._steps, strict=True):
             pointer = self._line.address(access)
             _fetch(self._line, self._line.text.let(f"getelementptr i8, ptr {pointer}, i64 {step}", "p"), near=True)
 
 
 def _fetch(line: Line, pointer: str, *, near: bool = False) -> None:
-    """Into the second cache, or (near) into the first; addresses outside of memory do no harm."""
+    """Prefetch into the L2 cache or, if `near`, into the L1 cache; invalid addresses do no harm."""
     line.text.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {3 if near else 2}, i32 1)")

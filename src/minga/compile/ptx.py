@@ -2,20 +2,22 @@
 
     .visible .entry kernel(.param .u64 args, .param .u64 worker)
 
-`args` and `worker` are addresses in the device's memory of the words that compile/abi.py describes; all addresses in
-them are the device's. There is no tile: a launch does the whole box lo..hi, whatever the launch's size (ptx_map.py),
-provided that blocks have at most BLOCK threads and are a multiple of 32 wide; those of a march have BLOCK threads.
-worker[0] chooses the accumulators.
+`args` and `worker` are addresses in device memory of the words that compile/abi.py describes; all addresses in them are
+device addresses. There is no tile: a launch processes the whole box lo..hi, whatever the launch's size (ptx_map.py),
+provided that blocks have at most BLOCK threads and a width that is a multiple of 32; blocks of a march have BLOCK
+threads. worker[0] selects the accumulators.
 
-The bits are those of every other printer: each operation rounds once (add.rn, mul.rn, div.rn, sqrt.rn; fma.rn only
-where mg.fma is written), denormals are kept, and threads meet in integers only.
+The bits are those of every other printer: each operation rounds once (add.rn, mul.rn, div.rn, sqrt.rn; fma.rn only for
+mg.fma), denormals are kept, and values of different threads are only combined as integers.
 
-    ptx_map.py     which cells a thread does, and launches to match
-    ptx_choose.py  which of three schedules a kernel has: straight, in tiles, or in a march
-    ptx_locals.py  locals written out
+    ptx_map.py     the assignment of cells to threads, and launches to match
+    ptx_choose.py  the choice among three schedules: straight, in tiles, or in a march
+    ptx_locals.py  inlining of locals
     ptx_tile.py    locals in a block's shared memory
-    ptx_march.py   what a block keeps that marches from plane to plane
+    ptx_march.py   the data that a block keeps while it marches from plane to plane
     ptx_walk.py    the march itself
+    ptx_kept.py    queues of registers and rings of planes of a march
+    ptx_window.py  addresses of fields around the tile of a march
     ptx_frame.py   arguments, addresses and values of a cell
     ptx_nest.py    loops
     ptx_reduce.py  reductions
@@ -48,14 +50,25 @@ __all__ = ["BLOCK", "ENTRY", "Launch", "Schedule", "gpu_graph", "launch", "print
 
 
 def print_ptx(graph: KernelGraph, arch: str = "sm_80", schedule: Schedule = "auto", *, reductions: bool = True) -> str:
-    """The kernel in PTX for GPUs of compute capability `arch` and newer ones.
+    """Return the kernel in PTX for GPUs of compute capability `arch` and newer ones.
 
-    schedule: "straight" (each thread computes all that its cells need), "tile" (locals of a tile in shared memory) or
-    "march" (from plane to plane); "auto" is the one with the least estimated work. Kernels that cannot have a schedule
-    get the next simpler one. All give the same bits; `launch` must be given the same one.
+    Parameters
+    ----------
+    graph
+        The kernel.
+    arch
+        Compute capability, at least "sm_80".
+    schedule
+        "straight" (each thread computes everything that its cells need), "tile" (locals of a tile in shared memory) or
+        "march" (from plane to plane); "auto" chooses the one with the least estimated work. Kernels that cannot use a
+        schedule get the next simpler one. All schedules give the same bits; `launch` must be given the same one.
+    reductions
+        If False, the kernel's reductions are left out (as on halo extension frames).
 
-    With `reductions=False` its reductions are left out (as on halo extension frames). KernelError for kernels that a
-    GPU cannot run: those of lexicographic order.
+    Raises
+    ------
+    KernelError
+        If a GPU cannot run the kernel, as with lexicographic order, or `arch` is invalid.
     """
     match = re.fullmatch(r"sm_(\d+)a?", arch)
     if match is None or int(match[1]) < _OLDEST:
@@ -72,7 +85,7 @@ def print_ptx(graph: KernelGraph, arch: str = "sm_80", schedule: Schedule = "aut
 
 
 def print_ptx_ir(graph: KernelGraph, schedule: Schedule = "auto", *, reductions: bool = True) -> str:
-    """The LLVM IR that becomes PTX."""
+    """Return the LLVM IR that is compiled to PTX; the parameters are those of `print_ptx`."""
     kept = choose(gpu_kernel(graph, reductions), schedule)
     graph = gpu_graph(graph, schedule, reductions=reductions)
     text = Text()
@@ -85,16 +98,16 @@ def print_ptx_ir(graph: KernelGraph, schedule: Schedule = "auto", *, reductions:
         *text.lines,
         "}",
         "",
-        # Two blocks a multiprocessor: at most 128 registers a thread.
+        # Two blocks per multiprocessor: at most 128 registers per thread.
         f'attributes #0 = {{ nounwind "nvvm.maxntid"="{BLOCK}" "nvvm.minctasm"="2" }}',
     ]
     return "\n".join(lines) + "\n"
 
 
 def gpu_graph(graph: KernelGraph, schedule: Schedule = "auto", *, reductions: bool = True) -> KernelGraph:
-    """The graph that is printed: only locals that are kept in shared memory, and only operations that the GPU has."""
+    """Return the graph that is printed: only locals in shared memory, and only operations that the GPU has."""
     graph = gpu_kernel(graph, reductions)
-    mapping(graph)  # refuses what a GPU cannot run
+    mapping(graph)  # refuses kernels that a GPU cannot run
     return lower(inline_locals(graph) if choose(graph, schedule) is None else with_shared_locals(graph))
 
 

@@ -1,4 +1,4 @@
-"""Which schedule a kernel has on a GPU: straight, tiles of locals in shared memory, or a march; by estimated work."""
+"""Choice of a kernel's schedule on a GPU by estimated work: straight, tiles of locals in shared memory, or a march."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from minga.lang.graph import KernelGraph, topological
 Schedule = Literal["auto", "straight", "tile", "march"]
 
 _GAIN: Final = 0.8
-"""A march is chosen where it has so much less work: its threads wait for each other at every plane."""
+"""Share of the other schedules' work below which a march is chosen: its threads synchronise at every plane."""
 _FILL: Final = 20
-"""Operations that find the place of one value of a local in a tile."""
+"""Number of operations that compute the place of one value of a local in a tile."""
 _BLOCK: Final = (4, 64)
 """Cells of a block of threads of a straight kernel, along the last two axes."""
 
 
 @functools.lru_cache(maxsize=1024)
 def choose(graph: KernelGraph, schedule: Schedule = "auto") -> Tile | March | None:
-    """What the kernel keeps in shared memory and registers; None if each thread does its cells alone.
+    """Choose the data that the kernel keeps in shared memory and registers; None if each thread works alone.
 
-    A schedule that the kernel cannot have becomes the next simpler one: a march tiles, tiles none.
+    A schedule that the kernel cannot use is replaced by the next simpler one: a march by tiles, tiles by none.
     """
     if schedule not in get_args(Schedule):
         raise KernelError(
@@ -44,13 +44,13 @@ def choose(graph: KernelGraph, schedule: Schedule = "auto") -> Tile | March | No
 
 
 def tile_work(tile: Tile) -> float:
-    """Operations for each cell, on the same scale."""
+    """Return the operations per cell of a tile, on the scale of `straight_work`."""
     return tile.work + _FILL * sum(prod(room.shape) for room in tile.rooms) / prod(tile.shape)
 
 
 @functools.lru_cache(maxsize=1024)
 def straight_work(graph: KernelGraph) -> float:
-    """Operations for each cell without anything kept, on the scale of `Tile.work` and `March.work`."""
+    """Return the operations per cell of the straight schedule, on the scale of `Tile.work` and `March.work`."""
     graph = inline_locals(graph)
     roots = results(graph)
     rows: dict[tuple[int, Offsets], tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""A GPU thread's view of a kernel's arguments: bounds, its place in the launch, and where a cell's values lie."""
+"""A GPU thread's view of a kernel's arguments: bounds, its place in the launch, and addresses of a cell's values."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Offsets = tuple[int, ...]
 
 WARP: Final = 32
 BLOCK: Final = 256
-"""Most threads of a block; the kernel is compiled for it."""
+"""Maximum number of threads of a block, for which the kernel is compiled."""
 _REGISTER: Final = {"i32": "r", "i64": "l"}
-"""Letters of PTX registers in inline assembly."""
+"""Constraint letters of PTX registers in inline assembly."""
 DIMENSIONS: Final = ("x", "y", "z")
 
 
 class Frame:
     """Registers loaded once from the launch and `args`, mostly at the kernel's entry.
 
-    block, blocks   the block's number along x, y and z of the launch, and how many there are
-    place, places   the thread's number along x, y and z of the launch, and how many there are
-    thread, threads the thread's number within its block, and how many the block has
+    block, blocks    the block's number along x, y and z of the launch, and the numbers of blocks
+    place, places    the thread's number along x, y and z of the launch, and the numbers of threads
+    thread, threads  the thread's number within its block, and the block's number of threads
     """
 
     def __init__(self, text: Text, graph: KernelGraph, args: str = "%args") -> None:
@@ -67,19 +67,20 @@ class Frame:
 
     # Arguments -----------------------------------------------------------------------------------------------------
     def argument(self, word: int) -> str:
+        """Load an argument word."""
         return self.text.load_word(self.args, word)
 
     def pointer(self, base: str, word: int) -> str:
-        """The address held by a word, known to LLVM as one of the device's memory (not shared or local memory)."""
+        """Load an address from a word, marked for LLVM as an address of global memory (not shared or local memory)."""
         return self.global_address(self.text.load_word(base, word))
 
     def global_address(self, word: str) -> str:
-        """An i64 as an address in the device's memory."""
+        """Convert an i64 to an address in global memory."""
         address = self.text.let(f"inttoptr i64 {word} to ptr addrspace(1)", "p")
         return self.text.let(f"addrspacecast ptr addrspace(1) {address} to ptr", "p")
 
     def _field(self, number: int) -> str:
-        """Address of the field's element with index (0, ..., 0), which may lie outside its memory."""
+        """Return the address of the field's element with index (0, ..., 0), which may lie outside its memory."""
         word = self.words.fields[number]
         array = self.pointer(self.pointer(self.args, word), 0)
         return self.element(array, self.graph.params[number].dtype, self.argument(word + 1))
@@ -88,24 +89,25 @@ class Frame:
         return self.load(self.pointer(self.args, self.words.scalars[number]), dtype)
 
     def accumulators(self, reduction: int) -> str:
-        """Address of the words that this launch adds its cells to; worker[0] counts blocks of them."""
+        """Return the address of the accumulator that this launch adds its cells to, which worker[0] selects."""
         first = self.pointer(self.args, self.words.reductions[reduction])
         worker = self.text.load_word("%worker", 0)
         return self.text.word(first, self.text.mul(worker, abi.ACCUMULATOR_WORDS))
 
     # Memory --------------------------------------------------------------------------------------------------------
     def element(self, pointer: str, dtype: DType, index: str) -> str:
-        """Address of element `index` of an array."""
+        """Return the address of element `index` of an array."""
         if index == "0":
             return pointer
         return self.text.let(f"getelementptr {memory_type(dtype)}, ptr {pointer}, i64 {index}", "p")
 
     def load(self, pointer: str, dtype: DType) -> str:
-        """The value at `pointer`; a bool's byte becomes an i1."""
+        """Load the value at `pointer`; a bool's byte becomes an i1."""
         value = self.text.let(f"load {memory_type(dtype)}, ptr {pointer}, align {itemsize(dtype)}", "l")
         return self.text.let(f"icmp ne i8 {value}, 0", "b") if dtype == "bool" else value
 
     def store(self, value: str, pointer: str, dtype: DType) -> None:
+        """Store a value at `pointer`; an i1 becomes a byte 0 or 1."""
         if dtype == "bool":
             value = self.text.let(f"zext i1 {value} to i8", "b")
         self.text.emit(f"store {memory_type(dtype)} {value}, ptr {pointer}, align {itemsize(dtype)}")
@@ -123,13 +125,13 @@ class Cell:
         self._true: dict[int, str] = {}
 
     def true(self, axis: int) -> str:
-        """The cell's true global index along an axis."""
+        """Return the cell's true global index along an axis."""
         if axis not in self._true:
             self._true[axis] = self.text.add(self.index[axis], self.frame.shift[axis])
         return self._true[axis]
 
     def address(self, param: int, strides: Offsets, offsets: Offsets) -> str:
-        """Address of the element of a field that the cell accesses."""
+        """Return the address of the element of a field that the cell accesses."""
         axes, text = self.frame.graph.params[param].axes, self.text
         distance = "0"
         for axis, offset in zip(axes, offsets, strict=True):
@@ -137,7 +139,10 @@ class Cell:
         return self.frame.element(self._start(param, strides), self.frame.graph.params[param].dtype, distance)
 
     def _stride(self, param: int, axis: int) -> str:
-        """A stride of which LLVM does not know that all cells share it: multiples of it are not kept in registers."""
+        """Return a stride in a form that hides from LLVM that all cells share it.
+
+        Otherwise multiples of it would be kept in registers.
+        """
         stride = self.frame.stride[param][axis]
         if stride == "1":
             return stride
@@ -146,7 +151,7 @@ class Cell:
         return self._strides[param, axis]
 
     def _start(self, param: int, strides: Offsets) -> str:
-        """Address of the element at offset 0: the offsets then add what is equal for all cells."""
+        """Return the address of the element at offset 0; the distances of offsets from it are equal for all cells."""
         key = (param, strides)
         if key not in self._own:
             index = "0"
@@ -158,7 +163,7 @@ class Cell:
         return self._own[key]
 
     def leaf(self, node: Node) -> str:
-        """The value of a read, an index or a scalar."""
+        """Return the value of a read, an index or a scalar."""
         if node.op == "scalar":
             return self.frame.scalars[str(node.data)]
         if node.op == "index":
@@ -171,13 +176,13 @@ def _sum(text: Text, a: str, b: str) -> str:
 
 
 def _product(text: Text, register: str, number: int) -> str:
-    """`register * number`; a stride of 1 needs no instruction."""
+    """Return `register * number`; a stride of 1 needs no instruction."""
     return str(number) if register == "1" else text.mul(register, number)
 
 
-# Code that several parts print ----------------------------------------------------------------------------------------
+# Code printed by several modules -------------------------------------------------------------------------------------
 def variable(text: Text, kind: str, value: str) -> str:
-    """A variable of the thread (LLVM keeps it in a register) with its first value."""
+    """Return a variable of the thread with an initial value; LLVM keeps it in a register."""
     pointer = text.slot(kind)
     text.emit(f"store {kind} {value}, ptr {pointer}")
     return pointer
@@ -185,10 +190,10 @@ def variable(text: Text, kind: str, value: str) -> str:
 
 @contextmanager
 def in_turn(text: Text, start: str, stop: str, step: str, kind: str = "i64") -> Iterator[str]:
-    """`for index in range(start, stop, step)` over what falls to one thread or block: one index, mostly.
+    """Print a loop `for index in range(start, stop, step)` over the share of one thread or block: mostly one index.
 
-    The empty assembly hides from LLVM how the index goes on, so that it keeps no register for each address that could
-    be stepped along.
+    Empty inline assembly hides from LLVM how the index advances, so that it does not keep a register for each address
+    that could be incremented.
     """
     position = variable(text, kind, start)
     head, body, done = (text.fresh(stem) for stem in ("head", "body", "done"))
@@ -205,5 +210,5 @@ def in_turn(text: Text, start: str, stop: str, step: str, kind: str = "i64") -> 
 
 
 def barrier(text: Text) -> None:
-    """All threads of the block wait for each other."""
+    """Print a barrier, at which all threads of the block wait for each other."""
     text.emit("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")

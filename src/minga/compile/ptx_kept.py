@@ -1,4 +1,4 @@
-"""What a march keeps between its steps: queues of registers and rings of planes; and cells that are made of it."""
+"""Data that a march keeps between its steps, in queues of registers and rings of planes, and cells that use it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from minga.lang.types import itemsize
 
 
 def zero(kind: str) -> str:
-    """Zero, of a type of LLVM."""
+    """Return the zero of an LLVM type."""
     return {"i1": "false", "float": "0.0", "double": "0.0"}.get(kind, "0")
 
 
 class Kept:
-    """What the streams hold at one step of the march: registers of queues, addresses in rings.
+    """The data of the streams at one step of the march: registers of queues, and addresses in rings.
 
-    shared: address of the march's shared memory.
+    `shared` is the address of the march's shared memory.
     """
 
     def __init__(self, frame: Frame, march: March, shared: str) -> None:
@@ -47,7 +47,7 @@ class Kept:
 
     @contextmanager
     def branch(self, condition: str) -> Iterator[None]:
-        """Only if a condition holds; addresses that are computed there are forgotten afterwards."""
+        """Run the enclosed code only if a condition holds; addresses computed there are forgotten afterwards."""
         planes, addresses = dict(self._planes), dict(self._addresses)
         with self.text.when(condition):
             yield
@@ -55,7 +55,7 @@ class Kept:
 
     # Queues --------------------------------------------------------------------------------------------------------
     def push(self, stream: Stream, value: str) -> None:
-        """A new plane's value of the thread's own column."""
+        """Append a new plane's value of the thread's own column to the queue."""
         kind, queue = REGISTER[stream.dtype], self._queues[stream.source]
         for older, newer in pairwise(queue):
             self.text.emit(f"store {kind} {self.text.let(f'load {kind}, ptr {newer}')}, ptr {older}")
@@ -63,7 +63,7 @@ class Kept:
             self.text.emit(f"store {kind} {value}, ptr {queue[-1]}")
 
     def queued(self, stream: Stream, plane: int) -> str | None:
-        """The value of the thread's own column in a plane, if it is kept."""
+        """Return the value of the thread's own column in a plane, or None if it is not in the queue."""
         place = stream.queue - 1 - (stream.lead - plane)
         if not 0 <= place < stream.queue:
             return None
@@ -71,13 +71,13 @@ class Kept:
 
     # Rings ---------------------------------------------------------------------------------------------------------
     def prepare(self, spots: Sequence[Spot]) -> None:
-        """Where in a plane the spots lie; to be called before the march, whose steps all use it."""
+        """Compute the positions of spots in a plane; call this before the march, whose steps all use them."""
         for stream in self.march.streams:
             for spot in spots if stream.ring else ():
                 self._within(stream, spot)
 
     def address(self, stream: Stream, plane: int, spot: Spot, offset: Offsets) -> str:
-        """Address of the element at `spot` + `offset` of a plane."""
+        """Return the address of the element at `spot` + `offset` of a plane."""
         key = (stream.source, plane, spot)
         if key not in self._addresses:
             start = self.text.let(f"add i32 {self._within(stream, spot)}, {self._plane(stream, plane)}")
@@ -88,7 +88,7 @@ class Kept:
         return self.frame.element(self._addresses[key], stream.dtype, str(distance))
 
     def advance(self) -> None:
-        """Go to the next step: the oldest plane's slot is the next one to fill."""
+        """Advance to the next step, in which the oldest plane's slot is filled."""
         for slots, turn in self._turns.items():
             following = self.text.let(f"add i32 {self.text.let(f'load i32, ptr {turn}')}, 1")
             over = self.text.let(f"icmp eq i32 {following}, {slots}")
@@ -99,7 +99,7 @@ class Kept:
         return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
     def _within(self, stream: Stream, spot: Spot) -> str:
-        """Bytes from a plane's first element to a spot."""
+        """Return the bytes from a plane's first element to a spot."""
         size, low, pitch = itemsize(stream.dtype), stream.around[0], self._pitch(stream)
         key = (spot, low, pitch, size)
         if key not in self._offsets:
@@ -109,7 +109,7 @@ class Kept:
         return self._offsets[key]
 
     def _plane(self, stream: Stream, plane: int) -> str:
-        """Bytes from the ring's start to a plane."""
+        """Return the bytes from the ring's start to a plane."""
         behind, size = (plane - stream.newest) % stream.slots, prod(stream.shape(self.march.tile))
         key = (stream.slots, behind)
         if key not in self._planes:
@@ -125,9 +125,9 @@ class Kept:
 class MarchCell(Cell):
     """A cell of a plane, whose streams are kept.
 
-    lead    planes that it is ahead of the plane whose cells are stored
-    reach   the margin within which it is held
-    loaded  variables that hold what was read of other fields before
+    lead    number of planes that it is ahead of the plane whose cells are stored
+    reach   the margin to which its position is clamped
+    loaded  variables that hold values read earlier from other fields
     """
 
     def __init__(
@@ -149,6 +149,7 @@ class MarchCell(Cell):
         self._loaded = loaded
 
     def leaf(self, node: Node) -> str:
+        """Return the value of a leaf, from a queue, a ring or a loaded variable if possible."""
         source, offsets = _source(node)
         stream = self._kept.streams.get(source) if source is not None else None
         if stream is None:
@@ -164,6 +165,7 @@ class MarchCell(Cell):
         return self.frame.load(address, node.dtype)
 
     def address(self, param: int, strides: Offsets, offsets: Offsets) -> str:
+        """Return the address of the element of a field that the cell accesses."""
         if not spans(self.frame.graph, strides):
             return super().address(param, strides, offsets)
         pointer = Pointer(param, self._lead + offsets[0], offsets[1:])
@@ -171,7 +173,7 @@ class MarchCell(Cell):
 
 
 def _source(node: Node) -> tuple[Source | None, Offsets]:
-    """The stream that a leaf reads, if it is one, and at what offsets."""
+    """Return the stream that a leaf may read (or None) and the offsets of the read."""
     if node.op == "local":
         number, offsets = cast(tuple[int, Offsets], node.data)
         return ("local", number), offsets

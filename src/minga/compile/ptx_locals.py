@@ -1,4 +1,4 @@
-"""Locals written out: a graph that says the same without `local` nodes, or with fewer."""
+"""Inlining of locals on GPUs: an equivalent graph without `local` nodes, or with fewer of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Offsets = tuple[int, ...]
 
 
 def inline_locals(graph: KernelGraph, keep: Collection[int] = ()) -> KernelGraph:
-    """`graph` with every local but those of `keep` replaced by its definition, moved to the offsets of the read.
+    """Replace every local except those in `keep` by its definition, shifted to the offsets of the read.
 
-    Equal values are still computed once a cell, but neighbours compute them again: the price of needing no memory.
+    Equal values are still computed once per cell, but neighbours compute them again; in exchange, no memory is needed.
     """
     if not graph.locals:
         return graph
@@ -31,13 +31,13 @@ def inline_locals(graph: KernelGraph, keep: Collection[int] = ()) -> KernelGraph
 
 
 def read_at_offsets(graph: KernelGraph) -> frozenset[int]:
-    """Numbers of the locals that a neighbour's value is read of."""
+    """Return the numbers of the locals that are read at neighbours."""
     reads = (cast(tuple[int, Offsets], node.data) for node in graph.nodes() if node.op == "local")
     return frozenset(number for number, offsets in reads if any(offsets))
 
 
 class _Inline:
-    """Nodes without (most) locals, as seen from a neighbour at some offsets."""
+    """Nodes without (most) locals, as seen from a neighbour at given offsets."""
 
     def __init__(self, graph: KernelGraph, keep: Collection[int]) -> None:
         self._graph = graph
@@ -68,5 +68,5 @@ class _Inline:
 
 
 def _read_at(param: Param, strides: Offsets, own: Offsets, offsets: Offsets) -> Offsets:
-    """Offsets of a read, in elements, that a cell at `offsets` makes."""
+    """Return the offsets, in elements, of a read as made by the neighbour at `offsets`."""
     return tuple(o + s * offsets[axis] for axis, s, o in zip(param.axes, strides, own, strict=True))

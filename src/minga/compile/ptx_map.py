@@ -1,4 +1,4 @@
-"""Which cells a GPU thread does: axes given to threads, axes looped over by each thread, and launches to match."""
+"""Assignment of cells to GPU threads: axes distributed to threads, axes looped over by each thread, and launches."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from minga.lang.graph import RUN, KernelGraph
 from minga.lang.types import is_float
 
 LANES: Final = 8
-"""Partial sums of a run of 64 cells: lane j adds the cells j, j + 8, ..., j + 56."""
+"""Number of partial sums of a run of 64 cells: lane j adds the cells j, j + 8, ..., j + 56."""
 _MOST_BLOCKS: Final = (2**31 - 1, 65535, 65535)
 _REDUCING_BLOCKS: Final = 4096
 _BUSY: Final = 2112
-"""Blocks of marches that suffice: eight times as many as 132 multiprocessors do at once, two each."""
+"""Sufficient number of blocks for a march: eight times as many as 132 multiprocessors run at once, two each."""
 _LONG: Final = 4
-"""A slab has at least so many times as many planes as are done before its first one is stored."""
+"""Minimum ratio of the planes of a slab to those that are processed before its first plane is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """The loops of a kernel on a GPU. Any launch is right: threads step over the region by the launch's size.
+    """The loops of a kernel on a GPU. Any launch is valid: threads step over the region by the launch's size.
 
-    outer     axes that every thread loops over first, all cells being independent of each other
-    threads   axes whose cells are given to threads: along x, y and z of the launch
+    outer     axes that every thread loops over first; all cells are independent of each other
+    threads   axes whose cells are distributed to threads, along x, y and z of the launch
     inner     axes that a thread loops over in order, outermost first
-    up        per axis: whether it is visited in ascending order
-    runs      how float sums get their 64-cell runs of the innermost axis: there are none; LANES threads share a run;
-              one thread visits the whole line
-    coloured  only one colour of a red-black kernel is visited
+    up        for each axis, True if it is visited in ascending order
+    runs      handling of the 64-cell runs of float sums along the innermost axis: "none" if there are no float sums,
+              "lanes" if LANES threads share a run, "line" if one thread visits the whole line
+    coloured  True if only one colour of a red-black kernel is visited
     """
 
     outer: tuple[int, ...]
@@ -56,8 +56,8 @@ class Launch:
 
 
 def mapping(graph: KernelGraph) -> Mapping:
-    """How a kernel is spread over threads; KernelError if its order has no parallelism that a GPU could use."""
-    schedule(graph)  # refuses orders that have no meaning
+    """Return the distribution of a kernel over threads; raise KernelError if its order allows no parallelism."""
+    schedule(graph)  # refuses invalid orders
     order, axes = graph.order, tuple(range(graph.ndim))
     if order is not None and order.kind in ("lexicographic", "boundary-first"):
         raise KernelError(
@@ -82,7 +82,7 @@ def mapping(graph: KernelGraph) -> Mapping:
 
 
 def _crossed(graph: KernelGraph) -> set[int]:
-    """Axes along which cells read neighbours of fields that the kernel updates."""
+    """Return the axes along which cells read neighbours of fields that the kernel updates."""
     crossed: set[int] = set()
     for node in graph.nodes():
         if node.op == "read":
@@ -103,7 +103,7 @@ def _runs(graph: KernelGraph, inner: tuple[int, ...]) -> Literal["none", "lanes"
             f"{graph.name!r} sums floats while it sweeps the innermost axis outside another one: "
             "on a GPU no thread sees a whole run of 64 cells",
             where=graph.where,
-            remedy="return the sum from a kernel of its own, applied after this one",
+            remedy="return the sum from a separate kernel, applied after this one",
         )
     return "line"
 
@@ -111,7 +111,7 @@ def _runs(graph: KernelGraph, inner: tuple[int, ...]) -> Literal["none", "lanes"
 def launch(
     graph: KernelGraph, lo: Sequence[int], hi: Sequence[int], *, reductions: bool = True, schedule: Schedule = "auto"
 ) -> Launch:
-    """A launch that covers the box lo..hi once. `reductions` and `schedule` as given to `print_ptx`."""
+    """Return a launch that covers the box lo..hi once, for the `reductions` and `schedule` given to `print_ptx`."""
     graph = gpu_kernel(graph, reductions)
     plan, kept = mapping(graph), choose(graph, schedule)
     cells = [max(1, hi[axis] - lo[axis]) for axis in plan.threads] + [1] * (3 - len(plan.threads))
@@ -132,7 +132,10 @@ def launch(
 
 
 def _slabs(march: March, planes: int, cells: Sequence[int]) -> list[int]:
-    """Blocks along x, y and z: enough slabs to keep a GPU busy, not so many that their first planes cost too much."""
+    """Return the blocks along x, y and z of a march.
+
+    There are enough slabs to keep a GPU busy, but not so many that their first planes cost too much.
+    """
     counts = [-(-n // length) for n, length in zip(cells, reversed(march.tile))]
     tiles = prod(counts)
     most = max(1, planes // max(1, _LONG * march.span))
@@ -141,14 +144,14 @@ def _slabs(march: March, planes: int, cells: Sequence[int]) -> list[int]:
 
 @functools.lru_cache(maxsize=1024)
 def gpu_kernel(graph: KernelGraph, reductions: bool) -> KernelGraph:
-    """`graph`, without its reductions unless they are wanted: always the same object for the same one."""
+    """Return the graph, without its reductions unless they are wanted; equal arguments give the same object."""
     return graph if reductions or not graph.reductions else replace(graph, reductions=())
 
 
 def _within_limits(graph: KernelGraph, counts: Sequence[int], block: tuple[int, int, int]) -> Launch:
     grid = [min(count, most) for count, most in zip(counts, _MOST_BLOCKS, strict=True)]
     if graph.reductions:
-        # Each block adds to the accumulators once, so fewer blocks that do more cells each are better.
+        # Each block adds to the accumulators once, so fewer blocks with more cells each are better.
         for d in (2, 1, 0):
             others = grid[0] * grid[1] * grid[2] // grid[d]
             grid[d] = max(1, min(grid[d], _REDUCING_BLOCKS // others))

@@ -1,13 +1,14 @@
-"""A march through the planes of a box: what a block of threads keeps while it steps along the first axis of a kernel.
+"""A march through the planes of a box: the data that a block of threads keeps while it steps along the first axis.
 
-A block owns a tile of the other axes, one cell a thread, and goes from plane to plane. What flows through it are
-streams: fields that are read at several offsets, and locals. With each plane one plane of every stream arrives, as far
-ahead as anything reads it (`lead`). A thread keeps the values of its own column that are still to be read in a queue of
-registers; planes read at offsets across the march, or in the margins of a tile, lie in a ring in shared memory.
-So every element of a field is loaded once a tile, and every local computed once a cell (and once more in the margins).
+A block owns a tile of the other axes, one cell per thread, and moves from plane to plane. Fields that are read at
+several offsets, and locals, flow through it as streams. With each plane, one plane of every stream arrives, as far
+ahead as it is read (`lead`). A thread keeps the values of its own column that will still be read in a queue of
+registers; planes that are read at offsets across the march, or in the margins of a tile, are in a ring in shared
+memory. Thus every element of a field is loaded once per tile, and every local is computed once per cell (and again in
+the margins).
 
-All of it follows from the graph. P. Micikevicius, "3D finite difference computation on GPUs using CUDA", GPGPU-2, 2009,
-describes such a march for one field without locals.
+Everything is derived from the graph. P. Micikevicius, "3D finite difference computation on GPUs using CUDA", GPGPU-2,
+2009, describes such a march for one field without locals.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from minga.lang.graph import KernelGraph, topological
 from minga.lang.types import DType, is_float, itemsize
 
 MOST_BYTES: Final = 47 << 10
-"""Shared memory of a block: with what eight reductions need, what one may have without asking the driver for more."""
+"""Bytes of shared memory of a block. Together with the memory of eight reductions, this is what a block may use without
+asking the driver for more."""
 _REDUCTION: Final = 16 * BLOCK // WARP
-"""Bytes of shared memory that a reduction needs at most (one of an index, not a sum of floats)."""
+"""Bytes of shared memory that a reduction needs at most (for argmax and argmin, not for a sum of floats)."""
 MOST_QUEUED: Final = 60
-"""Registers of a thread for queues and the plane that is on its way; with the rest, 128 are not exceeded."""
+"""Registers of a thread for queues and the plane that is being loaded; with all others, 128 are not exceeded."""
 MOST_HELD: Final = 70
-"""Registers of a thread for these and for what it reads of other fields before it needs it."""
+"""Registers of a thread for these and for values of other fields that it reads before it needs them."""
 SLAB: Final = 64
-"""Planes of a march over which its first ones, that only fill queues and rings, are counted."""
+"""Number of planes of a march over which the cost of its first planes, which only fill queues and rings, is spread."""
 _TILES: Final[dict[int, tuple[Offsets, ...]]] = {
     2: ((BLOCK,),),
     3: tuple((BLOCK // width, width) for width in (32, 64, 128)),
@@ -40,16 +42,18 @@ _TILES: Final[dict[int, tuple[Offsets, ...]]] = {
 
 Source = tuple[Literal["field", "local"], int]
 Reach = tuple[Offsets, Offsets]
-"""How far something is needed around a tile before and after it, along each axis across the march."""
+"""Margins of a tile in which something is needed, before and after it, along each axis across the march."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One read of a stream: `plane` counts from the plane whose cells are stored, `place` is the offset across.
+    """One read of a stream.
 
-    own        cells of the tile only read it, not margins
-    low, high  the region read for a tile (of one plane), per axis
-    around     what threads access around the tile, of whose cells each has one, be it needed or not
+    plane      plane of the read, relative to the plane whose cells are stored
+    place      offset of the read across the march
+    own        True if only cells of the tile read it, not those of margins
+    low, high  region that is read for a tile (of one plane), along each axis
+    around     margins that threads access around the tile; each has one cell of the tile, whether needed or not
     """
 
     plane: int
@@ -61,22 +65,23 @@ class Use:
 
     @property
     def column(self) -> bool:
-        """Whether only the thread whose column it is needs the value."""
+        """True if only the thread that owns the column needs the value."""
         return self.own and not any(self.place)
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A field or local that is kept while the march goes on.
+    """A field or local that is kept during the march.
 
-    low, high  where it is needed around the slab and tile that a block does, per axis
-    around     what a ring keeps around the tile, which is always within
-    queue      values of its own column that a thread keeps: of the planes lead - queue + 1 .. lead
-    ring       planes that can be read in shared memory: newest - ring + 1 .. newest
-    late       steps from a plane's arrival to its way into the ring; elements of margins are not loaded before
-    before     planes before the first one that is stored from which on the ring is read
-    slots      planes that shared memory holds; `start` is the first byte of them
-    stage      locals of a stage are computed from fields and locals of the stages before
+    low, high  margins in which it is needed around a block's slab and tile, along each axis
+    around     margins that a ring keeps around the tile; they always include the tile
+    queue      number of values of its own column that a thread keeps: planes lead - queue + 1 .. lead
+    ring       number of planes that can be read in shared memory: newest - ring + 1 .. newest
+    stage      locals of a stage are computed from fields and from locals of earlier stages
+    late       steps from a plane's arrival to its storage in the ring; elements of margins are not loaded earlier
+    before     number of planes before the first stored one from which on the ring is read
+    slots      number of planes that shared memory holds
+    start      first byte of these planes
     """
 
     source: Source
@@ -94,12 +99,12 @@ class Stream:
 
     @property
     def lead(self) -> int:
-        """Planes that it is ahead of the plane whose cells are stored."""
+        """Number of planes that it is ahead of the plane whose cells are stored."""
         return self.high[0]
 
     @property
     def span(self) -> int:
-        """Planes that must arrive before the first cell can be stored."""
+        """Number of planes that must arrive before the first cell can be stored."""
         return self.high[0] - self.low[0]
 
     @property
@@ -109,40 +114,42 @@ class Stream:
 
     @property
     def ring_span(self) -> int:
-        """Planes that must come into the ring before the first cell can be stored."""
+        """Number of planes that must be stored in the ring before the first cell can be stored."""
         return self.newest + self.before
 
     @property
     def number(self) -> int:
+        """Number of the field's parameter or of the local."""
         return self.source[1]
 
     @property
     def is_field(self) -> bool:
+        """True for a field, False for a local."""
         return self.source[0] == "field"
 
     @property
     def reach(self) -> Reach:
-        """Where it is needed across the march."""
+        """Margins in which it is needed across the march."""
         return self.low[1:], self.high[1:]
 
     def shape(self, tile: Offsets) -> Offsets:
-        """Cells of a plane with its margins."""
+        """Return the shape of a plane with its margins."""
         return tuple(n + b - a for n, a, b in zip(tile, *self.around, strict=True))
 
     def frame(self, tile: Offsets) -> int:
-        """Cells of the margins, if they are kept."""
+        """Return the number of cells of the margins, if they are kept."""
         return prod(self.shape(tile)) - prod(tile) if self.ring else 0
 
     def rounds(self, tile: Offsets) -> int:
-        """How often the threads of a block turn to cells of the margins."""
+        """Return the number of passes in which the threads of a block process the cells of the margins."""
         return -(-self.frame(tile) // BLOCK)
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A plane of a field at some offsets across the march, whose address all threads of a block share.
+    """A plane of a field at given offsets across the march, whose address all threads of a block share.
 
-    plane counts from the plane whose cells are stored.
+    `plane` is relative to the plane whose cells are stored.
     """
 
     param: int
@@ -154,12 +161,12 @@ class Pointer:
 class March:
     """A kernel's march.
 
-    tile      cells of a block in all axes but the first
-    streams   what is kept
+    tile      shape of a block's tile along all axes but the first
+    streams   fields and locals that are kept
     pointers  planes of fields that are loaded from or stored to
-    stages    of the computation of a plane
-    bytes     shared memory of rings and pointers, the latter from `start` on
-    work      operations for each cell
+    stages    number of stages in the computation of a plane
+    start     first byte of the pointers in shared memory, after the rings
+    work      operations per cell
     """
 
     tile: Offsets
@@ -171,33 +178,36 @@ class March:
 
     @property
     def words(self) -> int:
-        """64-bit words of shared memory: for each pointer two addresses that take turns, and the bytes to the next."""
+        """64-bit words of shared memory for rings and pointers.
+
+        Each pointer takes two alternating addresses and the bytes to the next plane.
+        """
         return self.start // 8 + 3 * len(self.pointers)
 
     @property
     def bytes(self) -> int:
-        """Bytes of shared memory."""
+        """Bytes of shared memory for rings and pointers."""
         return 8 * self.words
 
     @property
     def span(self) -> int:
-        """Planes before the first one that is stored."""
+        """Number of planes that arrive before the first plane can be stored."""
         return max(stream.span for stream in self.streams)
 
     def meets(self, stage: int) -> bool:
-        """Whether the block's threads wait for each other after a stage: always after the first, for the pointers."""
+        """Return True if the block's threads synchronise after a stage; always after the first, for the pointers."""
         return stage == 0 or any(stream.ring and stream.stage == stage for stream in self.streams)
 
     @property
     def registers(self) -> int:
-        """Registers of a thread for what it keeps: queues, and the plane that is on its way."""
+        """Registers of a thread for its queues and for the plane that is being loaded."""
         return sum(words(s.dtype) * (s.queue + (1 + s.rounds(self.tile) if s.is_field else 0)) for s in self.streams)
 
 
 def march_of(graph: KernelGraph) -> March | None:
-    """The march with the least work; None for kernels without anything to keep, or with too much of it.
+    """Return the march with the least work; None for kernels with nothing to keep, or with too much of it.
 
-    As for tiles, `graph` may have sums of floats only where their runs need no order: none at all.
+    As with tiles, kernels with sums of floats cannot have one, since the cells of a run have an order.
     """
     summed = any(item.kind == "sum" and is_float(item.value.dtype) for item in graph.reductions)
     if graph.order is not None or graph.ndim not in _TILES or summed:
@@ -212,7 +222,7 @@ def march_of(graph: KernelGraph) -> March | None:
 
 # Streams -------------------------------------------------------------------------------------------------------------
 def reads_of(graph: KernelGraph, roots: Sequence[Node]) -> list[tuple[Source, Offsets]]:
-    """What `roots` read of locals, and of fields that could be streams: with all axes and without strides."""
+    """Return the reads by `roots` of locals, and of fields that could be streams: with all axes, without strides."""
     found: list[tuple[Source, Offsets]] = []
     for node in topological(roots):
         if node.op == "local":
@@ -226,17 +236,20 @@ def reads_of(graph: KernelGraph, roots: Sequence[Node]) -> list[tuple[Source, Of
 
 
 def spans(graph: KernelGraph, strides: Offsets) -> bool:
-    """Whether a field has all axes, and is accessed without strides."""
+    """Return True if a field has all axes and is accessed without strides."""
     return strides == (1,) * graph.ndim
 
 
 def results(graph: KernelGraph) -> list[Node]:
-    """What is computed for each cell."""
+    """Return the values that are computed for each cell."""
     return [*(store.value for store in graph.stores), *(item.value for item in graph.reductions)]
 
 
 def _uses(graph: KernelGraph) -> dict[Source, list[Use]]:
-    """How each stream is read. Fields that are written, or read so seldom that it does not pay, are none."""
+    """Return the reads of each stream.
+
+    Fields that are read at a single offset, as all written fields are, are not worth being streams.
+    """
     uses: dict[Source, list[Use]] = {}
     own = (0,) * graph.ndim
     _collect(graph, uses, results(graph), own, own, (own[1:], own[1:]))
@@ -250,7 +263,7 @@ def _uses(graph: KernelGraph) -> dict[Source, list[Use]]:
 
 
 def extent(uses: Sequence[Use]) -> tuple[Offsets, Offsets, Reach]:
-    """The region that holds all that is read, per axis, and what threads access around the tile."""
+    """Return the region that includes all reads, along each axis, and the margins that threads access."""
     low, high = _lowest([use.low for use in uses]), _highest([use.high for use in uses])
     return low, high, (_lowest([use.around[0] for use in uses]), _highest([use.around[1] for use in uses]))
 
@@ -271,7 +284,7 @@ def _collect(
     high: Offsets,
     around: Reach,
 ) -> None:
-    """Add what `roots` read, which are needed from `low` to `high` and computed at all cells `around` the tile."""
+    """Add the reads by `roots`, which are needed from `low` to `high` and computed at all cells `around` the tile."""
     none = (0,) * (graph.ndim - 1)
     inside = not any(low[1:]) and not any(high[1:])
     for source, offsets in reads_of(graph, roots):
@@ -282,18 +295,21 @@ def _collect(
 
 
 def _pays(uses: Sequence[Use]) -> bool:
-    """Whether a field should be kept: it is read at more than one offset."""
+    """Return True if a field should be kept, which is so if it is read at more than one offset."""
     return len({(use.plane, use.place) for use in uses}) > 1
 
 
 def words(dtype: DType) -> int:
-    """Registers of a value."""
+    """Return the number of registers of a value."""
     return -(-itemsize(dtype) // 4)
 
 
-# Where values are kept -----------------------------------------------------------------------------------------------
+# Storage of values ---------------------------------------------------------------------------------------------------
 def _march(graph: KernelGraph, uses: dict[Source, list[Use]], tile: Offsets) -> March | None:
-    """The march with this tile: columns in registers, as many as there is room for; None if shared memory is short."""
+    """Return the march with this tile, or None if it needs too much shared memory.
+
+    As many columns as possible are kept in registers.
+    """
     streams = {source: _stream(graph, source, found) for source, found in uses.items()}
     while True:
         march = _placed(graph, uses, tile, streams)
@@ -326,12 +342,12 @@ def _stream(graph: KernelGraph, source: Source, uses: Sequence[Use]) -> Stream:
 
 
 def _columns(uses: Sequence[Use]) -> int:
-    """Values of its own column that a thread reads."""
+    """Return the number of values of its own column that a thread reads (at least 1)."""
     return max(1, len({use.plane for use in uses if use.column}))
 
 
 def _placed(graph: KernelGraph, uses: dict[Source, list[Use]], tile: Offsets, streams: dict[Source, Stream]) -> March:
-    """Streams with their stages and their place in shared memory."""
+    """Return the march with the streams' stages and their places in shared memory."""
     staged: dict[Source, Stream] = {}
     for source, stream in sorted(streams.items()):
         stage = 0 if stream.is_field else 1
@@ -342,7 +358,7 @@ def _placed(graph: KernelGraph, uses: dict[Source, list[Use]], tile: Offsets, st
         staged[source] = replace(stream, stage=stage)
     start, placed = 0, []
     for stream in staged.values():
-        # A plane that arrives before the block's threads have met must not replace one that others still read.
+        # A plane that arrives before the block's threads have synchronised must not replace one still being read.
         slots = stream.ring + (1 if stream.ring and stream.stage == 0 else 0)
         placed.append(replace(stream, slots=slots, start=start))
         start = -(-(start + slots * prod(stream.shape(tile)) * itemsize(stream.dtype)) // 16) * 16
@@ -352,7 +368,7 @@ def _placed(graph: KernelGraph, uses: dict[Source, list[Use]], tile: Offsets, st
 
 
 def _pointers(graph: KernelGraph, streams: dict[Source, Stream]) -> tuple[Pointer, ...]:
-    """What is loaded from and stored to: the next plane of streams, and other fields where they are accessed."""
+    """Return the planes that are loaded from or stored to: next planes of streams, accessed ones of other fields."""
     found: dict[Pointer, None] = {}
     readers = [(results(graph), 0)]
     for stream in streams.values():
@@ -373,13 +389,16 @@ def _pointers(graph: KernelGraph, streams: dict[Source, Stream]) -> tuple[Pointe
 
 # Cost ----------------------------------------------------------------------------------------------------------------
 LOAD: Final = 8
-"""Operations that take as long as bringing one element close to the block."""
+"""Number of operations that take as long as bringing one element close to the block."""
 MEETING: Final = 12
-"""Operations that take as long as waiting for the block's other threads."""
+"""Number of operations that take as long as waiting for the block's other threads."""
 
 
 def operations(roots: Sequence[Node]) -> int:
-    """Instructions that compute `roots`: each read and each operation is one, those of loops once a round."""
+    """Return the number of instructions that compute `roots`.
+
+    Each read and each operation counts as one; those of loops count once per expected iteration.
+    """
     return sum(map(_instructions, topological(roots)))
 
 
@@ -390,7 +409,7 @@ def _instructions(node: Node) -> int:
 
 
 def _work(graph: KernelGraph, uses: dict[Source, list[Use]], march: March) -> float:
-    """Operations for each cell, with those of the margins, of queues and rings, and of the planes before the first."""
+    """Return the operations per cell, including margins, queues and rings, and the planes before the first one."""
     early, streams = 0.0, {stream.source: stream for stream in march.streams}
     for stream in march.streams:
         turns = 1 + stream.rounds(march.tile)
@@ -409,7 +428,7 @@ def _work(graph: KernelGraph, uses: dict[Source, list[Use]], march: March) -> fl
 
 
 def _kept(graph: KernelGraph, roots: Sequence[Node], streams: dict[Source, Stream]) -> int:
-    """Reads that need no instruction: of values in registers."""
+    """Return the number of reads that need no instruction, as their values are in registers."""
     return sum(
         1 for source, offsets in reads_of(graph, roots)
         if source in streams and not any(offsets[1:]) and streams[source].queue > 1

@@ -1,4 +1,4 @@
-"""The loops of a GPU kernel in LLVM IR: what one thread does, from its first cell to its last."""
+"""The loops of a GPU kernel in LLVM IR: the work of one thread, from its first cell to its last."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TREE: Final = (4, 2, 1)
 
 
 class Nest:
-    """Prints one kernel function; `shared_words` of shared memory are needed then."""
+    """Printer of one kernel function, which needs `shared_words` words of shared memory."""
 
     def __init__(self, text: Text, graph: KernelGraph, plan: Mapping, kept: Tile | March | None) -> None:
         self.text = text
@@ -57,7 +57,7 @@ class Nest:
             innermost[self.plan.runs](index)
 
     def _levels(self) -> Iterator[Level]:
-        """The loops and conditions around the innermost part, outermost first."""
+        """Yield the loops and conditions around the innermost part, outermost first."""
         for axis in self.plan.outer:
             yield partial(self._ordered, axis)
         for d in (2, 1, 0):
@@ -78,13 +78,13 @@ class Nest:
 
     @contextmanager
     def _first_only(self, d: int, _: Index) -> Iterator[Index]:
-        """Of a direction of the launch that has no axis, only the first threads work."""
+        """Let only the first threads work along a direction of the launch that has no axis."""
         with self.text.when(self.text.let(f"icmp eq i64 {self.frame.place[d]}, 0")):
             yield {}
 
     @contextmanager
     def _threads(self, d: int, index: Index) -> Iterator[Index]:
-        """An axis whose cells are given to the launch's threads along x, y or z in turn."""
+        """Distribute the cells of an axis to the launch's threads along x, y or z in turn."""
         text, frame, axis = self.text, self.frame, self.plan.threads[d]
         start, place, step = frame.lo[axis], frame.place[d], frame.places[d]
         if d == 0 and self.plan.coloured:
@@ -94,7 +94,7 @@ class Nest:
             yield {axis: here}
 
     def _off_colour(self, index: Index) -> str:
-        """0 if the cell has the colour to visit, else 1."""
+        """Return 0 if the cell has the colour to visit, otherwise 1."""
         total = self.frame.colour
         for axis in range(self.graph.ndim):
             total = self.text.add(self.text.add(total, index[axis]), self.frame.shift[axis])
@@ -103,9 +103,9 @@ class Nest:
     # Runs of float sums --------------------------------------------------------------------------------------------
     @contextmanager
     def _runs(self, _: Index) -> Iterator[Index]:
-        """Runs of the innermost axis, LANES threads each; yields the index of each thread's first cell.
+        """Loop over runs of the innermost axis, with LANES threads each; yield the index of each thread's first cell.
 
-        Threads of a warp must meet in shuffles, so all of them step while the warp's first run lies in the box.
+        All threads of a warp must take part in shuffles, so they all step while the warp's first run lies in the box.
         """
         text, place = self.text, self.frame.place[0]
         warp, lane = text.let(f"and i64 {place}, {-WARP}"), text.let(f"and i64 {place}, {LANES - 1}")
@@ -117,7 +117,7 @@ class Nest:
             yield {self.last: text.sub(true, self.frame.shift[self.last])}
 
     def _run_range(self) -> tuple[str, str]:
-        """Numbers of the runs that the box touches, half-open."""
+        """Return the half-open range of the numbers of the runs that the box touches."""
         text, lo, hi = self.text, self.frame.lo[self.last], self.frame.hi[self.last]
         shift = self.frame.shift[self.last]
         first = text.let(f"ashr i64 {text.add(lo, shift)}, 6")
@@ -125,7 +125,7 @@ class Nest:
         return first, text.add(last, 1)
 
     def _lanes(self, index: Index) -> None:
-        """A thread's share of one run: its cells in order, then the tree over the run's threads."""
+        """Print a thread's share of one run: its cells in order, then the summation tree over the run's threads."""
         text, axis = self.text, self.last
         totals = [variable(text, "double", "0.0") for _ in self.reducer.limbs]
         with text.loop("0", str(RUN), LANES) as turn:
@@ -152,7 +152,7 @@ class Nest:
         return text.let(f"and i1 {above}, {below}")
 
     def _line(self, index: Index) -> None:
-        """The innermost axis in order by one thread: values are kept until their run is whole, in any direction."""
+        """Print the innermost axis in order for one thread: values are kept until their run is complete."""
         text, axis, up = self.text, self.last, self.plan.up[self.last]
         shift, kind = self.frame.shift[axis], f"[{RUN} x double]"
         kept = [variable(text, kind, "zeroinitializer") for _ in self.reducer.limbs]
@@ -171,7 +171,7 @@ class Nest:
                 limbs.add(self._tree(place))
 
     def _tree(self, kept: str) -> str:
-        """The sum of the 64 kept values, as lanes and a tree."""
+        """Return the sum of the 64 kept values, by lanes and a tree."""
         text, totals = self.text, ["0.0"] * LANES
         for slot in range(RUN):
             value = text.let(f"load double, ptr {text.let(f'getelementptr double, ptr {kept}, i64 {slot}')}")
@@ -185,15 +185,15 @@ class Nest:
         return self._compute(Cell(self.frame, index))
 
     def _compute(self, cell: Cell) -> list[str]:
-        """Values first, then stores; returns the cell's terms of the float sums."""
+        """Print a cell, first its values, then its stores; return its terms of the float sums."""
         return self._finish(cell, self._values(cell))
 
     def _values(self, cell: Cell) -> list[str]:
-        """What is stored, and the terms of the reductions."""
+        """Return the values to store and the terms of the reductions."""
         return Body(self.text, cell.leaf).all(self._roots)
 
     def _finish(self, cell: Cell, values: list[str]) -> list[str]:
-        """Stores and reductions; returns the cell's terms of the float sums."""
+        """Print the stores and reductions of a cell; return its terms of the float sums."""
         count = len(self.graph.stores)
         for store, value in zip(self.graph.stores, values[:count], strict=True):
             self.frame.store(value, cell.address(store.param, store.strides, store.offsets), store.value.dtype)

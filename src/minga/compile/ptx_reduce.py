@@ -1,7 +1,7 @@
-"""Reductions on a GPU: each thread gathers its cells, each block its threads, and blocks meet in integer atomics.
+"""Reductions on a GPU: threads gather cells, blocks gather threads, and blocks are combined by integer atomics.
 
-All that threads combine are integers (see compile/abi.py), so that no order of threads changes a bit. The floating
-point sums of 64-cell runs are finished before, in the order that the oracle has.
+Threads combine only integers (see compile/abi.py), so that no order of threads changes a bit. The floating-point sums
+of 64-cell runs are finished before that, in the oracle's order.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from minga.lang.types import is_float
 
 _NO_INDEX: Final = (1 << 63) - 1
 _LOCK: Final = 2
-"""Word of an argmax accumulator (0 at rest) that a block holds at 1 while it changes the other two."""
+"""Word of an argmax accumulator that is a lock: 1 while a block changes the other two words, otherwise 0."""
 _DEVICE: Final = 'syncscope("device")'
 
 
 def is_float_sum(reduction: Reduction) -> bool:
+    """Return True for sums of floats."""
     return reduction.kind == "sum" and is_float(reduction.value.dtype)
 
 
-# What a cell adds ----------------------------------------------------------------------------------------------------
+# Terms of a cell -----------------------------------------------------------------------------------------------------
 def term(reduction: Reduction) -> Node:
-    """What one cell gives to a reduction: a sortable key, an integer to add, or the f8 value of a float sum."""
+    """Return one cell's term of a reduction: a sortable key, an integer to add, or the f8 value of a float sum."""
     value = reduction.value
     if reduction.kind in ("max", "min", "argmax", "argmin"):
         return sort_key(value, minimum=reduction.kind.endswith("min"))
@@ -46,7 +47,7 @@ def term(reduction: Reduction) -> Node:
 
 
 def sort_key(value: Node, *, minimum: bool) -> Node:
-    """The i8 that orders like `value`, or the other way round for `minimum`; a NaN has the largest either way."""
+    """Return the i8 that orders like `value`, or in reverse for `minimum`; a NaN has the largest key in both cases."""
     if not is_float(value.dtype):
         key = cast(value ^ const(1 << 63, "u8"), "i8") if value.dtype == "u8" else cast(value, "i8")
         return ~key if minimum else key
@@ -56,7 +57,7 @@ def sort_key(value: Node, *, minimum: bool) -> Node:
 
 
 def limb_parts(value: Node) -> tuple[Node, Node, Node, Node]:
-    """First limb of an f8 and the i8 that it adds to this limb and the two that follow.
+    """Return the first limb of an f8, and the three i8 that it adds to this limb and the two following ones.
 
     NaN and infinities add 1 to the word that counts them.
     """
@@ -92,7 +93,7 @@ def _right(value: Node, count: int) -> Node:
 
 # Gathering -----------------------------------------------------------------------------------------------------------
 class Gathered:
-    """A reduction of integers: the thread's own part in registers, combined over the block at the end."""
+    """A reduction of integers: each thread's part is in registers and is combined over the block at the end."""
 
     def __init__(self, frame: Frame, reduction: Reduction) -> None:
         self.frame = frame
@@ -105,10 +106,11 @@ class Gathered:
 
     @property
     def words(self) -> int:
+        """Number of words of the thread's part."""
         return len(self._own)
 
     def add(self, term: str, linear: str) -> None:
-        """Take in one cell; `linear` is its linear index if the reduction is one of indices."""
+        """Add one cell; `linear` is its linear index, which only argmax and argmin use."""
         combined = self._combine(self._values(), [term, linear] if self.indexed else [term])
         for value, place in zip(combined, self._own, strict=True):
             self.text.emit(f"store i64 {value}, ptr {place}")
@@ -127,7 +129,7 @@ class Gathered:
         return [text.larger(a[0], b[0]), text.let(f"select i1 {equal}, i64 {text.smaller(a[1], b[1])}, i64 {index}")]
 
     def gather_warp(self, shared: str) -> None:
-        """The warp's part into its words of shared memory."""
+        """Combine the parts of a warp's threads into the warp's words of shared memory."""
         text, values, distance = self.text, self._values(), WARP // 2
         while distance:
             values = self._combine(values, [shuffle_down(text, value, distance) for value in values])
@@ -138,7 +140,7 @@ class Gathered:
                 text.emit(f"store i64 {value}, ptr {text.word(shared, text.add(text.mul(warp, self.words), k))}")
 
     def gather_block(self, shared: str, accumulator: str) -> None:
-        """All warps' parts into the accumulator; by one thread of the block, after a barrier."""
+        """Combine all warps' parts into the accumulator; run by one thread of the block, after a barrier."""
         text = self.text
         for k, place in enumerate(self._own):
             text.emit(f"store i64 {text.load_word(shared, k)}, ptr {place}")
@@ -154,7 +156,7 @@ class Gathered:
             atomic(text, "add" if self.sums else "max", accumulator, values[0])
 
     def _exchange(self, accumulator: str, values: list[str]) -> None:
-        """Key and index change together, so a lock keeps other blocks out."""
+        """Update key and index together, under a lock that keeps other blocks out."""
         text, lock = self.text, self.text.word(accumulator, _LOCK)
         spin, locked = text.fresh("spin"), text.fresh("locked")
         text.emit(f"br label %{spin}")
@@ -194,7 +196,7 @@ class Limbs:
                 atomic(text, "add", text.word(first, k), part)
 
     def gather_block(self, accumulator: str) -> None:
-        """The block's limbs into the accumulator; by all threads of the block, after a barrier."""
+        """Add the block's limbs to the accumulator; run by all threads of the block, after a barrier."""
         text = self.text
         with self._each_word() as word:
             value = text.let(f"load i64, ptr {text.word(self._shared, word)}")
@@ -203,9 +205,9 @@ class Limbs:
 
 
 class Reducer:
-    """All reductions of a kernel; prints what comes before, within and after its loops.
+    """All reductions of a kernel: prints their code before, within and after its loops.
 
-    Cells belong to threads of a warp that all pass here together: the launch's x is a multiple of 32 wide.
+    All threads of a warp run this code together: the launch's width along x is a multiple of 32.
     """
 
     def __init__(self, frame: Frame, reductions: Sequence[Reduction]) -> None:
@@ -229,11 +231,11 @@ class Reducer:
 
     @property
     def roots(self) -> list[Node]:
-        """What must be computed for each cell: one node a reduction."""
+        """The nodes that must be computed for each cell, one per reduction."""
         return [term(item) for item in self.reductions]
 
     def add(self, cell: Cell, terms: Sequence[str]) -> list[str]:
-        """Take in a cell's terms; those of float sums are returned, to be summed by runs."""
+        """Add a cell's terms; return those of float sums, which are summed by runs."""
         linear = self._linear(cell) if any(item.kind in ("argmax", "argmin") for item in self.reductions) else "0"
         values = []
         for (part, _, _), value in zip(self._parts, terms, strict=True):
@@ -251,7 +253,7 @@ class Reducer:
         return linear
 
     def finish(self) -> None:
-        """All threads' parts into the accumulators."""
+        """Combine all threads' parts into the accumulators."""
         if not self._parts:
             return
         for part, shared, _ in self._parts:
@@ -271,12 +273,12 @@ class Reducer:
 
 # Instructions --------------------------------------------------------------------------------------------------------
 def atomic(text: Text, operation: str, pointer: str, value: str) -> None:
-    """Change a word that other threads change too, in any order."""
+    """Change a word atomically, which other threads may change too, in any order."""
     text.let(f"atomicrmw {operation} ptr {pointer}, i64 {value} {_DEVICE} monotonic")
 
 
 def shuffle_down(text: Text, value: str, distance: int) -> str:
-    """The i64 that the warp's thread `distance` further on has (its own one beyond the end)."""
+    """Return the i64 of the thread `distance` further on in the warp (beyond the end, the thread's own value)."""
     halves = []
     for half in (value, text.let(f"lshr i64 {value}, 32")):
         word = text.let(f"trunc i64 {half} to i32")

@@ -1,7 +1,7 @@
-"""Locals on a GPU: a block computes them for its tile and a margin around it, in shared memory, then the tile's cells.
+"""Locals on a GPU: a block computes them in shared memory for its tile and a margin, and then the tile's cells.
 
-So a local is computed once a cell, and once more in the margins; without that, each cell would compute it anew at every
-offset at which it is read. Which locals and what tile follow from the graph alone.
+Thus a local is computed once per cell, and again in the margins; otherwise each cell would compute it for every offset
+at which it is read. The choice of locals and tile depends only on the graph.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from minga.lang.graph import KernelGraph, topological
 from minga.lang.types import is_float, itemsize
 
 MOST_BYTES: Final = 40 << 10
-"""Shared memory of a tile: four blocks and more fit on a multiprocessor of compute capability 8.0 or 9.0."""
+"""Maximum bytes of shared memory of a tile: four or more blocks fit on a multiprocessor of compute capability 8.0 or
+9.0."""
 _LOAD: Final = 8
-"""Operations that take as long as bringing one element close to the block."""
+"""Number of operations that take as long as bringing one element close to the block."""
 _CELLS: Final = (256, 2048)
 _ROWS: Final = (32, 64, 128, 256)
 _OTHER: Final = (1, 2, 4, 8, 16)
@@ -33,7 +34,7 @@ _OTHER: Final = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A local's place in shared memory: its values on the tile's origin + low, of this shape, row-major."""
+    """A local's place in shared memory, from byte `start` on: a row-major box of `shape` at the tile's origin + low."""
 
     number: int
     definition: Node
@@ -44,22 +45,23 @@ class Room:
 
     @property
     def pitch(self) -> tuple[int, ...]:
-        """Elements from one value to the next, per axis."""
+        """Number of elements from one value to the next along each axis."""
         return tuple(prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
     @property
     def bytes(self) -> int:
+        """Bytes of the local's values."""
         return prod(self.shape) * itemsize(self.definition.dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Cells that a block does at once, per axis, and the locals that it keeps for them."""
+    """The shape of the box of cells that a block processes at once, and the locals that it keeps for them."""
 
     shape: tuple[int, ...]
     rooms: tuple[Room, ...]
     work: float
-    """Operations for each cell, margins and loads included."""
+    """Operations per cell, including margins and loads."""
 
     @property
     def words(self) -> int:
@@ -68,12 +70,12 @@ class Tile:
 
 
 def with_shared_locals(graph: KernelGraph) -> KernelGraph:
-    """`graph` with those locals only that are read at offsets: the others are as cheap written out."""
+    """Keep only the locals that are read at offsets; inlining the others costs nothing."""
     return inline_locals(graph, read_at_offsets(graph))
 
 
 def tile_of(graph: KernelGraph) -> Tile | None:
-    """The tile with the least work; None for kernels that do without: no locals, too large ones, or sums by runs."""
+    """Return the tile with the least work; None for kernels without locals, with too large ones, or with float sums."""
     summed = any(item.kind == "sum" and is_float(item.value.dtype) for item in graph.reductions)
     if graph.order is not None or graph.ndim > 3 or summed or not read_at_offsets(graph):
         return None
@@ -100,7 +102,7 @@ def _tile(graph: KernelGraph, found: tuple[Ring, ...], cells: list[Node], shape:
 
 
 def _loaded(graph: KernelGraph, rooms: Sequence[Room], cells: list[Node], shape: tuple[int, ...]) -> int:
-    """Elements of the fields within reach of a tile."""
+    """Return the number of elements of fields that a tile reads."""
     own = (0,) * graph.ndim
     users = [(cells, own, own), *(([room.definition], room.low, room.high) for room in rooms)]
     first: dict[int, tuple[int, ...]] = {}
@@ -122,7 +124,7 @@ def _operations(roots: list[Node]) -> int:
 
 
 Bases = dict[int, tuple[Room, str]]
-"""Locals by number: their room, and its address."""
+"""Room of each local, by number, and its address."""
 
 
 class TileCell(Cell):
@@ -135,6 +137,7 @@ class TileCell(Cell):
         self._rooms: dict[int, str] = {}
 
     def leaf(self, node: Node) -> str:
+        """Return the value of a leaf; locals are read from shared memory."""
         if node.op != "local":
             return super().leaf(node)
         number, offsets = cast(tuple[int, Offsets], node.data)
@@ -147,7 +150,7 @@ class TileCell(Cell):
 
 
 class Tiles:
-    """Prints the tiles of a block: locals in order, then cells. `start`: bytes of shared memory before the locals."""
+    """Printer of a block's tiles: locals in order, then cells. `start` is the first byte of the locals."""
 
     def __init__(self, frame: Frame, tile: Tile, start: int, compute: Callable[[TileCell], object]) -> None:
         self.frame = frame
@@ -158,6 +161,7 @@ class Tiles:
         self._bases = {room.number: (room, frame.element(shared, "u1", str(start + room.start))) for room in tile.rooms}
 
     def print(self) -> None:
+        """Print the loop over the block's tiles."""
         with self._origins(2, {}) as origin:
             for room in self.tile.rooms:
                 self._fill(room, origin)
@@ -169,7 +173,7 @@ class Tiles:
 
     @contextmanager
     def _origins(self, d: int, origin: dict[int, str]) -> Iterator[dict[int, str]]:
-        """The tiles that fall to the block, each by its first cell; directions d .. 0 of the launch are still to do."""
+        """Loop over the block's tiles and yield the first cell of each; directions d .. 0 of the launch remain."""
         if d < 0:
             yield origin
             return
@@ -185,10 +189,10 @@ class Tiles:
             yield found
 
     def _fill(self, room: Room, origin: dict[int, str]) -> None:
-        """Compute a local where the tile's cells, as far as they lie in the box, need it."""
+        """Compute a local at the cells where it is needed by those cells of the tile that lie in the box."""
         stop = [self.text.add(hi, high) for hi, high in zip(self.frame.hi, room.high, strict=True)]
         with self._cells(room.low, room.shape, origin, stop) as (number, cell):
-            definition = self.frame.graph.locals[room.number]  # of the graph that is printed
+            definition = self.frame.graph.locals[room.number]  # in the graph that is printed
             value, dtype = Body(self.text, cell.leaf)(definition), definition.dtype
             self.frame.store(value, self.frame.element(self._bases[room.number][1], dtype, number), dtype)
 
@@ -196,7 +200,7 @@ class Tiles:
     def _cells(
         self, low: Offsets, shape: tuple[int, ...], origin: dict[int, str], stop: list[str]
     ) -> Iterator[tuple[str, TileCell]]:
-        """Cells of a box at origin + low that lie before `stop`, dealt to the block's threads, with their numbers."""
+        """Distribute the cells of a box at origin + low to the block's threads; yield those before `stop`, numbered."""
         text = self.text
         thread, threads = (text.let(f"trunc i64 {count} to i32") for count in (self.frame.thread, self.frame.threads))
         with in_turn(text, thread, str(prod(shape)), threads, "i32") as number:

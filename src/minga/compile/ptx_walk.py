@@ -1,9 +1,9 @@
-"""A march (compile/ptx_march.py) in LLVM IR: what the threads of a block do from plane to plane.
+"""A march (compile/ptx_march.py) in LLVM IR: the work of a block's threads from plane to plane.
 
-At each step the plane that was loaded during the step before goes to rings and queues, the threads meet, the loads of
-the next plane are issued, locals are computed stage by stage, and then the cells of the plane that is `lead` behind.
-Nothing but stores is done under a condition of the cell: indices are held within what may be read, so that threads
-beyond the box compute something that nobody uses.
+At each step, the plane that was loaded during the previous step is stored in rings and queues, the threads synchronise,
+the loads of the next plane are issued, locals are computed stage by stage, and then the cells of the plane that is
+`lead` behind. Only stores depend on conditions of the cell: indices are clamped to the readable range, so that threads
+beyond the box compute values that are never used.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from minga.lang.graph import KernelGraph, topological
 
 
 class Walk:
-    """Prints a march. `compute` makes a cell's values (in a block of their own), `finish` stores them.
+    """Printer of a march.
 
-    start: bytes of shared memory before the rings.
+    `compute` prints the values of a cell, `finish` stores them (under a condition), and `start` is the number of bytes
+    of shared memory before the rings.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Walk:
         self._spots: dict[tuple[Reach, int], Spot] = {}
 
     def print(self) -> None:
+        """Print the loops over the block's tiles and slabs, and the march of each."""
         thread = self.text.let(f"trunc i64 {self.frame.thread} to i32")
         own = self._own(thread)
         for stream in self.march.streams:
@@ -67,12 +69,12 @@ class Walk:
         return Spot(tuple(inside), own=True)
 
     def spots(self, stream: Stream, own: Spot) -> list[Spot]:
-        """The cells of a plane of a stream that fall to a thread: its own one first."""
+        """Return the cells of a stream's plane that a thread processes, its own cell first."""
         key = stream.around
         return [own, *(self._spots[key, turn] for turn in range(stream.rounds(self.march.tile)))]
 
     def _margin(self, stream: Stream, turn: int, thread: str) -> None:
-        """A cell of the margins, which are numbered: rows before and after the tile, then what is beside it."""
+        """Compute a thread's cell of the margins, numbered by rows before and after the tile, then cells beside it."""
         text, (low, high) = self.text, stream.around
         if (stream.around, turn) in self._spots:
             return
@@ -98,7 +100,7 @@ class Walk:
         return self.text.let(f"udiv i32 {number}, {length}"), self.text.let(f"urem i32 {number}, {length}")
 
     def _beyond(self, number: str, before: int, length: int, low: int) -> str:
-        """The place of margin cell `number` along an axis: `before` of them lie before the tile."""
+        """Return the place of margin cell `number` along an axis; the first `before` cells lie before the tile."""
         place = self.text.let(f"add i32 {number}, {low}")
         after = self.text.let(f"add i32 {place}, {length}")
         first = self.text.let(f"icmp ult i32 {number}, {before}")
@@ -107,9 +109,9 @@ class Walk:
     # Tiles and slabs -----------------------------------------------------------------------------------------------
     @contextmanager
     def _tiles(self) -> Iterator[tuple[Frame, dict[int, str]]]:
-        """The tiles that fall to the block, each by its first cell; blocks along x and y of the launch share them.
+        """Loop over the block's tiles and yield the first cell of each; blocks along x and y of the launch share them.
 
-        Arguments are loaded anew for each tile: no register needs to keep them from one to the next.
+        Arguments are loaded again for each tile, so that no register needs to keep them from one tile to the next.
         """
         text, (x, y, _) = self.text, self.frame.block
         number = self._narrow(text.add(text.mul(y, self.frame.blocks[0]), x))
@@ -126,7 +128,7 @@ class Walk:
             yield frame, origin
 
     def _counts(self, frame: Frame) -> list[str]:
-        """Tiles along each axis across the march."""
+        """Return the number of tiles along each axis across the march."""
         text, counts = self.text, list[str]()
         for axis, length in zip(self.axes, self.march.tile, strict=True):
             cells = text.add(text.sub(frame.hi[axis], frame.lo[axis]), length - 1)
@@ -138,7 +140,7 @@ class Walk:
 
     @contextmanager
     def _slab(self, frame: Frame) -> Iterator[tuple[str, str]]:
-        """The planes that fall to the block: the launch's blocks along z share them evenly."""
+        """Yield the range of the block's planes, which the launch's blocks along z share evenly."""
         text = self.text
         planes = text.sub(frame.hi[0], frame.lo[0])
         length = text.let(f"udiv i64 {text.add(planes, text.sub(frame.blocks[2], 1))}, {frame.blocks[2]}")
@@ -148,16 +150,16 @@ class Walk:
             yield first, stop
 
     def values(self, cell: Cell) -> list[str]:
-        """The cell's results."""
+        """Return the cell's results."""
         return self._compute(cell)
 
     def finish(self, cell: Cell, values: list[str]) -> None:
-        """Stores and reductions of a cell."""
+        """Print the stores and reductions of a cell."""
         self._finish(cell, values)
 
 
 class Steps:
-    """The march of one tile and slab: planes first .. stop are stored."""
+    """The march of one tile and slab, which stores the planes from `first` to before `stop`."""
 
     def __init__(self, walk: Walk, frame: Frame, own: Spot, origin: dict[int, str], first: str, stop: str) -> None:
         self.walk = walk
@@ -180,7 +182,7 @@ class Steps:
             self.kept.prepare(self.spots[stream.source])
 
     def _prepare(self) -> None:
-        """What the fields' addresses need and does not change from plane to plane."""
+        """Compute the parts of the fields' addresses that do not change from plane to plane."""
         self.window.held(self.own, self.nowhere)
         for pointer in self.march.pointers:
             stream = self.kept_field(pointer.param)
@@ -202,10 +204,11 @@ class Steps:
         return {source for source, _ in reads_of(self.walk.graph, [self.walk.graph.locals[stream.number]])}
 
     def kept_field(self, param: int) -> Stream | None:
-        """The stream that a field is, if it is one."""
+        """Return the stream of a field, or None if the field is not kept."""
         return next((stream for stream in self.fields if stream.number == param), None)
 
     def print(self) -> None:
+        """Print the loop over the march's steps."""
         text, window = self.text, self.window
         span = self.march.span
         start = text.sub(self.first, span)
@@ -240,9 +243,10 @@ class Steps:
 
     @contextmanager
     def _needed(self, span: int, step: str) -> Iterator[None]:
-        """Only in steps in which a plane arrives that is needed `span` planes before it can be done without.
+        """Run the enclosed code only from the step on in which the first needed plane arrives.
 
-        Of streams that need fewer planes than others nothing may be read before.
+        `span` is the number of planes that must arrive before the first cell can be stored. Streams that need fewer
+        planes than others must not be read earlier.
         """
         before = self.march.span - span
         if not before:
@@ -253,7 +257,7 @@ class Steps:
 
     @contextmanager
     def _taken(self, spot: Spot) -> Iterator[None]:
-        """Only by threads that have a cell."""
+        """Run the enclosed code only in threads that have a cell."""
         if not spot.taken:
             yield
             return
@@ -262,7 +266,7 @@ class Steps:
 
     # Fields --------------------------------------------------------------------------------------------------------
     def _waiting(self, stream: Stream, start: str) -> list[str]:
-        """Variables for the elements of a field that arrive next; they hold the first ones, if `start` needs them."""
+        """Return variables for a field's elements that arrive next; they hold the first ones if `start` needs them."""
         kind = REGISTER[stream.dtype]
         places = [variable(self.text, kind, zero(kind)) for _ in self.spots[stream.source]]
         for spot, place in zip(self.spots[stream.source], places, strict=True):
@@ -275,7 +279,7 @@ class Steps:
         return places
 
     def _load(self, stream: Stream, places: list[str], step: str) -> None:
-        """The elements of a field that arrive with the step."""
+        """Load the elements of a field that arrive with a step."""
         for spot, place in zip(self.spots[stream.source], places, strict=True):
             lead, span = self._arrival(stream, spot)
             pointer = Pointer(stream.number, lead + 1, self.none)
@@ -284,13 +288,13 @@ class Steps:
                 self.text.emit(f"store {REGISTER[stream.dtype]} {value}, ptr {place}")
 
     def _arrival(self, stream: Stream, spot: Spot) -> tuple[int, int]:
-        """How far ahead elements of a spot arrive, and planes of them before the first cell can be stored."""
+        """Return the lead of a spot's elements, and the planes of them needed before the first cell can be stored."""
         return (stream.lead, stream.span) if spot.own else (stream.newest, stream.ring_span)
 
     def _load_others(self, plane: str) -> None:
-        """What the cells of a plane read of fields that are not kept: they arrive while locals are computed.
+        """Load values of fields that are not kept, so that they arrive while locals are computed.
 
-        As many of them as registers suffice for.
+        Only as many are loaded early as there are registers for.
         """
         used = self.march.registers
         cell = MarchCell(self.kept, self.window, self.own, plane, 0, self.nowhere)
@@ -308,7 +312,7 @@ class Steps:
 
     # Cells ---------------------------------------------------------------------------------------------------------
     def _keep(self, stream: Stream, spot: Spot, value: str) -> None:
-        """Put what has arrived into the ring and the queue."""
+        """Store an element that has arrived in the ring and the queue."""
         if spot.own:
             self.kept.push(stream, value)
         if stream.ring:

@@ -1,7 +1,8 @@
-"""Fields as a block that marches sees them: addresses of planes that its threads share, and what a thread adds.
+"""Addresses of fields in a march: addresses of planes, which a block's threads share, and offsets of each thread.
 
-The addresses and strides of all fields would take more registers than a thread has. So one thread for each plane that
-is accessed keeps its address in shared memory, and a thread of its own 32 bits a field: its place in a plane.
+The addresses and strides of all fields would take more registers than a thread has. Therefore the address of each
+accessed plane is kept in shared memory, by one thread per plane, and each thread keeps only 32 bits per field: its
+offset within a plane.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from minga.lang.types import itemsize
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A cell of the plane that a thread works on, relative to the tile's first cell, along each axis across the march.
+    """A cell of the plane that a thread works on.
 
-    own    it is the thread's own cell of the tile, whose column it keeps in registers
-    taken  whether the thread has this cell at all; empty if all threads have
+    inside  its place relative to the tile's first cell, along each axis across the march
+    own     True if it is the thread's own cell of the tile, whose column it keeps in registers
+    taken   register (an i1) that is true if the thread has this cell; empty if all threads have one
     """
 
     inside: tuple[str, ...]
@@ -28,9 +30,11 @@ class Spot:
 
 
 class Window:
-    """The part of the fields around a tile: its first cell `origin` (by axis), and the margin `low` before it.
+    """The part of the fields around a tile.
 
-    shared: address of the march's shared memory.
+    origin  the tile's first cell, by axis
+    low     the margin before it
+    shared  address of the march's shared memory
     """
 
     def __init__(self, frame: Frame, march: March, shared: str, origin: dict[int, str], low: Offsets) -> None:
@@ -50,7 +54,7 @@ class Window:
 
     # Cells ---------------------------------------------------------------------------------------------------------
     def held(self, spot: Spot, reach: Reach) -> tuple[str, ...]:
-        """A spot, held within what may be read around the cells of the box."""
+        """Return the place of a spot, clamped to what may be read around the cells of the box."""
         if (spot, reach) not in self._held:
             text, found = self.text, []
             for inside, left, low, high in zip(spot.inside, self._left, *reach, strict=True):
@@ -61,20 +65,20 @@ class Window:
         return self._held[spot, reach]
 
     def index(self, spot: Spot, reach: Reach) -> dict[int, str]:
-        """Iteration indices of a spot that is held."""
+        """Return the iteration indices of a clamped spot."""
         wide = [self.text.let(f"sext i32 {place} to i64") for place in self.held(spot, reach)]
         return {axis: self.text.add(self.origin[axis], place) for axis, place in enumerate(wide, 1)}
 
     def contains(self, spot: Spot) -> list[str]:
-        """Whether a spot lies before the end of the box, per axis."""
+        """Return, for each axis, an i1 that is true if a spot lies before the end of the box."""
         return [self.text.let(f"icmp slt i32 {i}, {n}") for i, n in zip(spot.inside, self._left, strict=True)]
 
     def prepare(self, param: int, spot: Spot, reach: Reach) -> None:
-        """Compute before the march what its steps need of a field at a cell that is held so."""
+        """Compute, before the march, the offset of a clamped spot in a field's plane, which the steps need."""
         self._place(param, spot, reach)
 
     def _place(self, param: int, spot: Spot, reach: Reach) -> str:
-        """Bytes from the window's first element in a plane to a spot that is held."""
+        """Return the bytes from the window's first element in a plane to a clamped spot."""
         if (param, spot, reach) not in self._within:
             text, ndim = self.text, self.frame.graph.ndim
             size, place = itemsize(self.frame.graph.params[param].dtype), ""
@@ -90,7 +94,7 @@ class Window:
 
     # Planes --------------------------------------------------------------------------------------------------------
     def first(self, pointer: Pointer, plane: str) -> str:
-        """Address of the window's first element in the pointer's plane while the cells of `plane` are stored."""
+        """Return the address of the window's first element in the pointer's plane if `plane` is the stored one."""
         text, size = self.text, itemsize(self.frame.graph.params[pointer.param].dtype)
         last = self.frame.graph.ndim - 1
         begins = [text.add(plane, pointer.plane)]
@@ -102,7 +106,7 @@ class Window:
         return self.frame.element(self.frame.base[pointer.param], "u1", distance)
 
     def begin(self, plane: str) -> None:
-        """Fill the table for the march's first plane; the block's threads must meet before they use it."""
+        """Fill the table for the march's first plane; the block's threads must synchronise before they use it."""
         text, count = self.text, len(self.march.pointers)
         with text.when(text.let(f"icmp eq i64 {self.frame.thread}, 0")):
             for number, pointer in enumerate(self.march.pointers):
@@ -112,7 +116,7 @@ class Window:
                 text.emit(f"store i64 {step}, ptr {text.word(self._table, 2 * count + number)}")
 
     def advance(self) -> None:
-        """The addresses of the next plane, beside those of this one; between a meeting of the threads and the next."""
+        """Store the addresses for the next plane beside the current ones; run this between two barriers."""
         text, count = self.text, len(self.march.pointers)
         with text.when(text.let(f"icmp ult i64 {self.frame.thread}, {count}")):
             own = text.word(self._table, self.frame.thread)
@@ -123,12 +127,12 @@ class Window:
             text.emit(f"store i64 {text.add(here, step)}, ptr {there}")
 
     def turn(self) -> None:
-        """Use the addresses of the next plane from now on."""
+        """Switch to the addresses of the next plane."""
         side = self.text.let(f"load i64, ptr {self._side}")
         self.text.emit(f"store i64 {self.text.sub(str(len(self.march.pointers)), side)}, ptr {self._side}")
 
     def element(self, pointer: Pointer, spot: Spot, reach: Reach) -> str:
-        """Address of a spot's element in a pointer's plane."""
+        """Return the address of a spot's element in a pointer's plane."""
         text = self.text
         side = text.let(f"load i64, ptr {self._side}")
         here = text.word(text.word(self._table, self.march.pointers.index(pointer)), side)
@@ -136,10 +140,10 @@ class Window:
         return self.beside(plane, pointer.param, spot, reach)
 
     def beside(self, plane: str, param: int, spot: Spot, reach: Reach) -> str:
-        """Address of a spot's element, given that of its plane."""
+        """Return the address of a spot's element, given the address of its plane."""
         place = self.text.let(f"zext i32 {self._place(param, spot, reach)} to i64")
         return self.frame.element(plane, "u1", place)
 
     def _step(self, param: int, axis: int) -> str:
-        """Bytes from one element to the next along an axis."""
+        """Return the bytes from one element to the next along an axis."""
         return self.text.mul(self.frame.stride[param][axis], itemsize(self.frame.graph.params[param].dtype))

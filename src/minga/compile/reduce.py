@@ -1,12 +1,12 @@
 """Reductions of a row of values into an accumulator: small functions in LLVM IR, one for each kind and type.
 
-The kernel's loop stores what is to be reduced into a row of worker scratch; then a function of this module folds the
-row, with vectors of its own, into the accumulator words of compile/abi.py:
+The kernel's loop stores the values to reduce in a row of worker scratch; then a function of this module folds the row,
+with its own vectors, into the accumulator words of compile/abi.py:
 
     void fold(T *row, i64 first, i64 count, i64 *words, i64 linear, i64 stride)
 
-`first` is 0 but for float sums, whose row stands at its place among the 64-cell runs. `linear` and `stride` give the
-linear true index of the row's cells (argmax, argmin). Rows have MARGIN bytes to spare behind them.
+`first` is 0 except for float sums, whose row begins at its place among the 64-cell runs. `linear` and `stride` give the
+linear true index of the row's cells (argmax, argmin). After its end, each row has MARGIN spare bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from minga.lang.graph import RUN, Reduction
 from minga.lang.types import BITS, DType, integer_range, is_float, is_signed, itemsize
 
 CHUNK: Final = 1024
-"""Cells of a row that are stored before they are folded: a multiple of RUN, and few enough to stay in L1."""
+"""Number of cells of a row that are stored before they are folded: a multiple of RUN, and few enough to stay in L1."""
 MARGIN: Final = RUN * 8
 SIGNATURE: Final = "ptr %row, i64 %first, i64 %count, ptr %words, i64 %linear, i64 %stride"
 _VECTOR_BYTES: Final = 128
@@ -37,17 +37,17 @@ Fold = tuple[str, str, Callable[[str, str], str]]
 
 
 def row_bytes(reduction: Reduction) -> int:
-    """Scratch of one reduction's row."""
+    """Return the bytes of scratch of one reduction's row."""
     return CHUNK * itemsize(reduction.value.dtype) + MARGIN
 
 
 def fold_name(reduction: Reduction) -> str:
-    """The name of the function that folds rows of this reduction."""
+    """Return the name of the function that folds rows of this reduction."""
     return f"fold_{_kind(reduction)}_{reduction.value.dtype}"
 
 
 def fold_function(reduction: Reduction) -> list[str]:
-    """The function's lines."""
+    """Return the lines of the function that folds rows of this reduction."""
     text, dtype, kind = Text(), reduction.value.dtype, _kind(reduction)
     if kind == "sum":
         _sum_float(text) if is_float(dtype) else _sum_integer(text, dtype)
@@ -75,7 +75,7 @@ def _extreme(text: Text, dtype: DType, *, minimum: bool, place: bool) -> None:
 
 
 def _integer_extreme(text: Text, dtype: DType, minimum: bool) -> str:
-    """The key of a row's extreme."""
+    """Return the key of a row's extreme."""
     of, lanes = memory_type(dtype), _VECTOR_BYTES // itemsize(dtype)
     name, vector = f"{'s' if is_signed(dtype) else 'u'}{'min' if minimum else 'max'}", f"<{lanes} x {of}>"
     low, high = integer_range("u1" if dtype == "bool" else dtype)
@@ -91,9 +91,10 @@ def _integer_extreme(text: Text, dtype: DType, minimum: bool) -> str:
 
 
 def _float_extreme(text: Text, dtype: DType, minimum: bool) -> str:
-    """The key of a row's extreme, with the plain maxpd or minpd of the processor.
+    """Return the key of a row's extreme, using the plain maxpd or minpd of the processor.
 
-    That is right but for NaN, which is noticed apart, and for zeros of both signs, which are looked for when 0 wins.
+    This is correct except for NaN, which is detected separately, and for zeros of both signs, which are searched for
+    if 0 wins.
     """
     of, lanes, bits = memory_type(dtype), _VECTOR_BYTES // itemsize(dtype), BITS[dtype]
     vector, masks, before = f"<{lanes} x {of}>", f"<{lanes} x i{bits}>", "olt" if minimum else "ogt"
@@ -134,7 +135,10 @@ def _float_extreme(text: Text, dtype: DType, minimum: bool) -> str:
 
 
 def _folded(text: Text, dtype: DType, vector: str, folds: Sequence[Fold]) -> list[str]:
-    """The lanes of several folds after one pass over the row. A fold: its type, start, and step (lanes, value)."""
+    """Return the lanes of several folds after one pass over the row.
+
+    A fold consists of its type, its initial value, and a step (lanes, value).
+    """
     of, lanes = memory_type(dtype), _VECTOR_BYTES // itemsize(dtype)
     state = [text.slot(kind) for kind, _, _ in folds]
     for pointer, (kind, start, _) in zip(state, folds, strict=True):
@@ -148,14 +152,14 @@ def _folded(text: Text, dtype: DType, vector: str, folds: Sequence[Fold]) -> lis
 
 
 def _halvings(lanes: int) -> Iterator[int]:
-    """lanes, lanes / 2, ... 2."""
+    """Yield lanes, lanes / 2, ..., 2."""
     while lanes > 1:
         yield lanes
         lanes //= 2
 
 
 def _halves(text: Text, of: str, lanes: int, vector: str) -> tuple[str, str]:
-    """The first and the second half of a vector's lanes."""
+    """Return the first and the second half of a vector's lanes."""
     kind, half = f"<{lanes} x {of}>", lanes // 2
     masks = (", ".join(f"i32 {begin + k}" for k in range(half)) for begin in (0, half))
     low, high = (text.let(f"shufflevector {kind} {vector}, {kind} poison, <{half} x i32> <{mask}>") for mask in masks)
@@ -163,13 +167,16 @@ def _halves(text: Text, of: str, lanes: int, vector: str) -> tuple[str, str]:
 
 
 def _any(text: Text, masks: str, lanes: int, bits: int) -> str:
-    """Whether any lane is not zero."""
+    """Return an i1 that is true if any lane is not zero."""
     total = text.let(f"call i{bits} @llvm.vector.reduce.or.v{lanes}i{bits}(<{lanes} x i{bits}> {masks})")
     return text.let(f"icmp ne i{bits} {total}, 0")
 
 
 def _first_place(text: Text, dtype: DType, key: str, minimum: bool, found: str) -> None:
-    """If the row's extreme wins, or equals the best so far, look for its first cell; `found` is a word to count in."""
+    """Find the first cell of the row's extreme if it exceeds or equals the best so far.
+
+    `found` is a word on the stack for the cell's number.
+    """
     of = memory_type(dtype)
     old, old_place = text.load_word("%words", 0), text.load_word("%words", 1)
     better = text.let(f"icmp sgt i64 {key}, {old}")
@@ -178,7 +185,7 @@ def _first_place(text: Text, dtype: DType, key: str, minimum: bool, found: str) 
     tie = text.let(f"and i1 {equal}, {before}")
     with text.when(text.let(f"or i1 {better}, {tie}")):
         text.emit(f"store i64 0, ptr {found}")
-        # Backwards, so that the first cell is what remains.
+        # The loop runs backwards, so that the first cell remains.
         with text.loop("0", "%count", down=True) as index:
             value = text.let(f"load {of}, ptr {_at(text, of, '%row', index)}")
             same = text.let(f"icmp eq i64 {_key(text, dtype, value, minimum)}, {key}")
@@ -191,7 +198,7 @@ def _first_place(text: Text, dtype: DType, key: str, minimum: bool, found: str) 
 
 
 def _key(text: Text, dtype: DType, value: str, minimum: bool) -> str:
-    """The value's sortable key (see compile/abi.py)."""
+    """Return the value's sortable key (see compile/abi.py)."""
     if not is_float(dtype):
         key = value
         if BITS[dtype] < 64:
@@ -224,7 +231,7 @@ def _sum_integer(text: Text, dtype: DType) -> None:
 
 
 def _count(text: Text) -> None:
-    """Bytes 0 or 1 are added as bytes: a row has at most CHUNK / 64 of them in a lane."""
+    """Add bytes 0 or 1 as bytes: a row has at most CHUNK / 64 of them in a lane."""
     vector = "<64 x i8>"
     text.emit(f"store {vector} zeroinitializer, ptr {_at(text, 'i8', '%row', '%count')}, align 1")
     lanes = text.slot(vector)
@@ -239,7 +246,10 @@ def _count(text: Text) -> None:
 
 
 def _sum_float(text: Text) -> None:
-    """Run after run: lane j adds cells j, j + 8, ...; then ((0+4)+(2+6)) + ((1+5)+(3+7)); then exactly to limbs."""
+    """Sum run after run and add the sums exactly to limbs.
+
+    Lane j adds cells j, j + 8, ...; then the lanes are added as ((0+4)+(2+6)) + ((1+5)+(3+7)).
+    """
     vector, zeros = f"<{_LANES} x double>", "zeroinitializer"
     stop = text.add("%first", "%count")
     text.emit(f"store <{RUN} x double> {zeros}, ptr {_at(text, 'double', '%row', stop)}, align 8")
@@ -257,7 +267,7 @@ def _sum_float(text: Text) -> None:
 
 
 def _add_exactly(text: Text, value: str) -> None:
-    """Mantissa and exponent of an f8, added to the three limbs of 32 bits that the mantissa covers."""
+    """Add an f8 to the three limbs of 32 bits that its mantissa covers, or count a NaN or infinity."""
     bits = text.let(f"bitcast double {value} to i64")
     exponent = text.let(f"and i64 {text.let(f'lshr i64 {bits}, 52')}, 2047")
     finite = text.let(f"icmp ne i64 {exponent}, 2047")

@@ -1,4 +1,4 @@
-"""In which order a kernel's cells are visited, and which orders are allowed at all."""
+"""The order in which a kernel's cells are visited, and checks that the order is valid."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from minga.lang.types import is_float, itemsize
 
 Offsets = tuple[int, ...]
 LINES: Final = 4
-"""Independent lines of a sweep done together: they hide latency, and few lines are left over."""
+"""Number of independent lines of a sweep that are processed together, which hides latency and leaves few lines over."""
 STREAMED: Final = 200
-"""Most operations of a kernel that may store past the caches."""
+"""Maximum number of operations of a kernel whose stores may bypass the caches."""
 Access = tuple[int, Offsets, Offsets]
 
 
@@ -22,12 +22,12 @@ Access = tuple[int, Offsets, Offsets]
 class Schedule:
     """The loops of a kernel.
 
-    axes        iteration axes from the outermost loop to the innermost
-    directions  +1 or -1 of each iteration axis (by axis number)
-    parallel    the innermost loop's cells do not touch each other's data, so that it may be vectorised
-    step        2 where the innermost loop visits one colour of a red-black kernel, else 1
-    together    lines (neighbours along the axis before the innermost) that do not depend on each other and are done at
-                the same time, where each line must be done cell by cell
+    axes        iteration axes, from the outermost loop to the innermost
+    directions  +1 or -1 for each iteration axis (by axis number)
+    parallel    True if the innermost loop's cells do not access each other's data, so that it may be vectorised
+    step        2 if the innermost loop visits one colour of a red-black kernel, otherwise 1
+    together    number of independent lines (neighbours along the axis before the innermost) that are processed at the
+                same time if each line must be processed cell by cell
     """
 
     axes: tuple[int, ...]
@@ -38,7 +38,7 @@ class Schedule:
 
 
 def schedule(graph: KernelGraph) -> Schedule:
-    """The loops that give `graph`'s order its meaning; KernelError if cells would read half-updated values."""
+    """Return the loops that implement the graph's order; raise KernelError if cells could read updated values."""
     axes = tuple(range(graph.ndim))
     upwards = (1,) * graph.ndim
     order = graph.order
@@ -60,10 +60,10 @@ def schedule(graph: KernelGraph) -> Schedule:
 
 
 def may_repeat_cells(graph: KernelGraph) -> bool:
-    """Whether it is harmless to compute a cell twice in a row.
+    """Return True if it is harmless to compute a cell twice.
 
-    No parameter that is stored may be read, nor share its array with one that is: parameters can share one where all
-    reads are of the cell itself.
+    No parameter that is stored may be read, or share its array with one that is read; parameters can share an array if
+    all reads are of the cell itself.
     """
     if graph.order is not None:
         return False
@@ -73,10 +73,11 @@ def may_repeat_cells(graph: KernelGraph) -> bool:
 
 
 def may_stream(graph: KernelGraph, plan: Schedule) -> bool:
-    """Whether stores may go past the caches: what they replace is not read, so its lines need not be fetched before.
+    """Return True if stores may bypass the caches.
 
-    The stored fields must have elements of one size, without strides along the rows. Memory does not bound kernels of
-    many operations; they are spared the longer compilation.
+    The values that they replace must not be read, so that their cache lines need not be fetched. The stored fields must
+    have elements of one size, without strides along the rows. Kernels of many operations are not bounded by memory;
+    they are spared the longer compilation.
     """
     read = {cast(Access, node.data)[0] for node in graph.nodes() if node.op == "read"}
     sizes = {itemsize(store.value.dtype) for store in graph.stores}
@@ -88,20 +89,23 @@ def may_stream(graph: KernelGraph, plan: Schedule) -> bool:
 
 
 def iterates(graph: KernelGraph) -> bool:
-    """Whether cells have loops of their own."""
+    """Return True if cells contain loops."""
     return any(node.op == "iterate" for node in graph.nodes())
 
 
 def is_number(graph: KernelGraph) -> bool:
-    """Whether a kernel of one axis makes numbers of scalars alone: registers are, one cell at a time.
+    """Return True if a kernel of one axis computes its results from scalars alone.
 
-    They are spared the compilation of loops for many cells.
+    Such kernels compute registers, one cell at a time; they are spared the compilation of loops for many cells.
     """
     return graph.ndim == 1 and all(node.op not in ("read", "local", "index") for node in graph.nodes())
 
 
 def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:
-    """Swept axes outside, in their directions; free axes inside, unless lines along the sweep are independent."""
+    """Return the loops of a sweep.
+
+    Swept axes are outside, in their directions, and free axes inside, unless lines along the sweep are independent.
+    """
     swept = [axis for axis in range(graph.ndim) if directions[axis]]
     crossed: set[int] = set()
     for param, _, offsets in _accesses_of_written(graph):
@@ -113,7 +117,7 @@ def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:
                 remedy="read neighbours on the swept axis only, or before it; or make the other axis ordered too",
             )
         crossed |= free
-    # A free axis across which nothing written is read may stand outside the swept ones: memory order is kept.
+    # A free axis along which no stored field is read may be outside the swept ones, which keeps the memory order.
     outer = [a for a in range(graph.ndim) if directions[a] or (a not in crossed and a < swept[-1])]
     inner = [a for a in range(graph.ndim) if a not in outer]
     axes = (*outer, *inner)
@@ -121,14 +125,14 @@ def _sweep(graph: KernelGraph, directions: tuple[int, ...]) -> Schedule:
         raise KernelError(
             f"{graph.name!r} sums floats along the innermost axis, but sweeps along it with the other axes inside",
             where=graph.where,
-            remedy="sum in a kernel of its own, after the sweep",
+            remedy="sum in a separate kernel, after the sweep",
         )
     together = LINES if not inner and graph.ndim > 1 and not directions[axes[-2]] else 1
     return Schedule(axes, tuple(d or 1 for d in directions), parallel=bool(inner), together=together)
 
 
 def _accesses_of_written(graph: KernelGraph) -> Iterator[tuple[int, Offsets, Offsets]]:
-    """(parameter, strides, offsets) of all reads of fields that the kernel also stores, and of the stores."""
+    """Yield (parameter, strides, offsets) of all stores, and of all reads of fields that the kernel also stores."""
     for node in graph.nodes():
         if node.op == "read":
             param, strides, offsets = cast(tuple[int, Offsets, Offsets], node.data)
@@ -147,7 +151,7 @@ def _refuse_in_place_neighbours(graph: KernelGraph) -> None:
                 f"{graph.name!r} stores {graph.params[param].name!r} and reads its neighbour {list(offsets)}, "
                 "which may be updated already",
                 where=graph.where,
-                remedy='store into another field, or say order="red-black", order={"x": +1} or order="lexicographic"',
+                remedy='store into another field, or give order="red-black", order={"x": +1} or order="lexicographic"',
             )
     if graph.locals and any(param in stored for param in _read_by_locals(graph)):
         raise KernelError(
@@ -158,7 +162,7 @@ def _refuse_in_place_neighbours(graph: KernelGraph) -> None:
 
 
 def _never_stored(graph: KernelGraph, param: int, strides: Offsets, offsets: Offsets) -> bool:
-    """Whether a read finds only cells between those that are stored: of another remainder modulo the stride."""
+    """Return True if a read only finds cells between the stored ones, with another remainder modulo the stride."""
     stores = [store for store in graph.stores if store.param == param]
     return all(
         store.strides == strides and any((o - t) % s for o, t, s in zip(offsets, store.offsets, strides, strict=True))

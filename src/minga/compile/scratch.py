@@ -1,9 +1,9 @@
-"""Where a kernel's locals live while a tile is computed: rings of planes in the worker's scratch memory.
+"""Memory of a kernel's locals while a tile is computed: rings of planes in the worker's scratch memory.
 
-A kernel with locals walks through its tile along axis 0. Before plane i of the tile is computed, each local is computed
-for plane i + lead, as far ahead as anything reads it, and kept for as many planes as anything looks back. So nothing
-is computed twice along axis 0; along the other axes a local covers the tile and the margin at which it is read.
-Kernels of one axis have no planes: their locals are computed for the whole tile first.
+A kernel with locals marches through its tile along axis 0. Before plane i of the tile is computed, each local is
+computed for plane i + lead, as far ahead as it is read, and kept for as many planes as it is still read afterwards.
+Thus nothing is computed twice along axis 0; along the other axes, a local covers the tile and the margin in which it is
+read. Kernels of one axis have no planes: their locals are computed for the whole tile first.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from minga.lang.graph import topological
 from minga.lang.types import DType, itemsize
 
 LINE: Final = 64
-"""Bytes of a cache line. Rows have an odd number of lines, so that rows of a plane do not compete for cache sets."""
+"""Bytes of a cache line. Rows consist of an odd number of lines, so that rows of a plane do not compete for cache
+sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """One local's place. low, high: the local is needed on tile.lo + low .. tile.hi + high, per axis.
+    """The memory of one local.
 
-    lead    planes that it is computed ahead of the tile's plane (axis 0)
-    depth   planes that are kept
-    row     only one row of a plane is kept
+    low, high  the local is needed on tile.lo + low .. tile.hi + high, along each axis
+    lead       number of planes (axis 0) that it is computed ahead of the tile's plane
+    depth      number of planes that are kept
+    row        True if only one row of a plane is kept
     """
 
     number: int
@@ -41,22 +43,22 @@ class Ring:
 
     @property
     def front(self) -> int:
-        """Bytes before the first value of a row, so that the tile's own first cell begins a cache line."""
+        """Bytes before the first value of a row, which make the tile's own first cell begin a cache line."""
         return self.low[-1] * itemsize(self.dtype) % LINE
 
     def row_bytes(self, length: int) -> int:
-        """Bytes from row to row, of a tile with `length` cells on the innermost axis."""
+        """Return the bytes from row to row for a tile with `length` cells along the innermost axis."""
         size = self.front + (length + self.high[-1] - self.low[-1]) * itemsize(self.dtype)
         return (-(-size // LINE) * LINE) | LINE
 
     def bytes(self, tile_shape: Sequence[int]) -> int:
-        """Scratch that this local takes for tiles of this shape."""
+        """Return the bytes of scratch that this local takes for tiles of this shape."""
         shape = [n + b - a for n, a, b in zip(tile_shape, self.low, self.high, strict=True)]
         return self.depth * (1 if self.row else prod(shape[1:-1])) * self.row_bytes(tile_shape[-1])
 
 
 def rings(ndim: int, definitions: Sequence[Node], roots: Sequence[Node]) -> tuple[Ring, ...]:
-    """The places of all locals that `roots` need, in the order in which they must be computed."""
+    """Return the rings of all locals that `roots` need, in the order in which they must be computed."""
     reads: dict[int, list[tuple[int | None, tuple[int, ...]]]] = {}
     _collect(reads, None, roots)
     found: dict[int, Ring] = {}
@@ -86,7 +88,7 @@ def _collect(
 
 
 class Scratch:
-    """The rings of one kernel as printed code. `offset`: bytes of scratch before them."""
+    """The rings of one kernel as printed code. `offset` is the number of bytes of scratch before them."""
 
     def __init__(self, frame: Frame, places: Sequence[Ring], offset: int) -> None:
         self.frame = frame
@@ -100,7 +102,7 @@ class Scratch:
                 free = self._allot(ring, free)
 
     def _allot(self, ring: Ring, base: str) -> str:
-        """Give `ring` the memory from `base` on; returns where it ends."""
+        """Give `ring` the memory from `base` on; return the address of its end."""
         text, shape, ndim = self.frame.text, self.frame.tile_shape, self.frame.ndim
         spans = [b - a for a, b in zip(ring.low, ring.high, strict=True)]
         row = text.mul(text.add(shape[-1], spans[-1]), itemsize(ring.dtype))
@@ -115,7 +117,7 @@ class Scratch:
         return self.frame.element(base, "u1", text.mul(strides[0], ring.depth))
 
     def row(self, number: int, place: Sequence[str]) -> str:
-        """Address of a local's value with innermost index 0, in the row at `place` on the other axes."""
+        """Return the address of a local's value with innermost index 0, in the row at `place` on the other axes."""
         text, ring, origin = self.frame.text, self._rings[number], self._origin[number]
         shift = text.mul(origin[-1], itemsize(ring.dtype))
         index = text.let(f"sub nsw i64 0, {shift}")

@@ -1,4 +1,4 @@
-"""The processor that code is made for: its name and features as LLVM spells them."""
+"""The processor that code is compiled for: its name and features as LLVM spells them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,28 @@ from minga.errors import LaunchError
 
 _VARIABLE: Final = "MINGA_TARGET"
 _AVOID_GATHER: Final = "+prefer-no-gather,+prefer-no-scatter"
-"""LLVM's tuning for x86: accesses with a stride as loads and shuffles. Gathers and scatters made red-black loops a
-third as fast, and restrictions two thirds (Zen 4), and are slow wherever microcode guards them."""
+"""LLVM's tuning for x86: accesses with a stride as loads and shuffles. With gathers and scatters, red-black loops were
+a third as fast, and restrictions two thirds (Zen 4); they are also slow on processors whose microcode guards them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A processor. Equal targets make equal code; results have the same bits on all of them.
 
-    fma       it multiplies and adds with one rounding (needed by `mg.fma` only)
-    rounding  it has floor, ceil, trunc and rint as instructions (otherwise they are spelled out)
-    lanes     bytes of its vectors
-    cache     bytes of its last cache: boxes that hold more are stored past the caches
-    vector    bits of the vectors that LLVM should use; 0 leaves the choice to LLVM
+    Attributes
+    ----------
+    triple, cpu, features
+        The processor in LLVM's terms.
+    fma
+        True if it multiplies and adds with a single rounding (needed by `mg.fma` only).
+    rounding
+        True if floor, ceil, trunc and rint are instructions (otherwise they are spelled out).
+    lanes
+        Width of its vectors in bytes.
+    cache
+        Bytes of its last-level cache; the stores of larger boxes bypass the caches.
+    vector
+        Width in bits of the vectors that LLVM should use; 0 leaves the choice to LLVM.
     """
 
     triple: str
@@ -39,7 +48,7 @@ class Target:
     vector: int = 0
 
     def machine(self) -> llvm.TargetMachine:
-        """LLVM's code generator for this processor: position independent, no contraction of a * b + c."""
+        """Return LLVM's code generator for this processor: position independent, no contraction of a * b + c."""
         initialize()
         return llvm.Target.from_triple(self.triple).create_target_machine(
             cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="small"
@@ -48,7 +57,7 @@ class Target:
 
 @functools.cache
 def initialize() -> None:
-    """Make LLVM's native back end ready, once."""
+    """Initialize LLVM's native back end, once."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
@@ -110,7 +119,7 @@ def _host() -> Target:
 
 
 def _last_cache() -> int:
-    """Bytes of the largest cache that the system names; 32 MiB if it names none."""
+    """Return the bytes of the largest cache that the system reports; 32 MiB if it reports none."""
     try:
         sizes = [os.sysconf(f"SC_LEVEL{level}_CACHE_SIZE") for level in (2, 3)]
     except (AttributeError, ValueError, OSError):
@@ -119,17 +128,17 @@ def _last_cache() -> int:
 
 
 def baseline_target() -> Target:
-    """Any 64-bit x86 processor (SSE2)."""
+    """Return the target for any 64-bit x86 processor (SSE2)."""
     return Target("x86_64-unknown-linux-gnu", "x86-64", _AVOID_GATHER, fma=False, rounding=False)
 
 
 def v3_target() -> Target:
-    """x86-64-v3: AVX2 and FMA, the processors since 2013-2015."""
+    """Return the target x86-64-v3: AVX2 and FMA, for processors since 2013-2015."""
     return Target("x86_64-unknown-linux-gnu", "x86-64-v3", _AVOID_GATHER, fma=True, rounding=True, lanes=32)
 
 
 def v4_target() -> Target:
-    """x86-64-v4: AVX-512, Intel's servers since 2017 and AMD's processors since 2022."""
+    """Return the target x86-64-v4: AVX-512, for Intel's servers since 2017 and AMD's processors since 2022."""
     return Target("x86_64-unknown-linux-gnu", "x86-64-v4", _AVOID_GATHER, fma=True, rounding=True, lanes=64)
 
 
@@ -144,4 +153,4 @@ _FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "x86-64-v3": _V3,
     "x86-64-v4": (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
 }
-"""Instructions that a level has beyond the first (System V ABI, x86-64 psABI, section 3.1.1)."""
+"""Features that each level has beyond the first one (System V ABI, x86-64 psABI, section 3.1.1)."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class Text:
-    """The body of one function. Registers and labels are numbered in the order of their making."""
+    """The body of one function. Registers and labels are numbered in the order of their creation."""
 
     def __init__(self, entry: str = "entry") -> None:
         self.lines: list[str] = [f"{entry}:"]
@@ -17,78 +17,85 @@ class Text:
         self._count = 0
 
     def fresh(self, stem: str = "v") -> str:
-        """A name nobody has: `stem` and a number, without % or @."""
+        """Return an unused name: `stem` and a number, without % or @."""
         self._count += 1
         return f"{stem}{self._count}"
 
     def emit(self, line: str) -> None:
+        """Append an instruction."""
         self.lines.append(f"  {line}")
 
     def let(self, expression: str, stem: str = "v") -> str:
-        """A new register holding `expression`."""
+        """Return a new register that holds `expression`."""
         name = f"%{self.fresh(stem)}"
         self.lines.append(f"  {name} = {expression}")
         return name
 
     def slot(self, kind: str) -> str:
-        """Memory for one value on the stack, reserved at the function's entry: a variable that loops may change."""
+        """Reserve stack memory for one value at the function's entry: a variable that loops may change."""
         name = f"%{self.fresh('s')}"
         self.lines.insert(1, f"  {name} = alloca {kind}, align 64")
         return name
 
     def note(self, content: str) -> str:
-        """A new metadata node."""
+        """Return a new metadata node."""
         self.metadata.append(content)
         return f"!{len(self.metadata) - 1}"
 
     def constant(self, key: Hashable, kind: str, content: str) -> str:
-        """The name of a constant of the module, one for each key; see `definitions`."""
+        """Return the name of a constant of the module, one for each key; see `definitions`."""
         if key not in self.constants:
             self.constants[key] = f"@constant{len(self.constants)} = internal constant {kind} {content}, align 64"
         return self.constants[key].partition(" ")[0]
 
     def definitions(self) -> list[str]:
-        """Lines of the module that define its constants."""
+        """Return the lines of the module that define its constants."""
         return list(self.constants.values())
 
     def start(self, label: str) -> None:
-        """Begin the block `label` (the one before has ended with a branch)."""
+        """Begin the block `label`; the previous block must have ended with a branch."""
         self.lines.append(f"{label}:")
         self.block = label
 
     # Integer arithmetic of addresses and bounds ---------------------------------------------------------------------
     def add(self, a: str, b: str | int) -> str:
+        """Return a + b."""
         return a if b in (0, "0") else str(b) if a == "0" else self.let(f"add nsw i64 {a}, {b}", "i")
 
     def sub(self, a: str, b: str | int) -> str:
+        """Return a - b."""
         return a if b in (0, "0") else self.let(f"sub nsw i64 {a}, {b}", "i")
 
     def mul(self, a: str, b: str | int) -> str:
+        """Return a * b."""
         if a == "0" or b in (0, "0"):
             return "0"
         return a if b in (1, "1") else str(b) if a == "1" else self.let(f"mul nsw i64 {a}, {b}", "i")
 
     def smaller(self, a: str, b: str) -> str:
+        """Return the smaller of two numbers."""
         return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})", "i")
 
     def larger(self, a: str, b: str) -> str:
+        """Return the larger of two numbers."""
         return self.let(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})", "i")
 
     def load_word(self, pointer: str, word: int) -> str:
-        """The 64-bit word number `word` at `pointer`."""
+        """Load the 64-bit word number `word` at `pointer`."""
         return self.let(f"load i64, ptr {self.word(pointer, word)}, align 8", "w")
 
     def load_pointer(self, pointer: str, word: int) -> str:
+        """Load the word number `word` at `pointer` as an address."""
         return self.let(f"load ptr, ptr {self.word(pointer, word)}, align 8", "p")
 
     def word(self, pointer: str, word: int | str) -> str:
-        """Address of the word number `word` at `pointer`."""
+        """Return the address of the word number `word` at `pointer`."""
         return pointer if word == 0 else self.let(f"getelementptr i64, ptr {pointer}, i64 {word}", "p")
 
     # Control flow --------------------------------------------------------------------------------------------------
     @contextmanager
     def loop(self, start: str, stop: str, step: int | str = 1, note: str = "", *, down: bool = False) -> Iterator[str]:
-        """`for index in range(start, stop, step)`; with `down`, the same indices from stop - 1 down to start.
+        """Print a loop `for index in range(start, stop, step)`; with `down`, from stop - 1 down to start.
 
         `note` is metadata of the loop, such as `, !llvm.loop !3`.
         """
@@ -110,9 +117,10 @@ class Text:
 
     @contextmanager
     def windows(self, first: str, last: str, width: int, origin: str) -> Iterator[str]:
-        """Where windows of `width` begin: at first, then at multiples of `width` from `origin`, and at `last`.
+        """Print a loop over the beginnings of windows of `width` cells.
 
-        Nothing if last < first. Counting takes few registers, which the enclosed code may need for addresses.
+        Windows begin at `first`, then at multiples of `width` from `origin`, and at `last`; there is none if last <
+        first. Counting takes few registers, which the enclosed code may need for addresses.
         """
         head, body, latch, done = (self.fresh(stem) for stem in ("head", "body", "latch", "done"))
         index, following = f"%{self.fresh('i')}", f"%{self.fresh('i')}"
@@ -134,7 +142,7 @@ class Text:
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """The enclosed code only if `condition` (an i1) holds."""
+        """Run the enclosed code only if `condition` (an i1) holds."""
         then, done = self.fresh("then"), self.fresh("done")
         self.emit(f"br i1 {condition}, label %{then}, label %{done}")
         self.start(then)
@@ -143,13 +151,13 @@ class Text:
         self.start(done)
 
     def identity(self, *items: str) -> str:
-        """A new metadata node that names itself first, as scopes and loops do, so that no other equals it."""
+        """Return a new metadata node that names itself first, as scopes and loops do, so that it is unique."""
         name = self.note("")
         self.metadata[int(name[1:])] = f"distinct !{{{', '.join((name, *items))}}}"
         return name
 
     def scopes(self, count: int) -> list[str]:
-        """Metadata for accesses of `count` kinds, where those of one kind never touch what another kind stores."""
+        """Return metadata for `count` kinds of accesses; no kind accesses memory that another kind stores to."""
         domain = self.identity()
         kinds = [self.identity(domain) for _ in range(count)]
         notes = []
@@ -159,9 +167,10 @@ class Text:
         return notes
 
     def parallel(self, *, vectors: bool = True) -> tuple[str, str]:
-        """Metadata for an innermost loop whose iterations touch no common memory: (of its accesses, of its end).
+        """Return metadata (for accesses, for the loop's end) of an innermost loop with independent iterations.
 
-        `vectors=False` leaves the loop as it is: it does what little vectors have left.
+        With `vectors=False`, LLVM does not vectorise or unroll the loop: it only handles the few cells that vectors
+        have left.
         """
         group = self.note("distinct !{}")
         accesses = self.note(f'!{{!"llvm.loop.parallel_accesses", {group}}}')

@@ -1,8 +1,8 @@
-"""Several cells of a line at once, printed as vectors: for loops that LLVM's own vectoriser makes badly or not at all.
+"""Several cells of a line printed as vectors, for loops that LLVM's own vectoriser handles badly or not at all.
 
-That is so for reads with a stride (from finer grids), which it takes apart into single numbers unless the numbers
-between are read too, for loops inside cells, and for what remains of a row after whole vectors of bytes. All else is
-left to it, stores with a stride too.
+These are reads with a stride (from finer grids), which LLVM splits into scalar loads unless the elements in between are
+read too; loops inside cells; and the remainder of a row after whole vectors of bytes. Everything else is left to LLVM,
+including stores with a stride.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from minga.lang.types import DType, itemsize
 
 
 def widths(graph: KernelGraph, plan: Schedule, lanes: int) -> list[int]:
-    """Cells that are printed as one vector, wide ones first; none for a kernel that LLVM vectorises well.
+    """Return the numbers of cells to print as one vector, largest first; empty if LLVM vectorises the kernel well.
 
-    lanes   bytes of the processor's vectors
+    `lanes` is the width of the processor's vectors in bytes.
     """
     inner = graph.ndim - 1
     if not plan.parallel or plan.step != 1 or plan.axes[-1] != inner or is_number(graph):
@@ -40,7 +40,10 @@ def widths(graph: KernelGraph, plan: Schedule, lanes: int) -> list[int]:
 
 
 def _widths_of_loops(graph: KernelGraph, lanes: int) -> list[int]:
-    """Several vectors of the processor together: a round's operations wait for one another, those of others do not."""
+    """Return widths of several vectors together for loops inside cells.
+
+    The operations of one iteration wait for one another; those of other vectors are independent.
+    """
     one = max(2, lanes // max(itemsize(node.dtype) for node in with_bodies(graph.nodes())))
     return [4 * one, one]
 
@@ -54,7 +57,7 @@ def _accesses(graph: KernelGraph) -> Iterator[Access]:
 
 
 class Lanes:
-    """The `width` cells of a line from its current cell on, as vectors. The innermost axis is contiguous."""
+    """The `width` cells of a line that begin at its current cell, as vectors. The innermost axis is contiguous."""
 
     def __init__(self, line: Line, width: int) -> None:
         self.line = line
@@ -62,7 +65,7 @@ class Lanes:
         self.width = width
 
     def values(self, roots: Sequence[Node]) -> list[str]:
-        """The vectors of several nodes."""
+        """Return the vectors of several nodes."""
         return Body(self.text, self._leaf, self.width).all(roots)
 
     def _leaf(self, node: Node) -> str:
@@ -78,7 +81,7 @@ class Lanes:
         return self._strided(line.address(access), node.dtype, access[1][-1])
 
     def _splat(self, kind: str, value: str) -> str:
-        """A vector of one value."""
+        """Return a vector with the same value in all lanes."""
         vector = f"<{self.width} x {kind}>"
         one = self.text.let(f"insertelement {vector} poison, {kind} {value}, i64 0")
         return self.text.let(
@@ -87,7 +90,7 @@ class Lanes:
 
     # Memory --------------------------------------------------------------------------------------------------------
     def load(self, pointer: str, dtype: DType) -> str:
-        """Neighbouring elements."""
+        """Load neighbouring elements."""
         kind = f"<{self.width} x {memory_type(dtype)}>"
         return self._value(self.text.let(f"load {kind}, ptr {pointer}, align {itemsize(dtype)}", "l"), dtype)
 
@@ -97,13 +100,13 @@ class Lanes:
         return self.text.let(f"trunc nuw <{self.width} x i8> {loaded} to <{self.width} x i1>", "b")
 
     def _strided(self, pointer: str, dtype: DType, stride: int) -> str:
-        """Every stride-th element, the first at `pointer`; no byte behind the last is touched."""
+        """Load every stride-th element, the first at `pointer`; no byte after the last element is touched."""
         if stride == 1:
             return self.load(pointer, dtype)
         of, width, align = memory_type(dtype), self.width, itemsize(dtype)
         kind = f"<{width} x {of}>"
         if stride == 2:
-            # Two vectors: elements 0 .. width - 1, and width - 1 .. 2 width - 2.
+            # Two vectors are loaded: elements 0 .. width - 1, and width - 1 .. 2 width - 2.
             first = self.text.let(f"load {kind}, ptr {pointer}, align {align}", "l")
             behind = self.line.frame.element(pointer, dtype, str(width - 1))
             second = self.text.let(f"load {kind}, ptr {behind}, align {align}", "l")
@@ -118,7 +121,7 @@ class Lanes:
         return self._value(result, dtype)
 
     def store(self, pointer: str, value: str, dtype: DType, align: int, note: str = "") -> None:
-        """Neighbouring elements; `note` is metadata of the store."""
+        """Store neighbouring elements; `note` is metadata of the store."""
         if dtype == "bool":
             value = self.text.let(f"zext <{self.width} x i1> {value} to <{self.width} x i8>", "b")
         kind = f"<{self.width} x {memory_type(dtype)}>"

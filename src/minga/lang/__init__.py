@@ -1,1 +1,1 @@
-"""What a cell does: expressions, graphs, kernels and rules."""
+"""The kernel language, in which users describe what a cell does: expressions, graphs, kernels and rules."""

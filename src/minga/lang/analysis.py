@@ -1,4 +1,4 @@
-"""What a traced kernel needs and costs: the cells it reads, its operations and its memory traffic."""
+"""Requirements and costs of a traced kernel: the cells it reads, its operations and its memory traffic."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ Access = tuple[Offsets, Offsets]
 """Strides and offsets along a parameter's axes: cell i of the iteration reads `strides * i + offsets`."""
 
 Reads = Mapping[int, frozenset[Access]]
-"""What is read, by parameter number; parameters that are not read do not appear."""
+"""Accesses by parameter number; parameters that are not read do not appear."""
 
 
 @functools.lru_cache(maxsize=1024)
 def reads(graph: KernelGraph) -> Reads:
-    """All that one cell reads, seen through locals: a read at b in a local that is read at a counts at a + b."""
+    """Return all reads of one cell, including those made through locals.
+
+    A read at offset b in a local that is itself read at offset a counts as a read at a + b.
+    """
     used = _used_locals(graph)
     by_local: dict[int, dict[int, set[Access]]] = {}
     for number in sorted(used):
@@ -32,7 +35,7 @@ def reads(graph: KernelGraph) -> Reads:
 
 
 def offsets_of(graph: KernelGraph, param: int) -> frozenset[Offsets]:
-    """The offsets at which a parameter is read; empty if it is not."""
+    """Return the offsets at which a parameter is read; empty if it is not read."""
     return frozenset(offsets for _, offsets in reads(graph).get(param, ()))
 
 
@@ -45,26 +48,27 @@ class Radius:
 
     @property
     def zero(self) -> bool:
-        """Whether nothing outside the box is read."""
+        """True if nothing outside the box is read."""
         return not any(self.low) and not any(self.high)
 
 
 def radius(graph: KernelGraph) -> dict[int, Radius]:
-    """How far each parameter is read around the box of cells that is updated; (0, ...) for parameters not read.
+    """Return how far each parameter is read around the box that is updated; (0, ...) for parameters not read.
 
-    With strides s, around the box's image s * lo .. s * hi: reading the cells 0 .. s - 1 of one's own stays inside.
+    For reads with strides s, the distance counts from the box's image s * lo .. s * hi: a cell that reads its own
+    cells 0 .. s - 1 stays inside.
     """
     found = reads(graph)
     return {number: _radius(param, found.get(number, ())) for number, param in enumerate(graph.params)}
 
 
 def is_star(graph: KernelGraph, param: int) -> bool:
-    """Whether a parameter is read along the axes only, so that no corners need to be exchanged for it."""
+    """Return True if a parameter is read along the axes only, so that no corners need to be exchanged for it."""
     return all(sum(map(bool, offsets)) <= 1 for offsets in offsets_of(graph, param))
 
 
 def is_pointwise(graph: KernelGraph, param: int) -> bool:
-    """Whether a parameter is read (if at all) at the cell itself only."""
+    """Return True if a parameter is read, if at all, only at the cell itself."""
     return all(not any(offsets) and set(strides) <= {1} for strides, offsets in reads(graph).get(param, ()))
 
 
@@ -74,15 +78,15 @@ ARITHMETIC: Final[Mapping[str, int]] = {
     **dict.fromkeys(("floor", "ceil", "trunc", "rint"), 1),
     "fma": 2,
 }
-"""Operations that count, and for how many."""
+"""Number of arithmetic operations that each node kind counts for; others count for none."""
 
 
 def flops(graph: KernelGraph) -> int:
-    """Arithmetic operations per cell, on floats and integers alike.
+    """Count the arithmetic operations per cell, on floats and integers alike.
 
-    Counted once where an expression is shared or named by `mg.local`. Not counted: casts, comparisons, selects, logic,
-    shifts, and what depends on no cell (it is computed once a call). Of loops inside cells, the rounds that they are
-    expected to do.
+    An expression that is shared or named by `mg.local` counts once. Casts, comparisons, selects, logic, shifts and
+    expressions that depend on no cell (they are computed once per call) do not count. Loops inside cells count for
+    their expected number of iterations.
     """
     varying: set[int] = set()
     count = 0
@@ -101,9 +105,14 @@ def _work(node: Node) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes per cell between memory and the processor when neighbouring cells are found in cache.
+    """Bytes per cell between memory and the processor if neighbouring cells are found in cache.
 
-    allocated: what processors read only because a cache line must be there before part of it is written.
+    Attributes
+    ----------
+    read, written
+        Bytes that the kernel reads and writes.
+    allocated
+        Bytes that processors read only because a cache line must be present before part of it is written.
     """
 
     read: int
@@ -112,11 +121,15 @@ class Traffic:
 
     @property
     def total(self) -> int:
+        """Bytes per cell in both directions, including allocated cache lines."""
         return self.read + self.written + self.allocated
 
 
 def traffic(graph: KernelGraph) -> Traffic:
-    """Each field read once and written once. Fields that lack an axis stay in cache and count for nothing."""
+    """Return the traffic if each field is read once and written once.
+
+    Fields that lack an axis stay in cache and do not count.
+    """
     read = {n: _cells(found) for n, found in reads(graph).items() if len(graph.params[n].axes) == graph.ndim}
     written = {n: _cells((s.strides, s.offsets) for s in graph.stores if s.param == n) for n in graph.written}
     size = [itemsize(param.dtype) for param in graph.params]
@@ -128,7 +141,7 @@ def traffic(graph: KernelGraph) -> Traffic:
 
 
 def bytes_per_cell(graph: KernelGraph, *, write_allocate: bool = True) -> int:
-    """Bytes per cell to and from memory; without `write_allocate` as for stores that go past the caches."""
+    """Return the bytes per cell to and from memory; `write_allocate=False` is for stores that bypass the caches."""
     moved = traffic(graph)
     return moved.total if write_allocate else moved.read + moved.written
 
@@ -139,7 +152,7 @@ def _results(graph: KernelGraph) -> list[Node]:
 
 
 def _used_locals(graph: KernelGraph) -> set[int]:
-    """Numbers of the locals that the results need."""
+    """Return the numbers of the locals that the results need."""
     used: set[int] = set()
     waiting = _results(graph)
     while waiting:
@@ -162,7 +175,7 @@ def _local_reads(roots: Iterable[Node]) -> list[tuple[int, Offsets]]:
 def _direct(
     graph: KernelGraph, roots: Iterable[Node], by_local: Mapping[int, Mapping[int, set[Access]]]
 ) -> dict[int, set[Access]]:
-    """What `roots` read, given what each local that they use reads."""
+    """Return the reads of `roots`, given the reads of each local that they use."""
     roots = list(roots)
     found: dict[int, set[Access]] = {}
     for node in topological(roots):
@@ -189,9 +202,10 @@ def _radius(param: Param, accesses: Iterable[Access]) -> Radius:
 
 
 def _cells(accesses: Iterable[Access]) -> int:
-    """Cells of a field that pass through the cache for one cell of the iteration.
+    """Return the number of cells of a field that pass through the cache per cell of the iteration.
 
-    With a stride, whole cache lines come along the innermost axis, along the others only the rows that are accessed.
+    With a stride, whole cache lines are transferred along the innermost axis, but only the accessed rows along the
+    others.
     """
     found = list(accesses)
     rows = {tuple(o % s for o, s in zip(offsets[:-1], strides[:-1], strict=True)) for strides, offsets in found}

@@ -1,10 +1,10 @@
 """`@block_rule`: a rule for blocks of two cells along every axis (Margolus' neighbourhood), as an ordinary kernel.
 
-The grid is cut into blocks of 2 x 2 x ... cells, each of which becomes another block, and the cuts move by one cell
-along every axis from step to step: at even steps (the first is step 0) blocks begin at even indices, at odd steps at
-odd ones. Every cell computes what becomes of its block and keeps its own part, so blocks may lie across ranks; random
-numbers are drawn for the block's first cell, so that all its cells see the same ones. A block across an end of the grid
-has the cells there that the boundary condition says; what the rule puts beyond the end is lost.
+The grid is cut into blocks of 2 x 2 x ... cells, each of which is replaced by another block, and the cuts move by one
+cell along every axis from step to step: at even steps (the first is step 0) blocks begin at even indices, at odd steps
+at odd ones. Every cell computes the new state of its whole block and keeps its own part, so blocks may lie across
+ranks; random numbers are drawn for the block's first cell, so that all its cells see the same ones. If a block extends
+beyond the grid, its outer cells have the values of the boundary condition, and the new values for them are lost.
 
 Source: T. Toffoli, N. Margolus, Cellular Automata Machines, MIT Press 1987, chapter 12.
 """
@@ -35,10 +35,10 @@ from minga.lang.types import DType
 __all__ = ["Block", "BlockRule", "block_rule", "block_table"]
 
 MOST_BLOCKS: Final = 1 << 16
-"""Most different blocks that a table may list."""
+"""Largest number of different blocks that a table may list."""
 
 MOST_INPUTS: Final = 6
-"""Cells of a block and axes up to which a table of two states is made of operations on bits."""
+"""Number of cells of a block plus axes up to which a table of two states is computed by operations on bits."""
 
 Function = Callable[..., object]
 Place = tuple[int, ...]
@@ -46,16 +46,29 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BlockRule:
-    """How a block of two cells along every axis follows from itself.
+    """A rule that replaces each block of two cells along every axis by another block.
 
-    states      cells hold 0 .. states - 1
-    phase       0: blocks begin at even indices at even steps; 1: at odd steps
-    ndim        the only number of dimensions it is for, None for any
-    table       what becomes of each block, by its code; None for a rule given as a function
-    parameters  default values of the rule's keyword parameters; `required` names those without one
-    kernel      takes the field `cell` (old values), again (new values), `step`, `wrap_0`, ... (for each axis the number
-                of cells after which it begins again, 0 where it does not), and the parameters
-    colours     in which states are drawn, "#rrggbb" each; pictures choose them where there are none
+    Attributes
+    ----------
+    name
+        Name of the rule.
+    states
+        Number of states; cells hold 0 .. states - 1.
+    phase
+        0 if blocks begin at even indices at even steps, 1 if at odd steps.
+    ndim
+        The only number of dimensions that the rule is for, or None for any.
+    table
+        The code of each block's successor, by the block's code; None for a rule given as a function.
+    parameters
+        Default values of the rule's keyword parameters.
+    required
+        Names of the keyword parameters without a default.
+    kernel
+        The kernel. It takes the field `cell` twice (old and new values), `step`, `wrap_0`, ... (for each axis its
+        number of cells if it is periodic, otherwise 0), and the parameters.
+    colours
+        Colour of each state as "#rrggbb"; if empty, pictures choose the colours.
     """
 
     name: str
@@ -70,7 +83,7 @@ class BlockRule:
 
     @property
     def fields(self) -> Mapping[str, DType]:
-        """Cell type of its one field."""
+        """Cell type of the rule's only field, by name."""
         return MappingProxyType({"cell": "u1"})
 
     def __repr__(self) -> str:
@@ -80,10 +93,10 @@ class BlockRule:
 
 
 class Block:
-    """The cells of a block as a rule sees them: old values, first axis slowest (north-west, north-east, south-west,
-    south-east).
+    """The cells of a block as a rule sees them.
 
-    A block can be unpacked, `nw, ne, sw, se = block`; `block[0, 1]` is the cell at this place.
+    Cells have their old values and are ordered with the first axis slowest (north-west, north-east, south-west,
+    south-east). A block can be unpacked, `nw, ne, sw, se = block`; `block[0, 1]` is a single cell.
     """
 
     __slots__ = ("_cells", "_states")
@@ -107,11 +120,11 @@ class Block:
         return self._cells[key]
 
     def count(self, state: int) -> Node:
-        """How many of its cells have this state, u1."""
+        """Return the number of cells (u1) that have this state."""
         return _total([cast(compare("eq", cell, state), "u1") for cell in self])
 
     def sum(self) -> Node:
-        """The sum of its cells."""
+        """Return the sum of the cells."""
         wide: DType = "u1" if len(self) * (self._states - 1) < STATES_OF_A_BYTE else "i2"
         return _total([cast(cell, wide) for cell in self])
 
@@ -123,7 +136,7 @@ def _total(nodes: Sequence[Node]) -> Node:
     return result
 
 
-# Making block rules --------------------------------------------------------------------------------------------------
+# Constructors of block rules -----------------------------------------------------------------------------------------
 @overload
 def block_rule(function: Function, /) -> BlockRule: ...
 @overload
@@ -139,19 +152,41 @@ def block_rule(
     phase: int = 0,
     colours: Sequence[str] = (),
 ) -> BlockRule | Callable[[Function], BlockRule]:
-    """Make a block rule of a function of a block and keyword-only scalar parameters.
+    """Make a block rule from a function of a block and keyword-only scalar parameters.
+
+    Parameters
+    ----------
+    function
+        Returns the cells of the next block in the order in which it receives them, flat or as nested rows.
+        `mg.random()` gives a random number of the block, equal for all its cells.
+    states
+        Number of states, at most 256; cells are bytes 0 .. states - 1. With two states, a result is 1 where it is true
+        (not zero).
+    name
+        Name of the rule; by default, the function's name.
+    phase
+        0 if blocks begin at even indices at the first step, 1 if at odd ones.
+    colours
+        The colour of each state in pictures, as "#rrggbb".
+
+    Returns
+    -------
+    BlockRule or callable
+        The rule or, if `function` is not given, a decorator that makes one.
+
+    Raises
+    ------
+    KernelError
+        If an argument is invalid.
+
+    Examples
+    --------
+    ::
 
         @mg.block_rule(states=2)
         def swap_on_diagonal(block):
             nw, ne, sw, se = block
             return se, sw, ne, nw
-
-    The function returns the cells of the next block in the order in which it finds them; rows of rows will do, too.
-    `mg.random()` gives a random number of the block, equal for all its cells.
-
-    states   cells are bytes 0 .. states - 1, at most 256; with two, a result is 1 where it is true (not zero)
-    phase    0: blocks begin at even indices at the first step, 1: at odd ones
-    colours  in which pictures draw the states, one for each
     """
     _check(states, phase)
 
@@ -171,11 +206,26 @@ def block_rule(
 def block_table(
     table: Sequence[int], states: int = 2, ndim: int = 2, *, name: str = "block_table", phase: int = 0
 ) -> BlockRule:
-    """A block rule as a table: block number `code` becomes block number `table[code]`.
+    """Make a block rule from a table: the block with number `code` becomes the block with number `table[code]`.
 
-    The code of a block has a digit for each cell in base `states`, the first cell's the lowest: in two dimensions
-    nw + states * ne + states² * sw + states³ * se. Raises KernelError unless the table has states ** (2 ** ndim)
-    entries, at most 65536, that are codes.
+    Parameters
+    ----------
+    table
+        The code of each block's successor. The code of a block has one digit for each cell in base `states`, the first
+        cell's digit being the lowest: in two dimensions nw + states * ne + states² * sw + states³ * se.
+    states
+        Number of states of a cell.
+    ndim
+        Number of dimensions, 1 to 4.
+    name
+        Name of the rule.
+    phase
+        0 if blocks begin at even indices at the first step, 1 if at odd ones.
+
+    Raises
+    ------
+    KernelError
+        If the table does not have states ** (2 ** ndim) entries, at most 65536, or an entry is not a code.
     """
     _check(states, phase)
     if isinstance(ndim, bool) or ndim not in (1, 2, 3, 4):
@@ -204,9 +254,9 @@ def _check(states: object, phase: object) -> None:
         raise author_error(f"phase={phase!r}", "0: blocks begin at even indices at the first step, 1: at odd ones")
 
 
-# Their kernels -------------------------------------------------------------------------------------------------------
+# Kernels of block rules ----------------------------------------------------------------------------------------------
 class _Body:
-    """What the kernels of block rules share: which block a cell belongs to, and which of its cells it is."""
+    """Common part of the kernels of block rules: a cell's block, and the cell's place in it."""
 
     def __init__(self, name: str, states: int, phase: int, scalars: Sequence[str], defaults: Mapping[str, Any]) -> None:
         self.states, self.phase = states, phase
@@ -231,17 +281,17 @@ class _Body:
         new[(0,) * ndim] = self._own(cells, later, scalars)
 
     def _check_ndim(self, ndim: int) -> None:
-        """KernelError for a grid of a number of dimensions that the rule is not for."""
+        """Raise KernelError if the rule is not for grids of this number of dimensions."""
 
     def _own(self, cells: Mapping[Place, Node], later: Sequence[Node], scalars: Mapping[str, Node]) -> Node:
-        raise AssertionError("each kind of block rule has its own")
+        raise AssertionError("each kind of block rule defines its own")
 
 
 _WRAPS: Final = tuple(f"wrap_{axis}" for axis in range(4))
 
 
 def _of_block(old: CellReader, place: Place, later: Sequence[Node]) -> Node:
-    """A cell of the block around a cell, which is the later one of its block along the axes where `later` holds."""
+    """Return the cell at `place` of a cell's block; the cell itself is the second one along axes with true `later`."""
 
     def chosen(offsets: Place) -> Node:
         axis = len(offsets)
@@ -253,13 +303,13 @@ def _of_block(old: CellReader, place: Place, later: Sequence[Node]) -> Node:
 
 
 def _first(index: Node, later: Node, wrap: Node) -> Node:
-    """The index of the block's first cell along an axis, u4; at the low end of an open axis it is -1."""
+    """Return the index (u4) of the block's first cell along an axis; at the low end of an open axis it is -1."""
     number = cast(index, "u4") - cast(later, "u4")
     return number + where(later & (index == 0), cast(wrap, "u4"), const(0, "u4"))
 
 
 class _FunctionBody(_Body):
-    """The kernel of a block rule given as a function: computes the whole block and keeps the cell."""
+    """The kernel of a block rule given as a function: it computes the whole block and keeps the cell."""
 
     def __init__(
         self,
@@ -299,7 +349,7 @@ class _FunctionBody(_Body):
 
 
 def _flat(result: object) -> Iterator[object]:
-    """The cells of a returned block, in order."""
+    """Yield the cells of a returned block, in order."""
     if isinstance(result, Block | Sequence | np.ndarray) and not isinstance(result, str):
         for item in result:
             yield from _flat(item)
@@ -308,8 +358,11 @@ def _flat(result: object) -> Iterator[object]:
 
 
 class _TableBody(_Body):
-    """The kernel of a block rule given as a table: by the block's code and the cell's place in it, with few operations
-    on bits where that is possible, else with a lookup."""
+    """The kernel of a block rule given as a table.
+
+    It evaluates the table at the block's code and the cell's place in it, with few operations on bits if possible,
+    otherwise with a lookup.
+    """
 
     def __init__(self, name: str, states: int, phase: int, ndim: int, table: Sequence[int]) -> None:
         super().__init__(name, states, phase, (), {})

@@ -1,6 +1,6 @@
-"""What a kernel's function takes from around it, so that a kernel is traced again when that has changed.
+"""Values that a kernel's function captures from its surroundings; when they change, the kernel is traced again.
 
-A script that sets `rate = 0.2` after it has used a kernel with `rate = 0.1` means the new number.
+A script that sets `rate = 0.2` after it has used a kernel with `rate = 0.1` expects the new number.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["captured"]
 _PLAIN = bool | int | float | complex | str | bytes | None
 _DEPTH = 6
 _LONG = 1 << 16
-"""Longer sequences, which take long to look through, count as what does not change."""
+"""Length beyond which sequences, which would take long to compare, are assumed not to change."""
 
 
 def captured(function: object) -> object:
-    """What the values are that a function knows by names from outside, and those that they know: equal if all are."""
-    written = getattr(function, "function", function)  # what a rule is made of
+    """Return a token of the outer values that a function refers to, directly or indirectly; equal if all are equal."""
+    written = getattr(function, "function", function)  # the function that a rule is made of
     return _of_function(written, set(), 0) if isinstance(written, FunctionType) else None
 
 
@@ -57,12 +57,12 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _ours(module: str | None) -> bool:
-    """Whether something comes from minga or NumPy, whose functions and objects do not change."""
+    """Return True for modules of minga and NumPy, whose functions and objects do not change."""
     return (module or "").partition(".")[0] in ("minga", "numpy")
 
 
 def _token(value: Any, seen: set[int], depth: int) -> object:
-    """Something that is equal for equal values. Objects of unknown kinds are taken by what their attributes are."""
+    """Return an object that is equal for equal values; objects of unknown types are described by their attributes."""
     if isinstance(value, _PLAIN):
         return type(value).__name__, repr(value)
     if isinstance(value, np.generic):

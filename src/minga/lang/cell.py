@@ -1,4 +1,4 @@
-"""Cells inside a kernel: reading and storing fields, named intermediates, numbers over all cells."""
+"""Cells inside a kernel: reads and stores of fields, named intermediates, and reductions over all cells."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ class CellReader:
     strides: tuple[int, ...]
 
     def strided(self, *strides: int) -> CellReader:
-        """The same field at `stride * index + offset`: how grids of different resolution meet."""
+        """Return the same field accessed at `stride * index + offset`, to couple grids of different resolution.
+
+        Parameters
+        ----------
+        *strides
+            One positive integer for all axes, or one for each axis.
+        """
         each = strides * len(self.axes) if len(strides) == 1 else strides
         if len(each) != len(self.axes) or any(not isinstance(s, int) or s < 1 for s in each):
             raise author_error(
@@ -82,7 +88,7 @@ class CellReader:
                 "store a field with all axes, or use a reduction",
             )
         node = as_node(value)
-        whole = node.op == "const" and float(node.data).is_integer()  # 2.0 for 2, which Python's numbers do not tell
+        whole = node.op == "const" and float(node.data).is_integer()  # 2.0 may stand for 2
         if is_float(node.dtype) and not is_float(self.dtype) and not (node.weak and whole):
             raise author_error(
                 f"{self.name} is {self.dtype}, the value is {node.dtype}", f"write mg.cast(value, {self.dtype!r})"
@@ -92,14 +98,15 @@ class CellReader:
         trace.stores[self.parameter, self.strides, offsets] = cast(node, self.dtype)
 
     def __call__(self, *_: object) -> None:
+        """Raise an error, since a field is not a function."""
         raise author_error(f"{self.name}(...) calls a field", f"read a cell with square brackets: {self.name}[0, ...]")
 
     @property
     def node(self) -> Node:
-        """What `as_node` asks for: a field as such has no value."""
+        """Never available (`as_node` asks for it): a field without an offset has no value, so this raises an error."""
         cell = f"{self.name}[{', '.join(['0'] * len(self.axes))}]"
         raise author_error(
-            f"field {self.name!r} stands without an offset",
+            f"field {self.name!r} is used without an offset",
             f"read a cell of it: {cell}; if {self.name} is a number, declare it after * in the parameters",
         )
 
@@ -127,7 +134,7 @@ class Local:
 
     @property
     def node(self) -> Node:
-        """Used without offsets, the local is its value at the cell itself."""
+        """The value at the cell itself, for a local that is used without offsets."""
         return self[(0,) * self.ndim]
 
     def __getitem__(self, key: object) -> Node:
@@ -139,7 +146,22 @@ class Local:
 def local(value: object) -> Local:
     """Name an intermediate so that it can be read at offsets: `g = mg.local(u[0,1] - u[0,-1]); g[1,0] - g[-1,0]`.
 
-    It is computed once a cell (once more at tile edges) and widens the halo by itself.
+    The intermediate is computed once per cell (again at tile edges), and the halo is widened automatically.
+
+    Parameters
+    ----------
+    value
+        The expression to name.
+
+    Returns
+    -------
+    Local
+        The intermediate, which can be read at constant offsets like a field.
+
+    Raises
+    ------
+    KernelError
+        If called outside a kernel, or in an ordered kernel.
     """
     trace = current_trace("mg.local")
     if trace.ordered:
@@ -152,14 +174,14 @@ def local(value: object) -> Local:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduced:
-    """What a reduction call returns inside a kernel; the kernel returns it to its caller."""
+    """The result of a reduction call inside a kernel; the kernel must return it."""
 
     kind: ReductionKind
     value: Node
 
     @property
     def node(self) -> Node:
-        """What `as_node` asks for: while cells are computed there is no result yet."""
+        """Never available (`as_node` asks for it): there is no result yet while cells are computed."""
         raise author_error(
             f"the result of a reduction ({self.kind}) is known only after all cells are done",
             "return it from the kernel and use the register in a later operation",

@@ -1,4 +1,4 @@
-"""A guard against random numbers of Python and NumPy in a traced function: drawn once, they were one for all cells."""
+"""A guard against random numbers of Python and NumPy in traced functions: they would be the same for all cells."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ __all__ = ["only_our_chance"]
 
 @contextlib.contextmanager
 def only_our_chance(function: Callable[..., object], where: str) -> Iterator[None]:
-    """KernelError where `function`, which is called inside, has drawn from a generator of Python or NumPy.
+    """Raise KernelError if `function`, which is called inside, draws from a random generator of Python or NumPy.
 
-    Those are seen that are global (`random.random()`, `np.random.rand()`), and those that it knows by a name.
+    Detected are the global generators (`random.random()`, `np.random.rand()`) and those that the function refers to
+    by name.
     """
     generators = list(_generators(function))
     before = _states(generators)
     yield
     if _states(generators) != before:
         raise KernelError(
-            "a random number of Python or NumPy is drawn while the function is traced: once, for all cells and steps",
+            "a random number of Python or NumPy is drawn while the function is traced: only once for all cells and "
+            "steps",
             where=where,
-            remedy="write mg.random(), another number for each cell and step; or draw it before, outside the function",
+            remedy="write mg.random() for another number in each cell and step, or draw it before the function is used",
         )
 
 
 def _generators(function: Callable[..., object]) -> Iterator[object]:
-    written = getattr(function, "function", function)  # what a rule is made of
+    written = getattr(function, "function", function)  # the function that a rule is made of
     if inspect.isfunction(written):
         with contextlib.suppress(ValueError):  # a name that has no value yet
             known = inspect.getclosurevars(written)

@@ -1,4 +1,4 @@
-"""The colours in which states are drawn, as a rule or a case says them."""
+"""Colours of states, as rules and cases give them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,20 @@ _MOST: Final = 256
 
 
 def as_colours(colours: Sequence[str], states: int | None = None) -> tuple[str, ...]:
-    """Colours such as "#1f3b57", the first for state 0. ValueError for other words, and where states have none."""
+    """Check colours such as "#1f3b57", the first of which is for state 0, and return them in lower case.
+
+    Parameters
+    ----------
+    colours
+        The colours, each written "#rrggbb".
+    states
+        Number of states that need a colour; None if it is not known.
+
+    Raises
+    ------
+    ValueError
+        If a colour is written in another way, or the number of colours does not fit.
+    """
     words = tuple(colours)
     if isinstance(colours, str) or not all(isinstance(word, str) and _HEXADECIMAL.fullmatch(word) for word in words):
         wrong = next((word for word in words if not (isinstance(word, str) and _HEXADECIMAL.fullmatch(word))), colours)

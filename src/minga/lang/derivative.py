@@ -1,10 +1,10 @@
-"""`mg.derivative`: the derivative of a cell's expression by a value that it is made of, as another expression.
+"""`mg.derivative`: the derivative of a cell's expression with respect to one of its values, as another expression.
 
-Forward mode, from graph to graph: every node that the value enters gets a tangent by the chain rule. Tangents of a
-kernel are kept, so that those of several expressions share what they have in common; what an operation contributes
-(1 / b of a quotient, the exponential itself, ...) is the same node for all values by which one derives. A zero is not
-added, a one not multiplied, and a sign is carried along instead of being multiplied: none of that changes a bit of the
-rest.
+This is forward-mode differentiation from graph to graph: every node that depends on the value gets a tangent by the
+chain rule. The tangents of a kernel are kept, so that several expressions share their common parts; the factor of an
+operation (1 / b of a quotient, the exponential itself, ...) is the same node for all variables. Zeros are not added,
+ones are not multiplied, and a sign is carried along instead of being multiplied: none of this changes a bit of the
+remaining terms.
 
 Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapters 2 and 3.
 """
@@ -26,20 +26,34 @@ __all__ = ["derivative"]
 
 
 def derivative(expression: object, variable: object) -> Node:
-    """The derivative of `expression` by `variable`, cell by cell, in the type of `expression`.
+    """Differentiate an expression with respect to one of its values, cell by cell.
 
-    variable   a float that the expression is made of: a read (`u[0, 0]`, `u[1, 0]`: other cells count as constants), a
-               scalar, or an intermediate. Wherever an equal expression stands, that is the variable; what the variable
-               itself is made of counts as a constant.
+    Parameters
+    ----------
+    expression
+        A float.
+    variable
+        A float that the expression depends on: a read (`u[0, 0]`, `u[1, 0]`; other cells count as constants), a
+        scalar, or an intermediate. Every equal subexpression is the variable; the operands of the variable itself
+        count as constants.
 
-    Where a function has no derivative, that of one side is taken: `mg.abs` at 0 the right one, `mg.min` and `mg.max` of
-    equal values that of the last argument; `mg.where` has the derivative of what it chooses. Steps (`//`, casts to
-    integers, tables) have the derivative 0. That of a quotient is made with the reciprocal of the divisor, which
-    overflows where that is below 2**-1022 (f4: 2**-126). Numbers that are weak (scalars given as Python numbers) may
-    become f8.
+    Returns
+    -------
+    Node
+        The derivative, in the type of `expression`. Weak numbers (scalars given as Python numbers) may become f8.
 
-    Raises KernelError where the variable is an integer or a constant, where it enters through the bits of a float, and
-    where `mg.iterate` makes something of it.
+    Raises
+    ------
+    KernelError
+        If `expression` is not a float; if the variable is an integer or a constant; or if the expression depends on
+        the variable through the bits of a float or through `mg.iterate`.
+
+    Notes
+    -----
+    Where a function has no derivative, a one-sided derivative is taken: for `mg.abs` at 0 the right one, for `mg.min`
+    and `mg.max` of equal values that of the last argument. `mg.where` has the derivative of the value it chooses. Step
+    functions (`//`, casts to integers, tables) have the derivative 0. The derivative of a quotient is computed with the
+    reciprocal of the divisor, which overflows if the divisor is below 2**-1022 (f4: 2**-126).
     """
     of, by = as_node(expression), as_node(variable)
     if not is_float(by.dtype):
@@ -65,24 +79,25 @@ def derivative(expression: object, variable: object) -> Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tangent:
-    """`size`, or its negative. A tangent that is zero is None."""
+    """A tangent: `size` or its negative. A tangent that is zero is represented by None."""
 
     size: Node
     negative: bool = False
 
     @property
     def node(self) -> Node:
+        """The tangent as an expression, with its sign."""
         return -self.size if self.negative else self.size
 
     def __neg__(self) -> _Tangent:
         return _Tangent(self.size, not self.negative)
 
     def apply(self, function: Callable[[Node], Node]) -> _Tangent:
-        """The tangent of an odd function's value."""
+        """Apply an odd function to the tangent."""
         return _Tangent(function(self.size), self.negative)
 
     def times(self, factor: Node) -> _Tangent:
-        """Scaled by the derivative of an operation."""
+        """Multiply the tangent by the derivative of an operation."""
         if _is_one(self.size):
             return _Tangent(factor, self.negative)
         return self if _is_one(factor) else self.apply(lambda size: size * factor)
@@ -109,7 +124,7 @@ def _is_one(node: Node) -> bool:
 
 
 def _chosen(condition: Node, a: _Tangent | None, b: _Tangent | None) -> _Tangent | None:
-    """The tangent of what `condition` chooses."""
+    """Return the tangent of a value that `condition` chooses."""
     if a is None and b is None:
         return None
     if a is None or b is None:
@@ -133,14 +148,14 @@ _FUNCTIONS: Final[dict[str, Callable[[_Tangent, Node, Node], _Tangent]]] = {
     "cos": lambda d, x, value: -d.times(sin(x)),
     "tanh": lambda d, x, value: d.times((1.0 - value) * (1.0 + value)),
 }
-"""Of elementary functions: the tangent of the argument, the argument, and the function's value."""
+"""Tangents of elementary functions, from the tangent of the argument, the argument, and the function's value."""
 
 _LEAVES: Final = frozenset(("const", "scalar", "read", "index", "state"))
 _STEPS: Final = frozenset(("floordiv", "floor", "ceil", "trunc", "rint", "lookup"))
 
 
 class _Tangents:
-    """Tangents of nodes for a unit change of one value, each made once."""
+    """Tangents of nodes for a unit change of one value, each computed once."""
 
     def __init__(self, trace: Trace | None, share: Interner, variable: Node) -> None:
         self._trace = trace
@@ -152,7 +167,7 @@ class _Tangents:
         self._locals: dict[int, _Tangent | None] = {}
 
     def __call__(self, root: Node) -> _Tangent | None:
-        """The tangent of `root`; without recursion, since unrolled kernels are deep."""
+        """Return the tangent of `root`, without recursion, since the graphs of unrolled kernels are deep."""
         waiting = [root]
         while waiting:
             node = waiting[-1]
@@ -174,7 +189,7 @@ class _Tangents:
         return self._share(node) is self._place
 
     def _parts(self, node: Node) -> Iterator[Node]:
-        """The nodes whose tangents that of `node` is made of."""
+        """Yield the nodes whose tangents the tangent of `node` depends on."""
         if self._is_variable(node) or not is_float(node.dtype):
             return
         if node.of is not None:
@@ -205,16 +220,16 @@ class _Tangents:
         return tangent
 
     def _refuse_if_it_depends(self, node: Node) -> None:
-        """An operation without a derivative must not depend on the variable."""
+        """Raise KernelError if a node without a derivative depends on the variable."""
         if self._enters(node):
             what = "mg.iterate" if node.op.startswith("iterate") else f"the operation {node.op!r}"
             remedy = "write the value as a function of floats: mg.where, mg.min, mg.exp, ..."
             if node.op.startswith("iterate"):
                 remedy = "derive by its result: name that, and apply the chain rule with the implicit function theorem"
-            raise author_error(f"mg.derivative meets {what}, through which the value enters", remedy)
+            raise author_error(f"mg.derivative: the expression depends on the variable through {what}", remedy)
 
     def _enters(self, root: Node) -> bool:
-        """Whether `root` depends on the variable, in any way."""
+        """Return True if `root` depends on the variable in any way."""
         for node in topological([root]):
             if self._is_variable(node):
                 return True
@@ -278,7 +293,10 @@ class _Tangents:
 
     # Locals --------------------------------------------------------------------------------------------------------
     def _local(self, node: Node) -> _Tangent | None:
-        """The tangent of a named intermediate at an offset: that of its definition by the value seen from there."""
+        """Return the tangent of a local that is read at an offset.
+
+        It is the tangent of the local's definition with respect to the variable as seen from that cell.
+        """
         trace, number, there = self._at_local(node)
         tangent = there._of_local(trace, number)
         if tangent is None or _is_one(tangent.size):
@@ -286,7 +304,7 @@ class _Tangents:
         return tangent.apply(lambda size: Node("local", size.dtype, data=(size.data[0], node.data[1])))
 
     def _at_local(self, node: Node) -> tuple[Trace, int, _Tangents]:
-        """The recording, the local's number, and the tangents by the variable as it is seen from where it is read."""
+        """Return the trace, the local's number, and the tangents for the variable as seen from the local's cell."""
         trace = self._trace
         assert trace is not None
         number, offsets = node.data
@@ -294,7 +312,7 @@ class _Tangents:
         return trace, number, _tangents(trace, moved(self._variable, back, [param.axes for param in trace.params]))
 
     def _of_local(self, trace: Trace, number: int) -> _Tangent | None:
-        """The tangent of a local's definition, as a local of its own, read at the cell itself."""
+        """Return the tangent of a local's definition, as a new local that is read at the cell itself."""
         if number not in self._locals:
             tangent = self(trace.locals[number])
             if tangent is not None and not _is_one(tangent.size):
@@ -307,7 +325,7 @@ class _Tangents:
 
 
 def _tangents(trace: Trace | None, variable: Node) -> _Tangents:
-    """The tangents by a value: of a kernel, those that were asked for before."""
+    """Return the tangents for a variable; within a kernel, those that were computed before."""
     if trace is None:
         return _Tangents(None, Interner(), variable)
     known = trace.tangents

@@ -1,7 +1,7 @@
 """The expression graph of a cell: typed, immutable nodes built by ordinary Python operators.
 
-A node never holds data: it says how one cell's value follows from reads, scalars and constants. Every operation is
-spelled out, so that NumPy, LLVM and PTX give the same bits.
+A node never holds field data: it describes how the value of one cell is computed from reads, scalars and constants.
+Every operation is spelled out, so that NumPy, LLVM and PTX give the same bits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from minga.lang.types import (
 )
 
 _TOOLS: Final = (str(Path(__file__).parent), str(Path(__file__).parents[1] / "space"))
-"""Where expressions are made for an author, who is elsewhere."""
+"""Folders of minga's own code that builds expressions; frames in them are never the author's."""
 
 COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 BITWISE: Final = ("and", "or", "xor")
@@ -37,7 +37,10 @@ ARITHMETIC: Final = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max"
 
 
 def author_location() -> str:
-    """`file:line` of the innermost frame outside minga.lang and minga.space: where the author wrote the expression."""
+    """Return the `file:line` where the author wrote the expression.
+
+    This is the innermost frame outside minga.lang and minga.space.
+    """
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_TOOLS):
         if frame.f_back is None:
@@ -47,12 +50,12 @@ def author_location() -> str:
 
 
 def author_error(message: str, remedy: str) -> KernelError:
-    """A mistake in a kernel, placed at the author's line."""
+    """Return an error about a mistake in a kernel, located at the author's line."""
     return KernelError(message, remedy=remedy, where=author_location())
 
 
 class Arithmetic:
-    """Python's operators on anything that has a node: expressions, locals, registers."""
+    """Python's operators for anything that has a node: expressions, locals, registers."""
 
     __slots__ = ()
 
@@ -167,7 +170,7 @@ class Arithmetic:
 
     __hash__ = object.__hash__
 
-    # What an expression cannot do ----------------------------------------------------------------------------------
+    # Unsupported operations ------------------------------------------------------------------------------------------
     def __bool__(self) -> bool:
         if not as_node(self).reads_cells:
             raise author_error(
@@ -211,8 +214,8 @@ class Arithmetic:
         raise author_error("NumPy functions cannot act on a cell's value", "use mg.sqrt, mg.exp, mg.where, ...")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **_: object) -> Node:
-        """NumPy scalars on the left of an operator (np.float32(2) * x) combine like any strong operand."""
-        # A NumPy scalar on the left would bring the operator back here, so the operands become nodes first.
+        """Let NumPy scalars on the left of an operator (np.float32(2) * x) combine like any strong operand."""
+        # With a NumPy scalar on the left, the operator would end up here again, so the operands become nodes first.
         function = _UFUNCS.get(ufunc.__name__)
         if any(isinstance(i, np.ndarray) and i.ndim for i in inputs):
             raise author_error(
@@ -228,14 +231,28 @@ class Arithmetic:
 class Node(Arithmetic):
     """One value of the graph.
 
-    op     what it is: const, scalar, read, local, index, or an operation on `args`
-    dtype  its type; a weak node (a Python scalar and what is made of Python scalars only) adapts to its partner
-    data   what the operation needs besides its arguments:
-           const -> the Python value; scalar -> name; index -> axis number;
-           read  -> (parameter number, strides per axis of the parameter, offsets per axis of the parameter);
-           local -> (local number, offsets per iteration axis); lookup -> the Table; iterate -> the Loop
-    of     for the value of an elementary function (mg.exp, ...), which is spelled out in other operations: its name and
-           argument, while a kernel is traced. It is no part of the meaning.
+    Attributes
+    ----------
+    op
+        The kind of node: const, scalar, read, local, index, or an operation on `args`.
+    dtype
+        The type of the value.
+    data
+        Additional data of the operation, besides its arguments:
+
+        - const: the Python value
+        - scalar: the name
+        - index: the axis number
+        - read: (parameter number, strides per axis of the parameter, offsets per axis of the parameter)
+        - local: (local number, offsets per iteration axis)
+        - lookup: the Table
+        - iterate: the Loop
+    weak
+        True for a Python scalar and for expressions of Python scalars only; such a node adapts to the type of its
+        partner.
+    of
+        For the value of an elementary function (mg.exp, ...), which is spelled out in other operations: the
+        function's name and argument. Present only while a kernel is traced; not part of the meaning.
     """
 
     op: str
@@ -247,7 +264,7 @@ class Node(Arithmetic):
 
     @property
     def reads_cells(self) -> bool:
-        """Whether the value can differ from cell to cell."""
+        """True if the value can differ from cell to cell."""
         return self.op in ("read", "local", "index", "state") or any(arg.reads_cells for arg in self.args)
 
     def __repr__(self) -> str:
@@ -265,7 +282,7 @@ _UFUNCS: Final[dict[str, Callable[..., Node]]] = {
 
 # Making nodes --------------------------------------------------------------------------------------------------------
 def const(value: bool | int | float, dtype: DType | None = None) -> Node:
-    """A constant: weak when `dtype` is None (a Python scalar), else exactly of that type."""
+    """Return a constant: weak if `dtype` is None (a Python scalar), otherwise exactly of that type."""
     if dtype is None:
         kind: DType = "bool" if isinstance(value, bool) else "i8" if isinstance(value, int) else "f8"
         return Node("const", kind, data=value, weak=True)
@@ -284,7 +301,7 @@ def const(value: bool | int | float, dtype: DType | None = None) -> Node:
 
 
 def as_node(value: object) -> Node:
-    """A node for anything an expression may contain: nodes, Python and NumPy scalars, objects with a `node`."""
+    """Convert anything an expression may contain to a node: nodes, Python and NumPy scalars, objects with a `node`."""
     if isinstance(value, Node):
         return value
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
@@ -304,7 +321,26 @@ def as_node(value: object) -> Node:
 
 
 def cast(value: object, dtype: object) -> Node:
-    """`value` converted to `dtype`. Float to integer truncates and saturates, NaN becomes 0; to bool is `!= 0`."""
+    """Convert a value to another cell type.
+
+    Parameters
+    ----------
+    value
+        A cell's value or a number.
+    dtype
+        The cell type to convert to: "bool", "u1", "i2", "i4", "i8", "u4", "u8", "f4" or "f8".
+
+    Returns
+    -------
+    Node
+        The converted value. Conversions from float to integer truncate and saturate, and NaN becomes 0; a conversion
+        to bool means `!= 0`.
+
+    Raises
+    ------
+    KernelError
+        If `dtype` is not a cell type, or a constant does not fit into it.
+    """
     node = as_node(value)
     try:
         target = as_dtype(dtype)
@@ -320,18 +356,24 @@ def cast(value: object, dtype: object) -> Node:
 
 
 def bitcast(value: object, dtype: DType) -> Node:
-    """The same bits read as another type of the same width."""
+    """Reinterpret the bits of a value as another type of the same width."""
     node = as_node(value)
     return Node("bitcast", dtype, (strong(node),))
 
 
 def strong(node: Node) -> Node:
-    """A weak node fixed to its own type."""
+    """Fix a weak node to its own type."""
     return cast(node, node.dtype) if node.weak else node
 
 
 def common(left: object, right: object) -> tuple[Node, Node, DType, bool]:
-    """Both operands converted to their common type; the last item says whether the result is still weak."""
+    """Convert two operands to their common type.
+
+    Returns
+    -------
+    tuple
+        The two converted operands, their common type, and whether the result is still weak.
+    """
     a, b = as_node(left), as_node(right)
     try:
         if a.weak and b.weak:
@@ -359,7 +401,7 @@ def _weak_cast(node: Node, target: DType) -> Node:
 
 
 def binary(op: str, left: object, right: object) -> Node:
-    """An arithmetic or bitwise operation with NumPy's typing."""
+    """Return an arithmetic or bitwise operation, typed as in NumPy."""
     a, b, dtype, weak = common(left, right)
     if op in BITWISE:
         if is_float(dtype):
@@ -375,19 +417,19 @@ def binary(op: str, left: object, right: object) -> Node:
             f"bools cannot be combined with {op}", "use ^ for 'differs', or mg.cast(x, 'i4') for numbers"
         )
     elif dtype == "bool" and op in ("add", "mul", "min", "max"):
-        # NumPy's bool arithmetic is logic.
+        # In NumPy, arithmetic on bools is logic.
         op = {"add": "or", "mul": "and", "min": "and", "max": "or"}[op]
     return Node(op, dtype, (a, b), weak=weak)
 
 
 def compare(op: str, left: object, right: object) -> Node:
-    """A comparison: a bool."""
+    """Return a comparison, whose value is a bool."""
     a, b, _, weak = common(left, right)
     return Node(op, "bool", (strong(a), strong(b)) if not weak else (a, b), weak=False)
 
 
 def shift(op: str, left: object, right: object) -> Node:
-    """`a << b` or `a >> b` on integers; shifts beyond the width give 0 (or the sign, for a signed >>)."""
+    """Return `a << b` or `a >> b` on integers; shifts beyond the width give 0 (or the sign, for a signed >>)."""
     a, b, dtype, weak = common(left, right)
     if not is_integer(dtype):
         raise author_error(f"shifts need integers, found {dtype}", "convert with mg.cast(x, 'u4')")
@@ -395,7 +437,10 @@ def shift(op: str, left: object, right: object) -> Node:
 
 
 def power(base: object, exponent: object) -> Node:
-    """`x ** n` for a constant integer n, by repeated squaring (the order of multiplications is part of the meaning)."""
+    """Return `x ** n` for a constant integer n, by repeated squaring; `x ** 0.5` is the square root.
+
+    The order of the multiplications is part of the meaning.
+    """
     node = as_node(base)
     if isinstance(exponent, float) and exponent == 0.5:
         return square_root(node)
@@ -421,12 +466,12 @@ def power(base: object, exponent: object) -> Node:
 
 
 def square_root(value: object) -> Node:
-    """Correctly rounded square root; integers become f8."""
+    """Return the correctly rounded square root; integers become f8."""
     return unary_float("sqrt", value)
 
 
 def unary_float(op: str, value: object) -> Node:
-    """A float operation of one argument; integers and bools become f8 first, as in NumPy."""
+    """Return a float operation of one argument; integers and bools become f8 first, as in NumPy."""
     node = as_node(value)
     if not is_float(node.dtype):
         node = cast(node, "f8") if not node.weak else _weak_cast(node, "f8")
@@ -434,7 +479,20 @@ def unary_float(op: str, value: object) -> Node:
 
 
 def where(condition: object, then: object, otherwise: object) -> Node:
-    """`then` where the condition holds, else `otherwise`; both are always evaluated."""
+    """Choose between two values, cell by cell.
+
+    Parameters
+    ----------
+    condition
+        A bool; values of other types are compared with 0.
+    then, otherwise
+        The values to choose from. Both are always evaluated.
+
+    Returns
+    -------
+    Node
+        `then` where the condition holds, `otherwise` elsewhere, in their common type.
+    """
     test = as_node(condition)
     if test.dtype != "bool":
         test = cast(test, "bool")
@@ -443,7 +501,20 @@ def where(condition: object, then: object, otherwise: object) -> Node:
 
 
 def fused_multiply_add(a: object, b: object, c: object) -> Node:
-    """a * b + c with one rounding; needs FMA hardware and is never introduced by minga itself."""
+    """Return a * b + c with a single rounding.
+
+    This needs FMA hardware; minga never introduces the operation by itself.
+
+    Parameters
+    ----------
+    a, b, c
+        Floats, which are converted to their common type.
+
+    Raises
+    ------
+    KernelError
+        If the common type is not a float.
+    """
     x, y, _, _ = common(a, b)
     x, z, dtype, weak = common(x, c)
     y = cast(y, dtype) if not weak else y
@@ -453,7 +524,7 @@ def fused_multiply_add(a: object, b: object, c: object) -> Node:
 
 
 def extreme(op: str, values: tuple[object, ...]) -> Node:
-    """Elementwise min or max; NaN propagates and -0 < +0."""
+    """Return the elementwise minimum or maximum; NaN propagates and -0 < +0."""
     result = as_node(values[0])
     for value in values[1:]:
         result = binary(op, result, value)

@@ -1,4 +1,4 @@
-"""What a kernel may call on cells besides operators: choice, extremes, position, reductions."""
+"""Functions that a kernel may call on cells besides operators: choice, extremes, position, reductions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,21 @@ def max(value: object, /) -> Reduced: ...
 @overload
 def max(value: object, other: object, /, *more: object) -> Node: ...
 def max(value: object, /, *others: object) -> Node | Reduced:
-    """Of several values: the larger one, cell by cell. Of one: the largest over all cells, to be returned."""
+    """Return the largest of several values cell by cell or, for a single value, the maximum over all cells.
+
+    Parameters
+    ----------
+    value
+        The first value, or the only one.
+    *others
+        Further values.
+
+    Returns
+    -------
+    Node or Reduced
+        With several values, the largest of them in each cell. With one value, a reduction, which the kernel must
+        return. NaN propagates and -0 < +0.
+    """
     return extreme("max", (value, *others)) if others else _reduce("max", value)
 
 
@@ -26,29 +40,53 @@ def min(value: object, /) -> Reduced: ...
 @overload
 def min(value: object, other: object, /, *more: object) -> Node: ...
 def min(value: object, /, *others: object) -> Node | Reduced:
-    """Of several values: the smaller one, cell by cell. Of one: the smallest over all cells, to be returned."""
+    """Return the smallest of several values cell by cell or, for a single value, the minimum over all cells.
+
+    Parameters
+    ----------
+    value
+        The first value, or the only one.
+    *others
+        Further values.
+
+    Returns
+    -------
+    Node or Reduced
+        With several values, the smallest of them in each cell. With one value, a reduction, which the kernel must
+        return. NaN propagates and -0 < +0.
+    """
     return extreme("min", (value, *others)) if others else _reduce("min", value)
 
 
 def argmax(value: object) -> Reduced:
-    """Reduction: linear global index (row-major) of the first cell with the largest value."""
+    """Reduce to the linear global index (row-major, i8) of the first cell with the largest value.
+
+    The kernel must return the reduction; its value is -1 over no cell.
+    """
     return _reduce("argmax", value)
 
 
 def argmin(value: object) -> Reduced:
-    """Reduction: linear global index (row-major) of the first cell with the smallest value."""
+    """Reduce to the linear global index (row-major, i8) of the first cell with the smallest value.
+
+    The kernel must return the reduction; its value is -1 over no cell.
+    """
     return _reduce("argmin", value)
 
 
 def count(condition: object) -> Reduced:
-    """Reduction: the number of cells where the condition holds."""
+    """Reduce to the number of cells (i8) where the condition holds; the kernel must return the reduction."""
     current_trace("mg.count")
     node = as_node(condition)
     return Reduced("count", cast(node, "bool"))
 
 
 def sum(value: object) -> Reduced:
-    """Reduction: the sum over all cells. Floats: 64-cell runs in f8, then exactly, so that no layout changes a bit."""
+    """Reduce to the sum over all cells; the kernel must return the reduction.
+
+    Floats are added in f8 within runs of 64 cells, and the sums of the runs are added exactly, so that no layout
+    changes a bit of the result. Signed integers are summed as i8, unsigned ones and bools as u8.
+    """
     current_trace("mg.sum")
     node = as_node(value)
     target = "f8" if is_float(node.dtype) else node.dtype
@@ -62,17 +100,33 @@ def _reduce(kind: str, value: object) -> Reduced:
 
 
 def abs(value: object) -> Node:
-    """Absolute value."""
+    """Return the absolute value."""
     return as_node(value).__abs__()
 
 
 def sqrt(value: object) -> Node:
-    """Correctly rounded square root; integers become f8."""
+    """Return the correctly rounded square root; integers become f8."""
     return square_root(value)
 
 
 def popcount(value: object) -> Node:
-    """How many bits of an integer are one (of a negative number: of its two's complement), in the integer's type."""
+    """Count the one bits of an integer (of the two's complement for a negative number).
+
+    Parameters
+    ----------
+    value
+        An integer or a bool.
+
+    Returns
+    -------
+    Node
+        The count, in the type of `value`.
+
+    Raises
+    ------
+    KernelError
+        If `value` is a float.
+    """
     node = as_node(value)
     if is_float(node.dtype):
         raise author_error(f"mg.popcount needs an integer, found {node.dtype}", "floats have no bits to count")
@@ -80,19 +134,38 @@ def popcount(value: object) -> Node:
 
 
 def index(axis: int | str, dtype: object = "i8") -> Node:
-    """The cell's global index along an axis (0-based; in a periodic image: that of the cell it is an image of)."""
+    """Return the cell's global index along an axis.
+
+    Parameters
+    ----------
+    axis
+        Number or name of the axis.
+    dtype
+        Cell type of the result.
+
+    Returns
+    -------
+    Node
+        The index, counted from 0; in a periodic image, the index of the cell that it is an image of.
+    """
     trace = current_trace("mg.index")
     return cast(Node("index", "i8", data=trace.axis(axis)), as_dtype(dtype))
 
 
 def coordinate(axis: int | str) -> Node:
-    """The position of the cell's point along an axis, f8, in the grid's units."""
+    """Return the position (f8) of the cell's point along an axis, given by number or name, in the grid's units."""
     trace = current_trace("mg.coordinate")
     return trace.coordinate(trace.axis(axis))
 
 
 def flush(value: object) -> Node:
-    """`value` with numbers below the smallest normal number replaced by zero (denormals are slow on some hardware)."""
+    """Replace numbers below the smallest normal number by zero (denormals are slow on some hardware).
+
+    Raises
+    ------
+    KernelError
+        If `value` is not a float.
+    """
     node = as_node(value)
     if not is_float(node.dtype):
         raise author_error(f"mg.flush needs a float, found {node.dtype}", "integers have no denormals")

@@ -1,4 +1,4 @@
-"""A traced kernel: what one cell reads, computes and stores, as data that printers and the engine can inspect."""
+"""The graph of a traced kernel: reads, operations and stores of one cell, for printers and the engine to inspect."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from minga.lang.types import DType, is_float
 ReductionKind = Literal["max", "min", "argmax", "argmin", "count", "sum"]
 
 RUN: Final = 64
-"""Cells of the innermost axis whose sum is taken in floating point before runs are added exactly."""
+"""Cells of the innermost axis that are summed in floating point, as one run, before runs are added exactly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A field parameter. `axes` are the iteration axes the field has (all of them for an ordinary field)."""
+    """A field parameter. `axes` are the iteration axes that the field has (all of them for an ordinary field)."""
 
     name: str
     dtype: DType
@@ -28,7 +28,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A scalar parameter; it lives in an 8-byte slot of memory as `dtype`. Names with @ are supplied by the engine."""
+    """A scalar parameter, stored as `dtype` in an 8-byte slot of memory. Names with @ are supplied by the engine."""
 
     name: str
     dtype: DType
@@ -36,7 +36,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """`param` at index `strides * i + offsets` becomes `value` (already of the parameter's dtype)."""
+    """A store of `value` (of the parameter's dtype) into `param` at index `strides * i + offsets`."""
 
     param: int
     strides: tuple[int, ...]
@@ -46,12 +46,13 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
-    """A number over all cells of the region.
+    """A reduction of a value over all cells of the region to one number.
 
-    max, min      type of the value; NaN wins, -0 < +0; over no cell: the type's lowest (max) or highest (min) value
-    argmax/argmin i8: the smallest linear global index (row-major) that has the extreme value, -1 over no cell
-    count         i8: cells where a bool holds
-    sum           f8 for floats (64-cell runs, then exact), i8 for signed, u8 for unsigned and bool
+    max, min        in the type of the value; NaN wins and -0 < +0; over no cell, the type's lowest (max) or highest
+                    (min) value
+    argmax, argmin  i8: the smallest linear global index (row-major) that has the extreme value; -1 over no cell
+    count           i8: the number of cells where a bool holds
+    sum             f8 for floats (runs of 64 cells, then exact), i8 for signed integers, u8 for unsigned ones and bools
     """
 
     name: str
@@ -62,12 +63,13 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """In-place update order.
+    """The order of an in-place update.
 
-    sweep           axes with +1/-1 in `directions`, others free
-    lexicographic   cell after cell, the last axis fastest
-    boundary-first  cells at a block's borders with others first, then those inside, each in lexicographic order
-    red-black       even cells, then odd ones
+    sweep           along the axes with +1 or -1 in `directions`; the other axes are free
+    lexicographic   cell after cell, with the last axis fastest
+    boundary-first  first the cells at a block's borders with other blocks, then those inside, both in lexicographic
+                    order
+    red-black       first the even cells, then the odd ones
     """
 
     kind: Literal["sweep", "lexicographic", "boundary-first", "red-black"]
@@ -77,7 +79,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelGraph:
-    """Everything a kernel does to one cell. Nodes are shared: equal sub-expressions are one object."""
+    """Everything that a kernel does to one cell. Nodes are shared: equal subexpressions are one object."""
 
     name: str
     ndim: int
@@ -96,19 +98,19 @@ class KernelGraph:
 
     @property
     def written(self) -> frozenset[int]:
-        """Numbers of the parameters that are stored to."""
+        """Numbers of the parameters that the kernel stores into."""
         return frozenset(store.param for store in self.stores)
 
     def nodes(self) -> list[Node]:
-        """All nodes, arguments before users."""
+        """Return all nodes, arguments before users."""
         return list(topological(self.roots))
 
     def digest(self) -> str:
-        """SHA-256 of the meaning (the author's file and line do not count)."""
+        """Return the SHA-256 of the graph's meaning (the author's file and line do not count)."""
         return _digest(self)
 
     def code_digest(self) -> str:
-        """SHA-256 of what machine code is made of: all but names, so that kernels that differ in these share it."""
+        """Return the SHA-256 of everything but names, so that kernels that differ only in names share machine code."""
         return _code_digest(self)
 
 
@@ -123,7 +125,10 @@ def _code_digest(graph: KernelGraph) -> str:
 
 
 def topological(roots: Iterable[Node]) -> Iterator[Node]:
-    """Every node reachable from `roots` once, arguments first; iterative, since unrolled kernels are deep."""
+    """Yield every node that is reachable from `roots` once, arguments first.
+
+    The traversal is iterative, since the graphs of unrolled kernels are deep.
+    """
     seen: set[int] = set()
     for root in roots:
         stack: list[tuple[Node, bool]] = [(root, False)]
@@ -140,7 +145,7 @@ def topological(roots: Iterable[Node]) -> Iterator[Node]:
 
 
 class Interner:
-    """Shares equal nodes (common sub-expressions). Nothing is re-associated: that would change the bits."""
+    """Sharing of equal nodes (common subexpressions). Nothing is re-associated: that would change the bits."""
 
     def __init__(self) -> None:
         self._table: dict[tuple[object, ...], Node] = {}
@@ -148,7 +153,7 @@ class Interner:
         self._keep: list[Node] = []
 
     def __call__(self, root: Node) -> Node:
-        """The shared, strong equivalent of `root`."""
+        """Return the shared, strong equivalent of `root`."""
         if id(root) in self._memo:
             return self._memo[id(root)]
         for node in topological([root]):
@@ -166,21 +171,22 @@ class Interner:
 
 
 def _const_key(node: Node) -> object:
-    # 0.0 == -0.0 == 0 and True == 1 in Python, and NaN differs from itself: compare the spelling instead.
+    # In Python 0.0 == -0.0 == 0 and True == 1, and NaN differs from itself, so spellings are compared instead.
     return (type(node.data).__name__, repr(node.data)) if node.op == "const" else node.data
 
 
 def spell(node: Node) -> str:
-    """The node's own part of the canonical text: floats as hexadecimal, so that no digit is lost."""
+    """Return the node's own part of the canonical text; floats as hexadecimal, so that no digit is lost."""
     if node.op == "const":
         return float(node.data).hex() if is_float(node.dtype) else repr(node.data)
     return "" if node.data is None else repr(node.data)
 
 
 def dump(graph: KernelGraph, *, names: bool = True) -> str:
-    """Canonical text of a graph: one line a node, `%number = op dtype arguments data`. Equal text, equal meaning.
+    """Return the canonical text of a graph; graphs of equal text have equal meaning.
 
-    Without `names`, places stand for those of the kernel, its fields, scalars and reductions.
+    There is one line per node, `%number = op dtype arguments data`. Without `names`, the names of the kernel, its
+    fields, scalars and reductions are replaced by their positions.
     """
     number = {id(node): i for i, node in enumerate(graph.nodes())}
     place = {scalar.name: i for i, scalar in enumerate(graph.scalars)}

@@ -1,4 +1,4 @@
-"""A kernel without named intermediates: every read of a local becomes its definition, moved to where it is read."""
+"""Inlining of named intermediates: every read of a local is replaced by its definition, shifted to the cell read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Offset = tuple[int, ...]
 
 
 def without_locals(graph: KernelGraph) -> KernelGraph:
-    """The same kernel, with what its locals mean written out where they are read."""
+    """Return the same kernel with the definitions of its locals inserted where they are read."""
     if not graph.locals:
         return graph
     share, moved = Interner(), _Moved(graph)
@@ -28,7 +28,7 @@ def without_locals(graph: KernelGraph) -> KernelGraph:
 
 
 class _Moved:
-    """Nodes as they are seen from another cell, each made once."""
+    """Nodes as seen from another cell, each made once."""
 
     def __init__(self, graph: KernelGraph) -> None:
         self._locals: Sequence[Node] = graph.locals
@@ -37,7 +37,7 @@ class _Moved:
         self._made: dict[tuple[int, Offset], Node] = {}
 
     def __call__(self, root: Node) -> Node:
-        """The root as it is seen from its own cell; without recursion, since sums of many cells are deep."""
+        """Return `root` as seen from its own cell, without recursion, since sums of many cells are deep."""
         waiting: list[tuple[Node, Offset]] = [(root, self._here)]
         while waiting:
             node, offset = waiting[-1]

@@ -1,4 +1,4 @@
-"""What to write in a kernel in place of a function of NumPy or `math` that acts on numbers, not on expressions."""
+"""Replacements in kernels for functions of NumPy or `math`, which act on numbers and not on expressions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FUNCTIONS: Final = (
     "abs", "cast", "coordinate", "cos", "derivative", "exp", "expm1", "flush", "fma", "index", "iterate", "local",
     "log", "log1p", "lookup", "max", "min", "popcount", "random", "sin", "sqrt", "tanh", "where",
 )  # fmt: skip
-"""The functions of `mg.` that give a cell's value; tests hold them against the public names."""
+"""The functions of `mg.` that return a cell's value; tests compare them with the public names."""
 
 _OTHERWISE: Final = {
     "absolute": "mg.abs(x)", "fabs": "mg.abs(x)", "maximum": "mg.max(x, y)", "fmax": "mg.max(x, y)",
@@ -27,7 +27,7 @@ _OTHERWISE: Final = {
 
 
 def instead_of(name: str) -> str:
-    """How to write in a kernel what a function of this name does elsewhere, as an instruction."""
+    """Return an instruction for writing a function of this name in a kernel."""
     if name in FUNCTIONS:
         return f"write mg.{name}"
     if name in _OTHERWISE:

@@ -1,4 +1,4 @@
-"""`mg.iterate`: a loop inside a cell, whose number of rounds depends on the cell's values."""
+"""`mg.iterate`: a loop inside a cell, whose number of iterations depends on the cell's values."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ _tokens = count()
 
 
 class Iteration(NamedTuple):
-    """What `mg.iterate` returns.
+    """The result of `mg.iterate`.
 
-    state   the values at the end, arranged as the state was given
-    rounds  how often the body was applied, an i4
+    Attributes
+    ----------
+    state
+        The final values, arranged as the initial state was given.
+    rounds
+        The number of iterations: how many times the body was applied (i4).
     """
 
     state: Any
@@ -37,18 +41,37 @@ def iterate(
     *,
     expected: int | None = None,
 ) -> Iteration:
-    """Apply `body` to the state as long as `while_` holds of it, at most `limit` times; each cell for itself.
+    """Apply `body` to the state while `while_` holds for it, at most `limit` times, for each cell independently.
 
-    state     what the loop starts with: a value, or a tuple, a list or a dict of values. Each keeps its type: Python's
-              numbers are f8, i8 or bool; mg.cast(0, "i4") is an i4.
-    while_    a bool of the state
-    body      the state after a round: as many values, of the same types
-    limit     most rounds; cells that reach it stop there, with while_ still holding of their state
-    expected  rounds that estimates of costs count on, by default 8 (or the limit, if that is less)
+    Parameters
+    ----------
+    state
+        The initial state: a value, or a tuple, a list or a dict of values. Each value keeps its type: Python numbers
+        are f8, i8 or bool; mg.cast(0, "i4") is an i4.
+    while_
+        Takes the state and returns a bool; the loop continues while it is true.
+    body
+        Takes the state and returns the state after one iteration: as many values, of the same types.
+    limit
+        Maximum number of iterations. Cells that reach it stop there, with `while_` still true for their state.
+    expected
+        Number of iterations assumed by cost estimates; by default 8 (or the limit, if that is less).
 
-    Both functions are called once, with symbols. What they read of fields, and all that does not depend on the state,
-    is computed once, before the loop; they may not store, and not draw random numbers. Loops may stand in loops.
-    Raises KernelError where this is not so.
+    Returns
+    -------
+    Iteration
+        The final state and the number of iterations.
+
+    Raises
+    ------
+    KernelError
+        If the body stores into a field or draws random numbers, the state changes its arrangement or types, or an
+        argument is invalid.
+
+    Notes
+    -----
+    Both functions are called once, with symbols. Everything that they read from fields, and everything else that does
+    not depend on the state, is computed once, before the loop. Loops may be nested.
     """
     trace = current_trace("mg.iterate")
     _check_count("limit", limit)
@@ -73,8 +96,8 @@ def _check_count(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_ROUNDS:
         found = "a value of a cell" if isinstance(value, Node) else repr(value)
         raise author_error(
-            f"mg.iterate: {name} is {found}; expected a whole number from 1 on",
-            f"e.g. {name}=50, known when the kernel is traced; stop earlier by the condition",
+            f"mg.iterate: {name} is {found}; expected an integer of at least 1",
+            f"e.g. {name}=50, known when the kernel is traced; the condition can stop the loop earlier",
         )
 
 
@@ -89,7 +112,7 @@ def _condition(found: object) -> Node:
 
 def _following(shape: _Shape, places: Sequence[Node], found: object) -> list[Node]:
     following = []
-    for name, place, value in zip(shape.names, places, shape.values(found, "what the body returns"), strict=True):
+    for name, place, value in zip(shape.names, places, shape.values(found, "the result of the body"), strict=True):
         node = as_node(value)
         if node.dtype != place.dtype and not (node.weak and node.op == "const"):
             raise author_error(
@@ -100,10 +123,10 @@ def _following(shape: _Shape, places: Sequence[Node], found: object) -> list[Nod
     return following
 
 
-# The arrangement of a state ------------------------------------------------------------------------------------------
+# Arrangement of a state ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How the values of a state are arranged. `keys` are those of a dict."""
+    """The arrangement of the values of a state. `keys` are the keys of a dict."""
 
     kind: Literal["value", "tuple", "list", "dict"]
     names: tuple[str, ...]
@@ -123,7 +146,7 @@ class _Shape:
         return found
 
     def values(self, found: object, what: str) -> list[object]:
-        """The values of something that is arranged so; an author error otherwise."""
+        """Return the values of an object with this arrangement; raise an author error if it has another one."""
         if self.kind == "dict":
             if isinstance(found, Mapping) and set(found) == set(self.keys):
                 return [found[key] for key in self.keys]
@@ -156,10 +179,10 @@ def _described(found: object) -> str:
     return "nothing" if found is None else "one value"
 
 
-# What a loop is made of ----------------------------------------------------------------------------------------------
+# Parts of a loop -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Effects:
-    """What a kernel has done so far besides making expressions."""
+    """Everything that a kernel has done so far besides building expressions."""
 
     stores: dict[object, int]
     locals: int
@@ -172,18 +195,18 @@ class _Effects:
 
 
 def _refuse_effects(trace: Trace, before: _Effects, token: int) -> None:
-    """Refuses what a loop inside a cell cannot repeat: stores, locals of the state, random numbers."""
+    """Raise KernelError for effects that a loop cannot repeat: stores, locals of the state, random numbers."""
     after = _Effects.of(trace)
     if after.stores != before.stores:
         raise author_error("mg.iterate: the body stores into a field", "return the value, and store it after the loop")
     if any(_depends_on(token, node) for node in trace.locals[before.locals :]):
         raise author_error(
-            "mg.iterate: mg.local names a value that changes from round to round", "use the expression itself"
+            "mg.iterate: mg.local names a value that changes between iterations", "use the expression itself"
         )
     if after.draws != before.draws:
         raise author_error(
-            "mg.iterate: the body draws a random number, which would be the same in all rounds",
-            "draw before the loop, as many numbers as it needs",
+            "mg.iterate: the body draws a random number, which would be the same in all iterations",
+            "draw as many numbers as the loop needs before it",
         )
 
 
@@ -192,7 +215,7 @@ def _depends_on(token: int, root: Node) -> bool:
 
 
 def _separated(token: int, roots: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """The loop's own graph of these expressions, and the largest parts of them that do not depend on the state."""
+    """Separate expressions into the loop's own graph and the largest parts that do not depend on the state."""
     share, outside = Interner(), Interner()
     own: set[int] = set()
     new: dict[int, Node] = {}
@@ -200,7 +223,7 @@ def _separated(token: int, roots: Sequence[Node]) -> tuple[list[Node], list[Node
     taken: list[Node] = []
 
     def inner(node: Node) -> Node:
-        """The node, which is in the loop's graph or at its edge."""
+        """Return the equivalent of a node that is inside the loop's graph or at its edge."""
         if id(node) in own:
             return new[id(node)]
         if node.op == "const":

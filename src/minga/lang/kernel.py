@@ -1,4 +1,4 @@
-"""Kernels: small Python functions of fields, run once with symbols to learn what they do to a cell."""
+"""Kernels: small Python functions of fields, which are run once with symbols to record what they do to a cell."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from minga.lang.types import DType, as_dtype, is_float, is_signed
 
 _ROOT = str(Path(__file__).parents[1] / "__init__.py")
 _MOST_NAMED = 20
-"""Attributes that an error lists at most."""
+"""Maximum number of attributes that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """What a kernel needs to know of a field argument: cell type and which iteration axes it has."""
+    """The type of a field argument: its cell type and the iteration axes that it has."""
 
     dtype: DType
     axes: tuple[int, ...]
@@ -33,7 +33,7 @@ class FieldType:
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """A scalar argument: its type, and whether it is a Python number (weak) or a register (strong)."""
+    """The type of a scalar argument, and whether it is a Python number (weak) or a register (strong)."""
 
     dtype: DType
     weak: bool
@@ -41,7 +41,7 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The types a kernel is traced for. Fields may be given as lists."""
+    """The argument types that a kernel is traced for. A field argument may be a list of fields."""
 
     ndim: int
     fields: tuple[FieldType | tuple[FieldType, ...], ...]
@@ -50,7 +50,7 @@ class Signature:
 
 
 def reduction_dtype(kind: ReductionKind, dtype: DType) -> DType:
-    """The type of a reduction's register."""
+    """Return the type of a reduction's register."""
     if kind in ("argmax", "argmin", "count"):
         return "i8"
     if kind == "sum":
@@ -59,7 +59,20 @@ def reduction_dtype(kind: ReductionKind, dtype: DType) -> DType:
 
 
 class Kernel:
-    """A point function. Called by `Program.apply`; traced once for each combination of argument types."""
+    """A point function, applied by `Program.apply` and traced once for each combination of argument types.
+
+    Parameters
+    ----------
+    function
+        The author's function. Positional parameters are fields, keyword-only parameters are scalars.
+    order
+        Order of an in-place update: directions (+1 or -1) by axis, "lexicographic", "boundary-first" or "red-black";
+        None for kernels without an order.
+    across
+        "exact" if the order holds across blocks too; "block" if it holds within each block only.
+    name
+        Name of the kernel; by default, the function's name.
+    """
 
     def __init__(
         self,
@@ -84,6 +97,7 @@ class Kernel:
             )
 
     def __call__(self, *_: object, **__: object) -> None:
+        """Raise an error, since kernels are applied by a Program."""
         raise KernelError(
             f"kernel {self.name!r} was called like a function",
             where=self.where,
@@ -95,7 +109,7 @@ class Kernel:
         return f"<kernel {self.name}({', '.join(self.fields)}{scalars})>"
 
     def graph(self, signature: Signature) -> KernelGraph:
-        """The traced graph for these argument types, and for what the function takes from around it at present."""
+        """Return the traced graph for these argument types and the present values that the function captures."""
         key = signature, captured(self.function)
         graph = self._graphs.get(key)
         if graph is None:
@@ -157,7 +171,7 @@ def _order(kernel: Kernel, ndim: int, axis_names: tuple[str, ...]) -> Order | No
 
 
 def _stream(name: str) -> int:
-    """The random stream of a kernel: FNV-1a of its name, so that two kernels of a step draw different numbers."""
+    """Return the random stream of a kernel: FNV-1a of its name, so that kernels of a step draw different numbers."""
     value = 0x811C9DC5
     for byte in name.encode():
         value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
@@ -165,7 +179,7 @@ def _stream(name: str) -> int:
 
 
 def trace_kernel(kernel: Kernel, signature: Signature) -> KernelGraph:
-    """Run the kernel's function once with symbols and collect what it does."""
+    """Run the kernel's function once with symbols and record what it does as a graph."""
     if len(signature.fields) != len(kernel.fields):
         raise KernelError(
             f"kernel {kernel.name!r} takes {len(kernel.fields)} fields ({', '.join(kernel.fields)}), "
@@ -199,7 +213,7 @@ def trace_kernel(kernel: Kernel, signature: Signature) -> KernelGraph:
 
 
 def _mistake(kernel: Kernel, error: Exception) -> KernelError:
-    """An ordinary Python error in the author's function, placed at the author's line."""
+    """Convert an ordinary Python error in the author's function to a KernelError at the author's line."""
     where, here = kernel.where, str(Path(__file__).parent)
     message = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -209,12 +223,12 @@ def _mistake(kernel: Kernel, error: Exception) -> KernelError:
     remedy = "the function runs once, with symbols for fields and scalars; check this line"
     if isinstance(error, NameError):
         remedy = "declare the name: a field is a positional parameter, a scalar a keyword-only one (after *)"
-    elif frames[-1].name == "__setattr__":  # which fails with one error or another, by the version of Python
+    elif frames[-1].name == "__setattr__":  # the type of error depends on the version of Python
         message, remedy = "an attribute is assigned", "store into a cell of a field instead: u[0, 0] = ..."
     elif isinstance(error, AttributeError):
         remedy = _attribute_remedy(error)
     elif isinstance(error, TypeError) and "'Node' object" in str(error):
-        remedy = "a scalar (declared after *) has no cells, nor has a cell's value: declare fields before *"
+        remedy = "neither a scalar (declared after *) nor a cell's value has cells: declare fields before *"
     return KernelError(f"kernel {kernel.name!r}: {message}", where=where, remedy=remedy)
 
 
@@ -256,7 +270,7 @@ def _finish(kernel: Kernel, trace: Trace, order: Order | None, result: object) -
 
 
 def check_graph(graph: KernelGraph) -> None:
-    """What a traced kernel must satisfy as a whole."""
+    """Raise KernelError if a traced kernel as a whole is invalid."""
     if graph.order is not None and graph.order.kind == "red-black":
         _check_colours(graph)
     if graph.order is not None and graph.order.kind == "boundary-first":
@@ -268,9 +282,9 @@ def _check_whole_runs(graph: KernelGraph) -> None:
     for reduction in graph.reductions:
         if reduction.kind == "sum" and is_float(reduction.value.dtype):
             raise KernelError(
-                f"boundary-first: {reduction.name!r} sums floats, by runs of cells that this order would cut",
+                f"boundary-first: {reduction.name!r} sums floats, in runs of cells that this order would cut",
                 where=graph.where,
-                remedy="sum in a kernel of its own, without an order",
+                remedy="sum in a separate kernel, without an order",
             )
 
 
@@ -287,7 +301,10 @@ def _check_colours(graph: KernelGraph) -> None:
 
 
 def _check_positions(graph: KernelGraph) -> None:
-    """A local read at a neighbour is computed there, where an index beyond a periodic end is not true."""
+    """Raise KernelError if a local that depends on an index is read at a neighbour.
+
+    The local would be computed there, and beyond a periodic end the index is not the true one.
+    """
     depends: list[bool] = []
     for local_ in graph.locals:
         nodes = list(topological([local_]))
@@ -297,7 +314,7 @@ def _check_positions(graph: KernelGraph) -> None:
             raise KernelError(
                 f"kernel {graph.name!r}: a local that depends on mg.index or mg.random is read at {list(node.data[1])}",
                 where=graph.where,
-                remedy="store it in a field by a kernel of its own, and read that field at neighbours",
+                remedy="store it in a field by a separate kernel, and read that field at neighbours",
             )
 
 
@@ -316,5 +333,5 @@ def _reductions(kernel: Kernel, result: object) -> Sequence[tuple[str, Reduced]]
 
 
 def infer_signature(ndim: int, fields: Sequence[tuple[object, Sequence[int]]]) -> Signature:
-    """A signature for ordinary fields given as (dtype, axes): a convenience for inspecting kernels."""
+    """Return a signature for ordinary fields given as (dtype, axes): a convenience for inspecting kernels."""
     return Signature(ndim, tuple(FieldType(as_dtype(dtype), tuple(axes)) for dtype, axes in fields))

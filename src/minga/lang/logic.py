@@ -1,9 +1,9 @@
-"""Boolean functions as few word operations: a truth table becomes a network of gates, 64 cells at a time.
+"""Boolean functions as few word operations: a truth table becomes a network of gates, for 64 cells at a time.
 
-A table is decomposed by one input after the other (Shannon 1938; with xor where one half is the other's complement).
-Halves that can agree, because rows do not matter, become one; equal functions are made once. Up to six inputs every
-order of decomposition is tried, larger tables in a few fixed orders (a reduced ordered decision diagram, Bryant 1986,
-doi:10.1109/TC.1986.1676819).
+A table is decomposed by one input after another (Shannon 1938; with xor where one half is the other's complement).
+Halves that can be made equal because some rows do not matter are merged; equal functions are built once. Up to six
+inputs, every order of decomposition is tried; larger tables are decomposed in a few fixed orders (a reduced ordered
+decision diagram, Bryant 1986, doi:10.1109/TC.1986.1676819).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 __all__ = ["ANY", "MOST_INPUTS", "Gate", "Network", "network"]
 
 ANY: Final = 2
-"""An entry of a table that does not matter."""
+"""A table entry that does not matter."""
 MOST_INPUTS: Final = 14
-"""Inputs of the largest table: 16384 rows."""
+"""Number of inputs of the largest table, which has 16384 rows."""
 _SEARCHED: Final = 6
-"""Inputs up to which all orders are tried."""
+"""Number of inputs up to which all orders are tried."""
 _COSTS: Final = {"not": 0.25, "and": 1.0, "andn": 1.0, "or": 1.0, "xor": 1.0, "select": 2.5}
 
 Op = Literal["zero", "one", "not", "and", "andn", "or", "xor", "select"]
@@ -39,7 +39,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Gates in order, and which values are the outputs."""
+    """Gates in order, and the numbers of the values that are the outputs."""
 
     inputs: int
     gates: tuple[Gate, ...]
@@ -47,11 +47,14 @@ class Network:
 
     @property
     def cost(self) -> float:
-        """About how many word operations it takes."""
+        """Approximate number of word operations of the network."""
         return sum(_COSTS.get(gate.op, 0.0) for gate in self.gates)
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
-        """The outputs for these inputs: anything with the operators & | ^ ~ (cells of a kernel, arrays, integers)."""
+        """Return the outputs for these inputs, which may be anything with the operators & | ^ ~.
+
+        Examples are the cells of a kernel, arrays and integers.
+        """
         if len(values) != self.inputs:
             raise ValueError(f"{self.inputs} inputs are needed, found {len(values)}")
         known = list(values)
@@ -73,10 +76,20 @@ _MEANING: Final[dict[str, Callable[..., Any]]] = {
 
 
 def network(tables: Sequence[Sequence[int] | NDArray[Any]], inputs: int) -> Network:
-    """A network of few gates with an output for each table.
+    """Build a network of few gates with one output per table.
 
-    A table has 2**inputs entries 0, 1 or ANY; row r belongs to the inputs whose bits make up r, input 0 the lowest.
-    ValueError for tables of another length and for more than MOST_INPUTS inputs.
+    Parameters
+    ----------
+    tables
+        Truth tables with 2**inputs entries 0, 1 or ANY. Row r is for the inputs whose bits make up r, input 0 being
+        the lowest bit.
+    inputs
+        Number of inputs, at most MOST_INPUTS.
+
+    Raises
+    ------
+    ValueError
+        If a table has another length, or there are more than MOST_INPUTS inputs.
     """
     if not 1 <= inputs <= MOST_INPUTS:
         raise ValueError(f"a network has 1 to {MOST_INPUTS} inputs, found {inputs}")
@@ -89,7 +102,7 @@ def network(tables: Sequence[Sequence[int] | NDArray[Any]], inputs: int) -> Netw
 
 
 def _orders(inputs: int) -> Iterator[tuple[int, ...]]:
-    """Orders in which inputs are decomposed, the last one first."""
+    """Yield the orders of decomposition to try; the last input of an order is decomposed first."""
     natural = tuple(range(inputs))
     yield natural
     if inputs > _SEARCHED:
@@ -109,14 +122,14 @@ def _in_order(rows: Sequence[NDArray[np.uint8]], inputs: int, order: Sequence[in
     return build.finish(outputs)
 
 
-# A function: which inputs its rows stand for (the last one is the highest bit of the row), and the rows.
+# A function: the inputs that index its rows (the last one is the highest bit of the row number), and the rows.
 _Function = tuple[tuple[int, ...], bytes]
 _NEGATED: Final = bytes([1, 0, 2]) + bytes(253)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How a function is made: of an input and one or two functions of the others."""
+    """A way to build a function from one input and one or two functions of the other inputs."""
 
     cost: float
     op: Literal["constant", "same", "and", "andn", "or", "orn", "xor", "select"]
@@ -125,7 +138,7 @@ class _Plan:
 
 
 class _Builder:
-    """Gates made so far, each once."""
+    """The gates built so far, each of them once."""
 
     def __init__(self, inputs: int) -> None:
         self._inputs = inputs
@@ -135,7 +148,7 @@ class _Builder:
         self._made: dict[_Function, int] = {}
 
     def finish(self, outputs: Sequence[int]) -> Network:
-        """The network of the gates that the outputs need."""
+        """Return the network of the gates that the outputs need."""
         needed: set[int] = set()
         waiting = list(outputs)
         while waiting:
@@ -150,7 +163,7 @@ class _Builder:
         return Network(self._inputs, renumbered, tuple(place[number] for number in outputs))
 
     def function(self, wanted: _Function) -> int:
-        """The number of a value that is this function."""
+        """Return the number of the value that represents this function; build it if necessary."""
         known = self._made.get(wanted)
         if known is None:
             negated = self._made.get((wanted[0], wanted[1].translate(_NEGATED)))
@@ -220,7 +233,7 @@ class _Builder:
         return min((self._split(*split) for split in splits), key=lambda plan: plan.cost)
 
     def _split(self, value: int, low: _Function, high: _Function) -> _Plan:
-        """The function that is `low` where the input is 0, else `high`."""
+        """Return the plan of the function that is `low` where the input is 0, otherwise `high`."""
         negated = (high[0], high[1].translate(_NEGATED))
         differ = _merged(low, negated)
         if 1 not in low[1]:
@@ -243,7 +256,7 @@ class _Builder:
 
 
 def _halves(function: _Function, axis: int) -> tuple[_Function, _Function]:
-    """The function where input number `axis` of its inputs is 0, and where it is 1."""
+    """Return the function's restrictions to 0 and to 1 of the input at position `axis` among its inputs."""
     inputs, rows = function
     others = inputs[:axis] + inputs[axis + 1 :]
     step = 1 << axis
@@ -255,7 +268,7 @@ def _halves(function: _Function, axis: int) -> tuple[_Function, _Function]:
 
 
 def _merged(left: _Function, right: _Function) -> _Function | None:
-    """A function that is both where they matter; None if there is none."""
+    """Return a function that equals both functions where they matter; None if there is none."""
     a, b = left[1], right[1]
     if a == b:
         return left

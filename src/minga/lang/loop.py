@@ -1,13 +1,13 @@
 """The loop inside a cell that `mg.iterate` makes: a small graph of its own, as the data of one node.
 
-Two kinds of nodes stand for it in a kernel's graph:
+Two kinds of nodes represent it in a kernel's graph:
 
-    iterate   the loop; its arguments are the values that the state starts with, then all that the body takes from
-              outside; its value is the number of rounds done, an i4
-    iterated  the number `data` of the state at the end; its argument is the loop
+    iterate   the loop; its arguments are the initial values of the state, then the values that the body captures from
+              outside; its value is the number of iterations done, an i4
+    iterated  value number `data` of the final state; its argument is the loop
 
-and two kinds are leaves of the loop's own graph: `state` (the number `data` of the state, at the beginning of a round)
-and `captured` (the number `data` of what is taken from outside).
+Two kinds are leaves of the loop's own graph: `state` (value number `data` of the state at the beginning of an
+iteration) and `captured` (captured value number `data`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,23 @@ from minga.lang.graph import Interner, spell, topological
 __all__ = ["EXPECTED", "Loop", "rewritten", "with_bodies"]
 
 EXPECTED: Final = 8
-"""Rounds that estimates of costs count on where nobody knows better."""
+"""Default number of iterations assumed by cost estimates."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Loop:
-    """`while condition and fewer than limit rounds: state = following`. Loops of equal meaning are equal.
+    """`while condition and fewer than limit iterations: state = following`. Loops of equal meaning are equal.
 
-    condition  a bool
-    following  the state after a round, in the types of the state
-    limit      most rounds
-    expected   rounds that estimates of costs count on; no part of the meaning
+    Attributes
+    ----------
+    condition
+        A bool.
+    following
+        The state after an iteration, in the types of the state.
+    limit
+        Maximum number of iterations.
+    expected
+        Number of iterations assumed by cost estimates; not part of the meaning.
     """
 
     condition: Node
@@ -41,17 +47,17 @@ class Loop:
     expected: int = EXPECTED
 
     def nodes(self) -> list[Node]:
-        """All nodes of the loop's own graph, arguments before users."""
+        """Return all nodes of the loop's own graph, arguments before users."""
         return list(topological((self.condition, *self.following)))
 
     def rewritten(self, rule: Callable[[Node], Node]) -> Loop:
-        """Every node replaced by what `rule` makes of it (its arguments are replaced already)."""
+        """Replace every node by the result of `rule`, which is called with a node whose arguments are replaced."""
         new, share = rewritten(self.nodes(), rule), Interner()
         following = tuple(share(new[id(node)]) for node in self.following)
         return replace(self, condition=share(new[id(self.condition)]), following=following)
 
     def __repr__(self) -> str:
-        """The canonical text, on one line."""
+        """Return the canonical text, on one line."""
         number = {id(node): i for i, node in enumerate(self.nodes())}
         parts = []
         for node in self.nodes():
@@ -69,7 +75,13 @@ class Loop:
 
 
 def rewritten(roots: Iterable[Node], rule: Callable[[Node], Node]) -> dict[int, Node]:
-    """What `rule` makes of the nodes of an expression and of the loops in it, arguments first; by the nodes' ids."""
+    """Apply `rule` to the nodes of expressions and of the loops in them, arguments first.
+
+    Returns
+    -------
+    dict
+        The new nodes, by the ids of the original ones.
+    """
     new: dict[int, Node] = {}
     for node in topological(roots):
         args = tuple(new[id(arg)] for arg in node.args)
@@ -82,7 +94,7 @@ def rewritten(roots: Iterable[Node], rule: Callable[[Node], Node]) -> dict[int, 
 
 
 def with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
-    """These nodes, and those of the loops among them."""
+    """Yield these nodes and the nodes of the loops among them."""
     for node in nodes:
         yield node
         if node.op == "iterate":

@@ -1,14 +1,14 @@
 """Elementary functions of a cell's value, spelled out in additions, multiplications, divisions and bit operations.
 
 Every operation rounds once and none is fused, so the results have the same bits on every CPU and GPU. Errors stay below
-2 ulp, denormal arguments and results included; infinities, NaN and signed zeros follow IEEE 754 (as NumPy does).
-Straight-line code: selects instead of branches, and shifts of the bits of a float instead of conversions between
-integers and floats or library calls, so that LLVM vectorises all of it on every machine.
+2 ulp, also for denormal arguments and results; infinities, NaN and signed zeros follow IEEE 754 (as in NumPy).
+The code is straight-line: it uses selects instead of branches, and shifts of the bits of a float instead of conversions
+between integers and floats or library calls, so that LLVM vectorises all of it on every machine.
 
 Sources: argument reductions after W. J. Cody and W. Waite, Software Manual for the Elementary Functions (1980), and
-FDLIBM (Sun Microsystems, 1993). The polynomials are our own: minimax in the weighted error that each comment states, by
-Remez exchange in 160-bit arithmetic, coefficients then rounded to their format. Bounds named `2^-n` are those of the
-rounded polynomials.
+FDLIBM (Sun Microsystems, 1993). The polynomials are our own: minimax in the weighted error that each comment states,
+computed by Remez exchange in 160-bit arithmetic, with the coefficients then rounded to their format. Bounds given as
+`2^-n` are those of the rounded polynomials.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _hex = float.fromhex
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A float format: its layout, and what the functions need in its precision."""
+    """A float format: its layout and the constants that the functions need in its precision."""
 
     dtype: DType
     word: DType
-    """Unsigned integer of the same width."""
+    """Unsigned integer type of the same width."""
     mantissa: int
     """Stored bits of the mantissa."""
     bias: int
-    """Of the exponent."""
+    """Bias of the exponent."""
     ln2: tuple[float, float]
     """ln 2 as a high part, whose products with exponents are exact, and the rest."""
     exp: tuple[float, ...]
@@ -41,27 +41,30 @@ class _Format:
     log: tuple[float, ...]
     """(2 atanh(s) - 2 s) / s**3 in z = s**2 on 0 <= z <= 0.02945, weight z."""
     tanh: tuple[tuple[float, ...], tuple[float, ...]]
-    """(tanh(x) - x) / x**3 in z = x**2 on |x| <= 0.55 as a quotient, weight z."""
+    """(tanh(x) - x) / x**3 in z = x**2 on |x| <= 0.55 as a quotient of two polynomials, weight z."""
     exp_range: tuple[float, float]
-    """Arguments beyond give 0 and infinity."""
+    """Range of arguments of exp beyond which the result is 0 or infinity."""
     expm1_low: float
-    """exp(x) - 1 is -1 to all digits from here downwards."""
+    """Argument at and below which exp(x) - 1 is -1 to all digits."""
     tanh_one: float
-    """tanh is 1 to all digits from here upwards."""
+    """Argument at and above which tanh is 1 to all digits."""
 
     def const(self, value: float) -> Node:
+        """Return a constant of the format."""
         return const(value, self.dtype)
 
     def bits(self, value: int) -> Node:
+        """Return a constant of the unsigned integer type of the same width."""
         return const(value, self.word)
 
     @property
     def width(self) -> int:
+        """Width of the format, in bits."""
         return 8 * itemsize(self.dtype)
 
     @property
     def magic(self) -> Node:
-        """1.5 * 2**mantissa: added to a small number it leaves the nearest integer in the lowest bits of the sum."""
+        """1.5 * 2**mantissa: added to a small number, it leaves the nearest integer in the lowest bits of the sum."""
         return self.const(1.5 * 2.0**self.mantissa)
 
 
@@ -103,11 +106,11 @@ _F4: Final = _Format(
 )  # fmt: skip
 _TANH_SMALL: Final = 0.55
 _LOG2_E: Final = _hex("0x1.71547652b82fep+0")
-# log(x) splits x into 2**k * m with sqrt(1/2) <= m < sqrt(2); these are the bits of sqrt(1/2), rounded down.
+# log(x) splits x into 2**k * m with sqrt(1/2) <= m < sqrt(2). These are the bits of sqrt(1/2), rounded down.
 _SQRT_HALF: Final[dict[DType, int]] = {"f8": 0x3FE6A09E00000000, "f4": 0x3F3504F3}
 
-# Trigonometry is done in f8 for both formats: the reduction of an f4 would need it anyway.
-# pi/2 in three parts of 33 bits, whose products with integers below 2**20 are exact, and the rest.
+# Trigonometric functions are computed in f8 for both formats: the reduction of an f4 would need f8 anyway.
+# pi/2 is split into three parts of 33 bits, whose products with integers below 2**20 are exact, and the rest.
 _TWO_OVER_PI: Final = _hex("0x1.45f306dc9c883p-1")
 _HALF_PI: Final = tuple(
     map(_hex, ("0x1.921fb54400000p+0", "0x1.0b4611a600000p-34", "0x1.3198a2e000000p-69", "0x1.b839a252049c1p-104"))
@@ -133,22 +136,22 @@ _COS_F4: Final = tuple(map(_hex, (
 
 # Public functions ----------------------------------------------------------------------------------------------------
 def exp(value: object) -> Node:
-    """e to the power of the value; below 2 ulp. Integers become f8."""
+    """Return e to the power of the value, with an error below 2 ulp; integers become f8."""
     x, f, weak = _argument(value)
     low, high = f.exp_range
     k, r, _ = _split_exponential(_clamp(x, f, low, high), f)
     result = _exp_of_rest(r, f)
-    # 2**k in two factors: each is a normal number, and only the last product can round (to a denormal).
+    # 2**k is applied in two factors: each is a normal number, and only the last product can round (to a denormal).
     half = k * f.const(0.5) + f.magic
     rest = (k - (half - f.magic)) + f.magic
     return _result(result * _power_of_two(half, f) * _power_of_two(rest, f), weak, ("exp", x))
 
 
 def expm1(value: object) -> Node:
-    """exp(x) - 1 without cancellation near zero; below 2 ulp. Integers become f8."""
+    """Return exp(x) - 1 without cancellation near zero, with an error below 2 ulp; integers become f8."""
     x, f, weak = _argument(value)
     k, r, c = _split_exponential(_clamp(x, f, f.expm1_low, f.exp_range[1]), f)
-    # 2**k may be just too large for the format: then half of it, and twice the sum.
+    # 2**k may be just too large for the format: then half of it is used, and the sum is doubled.
     large = k > f.const(float(f.bias))
     scale = _power_of_two(where(large, k - f.const(1.0), k) + f.magic, f)
     result = _scaled_expm1(scale, r, c, f)
@@ -157,7 +160,10 @@ def expm1(value: object) -> Node:
 
 
 def log(value: object) -> Node:
-    """Natural logarithm; below 2 ulp. log(0) is -inf, of negative numbers NaN. Integers become f8."""
+    """Return the natural logarithm, with an error below 2 ulp; integers become f8.
+
+    log(0) is -inf; the logarithm of a negative number is NaN.
+    """
     x, f, weak = _argument(value)
     tiny = x < f.const(2.0 ** (1 - f.bias))
     steps = f.mantissa + 2
@@ -168,12 +174,12 @@ def log(value: object) -> Node:
 
 
 def log1p(value: object) -> Node:
-    """log(1 + x) without cancellation near zero; below 2 ulp. Integers become f8."""
+    """Return log(1 + x) without cancellation near zero, with an error below 2 ulp; integers become f8."""
     x, f, weak = _argument(value)
     one = f.const(1.0)
     u = one + x
     k, m = _split_logarithm(u, f)
-    # What rounding 1 + x lost, relative to the sum.
+    # The part that was lost in rounding 1 + x, relative to the sum.
     lost = where(x > one, one - (u - x), x - (u - one)) / u
     near = k == f.const(0.0)
     result = _log_of_parts(k, where(near, x, m - one), where(near, f.const(0.0), lost), f)
@@ -182,22 +188,25 @@ def log1p(value: object) -> Node:
 
 
 def sin(value: object) -> Node:
-    """Sine of an angle in radians; below 2 ulp for |x| <= 2**20. Integers become f8.
+    """Return the sine of an angle in radians, with an error below 2 ulp for |x| <= 2**20; integers become f8.
 
-    Beyond 2**20 the error of f8 grows as |x| * 2**-53, and beyond 2**46 the result is just some number in [-1, 1].
+    Beyond 2**20 the error of f8 grows as |x| * 2**-53, and beyond 2**46 the result is an arbitrary number in [-1, 1].
     """
     x, f, weak = _argument(value)
     return _result(where(x == f.const(0.0), x, _sine(x, f, 0)), weak, ("sin", x))
 
 
 def cos(value: object) -> Node:
-    """Cosine of an angle in radians; below 2 ulp for |x| <= 2**20, beyond it as `sin`. Integers become f8."""
+    """Return the cosine of an angle in radians, with an error below 2 ulp for |x| <= 2**20; integers become f8.
+
+    Beyond 2**20 the error grows as for `sin`.
+    """
     x, f, weak = _argument(value)
     return _result(_sine(x, f, 1), weak, ("cos", x))
 
 
 def tanh(value: object) -> Node:
-    """Hyperbolic tangent; below 2 ulp. Integers become f8."""
+    """Return the hyperbolic tangent, with an error below 2 ulp; integers become f8."""
     x, f, weak = _argument(value)
     size = x.__abs__()
     size = where(size > f.const(f.tanh_one), f.const(f.tanh_one), size)
@@ -214,7 +223,10 @@ def tanh(value: object) -> Node:
 
 # Exponentials --------------------------------------------------------------------------------------------------------
 def _split_exponential(x: Node, f: _Format) -> tuple[Node, Node, Node]:
-    """k, r, c with x = k ln 2 + r + c: k a whole number, |r| <= 0.3466, c what rounding r lost."""
+    """Split x into k, r, c with x = k ln 2 + r + c.
+
+    k is an integer, |r| <= 0.3466, and c is the part that was lost in rounding r.
+    """
     k = (x * f.const(_LOG2_E) + f.magic) - f.magic
     high = x - k * f.const(f.ln2[0])
     low = k * f.const(f.ln2[1])
@@ -223,27 +235,27 @@ def _split_exponential(x: Node, f: _Format) -> tuple[Node, Node, Node]:
 
 
 def _exp_of_rest(r: Node, f: _Format) -> Node:
-    """exp(r) for |r| <= 0.3466."""
+    """Return exp(r) for |r| <= 0.3466."""
     return f.const(1.0) + (r + r * r * _polynomial(r, f.exp))
 
 
 def _scaled_expm1(scale: Node, r: Node, c: Node, f: _Format) -> Node:
-    """scale * exp(r + c) - 1, for a power of two `scale`: the large terms first, then the small ones."""
+    """Return scale * exp(r + c) - 1 for a power of two `scale`: the large terms first, then the small ones."""
     small = r * r * _polynomial(r, f.exp) + c
     return ((scale - f.const(1.0)) + scale * r) + scale * small
 
 
 def _power_of_two(t: Node, f: _Format) -> Node:
-    """2**k for t = k + magic: the lowest bits of t become the exponent."""
+    """Return 2**k for t = k + magic: the lowest bits of t become the exponent."""
     return bitcast((bitcast(t, f.word) << f.bits(f.mantissa)) + f.bits(f.bias << f.mantissa), f.dtype)
 
 
 # Logarithms ----------------------------------------------------------------------------------------------------------
 def _split_logarithm(x: Node, f: _Format) -> tuple[Node, Node]:
-    """k, m with x = 2**k * m and sqrt(1/2) <= m < sqrt(2), for normal positive x."""
+    """Split a normal positive x into k, m with x = 2**k * m and sqrt(1/2) <= m < sqrt(2)."""
     root = _SQRT_HALF[f.dtype]
     moved = bitcast(x, f.word) + f.bits((f.bias << f.mantissa) - root)
-    # The biased exponent in the lowest bits of 2**mantissa is that number plus 2**mantissa.
+    # With the biased exponent in its lowest bits, 2**mantissa becomes the exponent plus 2**mantissa.
     big = 2.0**f.mantissa
     exponent = bitcast((moved >> f.bits(f.mantissa)) | bitcast(f.const(big), f.word), f.dtype)
     m = bitcast((moved & f.bits((1 << f.mantissa) - 1)) + f.bits(root), f.dtype)
@@ -251,7 +263,7 @@ def _split_logarithm(x: Node, f: _Format) -> tuple[Node, Node]:
 
 
 def _log_of_parts(k: Node, t: Node, lost: Node, f: _Format) -> Node:
-    """k ln 2 + log(1 + t) + lost, with log(1 + t) = t - t**2/2 + s (t**2/2 + R) and s = t / (2 + t)."""
+    """Return k ln 2 + log(1 + t) + lost, with log(1 + t) = t - t**2/2 + s (t**2/2 + R) and s = t / (2 + t)."""
     s = t / (f.const(2.0) + t)
     z = s * s
     half_square = f.const(0.5) * t * t
@@ -260,7 +272,7 @@ def _log_of_parts(k: Node, t: Node, lost: Node, f: _Format) -> Node:
 
 
 def _logarithm_specials(x: Node, argument: Node, result: Node, f: _Format) -> Node:
-    """`result` where the logarithm's argument is positive and finite, else what IEEE 754 wants."""
+    """Return `result` where the logarithm's argument is positive and finite, else the value that IEEE 754 requires."""
     zero = f.const(0.0)
     result = where(argument > zero, result, where(argument == zero, f.const(-math.inf), f.const(math.nan)))
     return where(x < f.const(math.inf), result, x)
@@ -268,12 +280,12 @@ def _logarithm_specials(x: Node, argument: Node, result: Node, f: _Format) -> No
 
 # Trigonometry --------------------------------------------------------------------------------------------------------
 def _sine(x: Node, f: _Format, quarter_turns: int) -> Node:
-    """sin(x + quarter_turns * pi/2)."""
+    """Return sin(x + quarter_turns * pi/2)."""
     wide = cast(x, "f8")
     magic = _F8.magic
     t = wide * _F8.const(_TWO_OVER_PI) + magic
     y, rest = _reduce_angle(wide, t - magic, _HALF_PI if f is _F8 else _HALF_PI_F4)
-    # Only beyond the documented range can |y| exceed pi/4; the result shall stay in [-1, 1] even there.
+    # |y| can exceed pi/4 only beyond the documented range; even there the result must stay in [-1, 1].
     astray = y.__abs__() > _F8.const(0.8)
     y, rest = (where(astray, _F8.const(0.0), part) for part in (y, rest))
     z = y * y
@@ -286,9 +298,10 @@ def _sine(x: Node, f: _Format, quarter_turns: int) -> Node:
 
 
 def _reduce_angle(x: Node, k: Node, parts: tuple[float, ...]) -> tuple[Node, Node]:
-    """x - k pi/2 as a sum of two numbers, the second below half an ulp of the first.
+    """Return x - k pi/2 as a sum of two numbers, the second of which is below half an ulp of the first.
 
-    The products with all parts but the last are exact, and so is the first difference; of the others the error is kept.
+    The products with all parts but the last are exact, and so is the first difference; the errors of the other
+    differences are kept.
     """
     *exact, last = (k * _F8.const(part) for part in parts)
     y = x - exact[0]
@@ -303,14 +316,14 @@ def _reduce_angle(x: Node, k: Node, parts: tuple[float, ...]) -> tuple[Node, Nod
 
 
 def _sine_part(y: Node, rest: Node, z: Node, coefficients: tuple[float, ...]) -> Node:
-    """sin(y + rest) for |y| <= pi/4."""
+    """Return sin(y + rest) for |y| <= pi/4."""
     cube = z * y
     tail = _polynomial(z, coefficients[1:])
     return y - ((z * (_F8.const(0.5) * rest - cube * tail) - rest) - cube * _F8.const(coefficients[0]))
 
 
 def _cosine_part(y: Node, rest: Node, z: Node, coefficients: tuple[float, ...]) -> Node:
-    """cos(y + rest) for |y| <= pi/4: 1 - z/2 with what its rounding lost, then the small terms."""
+    """Return cos(y + rest) for |y| <= pi/4: 1 - z/2 with its rounding error, then the small terms."""
     half = _F8.const(0.5) * z
     near = _F8.const(1.0) - half
     return near + (((_F8.const(1.0) - near) - half) + (z * (z * _polynomial(z, coefficients)) - y * rest))
@@ -318,7 +331,7 @@ def _cosine_part(y: Node, rest: Node, z: Node, coefficients: tuple[float, ...]) 
 
 # Helpers -------------------------------------------------------------------------------------------------------------
 def _argument(value: object) -> tuple[Node, _Format, bool]:
-    """The argument as a strong float, its format, and whether the result is to be weak again."""
+    """Return the argument as a strong float, its format, and whether the result must be weak again."""
     node = as_node(value)
     x = cast(node, node.dtype if is_float(node.dtype) else "f8")
     return x, _F8 if x.dtype == "f8" else _F4, node.weak
@@ -329,13 +342,13 @@ def _result(node: Node, weak: bool, of: tuple[str, Node]) -> Node:
 
 
 def _clamp(x: Node, f: _Format, low: float, high: float) -> Node:
-    """x within low..high; NaN stays."""
+    """Limit x to low..high; NaN stays NaN."""
     x = where(x > f.const(high), f.const(high), x)
     return where(x < f.const(low), f.const(low), x)
 
 
 def _polynomial(x: Node, coefficients: tuple[float, ...]) -> Node:
-    """c0 + c1 x + c2 x**2 + ... by Horner's rule."""
+    """Return c0 + c1 x + c2 x**2 + ... by Horner's rule."""
     result = const(coefficients[-1], x.dtype)
     for coefficient in reversed(coefficients[:-1]):
         result = result * x + const(coefficient, x.dtype)

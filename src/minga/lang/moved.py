@@ -1,4 +1,4 @@
-"""Expressions as they are seen from another cell."""
+"""Expressions as seen from another cell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Offset = tuple[int, ...]
 
 
 def moved(root: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
-    """`root` at the cell that lies `by` further along the iteration's axes; `axes` are those of each parameter."""
+    """Shift an expression to the cell that lies `by` further along the iteration axes.
+
+    `axes` are the iteration axes of each parameter.
+    """
     if not any(by):
         return root
     made: dict[int, Node] = {}
@@ -24,7 +27,7 @@ def moved(root: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
 
 
 def moved_leaf(node: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
-    """The same of a node without arguments."""
+    """Shift a node without arguments; see `moved`."""
     if node.op == "read":
         param, strides, offsets = node.data
         steps = (s * by[axis] for s, axis in zip(strides, axes[param], strict=True))

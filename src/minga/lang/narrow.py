@@ -1,8 +1,8 @@
 """Narrower lanes: integer arithmetic in the narrowest type that intervals prove sufficient.
 
-A sum of eight bools written in i4 has values 0 to 8, so bytes give the same result, four times as many at once. Only
-what is made of narrow things is narrowed (narrow fields, bools, constants): shortening wide values that come from
-memory would cost what it gains. No result changes: all values that a narrowed operation takes and gives fit its new
+A sum of eight bools written in i4 has values 0 to 8, so bytes give the same result, with four times as many lanes. Only
+expressions of narrow values (narrow fields, bools, constants) are narrowed: shortening wide values that come from
+memory would cost as much as it gains. No result changes: all operands and results of a narrowed operation fit its new
 type.
 """
 
@@ -19,16 +19,16 @@ from minga.lang.table import extremes
 from minga.lang.types import BITS, DType, integer_range, is_float, is_integer, is_signed
 
 Interval = tuple[int, int]
-"""Smallest and largest value that an integer or bool can have, both included."""
+"""Smallest and largest value that an integer or bool can have, both inclusive."""
 
 _CANDIDATES: Final[tuple[DType, ...]] = ("u1", "i2", "i4", "u4")
 
 
 def intervals(graph: KernelGraph) -> dict[int, Interval]:
-    """The values that each integer or bool node can have, by `id(node)`."""
+    """Return the interval of values that each integer or bool node can have, by `id(node)`."""
     found: dict[int, Interval] = {}
     locals_: list[Interval | None] = []
-    for number, root in enumerate(graph.roots):  # Locals come first, in the order in which they may use each other.
+    for number, root in enumerate(graph.roots):  # locals come first, in the order in which they may use each other
         add_intervals(topological([root]), found, locals_, _anything)
         if number < len(graph.locals):
             locals_.append(found.get(id(root)))
@@ -41,7 +41,7 @@ def add_intervals(
     locals_: Sequence[Interval | None],
     reads: Callable[[Node], Interval],
 ) -> None:
-    """Add the intervals of these nodes, arguments first, to what was found; `reads` knows what a cell can hold."""
+    """Add the intervals of these nodes (arguments first) to `found`; `reads` gives the values a cell can hold."""
     for node in nodes:
         if id(node) not in found and not is_float(node.dtype):
             found[id(node)] = _interval(node, found, locals_, reads)
@@ -52,7 +52,7 @@ def _anything(read: Node) -> Interval:
 
 
 def narrow(graph: KernelGraph) -> KernelGraph:
-    """The same kernel in narrower lanes; stores, reductions and their types are as before."""
+    """Return the same kernel in narrower lanes; stores, reductions and their types stay as they are."""
     rewriting = _Narrowing(graph)
     share = Interner()
     local_nodes = tuple(share(rewriting.node(root)) for root in graph.locals)
@@ -73,14 +73,14 @@ class _Narrowing:
         self._new: dict[int, Node] = {}
 
     def node(self, root: Node) -> Node:
-        """The equivalent of `root`, of its type or a narrower one."""
+        """Return the equivalent of `root`, in its own type or a narrower one."""
         for node in topological([root]):
             if id(node) not in self._new:
                 self._new[id(node)] = self._rewrite(node)
         return self._new[id(root)]
 
     def as_before(self, root: Node) -> Node:
-        """The equivalent of `root` in its own type."""
+        """Return the equivalent of `root` in its own type."""
         return _in_type(self.node(root), root.dtype)
 
     def _rewrite(self, node: Node) -> Node:
@@ -114,7 +114,7 @@ class _Narrowing:
         return Node(node.op, result, new, node.data)
 
     def _same_as(self, node: Node) -> Node | None:
-        """The operand that an integer minimum or maximum is always equal to, if there is one."""
+        """Return the operand that an integer minimum or maximum is always equal to, or None."""
         if node.op not in ("min", "max") or is_float(node.dtype):
             return None
         (low, high), (other_low, other_high) = (self._intervals[id(arg)] for arg in node.args)
@@ -122,14 +122,14 @@ class _Narrowing:
         return smaller if high <= other_low else larger if other_high <= low else None
 
     def _keeps_value(self, cast: Node) -> bool:
-        """Whether a cast is between integers (or from bool) and its type holds all values."""
+        """Return True if a cast is between integers (or from bool) and its type holds all values."""
         value = cast.args[0]
         if is_float(value.dtype) or not is_integer(cast.dtype):
             return False
         return _fits(self._intervals[id(value)], cast.dtype)
 
     def _type_for(self, node: Node, operands: Sequence[Node]) -> DType:
-        """The narrowest type that holds the operands and the result, and is as wide as the rewritten operands."""
+        """Return the narrowest type that holds operands and result and is at least as wide as the new operands."""
         before = operands[0].dtype
         values = [self._intervals[id(item)] for item in (*operands, node)]
         whole = (min(low for low, _ in values), max(high for _, high in values))
@@ -183,7 +183,7 @@ def _interval(
     if rule is None:
         return full
     exact = rule(*(known[id(arg)] for arg in node.args))
-    # What leaves the type wraps around, to any value.
+    # A result outside the type's range wraps around, possibly to any value.
     return exact if exact is not None and _fits(exact, node.dtype) else full
 
 
@@ -231,7 +231,7 @@ def _or(a: Interval, b: Interval) -> Interval | None:
 def _floor_division(a: Interval, b: Interval) -> Interval | None:
     if b[0] > 0:
         return _corners(lambda x, y: x // y)(a, b)
-    # Division by zero gives zero.
+    # Integer division by zero gives zero.
     return (0, a[1]) if a[0] >= 0 and b[0] >= 0 else None
 
 

@@ -1,4 +1,4 @@
-"""What a rule sees: the cell and its neighbours, as expressions."""
+"""The arguments of a rule: the cell and its neighbours, as expressions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,24 @@ STATES_OF_A_BYTE = 256
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What `cell` and `near` need to know: the old values, the neighbourhood in this many dimensions, the states.
+    """The data behind `cell` and `near`: old values, neighbourhood in the grid's number of dimensions, and states.
 
-    weights   of the neighbourhood's cells, where it has them
-    in_place  new values replace the old ones as they come, so that nothing can be computed ahead for a neighbour
+    Attributes
+    ----------
+    rule
+        Name of the rule.
+    readers
+        Old values of each field.
+    around
+        Offsets of the neighbours.
+    neighbourhood
+        Name of the neighbourhood.
+    states
+        Number of states, or None.
+    weights
+        Weights of the neighbourhood's cells, if it has any.
+    in_place
+        True if new values replace the old ones immediately, so that nothing can be computed ahead for a neighbour.
     """
 
     rule: str
@@ -34,7 +48,7 @@ class Context:
     in_place: bool = False
 
     def reader(self, name: str | None, how: str) -> CellReader:
-        """The field of that name, or the only one."""
+        """Return the field of that name, or the only field if `name` is None."""
         if name is None and len(self.readers) == 1:
             return next(iter(self.readers.values()))
         if name in self.readers:
@@ -49,7 +63,7 @@ class Context:
         )
 
     def here(self, reader: CellReader) -> Node:
-        """The cell's own old value."""
+        """Return the cell's own old value."""
         return reader[(0,) * len(reader.axes)]
 
 
@@ -67,13 +81,13 @@ class Cell:
 
     @property
     def node(self) -> Node:
-        """Not there: `cell` alone is no value where there are several fields."""
+        """Never available: `cell` alone has no value in a rule of several fields, so this raises an error."""
         return self._several()
 
     def _several(self, *_: object) -> Node:
         first = next(iter(self._context.readers))
         raise author_error(
-            f"rule {self._context.rule!r} has several fields, so `cell` is no number", f"name one: cell.{first}"
+            f"rule {self._context.rule!r} has several fields, so `cell` is not a value", f"name one: cell.{first}"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _several
@@ -83,7 +97,7 @@ class Cell:
 
 
 class Near:
-    """The neighbours of the cell: their old values. In a rule of several fields every method takes the field's name."""
+    """The old values of the cell's neighbours. In a rule of several fields, every method takes the field's name."""
 
     __slots__ = ("_context",)
 
@@ -91,11 +105,11 @@ class Near:
         self._context = context
 
     def __len__(self) -> int:
-        """How many neighbours a cell has."""
+        """Return the number of neighbours of a cell."""
         return len(self._context.around)
 
     def __getitem__(self, key: object) -> Node:
-        """One neighbour by its offsets: `near[-1, 0]`, or `near["u", -1, 0]` where there are several fields."""
+        """Return one neighbour by its offsets: `near[-1, 0]`, or `near["u", -1, 0]` if there are several fields."""
         given = key if isinstance(key, tuple) else (key,)
         name = given[0] if given and isinstance(given[0], str) else None
         reader = self._context.reader(name, 'near["u", ...] with the field\'s name first')
@@ -110,12 +124,12 @@ class Near:
         return reader[offsets]
 
     def values(self, field: str | None = None) -> tuple[Node, ...]:
-        """All neighbours in row-major order of their offsets."""
+        """Return all neighbours in row-major order of their offsets."""
         reader = self._context.reader(field, 'near.values("u")')
         return tuple(reader[offset] for offset in self._context.around)
 
     def count(self, state: object, field: str | None = None) -> Node:
-        """How many neighbours have this value: u1 where 255 is enough."""
+        """Return the number of neighbours that have this value, in the narrowest integer type that holds it."""
         reader = self._context.reader(field, 'near.count(1, "u")')
         kind = _counter(len(self))
         if self._context.states == 2 and isinstance(state, int) and state in (0, 1):
@@ -125,17 +139,17 @@ class Near:
         return self._added(lambda offset: cast(compare("eq", reader[offset], state), kind))
 
     def any(self, state: object, field: str | None = None) -> Node:
-        """Whether at least one neighbour has this value."""
+        """Return a bool that is true if at least one neighbour has this value."""
         self._check_state(state)
         return _fold("or", [compare("eq", value, state) for value in self.values(field)])
 
     def all(self, state: object, field: str | None = None) -> Node:
-        """Whether every neighbour has this value."""
+        """Return a bool that is true if every neighbour has this value."""
         self._check_state(state)
         return _fold("and", [compare("eq", value, state) for value in self.values(field)])
 
     def sum(self, field: str | None = None) -> Node:
-        """The sum of the neighbours, in row-major order; bytes in the narrowest integers that hold it."""
+        """Return the sum of the neighbours in row-major order; for bytes, in the narrowest type that holds it."""
         reader = self._context.reader(field, 'near.sum("u")')
         if is_float(reader.dtype):
             return _total(self.values(field))
@@ -145,10 +159,10 @@ class Near:
         return self._added(lambda offset: cast(reader[offset], kind))
 
     def weighted(self, field: str | None = None) -> Node:
-        """The sum of the cells, each times its weight, in row-major order: for the neighbourhood `mg.weights(array)`.
+        """Return the weighted sum of the cells in row-major order, for the neighbourhood `mg.weights(array)`.
 
-        The cell itself takes part where the middle of the array is not 0. Bytes with whole weights are added in the
-        narrowest integers that hold every sum, and with other weights as f8.
+        The cell itself is included if the middle of the array is not 0. Bytes with integer weights are added in the
+        narrowest integer type that holds every sum, those with other weights as f8.
         """
         weights = self._context.weights
         if not weights:
@@ -168,29 +182,29 @@ class Near:
         return (self._context.states or STATES_OF_A_BYTE) - 1
 
     def _added(self, value: Callable[[Offset], Node]) -> Node:
-        """The sum of integers over the neighbours."""
+        """Return the sum of an integer expression over the neighbours."""
         around = self._context.around
         shared = pays(around) and not self._context.in_place
         return window_sum(value, around) if shared else _total([value(offset) for offset in around])
 
     def max(self, field: str | None = None) -> Node:
-        """The largest neighbour; NaN wins."""
+        """Return the largest neighbour; NaN wins."""
         return _fold("max", self.values(field))
 
     def min(self, field: str | None = None) -> Node:
-        """The smallest neighbour; NaN wins."""
+        """Return the smallest neighbour; NaN wins."""
         return _fold("min", self.values(field))
 
     def laplacian(self, field: str | None = None) -> Node:
-        """Sum over the axes of u[-1] + u[+1], less 2 u for each axis: h² times the Laplacian for cells of width h.
+        """Return the sum over the axes of u[-1] + u[+1] - 2 u: h² times the Laplacian for cells of width h.
 
-        The two neighbours of an axis are added first, then the axes in order, then 2·ndim·u is subtracted.
+        The two neighbours of an axis are added first, then the axes in order, and then 2·ndim·u is subtracted.
         """
         reader = self._context.reader(field, 'near.laplacian("u")')
         if not is_float(reader.dtype):
             raise author_error(
                 f"near.laplacian needs floats, {reader.name!r} is {reader.dtype}",
-                '@mg.rule(dtype="f8") for a float cell',
+                'write @mg.rule(dtype="f8") for a float cell',
             )
         ndim = len(reader.axes)
         pairs = []
@@ -214,16 +228,17 @@ class Near:
         raise author_error("`near` cannot be iterated", "loop over near.values()")
 
     def __call__(self, *_: object) -> None:
+        """Raise an error, since a neighbour is read with square brackets."""
         raise author_error("near(...) calls the neighbourhood", "read a neighbour with square brackets: near[-1, 0]")
 
 
 def _counter(largest: int) -> DType:
-    """The narrowest of the cell types that counts so far."""
+    """Return the narrowest cell type that can count up to this number."""
     return _holding(0, largest)
 
 
 def _holding(least: int, most: int) -> DType:
-    """The narrowest of the cell types that holds these numbers, and those between."""
+    """Return the narrowest cell type that holds these two integers and all integers between them."""
     kinds: tuple[DType, ...] = ("u1", "i2", "i4", "i8")
     return next(kind for kind in kinds if integer_range(kind)[0] <= least and most <= integer_range(kind)[1])
 

@@ -1,4 +1,4 @@
-"""Neighbourhoods: which cells around a cell a rule looks at, in any number of dimensions."""
+"""Neighbourhoods: the cells around a cell that a rule reads, in any number of dimensions."""
 
 from __future__ import annotations
 
@@ -19,16 +19,23 @@ __all__ = ["Neighbourhood", "circular", "hex", "moore", "offsets", "von_neumann"
 
 Offset = tuple[int, ...]
 MOST_CELLS = 1 << 21
-"""Cells that a neighbourhood is chosen from: a box of radius 500 in two dimensions has half as many."""
+"""Maximum number of cells that a neighbourhood is selected from: twice a box of radius 500 in two dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
     """The cells around a cell, without the cell itself.
 
-    `around(ndim)` lists their offsets in row-major order. `ndim` is the only number of dimensions the neighbourhood
-    makes sense in, None for any. `weights` are those of `mg.weights`, by offset, perhaps with the cell's own. Two
-    neighbourhoods are equal when their names are.
+    Two neighbourhoods are equal if their names are equal.
+
+    Attributes
+    ----------
+    name
+        The neighbourhood as an expression, e.g. "moore(1)".
+    ndim
+        The only number of dimensions that the neighbourhood is defined in, or None for any.
+    weights
+        The weights given to `mg.weights`, by offset; they may include the weight of the cell itself.
     """
 
     name: str
@@ -37,7 +44,13 @@ class Neighbourhood:
     weights: Mapping[Offset, int | float] = field(default_factory=dict, repr=False, compare=False)
 
     def around(self, ndim: int) -> tuple[Offset, ...]:
-        """The offsets in `ndim` dimensions; an error where the neighbourhood has another number of them."""
+        """Return the offsets in `ndim` dimensions, in row-major order.
+
+        Raises
+        ------
+        KernelError
+            If the neighbourhood is defined in another number of dimensions.
+        """
         if self.ndim not in (None, ndim):
             raise author_error(
                 f"the neighbourhood {self.name} has {self.ndim} dimensions, the grid has {ndim}",
@@ -50,36 +63,53 @@ class Neighbourhood:
 
 
 def moore(radius: int = 1) -> Neighbourhood:
-    """The box around the cell: offsets of at most `radius` along every axis; 8 cells in two dimensions, 26 in three."""
+    """Return the box around the cell: offsets of at most `radius` along every axis.
+
+    With radius 1, it has 8 cells in two dimensions and 26 in three.
+    """
     return _inside(f"moore({_checked(radius)})", radius, lambda _: True)
 
 
 def von_neumann(radius: int = 1) -> Neighbourhood:
-    """The diamond around the cell: offsets whose absolute values sum to at most `radius`; 4 cells in two dimensions."""
+    """Return the diamond around the cell: offsets whose absolute values sum to at most `radius`.
+
+    With radius 1, it has 4 cells in two dimensions.
+    """
     return _inside(f"von_neumann({_checked(radius)})", radius, lambda o: sum(map(builtins.abs, o)) <= radius)
 
 
 def circular(radius: int) -> Neighbourhood:
-    """The disc (ball) around the cell: offsets of Euclidean length below `radius` + 1/2, as in Golly."""
+    """Return the disc (ball) around the cell: offsets of Euclidean length below `radius` + 1/2, as in Golly."""
     return _inside(f"circular({_checked(radius)})", radius, lambda o: sum(x * x for x in o) <= radius * (radius + 1))
 
 
 def hex() -> Neighbourhood:
-    """Six neighbours on a square array: Moore without north-east (-1, 1) and south-west (1, -1), as in Golly."""
+    """Return six neighbours on a square array: Moore without north-east (-1, 1) and south-west (1, -1), as in Golly."""
     inside = _box(1, lambda o: o not in ((-1, 1), (1, -1)))
     return Neighbourhood("hex()", 2, inside)
 
 
 def offsets(cells: Iterable[int | Sequence[int]]) -> Neighbourhood:
-    """Any cells but the cell itself: offsets with one integer an axis, plain integers in one dimension."""
+    """Return a neighbourhood of arbitrary cells other than the cell itself.
+
+    Parameters
+    ----------
+    cells
+        Offsets with one integer per axis; in one dimension, plain integers.
+
+    Raises
+    ------
+    KernelError
+        If there is no offset, one is the cell itself, or they have different numbers of axes.
+    """
     given = [(c,) if isinstance(c, int) else tuple(c) for c in cells]
     if not given:
-        raise author_error("mg.offsets() names no cell", "list offsets: mg.offsets([(0, -1), (0, 1)])")
+        raise author_error("mg.offsets() contains no cell", "list offsets: mg.offsets([(0, -1), (0, 1)])")
     ndim = len(given[0])
     for offset in given:
         if len(offset) != ndim or not all(isinstance(x, int) and not isinstance(x, bool) for x in offset):
             raise author_error(
-                f"mg.offsets: {offset} beside {given[0]}", "give every offset as integers, one for each axis"
+                f"mg.offsets: {offset} does not match {given[0]}", "give every offset as integers, one for each axis"
             )
         if not any(offset):
             raise author_error(
@@ -90,9 +120,18 @@ def offsets(cells: Iterable[int | Sequence[int]]) -> Neighbourhood:
 
 
 def weights(array: object) -> Neighbourhood:
-    """Cells around the middle of an array whose entries are not 0: `near.weighted()` sums them, each times its entry.
+    """Return a neighbourhood with weights, for `near.weighted()`.
 
-    The array has one axis for each of the grid's, with an odd number of entries along each. Whole numbers stay whole.
+    Parameters
+    ----------
+    array
+        Weights by offset from the middle of the array, with as many axes as the grid has and an odd number of entries
+        along each. The neighbourhood consists of the cells whose weight is not 0. Integers stay integers.
+
+    Raises
+    ------
+    KernelError
+        If the array has no middle, contains no neighbour, or is not an array of finite numbers.
     """
     try:
         given: NDArray[Any] = np.asarray(array)
@@ -100,7 +139,7 @@ def weights(array: object) -> Neighbourhood:
         raise author_error(f"mg.weights: {error}", "give rows of equal length") from error
     if given.dtype.kind not in "biuf" or not 1 <= given.ndim <= 4 or not np.isfinite(given).all():
         raise author_error(
-            f"mg.weights: found {array!r}", "give an array of finite numbers with one axis for each of the grid's"
+            f"mg.weights: found {array!r}", "give an array of finite numbers with one axis for each axis of the grid"
         )
     if any(n % 2 == 0 for n in given.shape):
         raise author_error(
@@ -133,7 +172,7 @@ def _box(radius: int, belongs: Callable[[Offset], bool]) -> Callable[[int], tupl
     def around(ndim: int) -> tuple[Offset, ...]:
         if (cells := (2 * radius + 1) ** ndim) > MOST_CELLS:
             raise author_error(
-                f"a neighbourhood of radius {radius} in {ndim} dimensions is chosen from {cells} cells",
+                f"a neighbourhood of radius {radius} in {ndim} dimensions is selected from {cells} cells",
                 f"use a smaller radius: at most {MOST_CELLS} cells",
             )
         every = itertools.product(range(-radius, radius + 1), repeat=ndim)

@@ -1,8 +1,9 @@
-"""Random numbers that depend on nothing but seed, step, kernel, global cell and draw.
+"""Random numbers that depend only on seed, step, kernel, global cell and draw.
 
 The generator is Threefry2x32 with 20 rounds (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random
-numbers: as easy as 1, 2, 3", SC 2011), a bijection of two 32-bit words under a key of two. It has no state: how the
-grid is cut, which rank or thread does a cell and how often a halo cell is computed again change nothing.
+numbers: as easy as 1, 2, 3", SC 2011), a bijection of two 32-bit words with a key of two words. It has no state: the
+numbers do not depend on how the grid is cut, which rank or thread updates a cell, or how often a halo cell is computed
+again.
 
 The words of draws 2 m and 2 m + 1 of a cell (draws are counted in the order in which the kernel's function calls for
 them, from 0) are, all in 32-bit arithmetic:
@@ -10,12 +11,12 @@ them, from 0) are, all in 32-bit arithmetic:
     k0, k1 = threefry(key=(low(seed), high(seed)), counter=(low(step), high(step) ^ stream))
     words  = threefry(key=(k0, k1 + m), counter=(innermost index, row))
 
-Draws from UPDATE_DRAW on belong to updates (`minga.lang.updates`), so that a rule's own are the same with any update.
-The draws of a block rule have the index of the block's first cell.
+Draws from UPDATE_DRAW on are reserved for updates (`minga.lang.updates`), so that a rule's own draws are the same with
+any update. The draws of a block rule use the index of the block's first cell.
 
-`low` and `high` are the halves of a 64-bit number, `stream` the FNV-1a hash of the kernel's name, `row` the row-major
-number of the cell's row: its linear global index over all axes but the innermost. Grids of more than 2**32 rows, or
-rows of more than 2**32 cells, meet the same numbers again.
+`low` and `high` are the halves of a 64-bit number, `stream` is the FNV-1a hash of the kernel's name, and `row` is the
+row-major number of the cell's row: its linear global index over all axes but the innermost. On grids of more than 2**32
+rows, or with rows of more than 2**32 cells, the numbers repeat.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Word = TypeVar("Word", Node, Words)
 
 
 def threefry(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tuple[Word, Word]:
-    """Threefry2x32-20 of u4 nodes or of uint32 arrays."""
+    """Return Threefry2x32-20 of u4 nodes or of uint32 arrays."""
     keys: tuple[Any, Any, Any] = (*key, key[0] ^ key[1] ^ _PARITY)
     x: Any = counter[0] + keys[0]
     y: Any = counter[1] + keys[1]
@@ -61,9 +62,18 @@ def threefry(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tuple[Word, 
 
 # In kernels ----------------------------------------------------------------------------------------------------------
 def random(dtype: object = "f8") -> Node:
-    """A number uniform in [0, 1), another one at each call, cell and step.
+    """Draw a random number uniform in [0, 1), a different one at each call, cell and step.
 
-    "f8": a word times 2**-32, so multiples of 2**-32; "f4": its upper 24 bits times 2**-24. Both are exact.
+    Parameters
+    ----------
+    dtype
+        "f8" for a random word times 2**-32, which is a multiple of 2**-32, or "f4" for its upper 24 bits times
+        2**-24. Both products are exact.
+
+    Raises
+    ------
+    KernelError
+        If called outside a kernel, or `dtype` is not a float type.
     """
     try:
         kind = as_dtype(dtype)
@@ -72,7 +82,7 @@ def random(dtype: object = "f8") -> Node:
     if kind == "f8":
         return cast(random_bits(), "f8") * const(2.0**-32, "f8")
     if kind == "f4":
-        # Through i4, since signed integers convert faster and 24 bits have no sign.
+        # The conversion goes through i4: signed integers convert faster, and 24 bits have no sign.
         return cast(cast(random_bits() >> 8, "i4"), "f4") * const(2.0**-24, "f4")
     raise author_error(
         f"mg.random({dtype!r}): random numbers are f4 or f8",
@@ -81,7 +91,7 @@ def random(dtype: object = "f8") -> Node:
 
 
 def random_bits() -> Node:
-    """32 random bits as a u4, another word at each call, cell and step."""
+    """Draw 32 random bits as a u4, a different word at each call, cell and step."""
     trace = current_trace("mg.random")
     draw = trace.draws.get("count", 0)
     assert isinstance(draw, int)
@@ -90,13 +100,16 @@ def random_bits() -> Node:
 
 
 def chance(probability: float, draw: int) -> Node | bool:
-    """Whether draw number `draw` of the cell is below a probability: the same as `mg.random() < probability` there."""
+    """Return a bool that is true with a probability, from draw number `draw` of the cell.
+
+    It equals `mg.random() < probability` for that draw.
+    """
     limit = math.ceil(probability * 2.0**32)
     return limit > _MASK or _word(current_trace("chance"), draw) < const(limit, "u4")
 
 
 def _word(trace: Trace, draw: int) -> Node:
-    """The word of a draw, computed once with its pair."""
+    """Return the word of a draw, which is computed once together with its pair."""
     pair, half = divmod(draw, 2)
     words = trace.draws.get(pair)
     if words is None:
@@ -109,7 +122,7 @@ def _word(trace: Trace, draw: int) -> Node:
 
 
 def _key(trace: Trace) -> tuple[Node, Node]:
-    """The key of the kernel in this step: the same for all cells, so it is computed once a call."""
+    """Return the key of the kernel in this step; it is the same for all cells, so it is computed once per call."""
     seed, step = trace.scalar("@seed", "u8"), trace.scalar("@step", "u8")
     (seed_low, seed_high), (step_low, step_high) = (
         (cast(number, "u4"), cast(number >> 32, "u4")) for number in (seed, step)
@@ -137,13 +150,31 @@ def uniform(
     extent: Sequence[int] | None = None,
     dtype: object = "f8",
 ) -> NDArray[Any]:
-    """The numbers that `mg.random(dtype)` gives a box of cells, as an array: for initial states, and for checking.
+    """Return the numbers that `mg.random(dtype)` draws in a box of cells, for initial states and for checks.
 
-    shape   cells of the box along each axis
-    seed    of the run, 64 bits; step: 64 bits; stream: 32 bits, the kernel's; draw: number of the call, from 0
-    origin  the box's first global index; default 0
-    extent  cells of the grid along each axis; default: the box is the grid
-    dtype   "f8" or "f4"
+    Parameters
+    ----------
+    shape
+        Number of cells of the box along each axis.
+    seed
+        Seed of the run, 64 bits.
+    step
+        Number of the step, 64 bits.
+    stream
+        Random stream of the kernel, 32 bits.
+    draw
+        Number of the call, counted from 0.
+    origin
+        First global index of the box along each axis; 0 by default.
+    extent
+        Number of cells of the grid along each axis; by default, the box is the grid.
+    dtype
+        "f8" or "f4".
+
+    Returns
+    -------
+    ndarray
+        The numbers, of this shape and dtype.
     """
     kind = as_dtype(dtype)
     if kind not in ("f4", "f8"):
@@ -164,7 +195,7 @@ def bits(
     origin: Sequence[int] | None = None,
     extent: Sequence[int] | None = None,
 ) -> Words:
-    """The words that `mg.random_bits()` gives a box of cells; arguments as for `uniform`."""
+    """Return the words that `mg.random_bits()` draws in a box of cells; the parameters are those of `uniform`."""
     first, grid = tuple(origin or (0,) * len(shape)), tuple(extent or shape)
     low, high = _halves(step)
     key = threefry(_halves(seed), (low, high ^ np.uint32(stream)))
@@ -179,5 +210,5 @@ def bits(
 
 
 def _halves(number: int) -> tuple[Words, Words]:
-    """Low and high 32 bits, as arrays of one element (whose overflow NumPy does not report)."""
+    """Return the low and high 32 bits, as arrays of one element (whose overflow NumPy does not report)."""
     return np.array([number & _MASK], np.uint32), np.array([number >> 32 & _MASK], np.uint32)

@@ -1,4 +1,4 @@
-"""What a rule returns for a cell, checked against its states where that can be told."""
+"""Checks of the values that rules return for a cell, as far as they can be proven to be valid states."""
 
 from __future__ import annotations
 
@@ -14,14 +14,29 @@ from minga.lang.types import integer_range, is_float, is_integer
 __all__ = ["checked_state", "written"]
 
 Refusal = Callable[[str, str], KernelError]
-"""Makes an error about the rule, placed at its function, of a message and a remedy."""
+"""Makes an error about the rule, located at its function, from a message and a remedy."""
 
 
 def checked_state(value: object, what: str, states: int | None, fields: int, refuse: Refusal) -> Node:
-    """The node to store for a value that a rule returns for `what`; KernelError where it is not among the states.
+    """Return the node to store for a value that a rule returns.
 
-    states  number of states, or None for any number; with two, the result is 1 where the value is true (not zero)
-    fields  number of fields of the rule, whose parameters come first
+    Parameters
+    ----------
+    value
+        The returned value.
+    what
+        Name of the returned value in errors.
+    states
+        Number of states, or None for any number. With two, the result is 1 where the value is true (not zero).
+    fields
+        Number of fields of the rule; their parameters come first.
+    refuse
+        Makes the errors.
+
+    Raises
+    ------
+    KernelError
+        If the value is not proven to be one of the states.
     """
     if value is None:
         raise refuse(f"returns nothing for {what}", "end it with `return` and the next value")
@@ -34,7 +49,7 @@ def checked_state(value: object, what: str, states: int | None, fields: int, ref
     if states == 2:
         return _true_or_false(node, fields, refuse)
     if is_float(node.dtype):
-        raise refuse(f"returns {node.dtype}; its states are whole numbers", 'write mg.cast(value, "u1")')
+        raise refuse(f"returns {node.dtype}; its states are integers", 'write mg.cast(value, "u1")')
     trace = current_trace("a rule")
     low, high = states_of(node, states, range(fields), trace.locals)
     if low < 0 or high >= states:
@@ -43,10 +58,10 @@ def checked_state(value: object, what: str, states: int | None, fields: int, ref
 
 
 def _true_or_false(node: Node, fields: int, refuse: Refusal) -> Node:
-    """The result in a rule of two states: 1 where it is not zero, but no other number written out.
+    """Return the result of a rule of two states: 1 where the value is not zero.
 
-    Refused is what is true for reasons of arithmetic: fractions, and whole numbers below zero or that wrap around, such
-    as ~cell, which is never zero.
+    Numbers other than 0 and 1 that are written out are refused, and so are values that would be true only because of
+    arithmetic: fractions, and integers that can be negative or wrap around, such as ~cell, which is never zero.
     """
     if is_float(node.dtype):
         raise refuse(f"returns {node.dtype}; its states are 0 and 1", "compare it: return value > 0.5")
@@ -71,13 +86,16 @@ def _out_of_range(value: int, states: int, refuse: Refusal) -> KernelError:
     return refuse(
         f"can return {value}; its states are 0 .. {last}"
         if 0 <= value < STATES_OF_A_BYTE - 1
-        else f"is not seen to return states 0 .. {last} only",
+        else f"cannot be proven to return only states 0 .. {last}",
         f"{declared}keep the result among the states: value % {last + 1}, mg.min(value, {last}) or mg.where",
     )
 
 
 def written(node: Node) -> frozenset[int] | None:
-    """The values of a node of a rule of two states that only chooses among cells and numbers; None for others."""
+    """Return the possible values of a node that only chooses among cells of two states and constants.
+
+    For other nodes, return None.
+    """
     match node.op:
         case "const" if not is_float(node.dtype):
             return frozenset([int(node.data)])

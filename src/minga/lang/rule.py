@@ -1,4 +1,4 @@
-"""`@rule`: a cellular automaton's rule as a function of a cell and its neighbours; it makes an ordinary kernel."""
+"""`@rule`: a cellular automaton's rule as a function of a cell and its neighbours, which becomes an ordinary kernel."""
 
 from __future__ import annotations
 
@@ -25,17 +25,30 @@ __all__ = ["Rule", "rule"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Rule:
-    """How a cell's next value follows from its own and its neighbours'.
+    """A rule that computes a cell's next value from its own value and those of its neighbours.
 
-    name           the function's
-    fields         cell type of each field, by name; one field is called "cell" unless it was named
-    states         cells hold 0 .. states - 1; None for floats and wide integers
-    neighbourhood  the cells that `near` offers
-    parameters     default values of the rule's keyword parameters; `required` names those without one
-    kernel         takes the fields (old values), then the fields again (new values), and the parameters
-    update         which cells change in a step. It is part of the kernel: a coloured one takes the fields once and
-                   changes them in place, a second-order one finds the state before the old one in the new values
-    colours        in which states are drawn, "#rrggbb" each; pictures choose them where there are none
+    Attributes
+    ----------
+    name
+        Name of the rule; by default, the function's name.
+    fields
+        Cell type of each field, by name. A single field is called "cell" unless it was named.
+    states
+        Number of states; cells hold 0 .. states - 1. None for floats and wide integers.
+    neighbourhood
+        The cells that `near` offers.
+    parameters
+        Default values of the rule's keyword parameters.
+    required
+        Names of the keyword parameters without a default.
+    kernel
+        The kernel. It takes the fields (old values), then the fields again (new values), and the parameters.
+    update
+        The cells that change in a step. It is part of the kernel: with a coloured update, the kernel takes the fields
+        once and changes them in place; with a second-order update, the new values initially hold the state before the
+        old one.
+    colours
+        Colour of each state as "#rrggbb"; if empty, pictures choose the colours.
     """
 
     name: str
@@ -49,7 +62,13 @@ class Rule:
     colours: tuple[str, ...] = ()
 
     def updated(self, update: Update) -> Rule:
-        """The same rule with another update. KernelError where its cells do not allow it."""
+        """Return the same rule with another update.
+
+        Raises
+        ------
+        KernelError
+            If the rule's cells do not allow this update.
+        """
         if update == self.update:
             return self
         body = self.kernel.function
@@ -65,7 +84,7 @@ class Rule:
         return f"<rule {self.name} of {fields}{states}, {self.neighbourhood}{parameters}{update}>"
 
 
-# Making rules --------------------------------------------------------------------------------------------------------
+# Constructors of rules -----------------------------------------------------------------------------------------------
 Function = Callable[..., object]
 
 
@@ -94,26 +113,50 @@ def rule(
     update: Update | str = SYNCHRONOUS,
     colours: Sequence[str] = (),
 ) -> Rule | Callable[[Function], Rule]:
-    """Make a rule of a function of a cell, its neighbours, and keyword-only scalar parameters.
+    """Make a rule from a function of a cell, its neighbours, and keyword-only scalar parameters.
+
+    Parameters
+    ----------
+    function
+        Returns the cell's next value or, with several fields, a dict with a value for each. `mg.random()` gives a
+        random number; all other functions and operators of kernels can be used, too.
+    neighbourhood
+        The neighbours that `near` offers: mg.moore(1) by default; also von_neumann, circular, hex, offsets, weights.
+    states
+        Number of states, at most 256; cells are bytes 0 .. states - 1. The default is 2 unless `dtype` or `fields` is
+        given. With two states, the next value is 1 where the function's result is true, i.e. a true comparison or a
+        positive number (~cell is negative: write 1 - cell). With more states, it must be evident from the function
+        that the result is one of them: `% states`, mg.where, mg.min.
+    dtype
+        Cell type of fields that have none of their own; "f8" by default if fields are named.
+    fields
+        Names of the fields, or a mapping from names to cell types. With one field, `cell` is the value itself; with
+        several, the values are cell.u, cell.v, ..., and methods of `near` take the name.
+    name
+        Name of the rule; by default, the function's name.
+    update
+        The cells that change in a step, by default all at once; see `minga.lang.updates`.
+    colours
+        The colour of each state in pictures: ("#f7f5ef", "#c8381e").
+
+    Returns
+    -------
+    Rule or callable
+        The rule or, if `function` is not given, a decorator that makes one.
+
+    Raises
+    ------
+    KernelError
+        If an argument is invalid.
+
+    Examples
+    --------
+    ::
 
         @mg.rule(neighbourhood=mg.moore(1))
         def life(cell, near):
             n = near.count(1)
             return (n == 3) | ((cell == 1) & (n == 2))
-
-    The function returns the cell's next value; with several fields a dict with a value for each. `mg.random()` gives
-    a random number, other functions and operators are those of kernels.
-
-    neighbourhood  mg.moore(1) unless given; also von_neumann, circular, hex, offsets
-    states         cells are bytes 0 .. states - 1, at most 256. Two unless a dtype or fields are given. The next value
-                   in a rule of two states is 1 where the function's result is true: a comparison, or a number of 0 or
-                   more (~cell is below 0: write 1 - cell); with more states it must be seen from the function that the
-                   result is one of them: `% states`, mg.where, mg.min
-    dtype          cell type of fields that have no own one: "f8" where fields are named
-    fields         names of the fields, or a mapping of names to cell types. `cell` is the value itself where there is
-                   one field; with several the values are cell.u, cell.v, ... and methods of `near` take the name
-    update         which cells change in a step: all at once unless given; see `minga.lang.updates`
-    colours        in which pictures draw the states, one for each: ("#f7f5ef", "#c8381e")
     """
     chosen, when = neighbourhood or moore(1), as_update(update)
 
@@ -121,7 +164,9 @@ def rule(
         where = _place(function)
         if not isinstance(chosen, Neighbourhood):
             raise KernelError(
-                f"neighbourhood={chosen!r} is none", where=where, remedy="write mg.moore(1), mg.von_neumann(1), ..."
+                f"neighbourhood={chosen!r} is not a neighbourhood",
+                where=where,
+                remedy="write mg.moore(1), mg.von_neumann(1), ...",
             )
         kinds = _kinds(fields, dtype, states, where)
         count = states if states is not None or fields is not None or dtype is not None else 2
@@ -132,7 +177,7 @@ def rule(
 
 
 def rule_colours(colours: Sequence[str], states: int | None, where: str) -> tuple[str, ...]:
-    """The colours of a rule's states. KernelError where they are none, or their number is another."""
+    """Return the colours of a rule's states; raise KernelError if one is invalid or their number is wrong."""
     try:
         return as_colours(colours, states)
     except ValueError as error:
@@ -148,7 +193,7 @@ def _place(function: Function) -> str:
 def _kinds(
     fields: Mapping[str, object] | Sequence[str] | None, dtype: object, states: int | None, where: str
 ) -> dict[str, DType]:
-    """The cell type of each field."""
+    """Return the cell type of each field."""
     if states is not None and not (isinstance(states, int) and 2 <= states <= STATES_OF_A_BYTE):
         raise KernelError(f"states={states!r}: a cell has 2 .. 256 states", where=where, remedy="use dtype= for more")
     default = dtype if dtype is not None else "u1" if fields is None or states is not None else "f8"
@@ -194,7 +239,10 @@ def _make(
 def rule_parameters(
     function: Function, name: str, fields: Mapping[str, DType], given: Sequence[str] = ("cell", "near")
 ) -> tuple[dict[str, bool | int | float], tuple[str, ...]]:
-    """Defaults of a rule's keyword parameters, and the names of those without one; `given` are the positional ones."""
+    """Return the defaults of a rule's keyword parameters, and the names of the parameters without one.
+
+    `given` are the names of the positional parameters.
+    """
     where = _place(function)
     defaults: dict[str, bool | int | float] = {}
     required = []
@@ -218,7 +266,7 @@ def rule_parameters(
             defaults[item.name] = item.default
         else:
             raise KernelError(
-                f"rule {name!r}: parameter {item.name}={item.default!r} is no number",
+                f"rule {name!r}: parameter {item.name}={item.default!r} is not a number",
                 where=where,
                 remedy="parameters are numbers; let the function use other values from outside",
             )
@@ -232,7 +280,7 @@ def rule_parameters(
 
 
 class _Body:
-    """The function of a rule's kernel: makes `cell` and `near`, calls the author's function, stores what it returns."""
+    """The function of a rule's kernel: makes `cell` and `near`, calls the author's function and stores the result."""
 
     def __init__(
         self,
@@ -258,11 +306,11 @@ class _Body:
         self._required = required
 
     def updated(self, update: Update) -> _Body:
-        """The same function with another update."""
+        """Return the same function with another update."""
         if isinstance(update, SecondOrder) and self.states is None:
             raise self._error(
-                "has no states to count in: a second-order update subtracts modulo their number",
-                "declare them, @mg.rule(states=...); with floats, write the rule with two fields, u and the u before",
+                "has no number of states: a second-order update subtracts modulo this number",
+                "declare it, @mg.rule(states=...); with floats, write the rule with two fields, u and the previous u",
             )
         return _Body(
             self.function, self.__name__, self.fields, self.__kwdefaults__, self._required, self.neighbourhood,
@@ -293,7 +341,7 @@ class _Body:
             target[here] = self._updated(state, reader[here], target[here])
 
     def _updated(self, state: Node, old: Node, before: Node) -> Node:
-        """What becomes of a cell whose next state would be `state` in a synchronous step."""
+        """Return the next value of a cell whose next state would be `state` in a synchronous step."""
         match self.update:
             case Asynchronous(probability):
                 awake = chance(probability, UPDATE_DRAW)
@@ -307,7 +355,7 @@ class _Body:
         return state
 
     def _values(self, result: object) -> list[tuple[str, object]]:
-        """The next value of each field, in the order of the fields."""
+        """Return the next value of each field, in the order of the fields."""
         if len(self.fields) == 1 and not isinstance(result, Mapping):
             result = {self.fields[0]: result}
         shape = "{" + ", ".join(f'"{f}": ...' for f in self.fields) + "}"

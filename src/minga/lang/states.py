@@ -1,4 +1,4 @@
-"""Which states a rule's result can have, proven from what its cells hold: 0 .. states - 1 before, so also after."""
+"""Bounds on the states that a rule's result can have, proven from the states 0 .. states - 1 that its cells hold."""
 
 from __future__ import annotations
 
@@ -17,13 +17,24 @@ _MOST_CASES: Final = 256
 
 
 def states_of(value: Node, states: int, fields: Sequence[int], locals_: Sequence[Node] = ()) -> Interval:
-    """An interval that holds every value of an integer or bool node, where all cells hold 0 .. states - 1.
+    """Return an interval that contains every value of an integer or bool node if all cells hold 0 .. states - 1.
 
-    fields    parameter numbers of the rule's fields
-    locals_   the definitions that reads of locals in `value` refer to
+    Parameters
+    ----------
+    value
+        The node.
+    states
+        Number of states of a cell.
+    fields
+        Parameter numbers of the rule's fields.
+    locals_
+        The definitions that reads of locals in `value` refer to.
 
-    The values of the cell itself are gone through one by one (those of all fields, or of one after the other where that
-    would be too many cases), so that a choice by it counts: in where(cell == 2, 0, cell + 1) the sum is at most 2.
+    Notes
+    -----
+    The values of the cell itself are enumerated (those of all fields together, or of one field after another if there
+    would be too many cases), so that choices by them are taken into account: in where(cell == 2, 0, cell + 1), the sum
+    is at most 2.
     """
     read = [node.data[0] for node in topological([value]) if _is_own(node)]
     own = [number for number in fields if number in read]
@@ -41,12 +52,12 @@ def states_of(value: Node, states: int, fields: Sequence[int], locals_: Sequence
 
 
 def _is_own(node: Node) -> bool:
-    """Whether a node reads the cell itself, at no offset."""
+    """Return True if a node reads the cell itself, at offset 0."""
     return node.op == "read" and not any(node.data[2])
 
 
 def _interval(value: Node, states: int, locals_: Sequence[Node], cells: Mapping[int, int]) -> Interval:
-    """The values of a node where the cell itself is known to hold `cells`, by parameter number."""
+    """Return the interval of a node if the cell itself is known to hold `cells`, by parameter number."""
 
     def anywhere(node: Node) -> Interval:
         return (0, states - 1) if node.dtype == "u1" else integer_range(node.dtype)
@@ -56,7 +67,7 @@ def _interval(value: Node, states: int, locals_: Sequence[Node], cells: Mapping[
         return anywhere(node) if known is None else (known, known)
 
     of_locals: list[Interval | None] = []
-    for definition in locals_:  # also read at neighbours, whose cells are not known
+    for definition in locals_:  # locals are also read at neighbours, whose cells are not known
         inside: dict[int, Interval] = {}
         add_intervals(topological([definition]), inside, of_locals, anywhere)
         of_locals.append(None if is_float(definition.dtype) else inside[id(definition)])

@@ -1,4 +1,4 @@
-"""Tables: constants that a kernel looks values up in."""
+"""Lookup tables: constant arrays that kernels index."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_ENTRIES = 1 << 24
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Table:
-    """A row of constants, as the bytes of a little-endian array. Tables of equal type and content are equal."""
+    """A table of constants, as the bytes of a little-endian array. Tables of equal type and content are equal."""
 
     dtype: DType
     content: bytes
@@ -38,17 +38,30 @@ class Table:
 
 
 def lookup(table: Sequence[bool | int | float] | NDArray[Any], index: object) -> Node:
-    """The entry of a constant table at an index, a whole number; beyond the ends the first or the last entry.
+    """Look up an entry of a constant table.
 
-    The table is known when the kernel is traced: a sequence of numbers or a one-dimensional array, whose type is that
-    of the result. Of Python's numbers, whole ones are stored in the narrowest type that holds them, others as f8.
+    Parameters
+    ----------
+    table
+        A sequence of numbers or a one-dimensional array, known when the kernel is traced. Python integers are stored
+        in the narrowest type that holds them all, other Python numbers as f8.
+    index
+        An integer or a bool. Indices beyond the ends give the first or the last entry.
+
+    Returns
+    -------
+    Node
+        The entry, in the type of the table.
+
+    Raises
+    ------
+    KernelError
+        If the index is a float, or the table is not one-dimensional, is empty or has more than 2**24 entries.
     """
     chosen = _table(table)
     node = as_node(index)
     if not is_integer(node.dtype) and node.dtype != "bool":
-        raise author_error(
-            f"mg.lookup: the index is {node.dtype}, not a whole number", 'convert it with mg.cast(x, "i4")'
-        )
+        raise author_error(f"mg.lookup: the index is {node.dtype}, not an integer", 'convert it with mg.cast(x, "i4")')
     node = strong(cast(node, "u1") if node.dtype == "bool" else node)
     low, high = integer_range(node.dtype)
     if low < 0:
@@ -57,7 +70,7 @@ def lookup(table: Sequence[bool | int | float] | NDArray[Any], index: object) ->
         node = binary("min", node, const(len(chosen) - 1, node.dtype))
     if chosen.dtype != "bool":
         return Node("lookup", chosen.dtype, (node,), chosen)
-    # Bytes are fetched four times as fast as bits are made of them one by one.
+    # Fetching bytes is four times as fast as converting them to bits one by one.
     return cast(Node("lookup", "u1", (node,), Table("u1", chosen.content)), "bool")
 
 
@@ -87,7 +100,7 @@ def _narrowest(array: NDArray[Any]) -> DType:
 
 
 def extremes(table: Table, first: int, last: int) -> tuple[int, int]:
-    """The least and the greatest entry of an integer table between two indices, both included."""
+    """Return the smallest and largest entry of an integer table between two indices, both inclusive."""
     assert not is_float(table.dtype)
     part = table.values[max(0, first) : max(0, last) + 1]
     part = part if part.size else table.values[-1:]

@@ -1,4 +1,4 @@
-"""The recording of a kernel while its function runs: parameters, stores, locals, and where they go in a graph."""
+"""The recording of a kernel while its function runs: parameters, stores, locals, and their assembly to a graph."""
 
 from __future__ import annotations
 
@@ -17,8 +17,24 @@ from minga.lang.types import DType
 class Trace:
     """The recording of one kernel while its function runs.
 
-    place     the index (u4, one an axis) that random numbers are drawn for, where it is not that of the cell
-    tangents  what mg.derivative keeps
+    Attributes
+    ----------
+    ndim, axis_names
+        Number and names of the iteration axes.
+    ordered
+        True for kernels with an order of updates.
+    stream
+        Random stream of the kernel.
+    params, scalars, stores, locals
+        The parts of the graph recorded so far.
+    coordinates
+        Numbers of the parameters that hold coordinates, by name.
+    draws
+        Random words drawn so far, by pair, and the number of draws ("count").
+    place
+        The index (u4, one per axis) that random numbers are drawn for; if empty, it is the cell's index.
+    tangents
+        The tangents that mg.derivative keeps.
     """
 
     ndim: int
@@ -35,12 +51,12 @@ class Trace:
     tangents: dict[object, object] = field(default_factory=dict)
 
     def scalar(self, name: str, dtype: DType, *, weak: bool = False) -> Node:
-        """A scalar parameter's value; names with @ come from the engine."""
+        """Return the value of a scalar parameter; names with @ are supplied by the engine."""
         self.scalars.setdefault(name, Scalar(name, dtype))
         return Node("scalar", dtype, data=name, weak=weak)
 
     def axis(self, axis: int | str) -> int:
-        """The number of an axis given by number or name."""
+        """Return the number of an axis given by number or name."""
         if isinstance(axis, str):
             if axis not in self.axis_names:
                 raise author_error(f"no axis {axis!r}", f"the axes are {', '.join(map(repr, self.axis_names))}")
@@ -50,7 +66,7 @@ class Trace:
         return axis % self.ndim
 
     def coordinate(self, axis: int) -> Node:
-        """The position of the cell's point along an axis, read from a one-axis field that the engine supplies."""
+        """Return the position of the cell's point along an axis, read from a one-axis field of the engine."""
         name = f"@coordinate{axis}"
         if name not in self.coordinates:
             self.coordinates[name] = len(self.params)
@@ -62,12 +78,12 @@ _trace: ContextVar[Trace | None] = ContextVar("minga_trace", default=None)
 
 
 def maybe_trace() -> Trace | None:
-    """The kernel being traced, None outside kernels."""
+    """Return the kernel being traced, or None outside kernels."""
     return _trace.get()
 
 
 def current_trace(what: str) -> Trace:
-    """The kernel being traced; an author error if there is none."""
+    """Return the kernel being traced; raise an author error if there is none."""
     trace = _trace.get()
     if trace is None:
         raise author_error(f"{what} outside a kernel", "use it inside a function decorated with @mg.kernel")
@@ -83,7 +99,7 @@ def assemble(
     order: Order | None = None,
     where: str = "",
 ) -> KernelGraph:
-    """A graph of what a trace collected; registers that the expressions captured become scalar parameters."""
+    """Assemble a graph from a trace; registers that the expressions refer to become scalar parameters."""
     roots = (*locals_, *(s.value for s in stores), *(r.value for r in reductions))
     for node in topological(roots):
         if node.op == "state":
@@ -100,7 +116,7 @@ def assemble(
 
 @contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
-    """Make `trace` the recording that fields and functions of the kernel language write to."""
+    """Make `trace` the current recording, to which fields and functions of the kernel language write."""
     token = _trace.set(trace)
     try:
         yield trace

@@ -1,4 +1,4 @@
-"""The nine cell types and how they combine: NumPy's rules, with Python scalars weak (NEP 50)."""
+"""The nine cell types and their type promotion: NumPy's rules, with weak Python scalars (NEP 50)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BITS: Final[dict[DType, int]] = {
 
 
 def as_dtype(value: object) -> DType:
-    """The minga name of a NumPy-compatible dtype; ValueError for types a cell cannot have."""
+    """Return the minga name of a NumPy-compatible dtype; raise ValueError for types that a cell cannot have."""
     try:
         key = np.dtype(value).str.lstrip("<|=")  # type: ignore[call-overload]
     except TypeError as error:
@@ -29,25 +29,27 @@ def as_dtype(value: object) -> DType:
 
 
 def itemsize(dtype: DType) -> int:
-    """Bytes of one cell (a bool takes a whole byte)."""
+    """Return the bytes of one cell (a bool takes a whole byte)."""
     return max(1, BITS[dtype] // 8)
 
 
 def is_float(dtype: DType) -> bool:
+    """Return True for f4 and f8."""
     return dtype[0] == "f"
 
 
 def is_signed(dtype: DType) -> bool:
+    """Return True for signed integers."""
     return dtype[0] == "i"
 
 
 def is_integer(dtype: DType) -> bool:
-    """True for i* and u*; a bool is not an integer here."""
+    """Return True for signed and unsigned integers; a bool is not an integer here."""
     return dtype[0] in "iu"
 
 
 def integer_range(dtype: DType) -> tuple[int, int]:
-    """Smallest and largest value of an integer or bool type."""
+    """Return the smallest and largest value of an integer or bool type."""
     if dtype == "bool":
         return 0, 1
     bits = BITS[dtype]
@@ -55,12 +57,12 @@ def integer_range(dtype: DType) -> tuple[int, int]:
 
 
 def promote(left: DType, right: DType) -> DType:
-    """NumPy's common type of two strong operands; ValueError where it leaves the nine cell types."""
+    """Return NumPy's common type of two strong operands; raise ValueError if it is not one of the nine cell types."""
     return as_dtype(np.result_type(np.dtype(left), np.dtype(right)))
 
 
 def promote_weak(strong: DType, weak: DType) -> DType:
-    """The common type of a strong operand and a Python scalar of kind bool, i8 (int) or f8 (float)."""
+    """Return the common type of a strong operand and a Python scalar of kind bool, i8 (int) or f8 (float)."""
     if weak == "f8":
         return strong if is_float(strong) else "f8"
     if weak == "i8":

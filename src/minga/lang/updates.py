@@ -1,4 +1,4 @@
-"""Updates: which cells of an automaton change in a step, and in what order."""
+"""Updates: the cells of an automaton that change in a step, and their order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMS: Final = 'write "synchronous", {asynchronous = 0.5}, "coloured", {coloured
 
 @dataclass(frozen=True, slots=True)
 class Synchronous:
-    """All cells at once, each from the values before the step."""
+    """An update of all cells at once, each from the values before the step."""
 
     def __str__(self) -> str:
         return "synchronous"
@@ -32,10 +32,15 @@ class Synchronous:
 
 @dataclass(frozen=True, slots=True)
 class Asynchronous:
-    """Each cell, independently of the others, is updated with this probability and else keeps its value.
+    """An update of each cell with a given probability, independently of the others; other cells keep their values.
 
-    Those that are updated see the values before the step. The draw that decides depends on seed, step and cell alone;
-    the rule's own random numbers are the same as in a synchronous step.
+    Updated cells see the values before the step. The draw that decides depends only on seed, step and cell; the rule's
+    own random numbers are the same as in a synchronous step.
+
+    Parameters
+    ----------
+    probability
+        Probability of an update, above 0 and at most 1.
     """
 
     probability: float
@@ -45,8 +50,8 @@ class Asynchronous:
             raise author_error(f"Asynchronous({self.probability!r})", "give a probability: mg.Asynchronous(0.5)")
         if not 0 < self.probability <= 1:
             raise author_error(
-                f"Asynchronous({self.probability!r}): no cell would ever change, or cells more than once a step",
-                "give the share of cells that a step updates: above 0, at most 1",
+                f"Asynchronous({self.probability!r}): no cell would ever be updated, or cells more than once per step",
+                "give the share of cells that a step updates: above 0 and at most 1",
             )
 
     def __str__(self) -> str:
@@ -55,13 +60,18 @@ class Asynchronous:
 
 @dataclass(frozen=True, slots=True)
 class Coloured:
-    """Every cell once a step, colour after colour; cells see the new values of the colours before theirs.
+    """An update of every cell once per step, colour by colour; cells see the new values of earlier colours.
 
-    No two cells of a colour are neighbours, so the order within a colour does not matter. Where all neighbours are an
-    odd number of single steps away (mg.von_neumann(1)) there are two colours, the even and the odd cells of a
-    checkerboard; else cells are of one colour that agree in `index % (r + 1)` along every axis, r being how far the
-    neighbourhood reaches along it. `order` is "fixed" (colours in row-major order of their first cells) or "random":
-    another permutation each step, drawn from the seed.
+    No two cells of a colour are neighbours, so the order within a colour does not matter. If all neighbours are an odd
+    number of single steps away (mg.von_neumann(1)), there are two colours, the even and the odd cells of a
+    checkerboard. Otherwise cells have the same colour if they agree in `index % (r + 1)` along every axis, where r is
+    the reach of the neighbourhood along that axis.
+
+    Parameters
+    ----------
+    order
+        "fixed" for colours in row-major order of their first cells, or "random" for another permutation in each step,
+        drawn from the seed.
     """
 
     order: Literal["fixed", "random"] = "fixed"
@@ -76,10 +86,11 @@ class Coloured:
 
 @dataclass(frozen=True, slots=True)
 class SecondOrder:
-    """The next state is what the rule says of the present one, minus the state before, modulo the number of states.
+    """An update in which the next state is the rule's result minus the previous state, modulo the number of states.
 
-    Such a step can be undone: exchange the last two states and go on (E. Fredkin's construction; T. Toffoli and
-    N. Margolus, Cellular Automata Machines, MIT Press 1987, section 14.2). With two states it is exclusive or.
+    Such a step is reversible: exchange the last two states and continue (E. Fredkin's construction; T. Toffoli and
+    N. Margolus, Cellular Automata Machines, MIT Press 1987, section 14.2). With two states, the difference is the
+    exclusive or.
     """
 
     def __str__(self) -> str:
@@ -96,7 +107,7 @@ _WORDS: Final[Mapping[str, Update]] = {
 
 
 def as_update(value: object) -> Update:
-    """An update given as such, or as a case writes it. KernelError for anything else."""
+    """Return an update that is given as such, or as it is written in a case; raise KernelError for anything else."""
     if isinstance(value, Synchronous | Asynchronous | Coloured | SecondOrder):
         return value
     if isinstance(value, str) and value in _WORDS:
@@ -107,4 +118,4 @@ def as_update(value: object) -> Update:
         if word in made:
             update: Update = made[word](argument)
             return update
-    raise author_error(f"update {value!r} is none that there is", FORMS)
+    raise author_error(f"unknown update {value!r}", FORMS)

@@ -1,12 +1,12 @@
-"""Sums over large neighbourhoods in few additions: what cells next to one another have in common is added once.
+"""Sums over large neighbourhoods in few additions: partial sums that neighbouring cells share are computed once.
 
-A neighbourhood is cut into runs of cells along one direction. The sum of a long run is made of sums of shorter ones,
-which are locals (see `minga.lang.cell.local`), so that it costs about log2 of its length. Runs of equal length are then
-added along the next direction in the same way. Directions are the axes, or the diagonals of a plane where these give
-fewer lengths. So the additions for a box or a diamond of radius r grow with log r instead of with the number of cells,
-those for a disc with r.
+A neighbourhood is cut into runs of cells along one direction. The sum of a long run is composed of sums of shorter
+runs, which are locals (see `minga.lang.cell.local`), so that it costs about log2 of its length. Runs of equal length
+are then added along the next direction in the same way. Directions are the axes, or the diagonals of a plane if these
+give fewer lengths. Thus the number of additions for a box or a diamond of radius r grows with log r instead of with the
+number of cells, and for a disc with r.
 
-For integers only: their sums are the same in every order, sums of floats are not.
+This is for integers only: their sums are the same in every order, sums of floats are not.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from minga.lang.trace import current_trace
 __all__ = ["MOST_TERMS", "pays", "terms", "window_sum"]
 
 FEWEST: Final = 20
-"""Cells of a neighbourhood from which on it is cut into runs."""
+"""Number of cells from which on a neighbourhood is cut into runs."""
 MOST_TERMS: Final = 800
-"""Terms of a sum. Each length of runs is a local, and together they must fit into the caches."""
+"""Maximum number of terms of a sum. Each length of runs is a local, and together they must fit into the caches."""
 
 Places = NDArray[Any]
 """Offsets by rows, in the coordinates of the directions."""
@@ -36,24 +36,24 @@ Place = tuple[int, ...]
 
 
 def pays(around: Sequence[Offset]) -> bool:
-    """Whether a sum over these offsets is worth its locals."""
+    """Return True if a sum over these offsets is worth its locals."""
     return len(around) >= FEWEST and any(abs(x) > 1 for offset in around for x in offset)
 
 
 def terms(around: Sequence[Offset]) -> int:
-    """How many terms a sum over these offsets has in the best cut; up to MOST_TERMS there can be."""
+    """Return the number of terms of a sum over these offsets in the best cut; at most MOST_TERMS are allowed."""
     return _best(lambda _: const(0), around).terms
 
 
 def window_sum(value: Callable[[Offset], Node], around: Sequence[Offset]) -> Node:
-    """The sum over these offsets of integers, in a type that can count them.
+    """Return the sum of integers over these offsets; their type must hold the sum.
 
-    A missing cell itself is added and taken away again where that leaves longer runs.
+    If the offsets lack the cell itself, it is added and subtracted again where that gives longer runs.
     """
     best = _best(value, around)
     if best.terms > MOST_TERMS:
         raise author_error(
-            f"a neighbourhood of {len(around)} cells is too large: its sum has {best.terms} terms of its own",
+            f"a neighbourhood of {len(around)} cells is too large: its sum has {best.terms} terms",
             "use a smaller radius, or a box or a diamond (mg.moore, mg.von_neumann), which can be summed at any radius",
         )
     total = best.total()
@@ -61,7 +61,7 @@ def window_sum(value: Callable[[Offset], Node], around: Sequence[Offset]) -> Nod
 
 
 def _best(value: Callable[[Offset], Node], around: Sequence[Offset]) -> _Axes:
-    """The cut with the fewest terms, with the cell itself or without it."""
+    """Return the cut with the fewest terms, with or without the cell itself."""
     cells = np.array(around)
     places = [cells]
     if cells.any(axis=1).all():
@@ -71,7 +71,7 @@ def _best(value: Callable[[Offset], Node], around: Sequence[Offset]) -> _Axes:
 
 
 class _Axes:
-    """A sum by runs along the axes, the innermost one first."""
+    """A sum by runs along the axes, beginning with the innermost one."""
 
     step = 1
 
@@ -82,7 +82,7 @@ class _Axes:
 
     @property
     def terms(self) -> int:
-        """About how many terms the sum has."""
+        """Approximate number of terms of the sum."""
         return self._terms(self.places, self._last)
 
     def _terms(self, places: Places, axis: int) -> int:
@@ -94,23 +94,23 @@ class _Axes:
         )
 
     def _by_length(self, places: Places, axis: int) -> list[tuple[int, Places]]:
-        """Each length of the runs along `axis`, with the places where runs of it begin."""
+        """Return each length of the runs along `axis`, with the places where runs of that length begin."""
         starts, lengths = _runs(places, axis, self.step)
         return [(length, starts[lengths == length]) for length in np.unique(lengths).tolist()]
 
     def total(self) -> Node:
-        """The sum."""
+        """Return the sum."""
         return self._total(lambda place: self._value(self.offset(place)), self.places, self._last)
 
     def _placed(self, offsets: Places) -> Places:
         return offsets
 
     def offset(self, place: Place) -> Offset:
-        """The offset at a place."""
+        """Return the offset at a place."""
         return place
 
     def _total(self, source: Callable[[Place], Node], places: Places, axis: int) -> Node:
-        """The sum of `source` over these places, by runs along `axis` and then along the ones before it."""
+        """Return the sum of `source` over these places, by runs along `axis` and then along the axes before it."""
         if axis < 0:
             return _sum(source(tuple(place)) for place in places.tolist())
         runs = _Runs(self, source, axis)
@@ -132,11 +132,12 @@ class _Diagonals(_Axes):
         return np.stack([offsets[:, 0] + offsets[:, 1], offsets[:, 0] - offsets[:, 1]], axis=1)
 
     def offset(self, place: Place) -> Offset:
+        """Return the offset at a place."""
         return (place[0] + place[1]) // 2, (place[0] - place[1]) // 2
 
 
 def _runs(places: Places, axis: int, step: int) -> tuple[Places, NDArray[Any]]:
-    """The first place and the length of each row of places along `axis` without a gap."""
+    """Return the first place and the length of each gapless run of places along `axis`."""
     others = [places[:, other] for other in range(places.shape[1]) if other != axis]
     ordered = places[np.lexsort([places[:, axis], *reversed(others)])]
     moved = np.diff(ordered, axis=0)
@@ -155,7 +156,7 @@ class _Runs:
         self._known: dict[int, Callable[[Place], Node]] = {1: source}
 
     def source(self, length: int) -> Callable[[Place], Node]:
-        """What gives the sum of the run that begins at a place."""
+        """Return a function that gives the sum of the run of this length that begins at a place."""
         if length not in self._known:
             here = (0,) * current_trace("a sum over neighbours").ndim
             value = local(self.added(length, here))
@@ -163,7 +164,7 @@ class _Runs:
         return self._known[length]
 
     def added(self, length: int, start: Place) -> Node:
-        """The sum of one run, of the runs that it consists of."""
+        """Return the sum of one run, composed of sums of shorter runs."""
         parts = []
         place = list(start)
         for part in self._parts(length):
@@ -181,13 +182,13 @@ class _Runs:
 
 @cache
 def _part(length: int) -> int:
-    """Of which part a run is made cheapest: of it as often as it fits, and of single cells."""
+    """Return the length of the shorter runs that make a run cheapest; single cells make up the remainder."""
     return min(range(1, length // 2 + 1), key=lambda part: _cost(part) + length // part + length % part)
 
 
 @cache
 def _cost(length: int) -> int:
-    """Loads and stores for a local that holds the sum of a run of this length."""
+    """Return the number of loads and stores for a local that holds the sum of a run of this length."""
     return 0 if length == 1 else _cost(part := _part(length)) + length // part + length % part + 1
 
 

@@ -1,1 +1,1 @@
-"""Who does the work: the machine, its cores and ranks, and the layout fitted to them."""
+"""Planning: the machine, its cores and ranks, and layouts fitted to them."""

@@ -1,12 +1,13 @@
-"""Moving work between ranks while a model runs, as what they take for it shows.
+"""Load balancing: work is moved between ranks while a model runs, according to measured times.
 
-Every so many steps rank 0 gets from every rank the seconds that it worked, without those that it waited. A rank's pace
-is its seconds over what the crew's speed says of its cells: the median of the last three looks, smoothed, so that a
-hiccup moves nothing and the loss of half a node does. Where the slowest rank takes longer than the best cut allows,
-twice in a row, the cuts move (:mod:`minga.plan.recut`) by part of the way, if that saves more in the steps that
-remain than moving costs. Whether it did is seen in what a step takes then; if not, work goes back, and an imbalance of
-that size counts no more. What keeps the load balancer of HOOMD-blue (``hoomd.tune.LoadBalancer``) calm is here, a
-tolerance and small moves; the price of moving is weighed as well.
+At regular intervals, rank 0 receives from every rank the seconds that it has worked, without those that it has waited.
+A rank's pace is its measured time divided by the time expected from its speed: the median of the last three checks,
+smoothed, so that a hiccup moves nothing but the loss of half a node does. If the slowest rank takes longer than the
+best cut allows, twice in a row, the cuts move (:mod:`minga.plan.recut`) part of the way, provided that this saves more
+in the remaining steps than moving costs. The time of later steps shows whether the move helped; if it did not, work is
+moved back, and an imbalance of that size is ignored. Like the load balancer of HOOMD-blue
+(``hoomd.tune.LoadBalancer``), this one is kept stable by a tolerance and by small moves; it also weighs the cost of
+moving.
 """
 
 from __future__ import annotations
@@ -45,45 +46,58 @@ __all__ = ["Balancer"]
 Floats = NDArray[np.float64]
 
 _SHORT: Final = 0.2
-"""Seconds of work below which times say little; looks that are not asked for at fixed steps wait for so many."""
+"""Seconds of work below which times are unreliable; checks that are not at fixed steps wait until then."""
 _SAMPLES: Final = 3
 _SMOOTH: Final = 0.5
 """Weight of the latest median in the smoothed pace."""
 _SHIFT: Final = 1.25
-"""A change of pace by this factor is no noise: it counts at once, and so far from balance cuts go all the way."""
+"""Factor from which on a change of pace is not noise: it counts at once, and at such an imbalance cuts move all the
+way."""
 _PATIENCE: Final = 2
 _MOST_PATIENCE: Final = 64
-"""So many looks in a row must show imbalance before work moves: at first, and at most. Every move doubles it, so that
-times which never settle do not move work for ever."""
+"""Initial and maximum number of checks in a row that must show an imbalance before work moves. Every move doubles the
+number, so that times which never settle do not move work forever."""
 _QUIET: Final = 8
-"""Patience is halved after so many times as many looks without a move."""
+"""Patience is halved after this many times as many checks without a move."""
 _CURED: Final = 0.25
-"""Part of the expected gain that a move must show in what steps take."""
+"""Share of the expected gain that must be seen in the time of steps after a move."""
 _DOUBT: Final = 32
-"""So many looks an imbalance is ignored that moving did not cure; twice as many each time."""
+"""Number of checks for which an imbalance that a move did not cure is ignored; doubled each time."""
 _WORSE: Final = 1.03
-"""Steps that take longer by this factor after a move are a reason to go back."""
+"""Factor by which steps must take longer after a move for the move to be undone."""
 _SLOWED: Final = 1.1
-"""A rank whose pace grew by this factor has become slower."""
+"""Factor by which the pace of a rank must grow for the rank to count as slower."""
 _WORTH: Final = 1.5
-"""A move saves so many times what it is to take: both are guesses."""
+"""Minimum ratio of what a move saves to what it costs: both are estimates."""
 _SEARCHING: Final = 0.02
-"""Part of a run's time that looking for better cuts may take."""
+"""Share of a run's time that the search for better cuts may take."""
 _FILLED: Final = 0.9
-"""Part of a rank's memory that cells may fill; halos take the rest."""
+"""Share of a rank's memory that cells may fill; halos take the rest."""
 
 
 class Balancer:
-    """Moves work between the ranks of a run.
+    """Load balancer that moves work between the ranks of a run. Results do not depend on it.
 
-    work, crew  what a step asks and what ranks are; speeds need only be right relative to each other
-    every       steps from one look to the next; "auto": about five looks a second
-    tolerance   how much slower than the best cut the slowest rank may be
-    part        of the way to the best cut that one move goes, unless a rank clearly lost its share
-    cause       why ranks take longer than expected: "ranks" are slower, or the "cells" they hold cost more; then the
-                crew's speeds hold and the blocks' times say where costly cells lie
+    Parameters
+    ----------
+    work, crew
+        The work of a step, and the ranks; speeds need only be right relative to each other.
+    every
+        Steps from one check to the next; "auto" for about five checks per second.
+    tolerance
+        Factor by which the slowest rank may be slower than with the best cut.
+    part
+        Share of the way to the best cut that one move covers, unless a rank clearly lost its share.
+    cause
+        The reason why ranks take longer than expected: "ranks" if ranks are slower, "cells" if their cells cost more.
+        In the latter case the given speeds hold, and the times of blocks show where costly cells are.
 
-    Results do not depend on it. ``decisions`` says what was moved, on all ranks; ``looks`` how often it was looked.
+    Attributes
+    ----------
+    decisions
+        All moves so far, on all ranks.
+    looks
+        Number of checks so far.
     """
 
     def __init__(
@@ -108,7 +122,7 @@ class Balancer:
         self.decisions: list[Decision] = []
         self.looks = 0
         self._held: list[tuple[int, NDArray[np.int64]]] = []
-        """After which step on, how many cells each rank held."""
+        """Steps after which layouts changed, with the number of cells that each rank held from then on."""
         self._model: Model | None = None
         self._mask: MaskWatch | None = None
         self._dead: frozenset[Slot] = frozenset()
@@ -116,29 +130,29 @@ class Balancer:
         self._paces: deque[Floats] = deque(maxlen=_SAMPLES)
         self._pace: Floats | None = None
         self._strikes = self._shifts = 0
-        """Looks in a row that showed imbalance, and one that is no noise."""
+        """Number of checks in a row that showed an imbalance, and of those that showed one beyond noise."""
         self._patience = _PATIENCE
         self._calm = 0
-        """Looks since patience changed."""
+        """Number of checks since patience changed."""
         self._tolerance = tolerance
-        """As asked for, or more where moves did not help, for the next `_doubt` looks."""
+        """The requested tolerance, or a larger one for the next `_doubt` checks if moves did not help."""
         self._doubt, self._next_doubt = 0, _DOUBT
         self._steps: deque[float] = deque(maxlen=_SAMPLES)
         """Seconds of a step since the last move."""
         self._trial: Trial | None = None
         self._idle = 0.0
-        """Seconds of steps until better cuts are looked for again."""
+        """Seconds of steps until the next search for better cuts."""
         self.price = Price()
         self._certainty = Certainty()
         self._budget = Budget()
 
     @property
     def interval(self) -> int | None:
-        """Steps from one look to the next; None for as often as the clock is looked at."""
+        """Steps from one check to the next; None if checks go by the clock."""
         return None if self.every == "auto" else self.every
 
     def start(self, model: Model, engine: Engine) -> None:
-        """Get ready to balance a model; collective, before its first step."""
+        """Prepare for a model; collective, before its first step."""
         self._model, self._dead = model, dead_slots(model)
         self._mask = MaskWatch.of(model)
         if self.work.domain != model.planned_grid.box or self.crew.ranks != engine.comm.size:
@@ -155,15 +169,25 @@ class Balancer:
         self._seen = Seen.now(0, engine)
 
     def mean_cells(self, steps: int) -> Floats:
-        """Cells that each rank held on average over the first ``steps`` steps, shape (ranks,)."""
+        """Return the average cells of each rank over the first ``steps`` steps, shape (ranks,)."""
         begins = [begin for begin, _ in self._held]
         lengths = np.diff([*begins, max(steps, begins[-1] + 1)])
         return np.average([cells for _, cells in self._held], axis=0, weights=lengths)
 
     def look(self, engine: Engine, step: int, remaining: int) -> bool:
-        """See what ranks did, and move work where that pays; collective. Whether layouts changed.
+        """Compare the times of ranks, and move work if this pays; collective.
 
-        ``step`` steps are done, ``remaining`` are to come.
+        Parameters
+        ----------
+        engine
+            The engine that holds the model.
+        step, remaining
+            Numbers of steps that are done and that remain.
+
+        Returns
+        -------
+        bool
+            True if layouts changed.
         """
         assert self._model is not None, "start comes before look"
         grid = self._model.planned_grid
@@ -187,7 +211,7 @@ class Balancer:
         return True
 
     def _look_at_mask(self, engine: Engine) -> None:
-        """Learn what cells cost now, where a mask changes as the model runs."""
+        """Update the costs of cells if a mask changes while the model runs."""
         if self._mask is None:
             return
         parts = engine.comm.gather(self._mask.part(engine))
@@ -196,7 +220,7 @@ class Balancer:
             self.work = replace(self.work, weights=weights)
 
     def _propose(self, layout: Layout, gathered: list[Seen], remaining: int) -> Proposal | None:
-        """What rank 0 makes of a look."""
+        """Return the decision of rank 0 after a check."""
         steps = gathered[0].step
         blocks = {block: seconds / steps for each in gathered for block, seconds in each.blocks.items()}
         longest = max(each.spent for each in gathered) / steps
@@ -204,9 +228,9 @@ class Balancer:
         return self.decide(layout, look, remaining)
 
     def decide(self, layout: Layout, look: Look, remaining: int) -> Proposal | None:
-        """A better layout, if moving to it pays in the steps that remain.
+        """Return a better layout if moving to it pays in the remaining steps, otherwise None.
 
-        It remembers what it is shown: call it once for each look, in order.
+        The balancer remembers all observations: call this once per check, in order.
         """
         self._calm += 1
         self._doubt -= 1
@@ -222,7 +246,7 @@ class Balancer:
             self._budget.look(look.step, look.steps)
             if self._trial is not None:
                 return self._judge(layout, remaining)
-        # No cut is better than by this factor.
+        # No cut is better by more than this factor.
         above = self._above(layout, weights, now)
         sure = self._is_no_noise(layout, weights)
         self._strikes = self._strikes + 1 if above > self._tolerance and sure else 0
@@ -231,7 +255,7 @@ class Balancer:
         if self._idle > 0.0 or (self._strikes < self._patience and self._shifts < 2 * _PATIENCE):
             return None
         if self._shifts and self._shifts < _PATIENCE:
-            return None  # times that are only just changing are not yet what they will be
+            return None  # times that have only just begun to change have not settled yet
         began = time.perf_counter()
         proposal = self._search(layout, weights, pace)
         if look.step > 0.0:
@@ -248,7 +272,7 @@ class Balancer:
         return self._begun(proposal)
 
     def _search(self, layout: Layout, weights: Weights | None, pace: Floats) -> Proposal | None:
-        """The best cut, or where it is not much better one that is part of the way to it."""
+        """Return the best cut, or a cut part of the way to it if it is not much better."""
         best = self._best(layout, weights, pace)
         if best is None:
             return None
@@ -267,14 +291,14 @@ class Balancer:
         return Proposal(new, imbalance, gain, self.price.of(step, sending), sending, step)
 
     def _begun(self, proposal: Proposal) -> Proposal:
-        """What comes next is seen on another layout."""
+        """Reset the observations, since the following steps are done with another layout."""
         self._calm = self._strikes = self._shifts = 0
         self._steps.clear()
         self._budget.begin(proposal.expected)
         return proposal
 
     def _judge(self, layout: Layout, remaining: int) -> Proposal | None:
-        """Whether steps became shorter by the last move; if they became longer, the way back."""
+        """Judge the last move by the time of steps; return the way back if steps became longer."""
         trial = self._trial
         if trial is None or len(self._steps) < _SAMPLES:
             return None
@@ -283,8 +307,8 @@ class Balancer:
         relieved = layout.cells() <= trial.layout.cells()
         slower = np.median(np.array(self._paces), axis=0) > _SLOWED * trial.pace
         if trial.step - found >= _CURED * trial.gain or (relieved & slower).any():
-            return None  # it was right, or something else happened: who has less to do does not get slower by that
-        # Ranks that wait seem quicker than they are where a quota or a shared core slows down only those that work.
+            return None  # the move was right, or something else happened: less work does not make a rank slower
+        # Ranks that wait seem faster than they are if a quota or a shared core slows down only those that work.
         self._tolerance = max(self._tolerance, trial.imbalance * self.tolerance)
         self._doubt, self._next_doubt = self._next_doubt, 2 * self._next_doubt
         back = self._proposal(layout, trial.layout, found / trial.step, found - trial.step, found)
@@ -294,14 +318,14 @@ class Balancer:
         return self._begun(back)
 
     def _weights(self, layout: Layout, look: Look) -> Weights | None:
-        """What cells cost: as measured on the blocks, where that tells something, else as declared."""
+        """Return the costs of cells: measured on the blocks if that is informative, otherwise as declared."""
         if not look.blocks or (self.cause == "ranks" and self.work.weights is not None):
             return self.work.weights
         ranks, blocks = self.crew.ranks, sorted(look.blocks)
         owner = layout.owner[blocks]
         cells = (layout.hi - layout.lo)[blocks].prod(axis=1).astype(float)
         kernels = np.array([look.blocks[block] for block in blocks])
-        # What else a rank did is taken to be for all its cells alike.
+        # All other work of a rank is attributed evenly to its cells.
         rest = np.maximum(look.seconds - np.bincount(owner, kernels, ranks), 0.0)
         seconds = kernels + rest[owner] * cells / np.bincount(owner, cells, ranks)[owner]
         if self.cause == "cells":
@@ -316,14 +340,14 @@ class Balancer:
         return measured_weights(layout, {b: c for b, c, k in zip(blocks, cost.tolist(), known, strict=True) if k})
 
     def _expected(self, layout: Layout, weights: Weights | None) -> Floats:
-        """Seconds a step of every rank, as the crew's speeds say."""
+        """Return the seconds per step that are expected from the speeds of ranks, shape (ranks,)."""
         cells = layout.cells().astype(float) * self.work.points
         if weights is None:
             return compute_seconds(self.crew, cells)
         return compute_seconds(self.crew, cells, _costs(layout, weights) * self.work.points)
 
     def _learn(self, expected: Floats, seconds: Floats) -> Floats:
-        """The pace of every rank: seconds for each one expected; ranks without work have that of the others."""
+        """Return the pace of every rank: seconds per expected second; ranks without work get that of the others."""
         working = (expected > 0) & (seconds > 0)
         pace = np.divide(seconds, expected, out=np.ones(len(seconds)), where=working)
         if not working.all():
@@ -341,24 +365,24 @@ class Balancer:
         return self._pace
 
     def _above(self, layout: Layout, weights: Weights | None, now: Floats) -> float:
-        """By which factor no cut is better, where ranks take ``now`` seconds a step."""
+        """Return an upper bound of the factor by which any cut is better if ranks take ``now`` seconds per step."""
         return float(now.max()) / max(self._ideal(layout, weights, now), np.finfo(float).tiny)
 
     def _is_no_noise(self, layout: Layout, weights: Weights | None) -> bool:
-        """Whether all that was seen since ranks last changed says that work lies in the wrong places."""
+        """Return True if all observations since the last change of ranks show an imbalance beyond noise."""
         seconds = self._certainty.level * self._expected(layout, weights)
         above = self._above(layout, weights, seconds)
         return above > self._tolerance and self._certainty.beyond_noise(int(seconds.argmax()), above)
 
     def _ideal(self, layout: Layout, weights: Weights | None, now: Floats) -> float:
-        """Seconds a step if all ranks that work finished together: no cut takes less, as fast as they are now."""
+        """Return the seconds per step if all working ranks finished together: a bound for cuts at present speeds."""
         cost = _costs(layout, weights)
         working = now > 0
         speed = float((cost[working] / now[working]).sum())
         return float(cost.sum()) / speed if speed > 0 else 0.0
 
     def _best(self, layout: Layout, weights: Weights | None, pace: Floats) -> Layout | None:
-        """The best cut; speeds depend on sizes, so sizes and speeds are found in turns."""
+        """Return the best cut; speeds depend on sizes, so sizes and speeds are found alternately."""
         best, found = layout, None
         for _ in range(3):
             cost = _costs(best, weights)
@@ -372,14 +396,14 @@ class Balancer:
         return found
 
     def _towards(self, layout: Layout, best: Layout, weights: Weights | None) -> Layout:
-        """A layout part of the way to the best one."""
+        """Return a layout part of the way to the best one."""
         before, after = _costs(layout, weights), _costs(best, weights)
         return self._cut(layout, before + self.part * (after - before), weights) or best
 
     def _cut(self, layout: Layout, shares: Floats, weights: Weights | None) -> Layout | None:
-        """The layout with new cuts or with whole blocks moved, whichever is nearer to ``shares``, shape (ranks,).
+        """Return the layout with new cuts or with whole blocks moved, whichever is nearer to ``shares``.
 
-        None where neither can be done, or the model's step does not allow it.
+        ``shares`` has shape (ranks,). Return None if neither is possible or allowed by the model's step.
         """
         cost = costs_of_blocks(layout, weights)
         total = np.bincount(layout.owner, cost, layout.ranks)
@@ -394,7 +418,7 @@ class Balancer:
         return min(found, key=lambda way: float((_costs(way, weights) / held).max()), default=None)
 
     def _bounded(self, shares: Floats, layout: Layout, cost: Floats) -> Floats:
-        """Shares of the whole, none of more cells than its rank has memory for; what is over goes to the others."""
+        """Limit shares of the whole to what ranks have memory for; the excess goes to the other ranks."""
         cells = layout.cells()
         price = np.divide(cost, cells, out=np.full(len(cost), cost.sum() / cells.sum()), where=cells > 0)
         room = np.maximum(self.crew.memory - self.work.rank_bytes, 0) / max(1, self.work.cell_bytes)
@@ -411,9 +435,9 @@ class Balancer:
         return shares
 
     def _allowed(self, layout: Layout) -> bool:
-        """Whether all operations of the model can be bound to a layout: sweeps and strides ask for more than others."""
+        """Return True if the model's operations can be bound to a layout: sweeps and strides have more requirements."""
         if self.work.swept and sum(len(cuts) > 1 for cuts in layout.cuts) > 1:
-            return False  # blocks beside each other that are cut in different places may wait for one another
+            return False  # neighbouring blocks that are cut in different places may wait for each other
         if self._model is None or len(self._model.grids) == 1:
             return True
         storage = Storage(self._model.layouts_like(layout), 0)
@@ -425,7 +449,7 @@ class Balancer:
         return True
 
     def _sending(self, old: Layout, new: Layout) -> float:
-        """Seconds of the rank with most to send or receive, as links say."""
+        """Return the transfer time of the rank with most to send or receive, according to the links."""
         sender, receiver, cells = moved_cells(old, new)
         if not len(cells):
             return 0.0
@@ -436,7 +460,7 @@ class Balancer:
         return float(max(ends))
 
     def _live_bytes(self) -> float:
-        """Bytes that move with a cell of the planned grid."""
+        """Return the bytes that move with a cell of the planned grid."""
         if self._model is None:
             return float(self.work.cell_bytes)
         moving = sum(
@@ -449,7 +473,7 @@ class Balancer:
         return moving / self.work.domain.size
 
     def _move(self, engine: Engine, proposal: Proposal, step: int) -> None:
-        """Do what rank 0 proposed, and note what it took."""
+        """Carry out the proposal of rank 0 and record its cost."""
         assert self._model is not None
         began = time.perf_counter()
         moved = engine.relayout(self._model.layouts_like(proposal.layout), dead=self._dead)
@@ -469,5 +493,5 @@ class Balancer:
 
 
 def _costs(layout: Layout, weights: Weights | None) -> Floats:
-    """What the cells of each rank cost, shape (ranks,)."""
+    """Return the cost of the cells of each rank, shape (ranks,)."""
     return np.bincount(layout.owner, costs_of_blocks(layout, weights), layout.ranks).astype(float)

@@ -1,16 +1,15 @@
-"""How one rank's bytes reach all others soonest: times of the known ways, and which of them a network calls for.
+"""The fastest broadcast from one rank to all others: times of the known algorithms, and the choice for a network.
 
 With ``t(n) = alpha + beta n`` for a message, P receivers and k = ceil(n / s) pieces of s bytes:
 
-    flat               P t(n)                                    a message to each
-    binomial           ceil(log2(P + 1)) t(n)                    whoever has it passes it on
+    flat               P t(n)                                    a message to each receiver
+    binomial           ceil(log2(P + 1)) t(n)                    every rank that has the data passes it on
     scatter-allgather  (log2(P + 1) + P) alpha + 2 P/(P + 1) n beta
     chain              (k + P - 1) (t(s) + h), best at s = sqrt(n (alpha + h) / ((P - 1) beta))
-    multicast          n beta_u + 2 alpha + o + P o              one transmission for all, and an answer of each
+    multicast          n beta_u + 2 alpha + o + P o              one transmission for all, and an answer from each
 
-(Thakur, Rabenseifner and Gropp, IJHPCA 19, 2005; Patarasuk, Faraj and Yuan, IPDPS 2006, for the chain.) A medium that
-all share carries one message at a time: whatever is sent from point to point takes P n beta at least there, and
-multicast n beta_u.
+(Thakur, Rabenseifner and Gropp, IJHPCA 19, 2005; Patarasuk, Faraj and Yuan, IPDPS 2006, for the chain.) A shared medium
+carries one message at a time: there, point-to-point algorithms take at least P n beta, and multicast takes n beta_u.
 """
 
 from __future__ import annotations
@@ -26,26 +25,27 @@ from minga.plan.plan import duration
 __all__ = ["Route", "best_route", "best_segment", "broadcast_times", "mpi_advice", "router"]
 
 MARGIN: Final = 0.1
-"""A way must be faster by this part than one that needs less."""
+"""Relative gain that an algorithm needs to be preferred to one with fewer requirements."""
 PAYLOAD: Final = 0.932
-"""Of the bits on an Ethernet wire, those of data: 1400 bytes of a frame of 1502, headers and tag of a datagram paid."""
+"""Share of the bits on an Ethernet wire that are data: 1400 bytes of a frame of 1502, with the headers and tag of a
+datagram included."""
 STREAM_PAYLOAD: Final = 0.9415
-"""The same of a TCP stream: 1448 bytes of 1538."""
+"""The same share for a TCP stream: 1448 bytes of 1538."""
 HOST: Final = 2.2e-8
-"""Seconds a byte that machines need for datagrams in any case: 22 ms for 1e6 bytes to three receivers through a link
-without a limit, on two busy Zen 3 cores."""
+"""Seconds per byte that hosts need for datagrams in any case: 22 ms for 1e6 bytes to three receivers through an
+unlimited link, on two busy Zen 3 cores."""
 ANSWER: Final = 1.4e-4
-"""Seconds in which a machine begins a message, and in which the root deals with one receiver's answer: 8 bytes take
-0.43 ms to one receiver and 0.71 ms to three, through a link without delay."""
+"""Seconds in which a host begins a message, and in which the root processes one receiver's answer: 8 bytes take 0.43 ms
+to one receiver and 0.71 ms to three, through a link without delay."""
 PIECE: Final = 5e-5
-"""Seconds in which a rank takes a piece of a chain and passes it on (h): 0.13 ms were measured where four ranks and
+"""Seconds in which a rank receives a piece of a chain and passes it on (h): 0.13 ms were measured where four ranks and
 others shared two cores."""
 LEAST_PIECE: Final = 4096
 """Bytes below which pieces of a chain are not worth their handling."""
 _SHORT: Final = 12288
 _FEW: Final = 8
-"""MPI libraries send binomially what is shorter than this, or goes to fewer ranks (MPICH 5: BCAST_SHORT_MSG_SIZE and
-BCAST_MIN_PROCS); else they scatter and allgather."""
+"""Message size and number of ranks below which MPI libraries use the binomial algorithm (MPICH 5: BCAST_SHORT_MSG_SIZE
+and BCAST_MIN_PROCS); otherwise they scatter and allgather."""
 _MOST_RECEIVERS: Final = 255
 
 Medium = Literal["switch", "hub", "mixed", "unknown"]
@@ -53,12 +53,18 @@ Medium = Literal["switch", "hub", "mixed", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way that was chosen.
+    """The chosen way of a broadcast.
 
-    name     as :func:`broadcast_times` calls it
-    word     what an engine's ``route=`` calls it
-    seconds  predicted
-    reason   in words, with what else there is
+    Attributes
+    ----------
+    name
+        Name of the algorithm in :func:`broadcast_times`.
+    word
+        Name of the route for an engine's ``route=``.
+    seconds
+        Predicted time.
+    reason
+        The reason in words, with the alternatives.
     """
 
     name: str
@@ -70,17 +76,22 @@ class Route:
 def broadcast_times(
     nbytes: int, receivers: int, link: Link, medium: str, *, rate: float | None = None
 ) -> dict[str, float]:
-    """Seconds until all receivers have ``nbytes``, by the way they take; see the module's docstring.
+    """Return the seconds until all receivers have ``nbytes``, by algorithm; see the module's docstring.
 
     Parameters
     ----------
+    nbytes
+        Size of the message in bytes.
+    receivers
+        Number of receivers.
     link
-        Between any two of the ranks.
+        The link between any two of the ranks.
     medium
-        "switch", "hub", "mixed" (of disjoint pairs that talk at once some get in each other's way) or "unknown",
-        which counts as a switch.
+        "switch", "hub", "mixed" (some disjoint pairs that communicate at the same time interfere) or "unknown", which
+        counts as a switch.
     rate
-        Bytes per second at which datagrams leave, headers included; what the link's long messages show by default.
+        Bytes per second at which datagrams are sent, including headers; by default, the rate of the link's long
+        messages.
     """
     if receivers < 1:
         return dict.fromkeys(("multicast", "flat", "binomial", "scatter-allgather", "chain"), 0.0)
@@ -90,7 +101,7 @@ def broadcast_times(
     queue = receivers * n * beta / _lanes(medium, ranks)
     whole = _message(link, n)
     spread = (math.log2(ranks) + receivers) * alpha + 2 * receivers / ranks * n * beta
-    # On the medium of all, what is scattered passes half a level at a time, before all pieces go to all.
+    # On a shared medium, half of the data is scattered per level, before all pieces go to all ranks.
     scattered = (1 + math.log2(ranks) / (2 * receivers)) * queue
     piece = best_segment(n, receivers, link, medium)
     return {
@@ -103,8 +114,10 @@ def broadcast_times(
 
 
 def best_segment(nbytes: int, receivers: int, link: Link, medium: str = "switch") -> int:
-    """Bytes of a chain's pieces at which it is fastest: by the formula of a straight line, or a power of two where
-    the link's pieces of line make that better."""
+    """Return the size of pieces, in bytes, with which a chain is fastest.
+
+    It is given by the formula for a straight line, or is a power of two if that is better for a piecewise linear link.
+    """
     if receivers < 2 or nbytes <= LEAST_PIECE:
         return max(nbytes, 1)
     alpha, beta = _line(link, nbytes)
@@ -124,10 +137,17 @@ def best_route(
     group: bool = True,
     mpi: bool = True,
 ) -> Route:
-    """The way to take: the one that asks for least among those within a tenth of the fastest.
+    """Choose the route with the fewest requirements among those within a tenth of the fastest.
 
-    A message to each asks for less than MPI's broadcast, that for less than a chain, and a group for most. ``group``
-    and ``mpi`` say whether there are such.
+    A message to each receiver has fewer requirements than MPI's broadcast, which has fewer than a chain; a multicast
+    group has the most.
+
+    Parameters
+    ----------
+    nbytes, receivers, link, medium, rate
+        As for :func:`broadcast_times`.
+    group, mpi
+        True if there is a multicast group, or MPI's broadcast, respectively.
     """
     times = broadcast_times(nbytes, receivers, link, medium, rate=rate)
     piece = best_segment(nbytes, receivers, link, medium)
@@ -144,14 +164,14 @@ def best_route(
     told = ", ".join(f"{other} {duration(seconds)}" for other, seconds in others.items())
     reason = f"{_place(medium)}{_WORDS[name]} takes {duration(times[name])} for {nbytes} bytes to {receivers} receivers"
     if times[name] > fastest:
-        reason += ", and asks for less than what is hardly faster"
+        reason += ", and needs less than alternatives that are hardly faster"
     return Route(name, word, times[name], f"{reason} ({told})" if told else reason)
 
 
 def router(
     link: Link, medium: str, *, rate: float | None = None, group: bool = False, mpi: bool = True
 ) -> Callable[[int, int], str]:
-    """What an engine's ``route=`` takes: the word of the best route for so many bytes to so many receivers."""
+    """Return a function for an engine's ``route=``: the best route's word by bytes and number of receivers."""
 
     def choose(nbytes: int, receivers: int) -> str:
         return best_route(nbytes, receivers, link, medium, rate=rate, group=group, mpi=mpi).word
@@ -160,11 +180,10 @@ def router(
 
 
 def mpi_advice(library: str, nbytes: int, receivers: int) -> str | None:
-    """The setting with which an MPI library's own broadcast of long messages is at its best on a switch; None where
-    its own choice is, or the library is not known.
+    """Return the setting with which an MPI library's own broadcast of long messages is fastest on a switch.
 
-    Measured at 100 Mb/s for 1e6 bytes to three receivers: Open MPI 5.0.11 99 instead of 299 ms, MPICH 5.0.2 145
-    instead of 205 ms.
+    Return None if the library's own choice is the fastest, or the library is not known. Measured at 100 Mb/s for 1e6
+    bytes to three receivers: Open MPI 5.0.11 took 99 instead of 299 ms, MPICH 5.0.2 145 instead of 205 ms.
     """
     if receivers < 2 or nbytes < 4 * _SHORT:
         return None
@@ -192,7 +211,7 @@ def _place(medium: str) -> str:
     known = {
         "switch": "on a switch ",
         "hub": "on a medium that all share ",
-        "mixed": "where some pairs share their way ",
+        "mixed": "where some pairs share a path ",
     }
     return known.get(medium, "as far as is known ")
 
@@ -202,14 +221,14 @@ def _message(link: Link, size: float) -> float:
 
 
 def _line(link: Link, size: float) -> tuple[float, float]:
-    """alpha and beta that hold for messages of a size: never a negative start."""
+    """Return alpha and beta for messages of a given size; alpha is never negative."""
     chosen = [segment for segment in link.segments if segment.least <= size] or [link.segments[0]]
     beta = max(chosen[-1].beta, 0.0)
     return max(float(link.time(0)), _message(link, size) - beta * size, 0.0), beta
 
 
 def _lanes(medium: str, ranks: int) -> float:
-    """How many streams of disjoint pairs the network carries at once."""
+    """Return the number of streams of disjoint pairs that the network carries at once."""
     pairs = max(1.0, ranks / 2)
     return {"hub": 1.0, "mixed": math.sqrt(pairs)}.get(medium, math.inf)
 

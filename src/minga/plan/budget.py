@@ -1,4 +1,4 @@
-"""What moves cost and what they have saved: work goes on moving only where it pays."""
+"""Costs and savings of moves: work continues to be moved only if this pays."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 __all__ = ["Budget"]
 
 _FAITH: Final = 0.01
-"""Part of the time so far that moves may have cost without having saved as much."""
+"""Share of the time so far that moves may have cost without having saved as much."""
 _SAME: Final = 1.25
-"""A step that takes longer or shorter by this factor than after the move is no longer that move's doing."""
+"""Factor by which the time of a step may differ from that after a move and still be attributed to the move."""
 _LATEST: Final = 3
 _WINDOW: Final = 16
 
 
 class Budget:
-    """Seconds that moves took and saved, as steps before and after them show.
+    """Seconds that moves took and saved, according to the steps before and after them.
 
-    The first move is made on trust. Each further one has to be paid: by what earlier moves saved, by a small part of
-    the time so far, or by saving it back, if what is found holds on for as long as the run has lasted.
+    The first move is made on trust. Each further one must be covered: by the savings of earlier moves, by a small share
+    of the time so far, or by its own savings, assuming that the present state lasts as long as the run has lasted.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Budget:
         self._before: float | None = None
 
     def look(self, step: float, steps: int) -> None:
-        """So many steps took ``step`` seconds each."""
+        """Record that ``steps`` steps took ``step`` seconds each."""
         self.elapsed += step * steps
         self._done += steps
         self._steps.append(step)
@@ -47,15 +47,15 @@ class Budget:
             self.saved += (self._before - usual) * steps * (_LATEST if len(self._steps) == _LATEST else 1)
 
     def usual(self) -> tuple[float, float]:
-        """Seconds of a step since the last move or change, and the noise in them as a part of it."""
+        """Return the usual seconds of a step since the last move or change, and their relative noise."""
         steps = np.array(self._steps)
         middle = float(np.median(steps))
         return middle, 1.4826 * float(np.median(np.abs(steps - middle))) / middle
 
     def allows(self, gain: float, cost: float, remaining: int, *, clear: bool) -> bool:
-        """Whether a move may be made that takes ``cost`` seconds and saves ``gain`` seconds a step.
+        """Return True if a move is allowed that takes ``cost`` seconds and saves ``gain`` seconds per step.
 
-        ``clear``: what it mends is no noise, and large.
+        ``clear`` is True for an imbalance that is large and not noise.
         """
         owed = max(0.0, self.spent - self.saved) + cost
         if not self.spent or owed <= cost or owed <= _FAITH * self.elapsed:
@@ -63,11 +63,11 @@ class Budget:
         return clear and gain * min(remaining, self._done) > owed
 
     def begin(self, cost: float) -> None:
-        """A move is made."""
+        """Record that a move is made."""
         self.spent += cost
         self._before = self.usual()[0] if self._steps else None
         self._steps.clear()
 
     def correct(self, more: float) -> None:
-        """A move took so many seconds more than was thought."""
+        """Record that a move took so many seconds more than expected."""
         self.spent = max(0.0, self.spent + more)

@@ -1,4 +1,4 @@
-"""The layouts that a plan chooses from, for one team of ranks, and teams of fewer and fewer nodes."""
+"""Candidate layouts of a plan for one team of ranks, and teams of fewer and fewer nodes."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ Floats = NDArray[np.float64]
 Cut = Callable[[Team], Layout]
 
 MOST_REFINED = 2048
-"""Ranks up to which shares are corrected by what messages cost each of them."""
+"""Number of ranks up to which shares are corrected for the cost of each rank's messages."""
 
 _MESHES = 4
-"""Process grids that are looked at: those with the cheapest messages."""
+"""Number of process grids that are tried: those with the cheapest messages."""
 
 _TYPICAL = 1 << 16
 """Bytes of a message by which links are compared."""
 
 _FITTINGS = 5
-"""Times that shares are made smaller where memory does not hold the halo."""
+"""Maximum number of times that shares are reduced if memory does not hold the halo."""
 
 _FEW_UNITS = 12
-"""Up to so many nodes, every number of them is tried."""
+"""Number of nodes up to which every smaller number of nodes is tried."""
 
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """A layout with the word for it; ``team`` and ``cut`` say how it was made, if it can be corrected.
+    """A layout and its name. Its cuts lie where the work allows them.
 
-    Its cuts lie where the work allows them.
+    ``team`` and ``cut`` are what it was made with, if it can be corrected.
     """
 
     word: str
@@ -59,28 +59,28 @@ class Option:
         object.__setattr__(self, "layout", self.work.aligned(self.layout))
 
     def predict(self, crew: Crew, halo_depth: int, overlap: bool) -> Prediction:
-        """What a step costs."""
+        """Return the predicted costs of a step."""
         corners = any(exchange.corners for exchange in self.work.depth(halo_depth).exchanges)
-        # Pairs across corners serve for faces as well.
+        # Pairs across corners can also be used for faces.
         pairs = self.known.get(True) or self.known.get(corners)
         if pairs is None:
             pairs = self.known[corners] = pairs_of(self.work, crew, self.layout, corners=corners)
         return predict(self.work, crew, self.layout, halo_depth, overlap, pairs=pairs)
 
     def placed(self, ranks: Ints) -> Option:
-        """The same blocks where ``ranks[r]`` owns what rank ``r`` owned."""
+        """Return the same blocks, with rank ``ranks[r]`` owning what rank ``r`` owned."""
         return Option(self.word, reassigned(self.layout, ranks), self.work)
 
 
 def fits(crew: Crew, told: Prediction) -> bool:
-    """Whether everybody's memory holds what they would store; 0 stands for memory that nobody knows."""
+    """Return True if the memory of each rank holds what it would store; a memory of 0 means unknown."""
     return bool(((told.memory <= crew.memory) | (crew.memory <= 0)).all())
 
 
 def options(team: Team, halo_depth: int = 1) -> Iterator[Option]:
-    """All layouts for a team, the plain ones first; those that have no room are left out.
+    """Yield all layouts for a team, the plain ones first; those that are impossible are left out.
 
-    ``halo_depth`` is what they are cut for: deep halos make messages cheap for slabs that few cells were left to.
+    They are cut for ``halo_depth``: deep halos make messages cheap for slabs that would otherwise get few cells.
     """
     for word, cut in _cuts(team, halo_depth):
         try:
@@ -124,7 +124,7 @@ def _slabs(axis: int, halo_depth: int, outwards: bool = False) -> Cut:
 
 
 def _outwards(team: Team) -> Ints:
-    """Ranks with the nodes of the slowest links at both ends, where slabs have one neighbour only."""
+    """Return an order of ranks with the nodes of the slowest links at both ends, where slabs have one neighbour."""
     crew = team.crew
     node = crew.seats.paths[:, 0]
     numbers, first = np.unique(node, return_index=True)
@@ -146,12 +146,12 @@ def _blocks(each: int) -> Cut:
 
 
 def alike(team: Team) -> bool:
-    """Whether all ranks of a team should get the same."""
+    """Return True if all ranks of a team should get the same share."""
     return float(np.ptp(team.shares)) <= 1e-9 * float(team.shares.max())
 
 
 def _meshes(team: Team) -> list[tuple[int, ...]]:
-    """The process grids with the cheapest messages, slabs left out."""
+    """Return the process grids with the cheapest messages, without slabs."""
     if len(team.ranks) == 1:
         return [(1,) * team.work.domain.ndim]
     most = _MESHES if len(team.ranks) <= MOST_REFINED else _MESHES // 2
@@ -160,7 +160,7 @@ def _meshes(team: Team) -> list[tuple[int, ...]]:
 
 
 def unhidden(team: Team, axis: int, halo_depth: int = 1) -> Floats:
-    """Seconds a step of the messages of slabs that no computation can hide, shape (ranks,)."""
+    """Return the seconds per step of slabs' messages that no computation can hide, shape (ranks,)."""
     work, crew, count = team.work, team.crew, len(team.ranks)
     seconds = np.zeros(count)
     if count == 1:
@@ -181,7 +181,7 @@ def unhidden(team: Team, axis: int, halo_depth: int = 1) -> Floats:
 
 
 def fitted(option: Option, crew: Crew, halo_depth: int, overlap: bool, told: Prediction) -> tuple[Option, Prediction]:
-    """The option with less for ranks whose memory does not hold their halo as well; as it is if that does not help."""
+    """Reduce the shares of ranks whose memory does not also hold their halo; return the option unchanged if in vain."""
     team, cut = option.team, option.cut
     if team is None or cut is None:
         return option, told
@@ -204,15 +204,15 @@ def fitted(option: Option, crew: Crew, halo_depth: int, overlap: bool, told: Pre
 
 
 def refined(option: Option, crew: Crew, halo_depth: int, overlap: bool, rounds: int = 4) -> Option:
-    """The option with shares corrected by what the ranks need in all, messages included; itself where that is best.
+    """Correct the shares by the total time of ranks, including messages; return the option itself if it is best.
 
-    Whoever is predicted to be done late gets less: the shares are divided by the times, a few times over.
+    Ranks that are predicted to finish late get less: the shares are divided by the times, repeatedly.
     """
     team, cut = option.team, option.cut
     if team is None or cut is None or len(team.ranks) > MOST_REFINED:
         return option
     if option.word.startswith(("slabs", "cartesian")) and option.work.weights is None:
-        return option  # these follow times, not shares, and are optimal already
+        return option  # these are based on times, not on shares, and are optimal already
     best, told = option, option.predict(crew, halo_depth, overlap)
     last, shortest = told, told.seconds
     for _ in range(rounds):
@@ -235,7 +235,7 @@ def refined(option: Option, crew: Crew, halo_depth: int, overlap: bool, rounds: 
 
 
 def badly_joined(crew: Crew) -> list[int]:
-    """Numbers of the nodes whose own link is slower than those between others."""
+    """Return the numbers of the nodes whose own link is slower than the links between others."""
     usual = float(crew.links.levels[0].time(_TYPICAL))
     return [node for node, link in sorted(crew.links.nodes.items()) if float(link.time(_TYPICAL)) > usual]
 
@@ -243,10 +243,18 @@ def badly_joined(crew: Crew) -> list[int]:
 def fewer(
     work: Work, crew: Crew, within: Ints | None = None, unwanted: Sequence[int] = ()
 ) -> Iterator[tuple[Team, float]]:
-    """Teams of fewer and fewer nodes, the slowest left out first, each with the least time its speeds allow.
+    """Yield teams of fewer and fewer nodes, without the slowest ones, each with the least time its speeds allow.
 
-    On one node it is ranks that are left out, the last one first. ``within``: only these ranks. ``unwanted`` nodes are
-    left out before all others, however fast they are.
+    On a single node, ranks are left out, the last one first.
+
+    Parameters
+    ----------
+    work, crew
+        The work and all ranks.
+    within
+        Use only these ranks.
+    unwanted
+        Nodes that are left out before all others, however fast they are.
     """
     order = crew.seats.order if within is None else within
     node = crew.seats.paths[order, 0]
@@ -272,7 +280,7 @@ def fewer(
 
 
 def _counts(most: int, unit: Ints, kind: Ints) -> list[int]:
-    """Numbers of nodes that are worth a look, all of them first: where speeds change, and halves of halves."""
+    """Return the numbers of nodes to try, beginning with all: those where speeds change, and repeated halves."""
     if most <= _FEW_UNITS:
         return list(range(most, 0, -1))
     first = np.full(most, np.iinfo(np.int64).max)

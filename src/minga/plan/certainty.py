@@ -1,4 +1,4 @@
-"""How sure it is that ranks differ: their paces since the last change, and the noise in them."""
+"""Statistical certainty that ranks differ: their paces since the last change, and the noise in them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ _WINDOW: Final = 16
 _RESIDUALS: Final = 48
 _LATEST: Final = 3
 _CHANGE: Final = float(np.log(1.25))
-"""A change of pace by this factor, if it is more than noise, begins a new window."""
+"""Logarithm of the change of pace that begins a new window, if it is more than noise."""
 _QUANTILES: Final = ((0.5, 1.4826), (0.95, 0.5102))
-"""Of absolute deviations, and the standard deviations in them where noise is normal: the middle, and the tails."""
+"""Quantiles of absolute deviations (middle and tails), and their factors to the standard deviation of normal noise."""
 _MEDIAN: Final = 1.2533
-"""The standard error of a median over that of a mean."""
+"""Ratio of the standard error of a median to that of a mean."""
 
 
 class Certainty:
-    """Looks at the logarithms of paces, in which noise is a factor.
+    """Statistics of the logarithms of paces, in which noise is multiplicative.
 
-    The noise of a rank is how far its paces were from their level when they came, at least that of all ranks together;
-    a change of level is left out of it, and so is a rare hiccup, but not one in ten looks. Noise that lasts for several
-    looks counts in full: it is not divided by more looks than are independent, as their correlation shows.
+    The noise of a rank is the deviation of its paces from their level when they were observed, at least that of all
+    ranks together. A change of level is excluded from it, and so is a rare hiccup, but not one in ten checks. Noise
+    that lasts for several checks counts in full: it is averaged only over independent checks, according to their
+    correlation.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,7 @@ class Certainty:
         self._residuals: deque[Floats] = deque(maxlen=_RESIDUALS)
 
     def learn(self, pace: Floats) -> None:
-        """Take in the paces of a look, shape (ranks,)."""
+        """Add the paces of a check, shape (ranks,)."""
         new = np.log(np.maximum(pace, np.finfo(float).tiny))
         if self._paces:
             self._residuals.append(new - self._level())
@@ -54,11 +55,11 @@ class Certainty:
 
     @property
     def level(self) -> Floats:
-        """The paces of the ranks as far as they are known, shape (ranks,)."""
+        """Estimated paces of the ranks, shape (ranks,)."""
         return np.exp(self._level())
 
     def beyond_noise(self, rank: int, factor: float) -> bool:
-        """Whether the rank, chosen as the slowest of all, would hardly seem slower by ``factor`` if nothing was so."""
+        """Return True if noise alone would hardly make a rank, chosen as the slowest, seem slower by ``factor``."""
         error = self._noise() * _MEDIAN / np.sqrt(self._independent())
         return float(np.log(factor)) > self._bound(len(error)) * float(error[rank])
 
@@ -67,7 +68,7 @@ class Certainty:
         return level
 
     def _noise(self, before: int = 0) -> Floats:
-        """Standard deviations of the ranks' logarithms, by all but the last so many looks."""
+        """Return the standard deviations of the ranks' logarithms from all checks but the last ``before`` ones."""
         residuals = list(self._residuals)[: len(self._residuals) - before]
         if not residuals:
             return np.zeros(len(self._paces[-1]))
@@ -77,7 +78,7 @@ class Certainty:
         return np.maximum(each, together)
 
     def _independent(self) -> float:
-        """Independent looks in the window."""
+        """Return the number of independent checks in the window."""
         count = len(self._paces)
         if len(self._residuals) < 2 * _LATEST:
             return float(count)
@@ -90,12 +91,12 @@ class Certainty:
 
     @staticmethod
     def _bound(ranks: int) -> float:
-        """Standard errors that the largest of so many ranks hardly ever is away from nothing."""
+        """Return the number of standard errors that the largest of so many ranks hardly ever exceeds by chance."""
         return 2.0 + float(np.sqrt(2 * np.log(max(ranks, 2))))
 
 
 def _spread(away: Floats) -> Floats:
-    """Standard deviations of columns of absolute deviations: as normal noise has them, or more where tails are long."""
+    """Return the standard deviations of columns of absolute deviations: for normal noise, or more for long tails."""
     found = [factor * np.quantile(away, part, axis=0, method="lower") for part, factor in _QUANTILES]
     spread: Floats = np.max(found, axis=0)
     return spread

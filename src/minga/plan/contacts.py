@@ -1,7 +1,7 @@
-"""Which blocks of a layout touch, and how much: what halo messages follow from.
+"""Contacts between the blocks of a layout and their sizes, from which halo messages are derived.
 
-Two disjoint boxes that touch along ``n`` axes meet at the same coordinates on just these axes and overlap on the
-others. So contacts are found by sorting, without comparing blocks pair by pair, for any layout.
+Two disjoint boxes that touch along ``n`` axes meet at the same coordinates on exactly these axes and overlap on the
+others. Therefore contacts are found by sorting, without comparing all pairs of blocks, for any layout.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from minga.space.layout import Layout
 __all__ = ["Contacts", "Mesh", "contacts_of", "mesh_of"]
 
 _CHUNK = 1 << 22
-"""Pairs of blocks that are compared at once."""
+"""Number of pairs of blocks that are compared at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contacts:
     """Pairs of blocks in one direction: ``beyond[i]`` lies beyond ``block[i]`` along every axis with a sign.
 
-    towards  for each axis 1 or -1 where the blocks touch with ``beyond`` above or below, 0 where they overlap
+    towards  for each axis, 1 or -1 if the blocks touch with ``beyond`` above or below, 0 if they overlap
     shared   cells of the overlap, shape (pairs, ndim); 1 on the axes where they touch
     """
 
@@ -39,9 +39,9 @@ class Contacts:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """The blocks of a Cartesian layout as points of a mesh: ``blocks[i, j, ...]`` is the block at a place of it.
+    """The blocks of a Cartesian layout as points of a mesh: ``blocks[i, j, ...]`` is the block at a point.
 
-    ``sizes[a]`` has the cells of each part along axis ``a``.
+    ``sizes[a]`` are the numbers of cells of the parts along axis ``a``.
     """
 
     blocks: Ints
@@ -54,7 +54,7 @@ class Mesh:
 
 
 def mesh_of(layout: Layout) -> Mesh | None:
-    """The mesh that a layout's blocks make up; None where it is not Cartesian."""
+    """Return the mesh that a layout's blocks form, or None if the layout is not Cartesian."""
     shape = tuple(len(cuts) for cuts in layout.cuts)
     if math.prod(shape) != len(layout):
         return None
@@ -66,9 +66,10 @@ def mesh_of(layout: Layout) -> Mesh | None:
 
 
 def contacts_of(layout: Layout, periodic: Sequence[bool], corners: bool = True) -> list[Contacts]:
-    """All contacts of a layout's blocks, each pair in one of two opposite directions only.
+    """Return all contacts of a layout's blocks, each pair in only one of two opposite directions.
 
-    Without ``corners`` only those across faces. A pair may touch in several directions where an axis is periodic.
+    Without ``corners``, only contacts across faces are returned. A pair may touch in several directions if an axis is
+    periodic.
     """
     directions = [
         towards
@@ -85,7 +86,7 @@ def contacts_of(layout: Layout, periodic: Sequence[bool], corners: bool = True) 
 def _mesh_contacts(
     layout: Layout, at: Ints, periodic: tuple[bool, ...], directions: Sequence[tuple[int, ...]]
 ) -> Iterator[Contacts]:
-    """The same where blocks are the points ``at`` places of a mesh."""
+    """Yield the contacts of blocks that form the mesh ``at``."""
     sizes = layout.hi - layout.lo
     for towards in directions:
         kept = tuple(
@@ -100,7 +101,7 @@ def _mesh_contacts(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Places:
-    """Ends of blocks as ranks among all ends of an axis: small numbers that sort alike."""
+    """Ends of blocks as positions among all ends along an axis: small numbers with the same order."""
 
     lo: Ints
     hi: Ints
@@ -116,7 +117,10 @@ class _Places:
         return cls(lo, hi, max(map(len, ends)) + 1, layout, periodic)
 
     def keys(self, towards: tuple[int, ...]) -> tuple[Ints, Ints, Ints]:
-        """Where each block ends towards the other and begins for it, as one number; and which blocks have another."""
+        """Return, as single numbers, each block's end towards its neighbour and its beginning as seen by a neighbour.
+
+        The third result are the numbers of the blocks that can have a neighbour in this direction.
+        """
         ends, begins = np.zeros(len(self.lo), np.int64), np.zeros(len(self.lo), np.int64)
         open_ended = np.zeros(len(self.lo), bool)
         for axis, sign in enumerate(towards):
@@ -142,7 +146,7 @@ def _touching(places: _Places, towards: tuple[int, ...]) -> Contacts:
     found = (wanted < len(names)) & (names[np.minimum(wanted, len(names) - 1)] == ends[asking])
     asking, wanted = asking[found], wanted[found]
     if along:
-        # Of the axes they overlap on, the one that tells most blocks apart leaves the fewest to compare.
+        # Of the axes on which blocks overlap, the one that distinguishes most blocks leaves the fewest to compare.
         axis = max(along, key=lambda a: len(np.unique(places.lo[:, a])))
         low = group_of * places.count + places.lo[:, axis]
         order = np.argsort(low, kind="stable")
@@ -167,7 +171,7 @@ def _touching(places: _Places, towards: tuple[int, ...]) -> Contacts:
 
 
 def _overlap(places: _Places, a: Ints, b: Ints, axes: Sequence[int]) -> Ints:
-    """Numbers of the pairs that overlap along all of some axes."""
+    """Return the numbers of the pairs that overlap along all given axes."""
     kept = np.ones(len(a), bool)
     for axis in axes:
         kept &= (places.lo[a, axis] < places.hi[b, axis]) & (places.lo[b, axis] < places.hi[a, axis])
@@ -175,7 +179,7 @@ def _overlap(places: _Places, a: Ints, b: Ints, axes: Sequence[int]) -> Ints:
 
 
 def _expanded(asking: Ints, first: Ints, last: Ints, order: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Every block with the candidates ``order[first:last]``, a chunk of pairs at a time."""
+    """Yield every block with its candidates ``order[first:last]``, one chunk of pairs at a time."""
     counts = np.maximum(last - first, 0)
     total = np.cumsum(counts)
     start = 0

@@ -1,16 +1,16 @@
-"""The cost model: seconds of a step for every rank of a layout, from speeds, links and what the step asks.
+"""The cost model: seconds of a step for every rank of a layout, from speeds, links and the work of the step.
 
     seconds = max over ranks (compute + exchange - hidden) + reduce
 
-compute   the rank's curve of time against size at all cells it computes, those of a deep halo included, and weights;
-          and the short rows that shells and deep halos have where the innermost axis is cut
-exchange  its messages one after the other, ``alpha + beta * bytes`` each. Ranks of a node share its way out: there the
-          bytes of all of them queue. On a shared medium (a hub) the bytes of all nodes do
-hidden    what of that passes while the interior is computed: at most the part that the links leave to computation
+compute   the rank's curve of time against size, at all cells that it computes, including those of a deep halo, with
+          weights; plus the cost of the short rows of shells and deep halos if the innermost axis is cut
+exchange  its messages one after another, ``alpha + beta * bytes`` each. Ranks of a node share its network interface,
+          where the bytes of all of them queue; on a shared medium (a hub), the bytes of all nodes queue
+hidden    the part of the exchange that passes while the interior is computed: at most the overlap that links allow
 reduce    an allreduce is ``log2`` messages in a row on every level of the machine
 
-The terms are those of Hockney (1994) for messages, of LogGP (Alexandrov et al. 1995) for a way out that is shared, and
-of Meng and Skadron (*A Performance Study for Iterative Stencil Loops on GPUs with Ghost Zone Optimizations*, 2011) for
+The terms are those of Hockney (1994) for messages, of LogGP (Alexandrov et al. 1995) for a shared interface, and of
+Meng and Skadron (*A Performance Study for Iterative Stencil Loops on GPUs with Ghost Zone Optimizations*, 2011) for
 deep halos.
 """
 
@@ -37,13 +37,13 @@ __all__ = ["Pairs", "compute_seconds", "pairs_of", "predict", "reduce_seconds", 
 Floats = NDArray[np.float64]
 
 _NUMBER_BYTES = 64
-"""Of a message of a reduction."""
+"""Bytes of a message of a reduction."""
 
 _SHORT_ROW = 5e-9
 """Seconds to begin a row of a few cells: measured 3 ns on 128 x 128 cells and 10 ns on 512 x 512 of 8 bytes, Zen 3."""
 
 _SWEEP_UNIT = 1 << 14
-"""Cells after which an exact sweep lets the next block begin (see :mod:`minga.engine.sweep`)."""
+"""Number of cells after which an exact sweep lets the next block begin (see :mod:`minga.engine.sweep`)."""
 
 
 def predict(
@@ -55,9 +55,18 @@ def predict(
     *,
     pairs: Pairs | None = None,
 ) -> Prediction:
-    """What a step takes every rank, and the bytes it fills.
+    """Predict the time of a step and the memory of every rank. For 262,144 ranks, this takes a few seconds.
 
-    ``pairs`` may be given where they are known for the layout (:func:`pairs_of`). 262,144 ranks take a few seconds.
+    Parameters
+    ----------
+    work, crew, layout
+        The work of a step, the ranks, and the layout.
+    halo_depth
+        Number of steps per exchange.
+    overlap
+        True if messages overlap with computation.
+    pairs
+        The communicating pairs of the layout (:func:`pairs_of`), if known already.
     """
     if layout.ranks != crew.ranks:
         raise LayoutError(f"a layout for {layout.ranks} ranks, but {crew.ranks} are known")
@@ -66,7 +75,7 @@ def predict(
     if pairs is None:
         pairs = pairs_of(work, crew, layout, corners=any(e.corners for e in deep.exchanges))
     compute = compute_seconds(crew, blocks.cells * work.points, blocks.cost * work.points)
-    # A step that sends is split; all but the last one with one exchange compute beyond their own cells.
+    # A step that sends is split; of the steps that share an exchange, all but the last compute beyond their own cells.
     split = (1.0 if overlap else 0.0) + deep.steps - 1
     compute = compute + _SHORT_ROW * max(1, work.rounds) * split / deep.steps * blocks.short_rows
     if work.swept:
@@ -74,7 +83,7 @@ def predict(
     sent, hidable = _exchange_seconds(crew, deep.exchanges, pairs)
     inside = compute * np.divide(blocks.inner, blocks.cells, out=np.zeros(layout.ranks), where=blocks.cells > 0)
     hidden = np.minimum(hidable, inside) if overlap else np.zeros(layout.ranks)
-    # Of several steps with one exchange it is the last one that hides it.
+    # Of several steps that share an exchange, the last one hides it.
     return Prediction(
         compute=compute,
         exchange=sent / deep.steps,
@@ -86,14 +95,14 @@ def predict(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """Blocks that touch in one direction, of which one sends and the other receives.
+    """Blocks that touch in one direction, one of which sends and the other receives.
 
-    axes    that messages cross
-    above   whether the receiver lies above along each of them
-    number  of the pair of ranks
-    cells   that each pair of blocks shares, for a halo one cell wide; without corners
-    past    along each axis the cells they share, and how far the sender reaches below and above what the receiver
-            stores, shape (3, blocks, ndim); None where no block does
+    axes    axes that messages cross
+    above   for each of these axes, True if the receiver lies above
+    number  number of the pair of ranks
+    cells   number of cells that each pair of blocks shares, for a halo one cell wide, without corners
+    past    for each axis, the cells they share, and how far the sender extends below and above the receiver's own
+            cells, shape (3, blocks, ndim); None if no block does
     """
 
     axes: tuple[int, ...]
@@ -103,7 +112,7 @@ class _Side:
     past: Ints | None
 
     def shared(self, exchange: Exchange) -> Floats:
-        """Cells that each pair of blocks shares, corners of the receiver's halo included where they are read."""
+        """Return the cells that each pair of blocks shares, including corners of the receiver's halo if read."""
         if self.past is None or not exchange.corners:
             return self.cells
         shared, below, above = self.past
@@ -115,9 +124,9 @@ class _Side:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Pairs of ranks that send to each other in a layout, and the faces, edges and corners that they do it across.
+    """Pairs of ranks that send to each other in a layout, and the faces, edges and corners between them.
 
-    ``common``: levels of the machine that each pair has in common.
+    ``common`` are the numbers of levels of the machine that each pair has in common.
     """
 
     sender: Ints
@@ -126,12 +135,12 @@ class Pairs:
     common: Ints
 
     def bytes(self, exchange: Exchange) -> Floats:
-        """What every pair sends in a round of messages, shape (pairs,)."""
+        """Return the bytes that every pair sends in a round of messages, shape (pairs,)."""
         total = np.zeros(len(self.sender))
         for side in self.sides:
             if len(side.axes) > 1 and not exchange.corners:
                 continue
-            # Whoever lies above reads the halo below itself.
+            # The receiver that lies above reads the halo below itself.
             width = math.prod(
                 (exchange.low if up else exchange.high)[axis] for axis, up in zip(side.axes, side.above, strict=True)
             )
@@ -141,7 +150,7 @@ class Pairs:
 
 
 def pairs_of(work: Work, crew: Crew, layout: Layout, *, corners: bool) -> Pairs:
-    """The pairs of a layout; across faces only unless ``corners``."""
+    """Return the communicating pairs of a layout; only across faces unless ``corners``."""
     keys, found = [], []
     mesh = math.prod(len(cuts) for cuts in layout.cuts) == len(layout)
     for each in contacts_of(layout, work.periodic, corners):
@@ -166,9 +175,9 @@ def pairs_of(work: Work, crew: Crew, layout: Layout, *, corners: bool) -> Pairs:
 
 
 def compute_seconds(crew: Crew, cells: Floats, cost: Floats | None = None) -> Floats:
-    """Seconds of every rank for so many cells of the model, shape (ranks,).
+    """Return the seconds of every rank for so many cells of the model, shape (ranks,).
 
-    ``cost`` is what they cost, in cells that are all alike: their number decides how fast memory answers.
+    ``cost`` is the cost of the cells in units of ordinary cells; their number determines the speed of memory.
     """
     seconds = np.zeros(crew.ranks)
     for number, speed in enumerate(crew.speeds):
@@ -180,9 +189,10 @@ def compute_seconds(crew: Crew, cells: Floats, cost: Floats | None = None) -> Fl
 
 
 def reduce_seconds(crew: Crew) -> float:
-    """Seconds until all ranks have a number of all ranks: log2 of the groups on each level, one message after another.
+    """Return the seconds of an allreduce of one number over all ranks.
 
-    The cost of recursive doubling (Thakur, Rabenseifner and Gropp, IJHPCA 19, 2005) for a short message.
+    This is the cost of recursive doubling (Thakur, Rabenseifner and Gropp, IJHPCA 19, 2005) for a short message: log2
+    of the number of groups on each level, one message after another.
     """
     seconds, before = 0.0, 1
     links = crew.links.levels
@@ -199,12 +209,12 @@ def reduce_seconds(crew: Crew) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Blocks:
-    """What the blocks of every rank come to, shape (ranks,).
+    """Totals over the blocks of every rank, shape (ranks,).
 
-    cells       that are computed in a step, with those of a deep halo
-    cost        of them, in cells that are all alike
-    inner       cost of those that no other block reads
-    short_rows  pieces of rows at sides across the innermost axis that others read
+    cells       number of cells computed in a step, including those of a deep halo
+    cost        their cost, in units of ordinary cells
+    inner       cost of the cells that no other block reads
+    short_rows  number of pieces of rows at sides across the innermost axis that others read
     memory      bytes
     """
 
@@ -221,7 +231,7 @@ class _Blocks:
         price = work.weights.of(lo, hi) / own if work.weights is not None else np.ones(len(own))
         wide = own if deep.steps == 1 else _with_extents(work, layout, deep)
         low, high = _widest(work, deep)
-        # Arrays have room for the halo on all sides, beyond the ends of the domain as well.
+        # Arrays have room for the halo on all sides, even beyond the ends of the domain.
         stored = np.prod(hi - lo + np.array(low) + np.array(high), axis=1).astype(float)
         below, above = _read_widths(work, layout, low, high)
         inner = np.prod(np.maximum(hi - lo - below - above, 0), axis=1)
@@ -244,7 +254,7 @@ def _widest(work: Work, deep: Deep) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _with_extents(work: Work, layout: Layout, deep: Deep) -> Floats:
-    """Cells that blocks compute in a step on average, shape (blocks,): none beyond ends that do not wrap."""
+    """Return the average cells that blocks compute per step, shape (blocks,); none lie beyond non-periodic ends."""
     cells = np.zeros(len(layout))
     for extent in deep.extents:
         lengths = layout.hi - layout.lo
@@ -256,18 +266,21 @@ def _with_extents(work: Work, layout: Layout, deep: Deep) -> Floats:
 
 
 def _read_widths(work: Work, layout: Layout, low: Sequence[int], high: Sequence[int]) -> tuple[Ints, Ints]:
-    """Cells at the low and high sides of blocks that others read, shape (blocks, ndim); none where no axis is cut."""
+    """Return the widths at the low and high sides of blocks that others read, shape (blocks, ndim).
+
+    They are 0 along axes that are not cut.
+    """
     inside_low = layout.lo > np.array(layout.domain.lo)
     inside_high = layout.hi < np.array(layout.domain.hi)
     wraps = np.array(work.periodic) & (inside_low | inside_high)
-    # What a block sends upwards is what the next one reads below it.
+    # A block sends upwards what the next block reads below itself.
     below: Ints = (inside_low | wraps) * np.array(high)
     above: Ints = (inside_high | wraps) * np.array(low)
     return below, above
 
 
 def _exchange_seconds(crew: Crew, exchanges: Sequence[Exchange], pairs: Pairs) -> tuple[Floats, Floats]:
-    """Seconds in which messages of every rank travel, and how many of them computation can hide."""
+    """Return the seconds in which the messages of every rank travel, and the part that computation can hide."""
     seconds, hidable = np.zeros(crew.ranks), np.zeros(crew.ranks)
     for exchange in exchanges:
         size = pairs.bytes(exchange)
@@ -282,7 +295,7 @@ def _exchange_seconds(crew: Crew, exchanges: Sequence[Exchange], pairs: Pairs) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Messages:
-    """One message a pair of ranks."""
+    """One message for each pair of ranks."""
 
     sender: Ints
     receiver: Ints
@@ -290,13 +303,14 @@ class _Messages:
     common: Ints
 
     def time(self, crew: Crew, size: Floats | float) -> Floats:
+        """Return the seconds of messages of ``size`` bytes, shape (pairs,)."""
         return crew.links.time(crew.seats, self.sender, self.receiver, size, self.common)
 
 
 def _queued(crew: Crew, messages: _Messages) -> tuple[Floats, Floats]:
-    """Seconds in which all messages of a rank pass, shape (ranks,), and the part of them that computation can hide.
+    """Return the seconds in which all messages of a rank pass, and the share that computation can hide.
 
-    Sending and receiving go on at once, so the longer of the two counts; not so on a shared medium.
+    Both have shape (ranks,). Sending and receiving overlap, so the longer of the two counts, except on a shared medium.
     """
     whole = messages.time(crew, messages.bytes)
     start = np.minimum(messages.time(crew, 0.0), whole)
@@ -310,7 +324,7 @@ def _queued(crew: Crew, messages: _Messages) -> tuple[Floats, Floats]:
             passing = np.full(crew.ranks, wire.sum())
         else:
             passing = np.bincount(node, own_wire)[node]
-        # While others' bytes pass, a rank begins its next messages: only the first begins before any byte.
+        # While bytes of others pass, a rank begins its next messages: only the first message begins before any byte.
         first = np.full(crew.ranks, np.inf)
         np.minimum.at(first, end, np.where(messages.common == 0, start, np.inf))
         seconds = np.maximum(seconds, np.maximum(alone, np.where(own_wire > 0, first + passing, 0.0)))
@@ -318,7 +332,7 @@ def _queued(crew: Crew, messages: _Messages) -> tuple[Floats, Floats]:
 
 
 def _hidable(crew: Crew, messages: _Messages, whole: Floats) -> Floats:
-    """The part of each rank's messages that passes while it computes, 0 to 1."""
+    """Return the share of each rank's messages that passes while it computes, 0 to 1."""
     links = crew.links
     parts = np.array([link.overlap for link in links.levels])
     if not links.nodes and (parts == parts[0]).all():
@@ -340,7 +354,7 @@ def _hidable(crew: Crew, messages: _Messages, whole: Floats) -> Floats:
 
 
 def _waiting(work: Work, crew: Crew, layout: Layout) -> Floats:
-    """Seconds for which an exact sweep fills its pipeline: one unit for each block it passes on its way through."""
+    """Return the seconds for which an exact sweep fills its pipeline: one unit for each block that it passes."""
     cells = layout.cells() * work.points
     unit = np.minimum(cells, _SWEEP_UNIT * work.points).astype(float)
     passed = sum(len(layout.cuts[axis]) - 1 for axis in work.swept)

@@ -1,4 +1,4 @@
-"""The ranks of a run as a planner sees them: how fast each is, what it can hold, where it sits, and what joins them."""
+"""The ranks of a run as a planner sees them: speed, memory and place of each, and the links between them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,22 @@ __all__ = ["Crew"]
 
 @dataclass(frozen=True, eq=False)
 class Crew:
-    """``speeds[speed_of[r]]`` is rank ``r``'s speed for one kernel, with all its threads; few speeds, many ranks.
+    """The ranks of a run.
 
-    ``memory[r]`` is the bytes it may fill; ``seats`` has a row a rank; ``speed_of`` and ``memory`` are int64, shape
-    (ranks,). ``names[node]`` are the nodes by their number in ``seats``.
+    Attributes
+    ----------
+    speeds
+        The different speeds; many ranks have few of them.
+    speed_of
+        ``speeds[speed_of[r]]`` is rank ``r``'s speed for one kernel, with all its threads; int64, shape (ranks,).
+    memory
+        Bytes that each rank may fill; int64, shape (ranks,).
+    seats
+        The places of the ranks, with one row per rank.
+    links
+        The links between the ranks.
+    names
+        Names of the nodes, by their number in ``seats``.
     """
 
     speeds: tuple[Speed, ...]
@@ -33,7 +45,7 @@ class Crew:
         return len(self.speed_of)
 
     def part(self, ranks: Ints) -> Crew:
-        """Some of the ranks, in this order."""
+        """Return some of the ranks, in this order."""
         return replace(
             self,
             speed_of=self.speed_of[ranks],
@@ -42,6 +54,6 @@ class Crew:
         )
 
     def node(self, rank: int) -> str:
-        """What the node of a rank is called."""
+        """Return the name of a rank's node."""
         number = int(self.seats.paths[rank, 0])
         return self.names[number] if number < len(self.names) else f"node {number}"

@@ -1,4 +1,4 @@
-"""What a balancer sees and decides; see :mod:`minga.plan.balance`."""
+"""Observations and decisions of a load balancer; see :mod:`minga.plan.balance`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,24 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One time that work was moved.
+    """One move of work.
 
-    step        after which
-    imbalance   seconds of the slowest rank over those of the best cut that was found
-    gain        seconds a step that the move was to save
-    expected    seconds that the move itself was to take
-    bytes       that went between ranks
-    seconds     it took; binding Programs anew comes on top
-    peak        most bytes that fields and messages of one rank filled meanwhile
+    Attributes
+    ----------
+    step
+        Number of steps done before it.
+    imbalance
+        Seconds of the slowest rank divided by those of the best cut that was found.
+    gain
+        Expected savings in seconds per step.
+    expected
+        Expected seconds of the move itself.
+    bytes
+        Bytes sent between ranks.
+    seconds
+        Seconds that the move took, without binding Programs again.
+    peak
+        Maximum bytes that fields and messages of one rank filled during the move.
     """
 
     step: int
@@ -39,18 +48,24 @@ class Decision:
     peak: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``ledger.json``."""
+        """Return plain data for ``ledger.json``."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """What every rank did since the last look.
+    """Times of all ranks since the last check.
 
-    seconds  a step that each rank worked, shape (ranks,)
-    blocks   seconds a step by number of block, where they are timed one by one
-    step     seconds that a step took, waits included; 0 where that is not known
-    steps    how many there were
+    Attributes
+    ----------
+    seconds
+        Seconds per step that each rank worked, shape (ranks,).
+    blocks
+        Seconds per step by number of block, if blocks are timed separately.
+    step
+        Seconds per step, including waits; 0 if unknown.
+    steps
+        Number of steps.
     """
 
     seconds: Floats
@@ -61,9 +76,9 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A layout to move to, and why: see :class:`Decision`.
+    """A layout to move to, with the reasons (see :class:`Decision`).
 
-    ``sending`` is what links say of it, ``step_seconds`` what a step takes before.
+    ``sending`` are the seconds of the transfer according to the links, ``step_seconds`` those of a step before.
     """
 
     layout: Layout
@@ -76,9 +91,9 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """A move that has still to show that it was right: from where, what was seen there, and what was expected.
+    """A move that has yet to prove itself: the previous layout, its observations, and the expectations.
 
-    ``noise`` is that of what steps took before, as a part of it.
+    ``noise`` is the relative noise of the time of steps before the move.
     """
 
     layout: Layout
@@ -91,9 +106,20 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one rank had done at a moment, or between two.
+    """Counters of one rank at a moment, or their difference between two moments.
 
-    Steps, seconds of work, of work and waits, of binding, and of each block.
+    Attributes
+    ----------
+    step
+        Number of steps.
+    busy
+        Seconds of work.
+    spent
+        Seconds of work and waits.
+    binding
+        Seconds of binding Programs.
+    blocks
+        Seconds of each block.
     """
 
     step: int = 0
@@ -104,9 +130,11 @@ class Seen:
 
     @classmethod
     def now(cls, step: int, engine: Engine) -> Seen:
+        """Read the counters of an engine after ``step`` steps."""
         return cls(step, engine.busy, engine.spent, engine.binding_seconds, engine.block_seconds)
 
     def since(self, before: Seen) -> Seen:
+        """Return the differences from earlier counters."""
         blocks = {block: seconds - before.blocks.get(block, 0.0) for block, seconds in self.blocks.items()}
         return replace(
             self, step=self.step - before.step, busy=self.busy - before.busy, spent=self.spent - before.spent,

@@ -1,4 +1,4 @@
-"""What a message costs between two places of a machine: ``t(n) = alpha + beta n``, in pieces where protocols change."""
+"""Message times between two places of a machine: ``t(n) = alpha + beta n``, piecewise where protocols change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Messages of ``least`` bytes and more take ``alpha + beta * bytes`` seconds."""
+    """A range of message sizes: ``least`` bytes and more take ``alpha + beta * bytes`` seconds."""
 
     least: int
     alpha: float
@@ -27,15 +27,15 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A class of connections. ``overlap`` is the part of a message's time that computation can hide, 0 to 1."""
+    """A class of connections. ``overlap`` is the share of a message's time that computation can hide, 0 to 1."""
 
     segments: tuple[Segment, ...]
     overlap: float = 1.0
 
     def time(self, count: ArrayLike) -> Floats:
-        """Seconds of one message of ``count`` bytes, one way; the shape of ``count``.
+        """Return the one-way seconds of messages of ``count`` bytes, with the shape of ``count``.
 
-        No message is faster than an empty one, wherever a segment with a negative ``alpha`` begins.
+        No message is faster than an empty one, even if a segment has a negative ``alpha``.
         """
         size = np.asarray(count, float)
         at = np.searchsorted([s.least for s in self.segments], size, side="right") - 1
@@ -50,9 +50,15 @@ class Link:
 class Links:
     """The links of a machine.
 
-    ``levels[c]`` joins two ranks that have ``c`` levels of the tree in common: 0 is between nodes, the last on one
-    core. ``nodes`` holds for some nodes (their number on the outermost level) a link of their own: between two nodes
-    the slower one counts. ``shared``: all nodes use one medium (a hub), so that messages between nodes queue.
+    Attributes
+    ----------
+    levels
+        ``levels[c]`` joins two ranks that have ``c`` levels of the tree in common: the first is between nodes, the last
+        within one core.
+    nodes
+        Links of single nodes, by their number on the outermost level; between two nodes, the slower link counts.
+    shared
+        True if all nodes use one medium (a hub), so that messages between nodes queue.
     """
 
     levels: tuple[Link, ...]
@@ -60,9 +66,9 @@ class Links:
     shared: bool = False
 
     def time(self, seats: Tree, sender: Ints, receiver: Ints, count: ArrayLike, common: Ints | None = None) -> Floats:
-        """Seconds of one message for each pair of ranks, alone on the network; shape of ``sender``.
+        """Return the seconds of one message for each pair of ranks, alone on the network; shape of ``sender``.
 
-        ``common`` may be given where the levels they have in common are known.
+        ``common`` are the numbers of levels that the pairs have in common, if known already.
         """
         size = np.broadcast_to(np.asarray(count, float), np.shape(sender))
         common = np.minimum(seats.common(sender, receiver) if common is None else common, len(self.levels) - 1)
@@ -87,6 +93,6 @@ class Links:
 
     @classmethod
     def uniform(cls, depth: int, between: Sequence[tuple[float, float]]) -> Links:
-        """Links from (alpha, beta) by levels in common, the outermost first; the last one holds for all deeper ones."""
+        """Make links from (alpha, beta) by number of levels in common; the last pair is used for all deeper ones."""
         chosen = [between[min(level, len(between) - 1)] for level in range(depth + 1)]
         return cls(tuple(Link((Segment(0, alpha, beta),)) for alpha, beta in chosen))

@@ -1,7 +1,7 @@
-"""Cutting a grid for ranks of unequal speed: slabs, columns, uneven meshes, weighted bisection, blocks a rank.
+"""Partitions of a grid for ranks of unequal speed: slabs, columns, uneven meshes, weighted bisection, several blocks.
 
-All take a :class:`Team`: some ranks of a crew, in the order in which they get their places along the grid, and what
-they should get. Ranks outside the team own nothing.
+All functions take a :class:`Team`: some of the ranks, in the order of their places along the grid, and their shares.
+Ranks outside the team own nothing.
 """
 
 from __future__ import annotations
@@ -25,17 +25,27 @@ __all__ = ["Team", "assign", "bisected", "blocks", "columns", "mesh", "slabs", "
 Floats = NDArray[np.float64]
 
 _MOST_COLUMNS = 4096
-"""Ranks up to which all ways to group them in columns are compared."""
+"""Number of ranks up to which all ways of grouping them in columns are compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class Team:
-    """Ranks of a crew that share the work, in the order of their places.
+    """Ranks that share the work, in the order of their places.
 
-    ranks   their numbers in the crew
-    crew    they alone, in the same order
-    most    cells of the domain each can hold
-    shares  what each should get, of a total of 1; shape (ranks,)
+    Attributes
+    ----------
+    work
+        The work of a step.
+    ranks
+        Numbers of the ranks.
+    crew
+        Only these ranks, in the same order.
+    whole
+        Number of all ranks.
+    most
+        Cells of the domain that each can hold, shape (ranks,).
+    shares
+        Share of each, of a total of 1; shape (ranks,).
     """
 
     work: Work
@@ -46,17 +56,20 @@ class Team:
     shares: Floats
 
     def times(self, across: int, extra: float | Floats = 0.0) -> Times:
-        """Seconds for so many layers of ``across`` cells of the domain each, with ``extra`` seconds for messages."""
+        """Return the time as a function of the number of layers.
+
+        A layer has ``across`` cells of the domain; ``extra`` are the seconds of messages.
+        """
         each = np.float64(across * self.work.points)
         return lambda layers: compute_seconds(self.crew, layers * each) + extra * (layers > 0)
 
     def layout(self, lo: Ints, hi: Ints, number: Ints) -> Layout:
-        """The layout whose block ``[lo[i], hi[i])`` is that of the team's rank ``number[i]``, without empty ones."""
+        """Return the layout in which the team's rank ``number[i]`` owns ``[lo[i], hi[i])``, without empty blocks."""
         kept = np.flatnonzero((lo < hi).all(axis=1))
         return Layout(self.work.domain, self.whole, lo[kept], hi[kept], self.ranks[number[kept]])
 
     def sorted(self, order: Ints) -> Team:
-        """The same ranks in another order."""
+        """Return the same ranks in another order."""
         return replace(
             self,
             ranks=self.ranks[order],
@@ -66,20 +79,20 @@ class Team:
         )
 
     def holding(self, most: Floats) -> Team:
-        """The same ranks with room for so many cells each, sharing anew."""
+        """Return the same ranks with room for ``most`` cells each, and with new shares."""
         total = float(self.work.domain.size * self.work.points)
         shares = equal_time(self.crew, total, np.maximum(most, 1e-9) * self.work.points)
         return replace(self, most=most, shares=shares / shares.sum())
 
     def sharing(self, shares: Floats) -> Team:
-        """The same ranks with other shares."""
+        """Return the same ranks with other shares."""
         return replace(self, shares=shares / shares.sum())
 
 
 def team_of(work: Work, crew: Crew, ranks: Ints | None = None) -> Team:
-    """The team of some ranks (all by default), in their order, that shares the work by functional performance.
+    """Make the team of some ranks (by default, all), in their order, that shares the work by functional performance.
 
-    Shares are such that all compute equally long, but nobody gets more than their memory may hold, halos left aside.
+    Shares are such that all ranks compute equally long, but no rank gets more than its memory can hold without halos.
     """
     ranks = crew.seats.order if ranks is None else ranks
     part = crew.part(ranks)
@@ -91,9 +104,21 @@ def team_of(work: Work, crew: Crew, ranks: Ints | None = None) -> Team:
 
 # Slabs and meshes ----------------------------------------------------------------------------------------------------
 def slabs(team: Team, axis: int, extra: float | Floats = 0.0) -> Layout:
-    """Slabs across an axis, optimal in whole layers where all cells cost alike. LayoutError where there is no room.
+    """Cut slabs across an axis, optimal in whole layers if all cells cost the same.
 
-    ``extra`` is what messages add to every slab's time, in seconds.
+    Parameters
+    ----------
+    team
+        The ranks and their shares.
+    axis
+        The axis that is cut.
+    extra
+        Seconds that messages add to the time of each slab.
+
+    Raises
+    ------
+    LayoutError
+        If there is no room.
     """
     work = team.work
     lo, hi = _whole(work, len(team.ranks))
@@ -109,9 +134,10 @@ def slabs(team: Team, axis: int, extra: float | Floats = 0.0) -> Layout:
 
 
 def mesh(team: Team, parts: Sequence[int]) -> Layout:
-    """A mesh of parts with uneven cuts across the first axis that is cut: ranks of a speed share rows.
+    """Cut a mesh of parts with uneven cuts across the first axis that is cut: ranks of equal speed share rows.
 
-    Along the other axes parts are equal; of a row the slowest rank counts. Balanced as far as rows are of one speed.
+    Along the other axes, parts are equal, and the slowest rank of a row counts. The mesh is balanced as far as the
+    ranks of a row have equal speeds.
     """
     work = team.work
     axis = next((a for a, count in enumerate(parts) if count > 1), 0)
@@ -137,15 +163,20 @@ def mesh(team: Team, parts: Sequence[int]) -> Layout:
 
 
 def columns(team: Team, outer: int, inner: int) -> Layout:
-    """Columns across one axis, each of them cut across another: areas in proportion to the shares.
+    """Cut columns across one axis, and each of them across another, with areas in proportion to the shares.
 
-    The column-based partition of Beaumont, Boudet, Rastello and Robert (*Matrix Multiplication on Heterogeneous
-    Platforms*, IEEE TPDS 12, 2001): ranks sorted by share, and of all ways to put runs of them into columns the one
-    with the least total boundary. LayoutError where there is no room.
+    This is the column-based partition of Beaumont, Boudet, Rastello and Robert (*Matrix Multiplication on Heterogeneous
+    Platforms*, IEEE TPDS 12, 2001): ranks are sorted by share, and of all ways to put runs of them into columns, the
+    one with the smallest total boundary is chosen.
+
+    Raises
+    ------
+    LayoutError
+        If there is no room.
     """
     work = team.work
     if work.weights is not None or len(team.ranks) > _MOST_COLUMNS:
-        raise LayoutError("columns need cells that are all alike, and at most 4096 ranks")
+        raise LayoutError("columns need cells of equal cost, and at most 4096 ranks")
     team = team.sorted(np.argsort(-team.shares, kind="stable"))
     length, height = work.domain.shape[outer], work.domain.shape[inner]
     sizes = _columns(team.shares, length * _width(work, inner), height * _width(work, outer))
@@ -174,14 +205,17 @@ def columns(team: Team, outer: int, inner: int) -> Layout:
 
 
 def _columns(shares: Floats, along: float, high: float) -> list[int]:
-    """How many ranks each column holds. A column of ``n`` ranks with area ``s`` has boundaries ``n s along + high``."""
+    """Return the number of ranks of each column.
+
+    A column of ``n`` ranks with area ``s`` has boundaries of ``n s along + high``.
+    """
     count = len(shares)
     area = np.concatenate(([0.0], np.cumsum(shares)))
     cost, size = np.zeros(count + 1), np.zeros(count + 1, np.int64)
     for end in range(1, count + 1):
         start = np.arange(end)
         total = cost[:end] + (end - start) * (area[end] - area[:end]) * along + high
-        # On ties fewer columns: the last minimum would make more of them.
+        # On ties, the first minimum makes fewer columns.
         best = int(np.argmin(total))
         cost[end], size[end] = total[best], end - best
     found = []
@@ -210,7 +244,7 @@ def _even_ends(low: int, high: int, parts: int, granule: int) -> Ints:
 
 
 def _weighted_ends(work: Work, axis: int, shares: Floats) -> Ints:
-    """Ends of parts along an axis whose cells cost what the work's weights say, in proportion to ``shares``."""
+    """Return the ends of parts along an axis with costs, by the work's weights, in proportion to ``shares``."""
     assert work.weights is not None
     low, granule = work.domain.lo[axis], work.granule[axis]
     before = np.concatenate(([0.0], np.cumsum(work.weights.along(axis))))
@@ -231,19 +265,19 @@ def _width(work: Work, axis: int) -> int:
 
 # Bisection -----------------------------------------------------------------------------------------------------------
 def bisected(team: Team) -> Layout:
-    """One block a rank by halving the team, at the edges of nodes where it has several, and its box along with it."""
+    """Cut one block per rank by repeatedly halving the team, preferably between nodes, and its box along with it."""
     lo, hi = _bisect(team.work, team.shares, team.crew.seats.paths[:, 0])
     return team.layout(lo, hi, np.arange(len(team.ranks)))
 
 
 def blocks(team: Team, each: int) -> Layout:
-    """Several blocks for each rank, near one another."""
+    """Cut several blocks for each rank, near one another."""
     lo, hi = _bisect(team.work, np.repeat(team.shares, each), np.repeat(team.crew.seats.paths[:, 0], each))
     return team.layout(lo, hi, np.arange(len(lo)) // each)
 
 
 def _bisect(work: Work, shares: Floats, node: Ints) -> tuple[Ints, Ints]:
-    """Boxes of all leaves, shape (leaves, ndim); all cuts of a depth at once."""
+    """Return the boxes of all leaves, shape (leaves, ndim); all cuts of a depth are made at once."""
     leaves, ndim = len(shares), work.domain.ndim
     before = np.concatenate(([0.0], np.cumsum(shares)))
     joints = np.flatnonzero(np.diff(node)) + 1
@@ -269,7 +303,7 @@ def _bisect(work: Work, shares: Floats, node: Ints) -> tuple[Ints, Ints]:
 
 
 def _middle(first: Ints, last: Ints, joints: Ints) -> Ints:
-    """Where runs of leaves are halved: at the joint between nodes next to the middle, if there is one inside."""
+    """Return where runs of leaves are halved: at the joint between nodes nearest to the middle, if there is one."""
     middle = (first + last) // 2
     if not len(joints):
         return middle
@@ -280,10 +314,10 @@ def _middle(first: Ints, last: Ints, joints: Ints) -> Ints:
 
 
 def _best_cut(work: Work, lo: Ints, hi: Ints, share: Floats) -> tuple[Ints, Ints]:
-    """For each box the axis to cut and where, so that about ``share`` of its cost lies below.
+    """Return, for each box, the axis to cut and the position, so that about ``share`` of its cost lies below.
 
-    The axis with the fewest cells on the wrong side and in the halo of the cut; one that leaves both sides as wide as
-    the work asks goes before one that does not.
+    The axis is the one with the fewest cells on the wrong side and in the halo of the cut; axes that leave both sides
+    as wide as the work requires are preferred.
     """
     length = np.maximum(hi - lo, 0)
     count, ndim = lo.shape
@@ -313,7 +347,10 @@ def _best_cut(work: Work, lo: Ints, hi: Ints, share: Floats) -> tuple[Ints, Ints
 
 
 def _weighted_place(work: Work, lo: Ints, hi: Ints, axis: int, share: Floats) -> Floats:
-    """Where along an axis a share of each box's cost lies below: bisected in whole cells, then straight between two."""
+    """Return the position along an axis below which a share of each box's cost lies.
+
+    It is found by bisection in whole cells and by linear interpolation between two of them.
+    """
     assert work.weights is not None
     some = np.flatnonzero(volumes(lo, hi) > 0)
     place = lo[:, axis].astype(float)

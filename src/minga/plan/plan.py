@@ -1,4 +1,4 @@
-"""A plan: who does which cells, how, how long it will take, and what each choice gained over the naive one."""
+"""A plan: the distribution of cells to ranks, the predicted time, and the gain of each choice over the naive one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Choice", "Plan", "Prediction", "duration"]
 
 _FORMAT: Final = "minga plan"
 _LISTED: Final = 4
-"""Nodes left out that are listed by name."""
+"""Maximum number of unused nodes that are listed by name."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One decision: ``naive`` was the alternative that needs no thought, ``gain`` the seconds a step it saves."""
+    """One decision: ``naive`` is the plain alternative, ``gain`` the savings over it in seconds per step."""
 
     name: str
     chosen: str
@@ -36,7 +36,17 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Seconds a step of every rank, shape (ranks,): computing, exchanging, and of that what overlap hides; bytes."""
+    """Predicted seconds per step and bytes of every rank, shape (ranks,).
+
+    Attributes
+    ----------
+    compute, exchange, hidden
+        Seconds of computation, of exchanges, and the part of exchanges that overlap hides.
+    memory
+        Bytes.
+    reduce
+        Seconds of reductions over all ranks.
+    """
 
     compute: Floats
     exchange: Floats
@@ -46,22 +56,38 @@ class Prediction:
 
     @property
     def seconds(self) -> float:
-        """Of one step: the slowest rank's."""
+        """Seconds of one step, which are those of the slowest rank."""
         return float((self.compute + self.exchange - self.hidden).max()) + self.reduce
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """What :func:`minga.plan.planner.make_plan` found best.
+    """The best way to run that :func:`minga.plan.planner.make_plan` found.
 
-    layout      cuts the grid of ``Work.domain``; other grids of the model follow it (``Model.layouts_like``)
-    word        what sort of layout it is: "slabs:0", "cartesian:2x3", "columns:0x1", "bisection", "blocks:4"
-    mapping     how its blocks came to their ranks
-    choices     what each decision gained
-    left_out    nodes that get no cells, with the reason
-    source      where the speeds and links are from
-    naive       predicted seconds a step of equal Cartesian parts in order, an exchange a step, overlapped
-    notes       what to know about the prediction
+    Attributes
+    ----------
+    layout
+        Cuts of the grid of ``Work.domain``; other grids of the model follow it (``Model.layouts_like``).
+    word
+        Kind of the layout: "slabs:0", "cartesian:2x3", "columns:0x1", "bisection", "blocks:4".
+    mapping
+        Mapping of its blocks to ranks.
+    halo_depth
+        Number of steps per halo exchange.
+    overlap
+        True if messages overlap with computation.
+    prediction
+        Predicted time and memory of every rank.
+    choices
+        Gain of each decision.
+    left_out
+        Nodes that get no cells, with the reason.
+    source
+        Origin of the speeds and links.
+    naive
+        Predicted seconds per step of the naive plan: equal Cartesian parts in order, one exchange per step, overlapped.
+    notes
+        Remarks on the prediction.
     """
 
     layout: Layout
@@ -78,7 +104,7 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """The plan in a line."""
+        """The plan on one line."""
         used = int((self.prediction.compute > 0).sum())
         ranks = f"{self.layout.ranks} rank{'s' if self.layout.ranks > 1 else ''}"
         of = ranks if used == self.layout.ranks else f"{used} of {ranks}"
@@ -89,7 +115,7 @@ class Plan:
         return f"{self.word} on {of}{depth}{alone}: {duration(self.prediction.seconds)} a step predicted{against}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``plan.json``."""
+        """Return plain data for ``plan.json``."""
         return {
             "format": _FORMAT,
             "version": 1,
@@ -121,7 +147,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """The plan that :meth:`as_dict` wrote. CaseError where the data is no plan."""
+        """Read a plan that :meth:`as_dict` wrote; raise CaseError if the data is not a plan."""
         if data.get("format") != _FORMAT or data.get("version") != 1:
             raise CaseError(
                 f"expected a {_FORMAT} of version 1, found {data.get('format')!r} of version {data.get('version')!r}",
@@ -147,7 +173,7 @@ class Plan:
                 notes=tuple(data["notes"]),
             )
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise CaseError(f"the plan is not complete: {error!r}", remedy="write it anew") from error
+            raise CaseError(f"the plan is not complete: {error!r}", remedy="write it again") from error
 
     def __repr__(self) -> str:
         lines = [f"Plan: {self.summary}", f"  {self.layout!r}"]
@@ -167,7 +193,7 @@ def _gain(choice: Choice) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people read them: "1.25 ms"."""
+    """Format seconds with a suitable unit: "1.25 ms"."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= 0.9995 * size:
             return f"{seconds / size:.3g} {unit}"

@@ -1,9 +1,9 @@
-"""The planner: of all layouts, placements, halo depths and overlaps, what the cost model finds fastest, and why.
+"""The planner: the layout, placement, halo depth and overlap that the cost model finds fastest, with reasons.
 
-The search goes over teams (all nodes, then without the slowest ones, until their speeds alone say that fewer cannot
-pay), over the layouts of :mod:`minga.plan.candidates`, and for the best few of them over placements, depths of the
-halo and overlap. The naive way - equal Cartesian parts in order, an exchange a step, overlapped - is always among them.
-Equal arguments give an equal plan.
+The search covers teams (all nodes, then without the slowest ones, until speeds alone show that fewer nodes cannot pay),
+the layouts of :mod:`minga.plan.candidates` and, for the best few of them, placements, halo depths and overlap. The
+naive plan (equal Cartesian parts in order, one exchange per step, overlapped) is always among the candidates. Equal
+arguments give an equal plan.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from minga.space.layout import GRANULE, Layout
 __all__ = ["make_plan"]
 
 _FINALISTS = 3
-"""Layouts whose placements and depths are tried."""
+"""Number of layouts whose placements and depths are tried."""
 
 _MANY = 4096
-"""Ranks from which only the best layout's are."""
+"""Number of ranks above which only those of the best layout are tried."""
 
 _WORTH = 1e-3
-"""Part of the time that a change must save: less is within any error of the model, and the plain way is kept."""
+"""Share of the time that a change must save: less is within the error of the model, and the plain way is kept."""
 
 
 def make_plan(
@@ -46,23 +46,28 @@ def make_plan(
     overlap: bool | Literal["auto"] = "auto",
     source: str = "",
 ) -> Plan:
-    """Plan a run: who does which cells, where, with how deep a halo, and whether messages are overlapped.
+    """Plan a run: layout, mapping, halo depth, and overlap of messages with computation.
+
+    According to the cost model (:mod:`minga.plan.cost`), the plan is never slower than the naive one, as far as the
+    arguments leave a choice and the naive plan fits into memory.
 
     Parameters
     ----------
     work, crew
-        What a step asks, and who is there.
+        The work of a step, and the ranks.
     layout
-        "auto", or a word that stands for equal parts (:func:`minga.space.cuts.parse_layout`), which is kept.
+        "auto", or the name of a layout of equal parts (:func:`minga.space.cuts.parse_layout`), which is kept.
     mapping
         "auto", or one of :data:`minga.plan.placement.MAPPINGS`.
     halo_depth, overlap
-        "auto", or what is to be kept.
+        "auto", or values to keep.
     source
-        Where the crew's speeds are from, for the plan to tell.
+        Origin of the speeds, which is recorded in the plan.
 
-    By the cost model (:mod:`minga.plan.cost`) what is chosen is never slower than the naive way, as far as that is
-    left open and fits into memory. Raises LayoutError where a word cannot be meant, or memory does not suffice.
+    Raises
+    ------
+    LayoutError
+        If a name is invalid, or memory does not suffice.
     """
     check_mapping(mapping)
     search = _Search(work, crew, 1 if halo_depth == "auto" else halo_depth, overlap is not False)
@@ -71,7 +76,7 @@ def make_plan(
     if layout == "auto":
         found = search.layouts(naive)
     else:
-        # As Model.layouts understands it, so that a plan tells of what would be run.
+        # As in Model.layouts, so that a plan describes what would be run.
         granule = 1 if work.points > 1 or work.cuts else max(GRANULE, work.granule[-1])
         given = parse_layout(layout, work.domain, crew.ranks, granule)
         found = [search.judged(_sequential(Option(layout, given, work), crew))]
@@ -80,7 +85,7 @@ def make_plan(
         raise _no_room(work, crew, layout, base if layout == "auto" else found[0].told)
     best = search.best(fitting, mapping, halo_depth == "auto", overlap == "auto")
     if layout == "auto" and best.depth != search.depth and crew.ranks <= _MANY:
-        # Cheaper messages allow other cuts.
+        # Cheaper messages make other cuts worthwhile.
         again = _Search(work, crew, best.depth, search.overlap)
         found = [each for each in again.layouts(naive) if again.fits(each.told)]
         if found:
@@ -105,7 +110,7 @@ def make_plan(
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """An option with what it takes, at the depth and overlap that the search begins with."""
+    """An option with its prediction, for the depth and overlap that the search begins with."""
 
     option: Option
     told: Prediction
@@ -114,7 +119,7 @@ class _Judged:
 
 @dataclass(frozen=True, eq=False)
 class _Final:
-    """A way to run: an option as it was cut (``start``) and where it was placed, with a depth and overlap or not."""
+    """A way to run: an option as it was cut (``start``) and as it was placed, with a halo depth and an overlap."""
 
     start: _Judged
     option: Option
@@ -125,7 +130,7 @@ class _Final:
 
 
 class _Search:
-    """What is fixed while options are compared, and all that were looked at."""
+    """The fixed part of a comparison of options, and all options seen so far."""
 
     def __init__(self, work: Work, crew: Crew, depth: int, overlap: bool) -> None:
         self.work, self.crew, self.depth, self.overlap = work, crew, depth, overlap
@@ -133,6 +138,7 @@ class _Search:
         self.most_nodes = len(np.unique(crew.seats.paths[:, 0]))
 
     def judged(self, option: Option) -> _Judged:
+        """Predict an option, with smaller shares for some ranks if their memory requires it."""
         told = option.predict(self.crew, self.depth, self.overlap)
         if not self.fits(told):
             option, told = fitted(option, self.crew, self.depth, self.overlap, told)
@@ -142,16 +148,16 @@ class _Search:
         return judged
 
     def fits(self, told: Prediction) -> bool:
-        """Whether everybody's memory holds what they would store."""
+        """Return True if the memory of each rank holds what it would store."""
         return fits(self.crew, told)
 
     def overfull(self, told: Prediction) -> str | None:
-        """A node whose memory would not hold its part."""
+        """Return the node whose memory is exceeded most, or None."""
         over = np.where(self.crew.memory > 0, told.memory / np.maximum(self.crew.memory, 1), 0.0)
         return None if over.max() <= 1 else self.crew.node(int(over.argmax()))
 
     def layouts(self, naive: Option) -> list[_Judged]:
-        """All layouts, the fastest first; the naive one before others that save next to nothing."""
+        """Return all layouts, the fastest first, but the naive one before others that save next to nothing."""
         found = [self.judged(naive)]
         base = found[0].told
         best = base.seconds if self.fits(base) else np.inf
@@ -175,7 +181,7 @@ class _Search:
         return corrected
 
     def _on_one_node(self, found: list[_Judged]) -> list[_Judged]:
-        """Where one node does best alone: also fewer and fewer of its ranks."""
+        """Add layouts on fewer and fewer ranks of a node, if a single node is the fastest."""
         team = found[0].option.team
         if team is None:
             return found
@@ -190,7 +196,7 @@ class _Search:
         return judged if better is judged.option else self.judged(better)
 
     def best(self, found: list[_Judged], mapping: str, any_depth: bool, any_overlap: bool) -> _Final:
-        """The best of the first few options, wherever placed, with whatever depth and overlap may be chosen."""
+        """Return the best of the first few options over all placements, depths and overlaps that may be chosen."""
         finals = [
             self._deepened(start, option, name, told, any_depth, any_overlap)
             for start in found[: 1 if self.crew.ranks > _MANY else _FINALISTS]
@@ -204,7 +210,7 @@ class _Search:
         return min(finals, key=lambda final: final.told.seconds)
 
     def _placements(self, start: _Judged, mapping: str) -> Iterator[tuple[Option, str, Prediction]]:
-        """The option as it is, and with its blocks on other ranks of the same speed, as far as ``mapping`` says."""
+        """Yield the option as it is, and with its blocks on other ranks of the same speed, as ``mapping`` allows."""
         if mapping in ("auto", "sequential") or self.crew.ranks == 1:
             yield start.option, "sequential", start.told
         if mapping == "sequential" or self.crew.ranks == 1:
@@ -231,7 +237,7 @@ class _Search:
     def _deepened(
         self, start: _Judged, option: Option, mapping: str, told: Prediction, any_depth: bool, any_overlap: bool
     ) -> _Final:
-        """The placed option with the depth of halo that is best for it, and with overlap or without."""
+        """Return the placed option with the best halo depth and the best choice of overlap."""
         best = _Final(start, option, mapping, self.depth, self.overlap, told)
         worse = 0
         for depth in range(1, self.work.deepest + 1) if any_depth else (self.depth,):
@@ -249,7 +255,10 @@ class _Search:
 
 
 def _better(other: _Final, best: _Final) -> bool:
-    """Whether a way saves enough, or is as fast as one that splits blocks in vain, as no message passes meanwhile."""
+    """Return True if a way to run is better than the best so far.
+
+    It must save enough, or be as fast as a way that splits blocks in vain because no message passes meanwhile.
+    """
     told = best.told
     in_vain = best.overlap and bool(told.exchange.any()) and not told.hidden.any()
     if in_vain and not other.overlap and other.depth == best.depth:
@@ -269,13 +278,13 @@ def _naive(work: Work, crew: Crew) -> tuple[str, Layout]:
 
 
 def _sequential(option: Option, crew: Crew) -> Option:
-    """Equal parts of ranks 0, 1, ... on the ranks as the tree of the machine is walked through."""
+    """Place the parts of ranks 0, 1, ... on the ranks in the order of the machine's tree."""
     order = crew.seats.order
     return option if (order == np.arange(crew.ranks)).all() else option.placed(order)
 
 
 def _kinds(rows: np.ndarray) -> np.ndarray:
-    """A number for each kind of row."""
+    """Assign a number to each different row."""
     number = np.zeros(len(rows), np.int64)
     for column in rows.T:
         place = np.unique(column, return_inverse=True)[1].reshape(-1)
@@ -284,7 +293,7 @@ def _kinds(rows: np.ndarray) -> np.ndarray:
 
 
 def _wide_enough(work: Work, layout: Layout, depth: int) -> bool:
-    """Whether no halo of so many steps reaches beyond a neighbour."""
+    """Return True if no halo of so many steps reaches beyond a neighbour."""
     sizes = (layout.hi - layout.lo).min(axis=0)
     for exchange in work.depth(depth).exchanges:
         for axis, cuts in enumerate(layout.cuts):
@@ -293,16 +302,16 @@ def _wide_enough(work: Work, layout: Layout, depth: int) -> bool:
     return True
 
 
-# What a plan tells ---------------------------------------------------------------------------------------------------
+# Explanations of a plan ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class _Story:
-    """What each decision saved, one after the other: together what the plan saves. Seconds a step.
+    """Seconds per step after each successive decision; their differences are the savings of the decisions.
 
     naive      equal parts
     all_nodes  the best layout that uses all nodes
-    cut        the layout that was chosen, as it was cut
-    placed     where its blocks were placed
-    deep       with the depth that was chosen
+    cut        the chosen layout, as it was cut
+    placed     the chosen layout with its blocks placed
+    deep       the placed layout with the chosen halo depth
     """
 
     search: _Search
@@ -326,6 +335,7 @@ class _Story:
         return cls(search, best, naive, all_nodes, cut, placed, deep)
 
     def choices(self) -> tuple[Choice, ...]:
+        """Return all decisions with their gains and reasons."""
         best, search = self.best, self.search
         used, nodes = best.start.nodes, search.most_nodes
         return (
@@ -335,7 +345,7 @@ class _Story:
                 f"{used} of {nodes}",
                 f"{nodes} of {nodes}",
                 self.all_nodes - self.cut,
-                "the others would cost more messages than they save computing" if used < nodes else "",
+                "the others would cost more in messages than they save in computing" if used < nodes else "",
             ),
             Choice("mapping", best.mapping, "sequential", self.cut - self.placed, "fewer bytes on slow links"),
             Choice(
@@ -351,13 +361,13 @@ class _Story:
     def _overlap(self) -> Choice:
         best, search = self.best, self.search
         if best.overlap != search.overlap:
-            reason = "blocks would be split for more than that hides"
+            reason = "splitting blocks would cost more than it hides"
             return Choice("overlap", "off", "on", self.deep - best.told.seconds, reason)
         if not best.overlap:
             return Choice("overlap", "off", "off", 0.0, "")
         gain = best.option.predict(search.crew, best.depth, False).seconds - best.told.seconds
         hidden = duration(float(best.told.hidden.max()))
-        reason = f"up to {hidden} of messages a step pass while the interior is computed"
+        reason = f"up to {hidden} of messages per step pass while the interior is computed"
         return Choice("overlap", "on", "off", gain, reason)
 
     def _why(self) -> str:
@@ -368,7 +378,7 @@ class _Story:
         return "less surface, or cheaper messages"
 
     def left_out(self) -> Iterator[tuple[str, str]]:
-        """Nodes without cells, and why."""
+        """Yield the nodes without cells, with the reason."""
         crew = self.search.crew
         node = crew.seats.paths[:, 0]
         used = np.unique(node[self.best.option.layout.owner])
@@ -394,19 +404,19 @@ def _notes(work: Work, crew: Crew, layout: Layout, overfull: str | None) -> Iter
         yield f"{idle} of {crew.ranks} ranks get no cells: messages would cost more than they save"
     for number, speed in enumerate(crew.speeds):
         if len(speed.cells) == 1 and speed.cells[0] <= 1:
-            continue  # one speed for all sizes: somebody said so
+            continue  # one speed for all sizes, as given by a person
         mine = np.where(crew.speed_of == number, cells, 0)
         largest = int(mine.max())
         if largest > TRUSTED * speed.cells[-1]:
             rank = int(mine.argmax())
             yield (
-                f"{crew.node(rank)} gets {largest} cells a rank, and was measured with {speed.cells[-1]:.0f} at most: "
-                "beyond that its speed is taken to stay the same"
+                f"{crew.node(rank)} gets {largest} cells per rank, but was measured up to {speed.cells[-1]:.0f}: "
+                "beyond that, its speed is assumed to stay the same"
             )
 
 
 def _no_room(work: Work, crew: Crew, word: str, told: Prediction) -> LayoutError:
-    """The error for memory that does not suffice: on which node, and what would fit."""
+    """Return the error for insufficient memory, with the node and what would fit."""
     room = np.where(crew.memory > 0, crew.memory - float(work.rank_bytes), np.inf)
     together = float(np.maximum(room, 0.0).sum())
     over = told.memory - np.where(crew.memory > 0, crew.memory, np.iinfo(np.int64).max)

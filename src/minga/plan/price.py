@@ -1,4 +1,4 @@
-"""What it takes to move work: learned from the moves of a run."""
+"""The cost of moving work, learned from the moves of a run."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ import numpy as np
 __all__ = ["Price"]
 
 _COPYING: Final = 3.0
-"""Steps' time that a move takes without any sending, before one was seen: blocks that change are allocated anew and
-copied."""
+"""Initial estimate of the time of a move without transfers, in steps: changed blocks are allocated again and copied."""
 _REBIND: Final = 0.02
-"""Seconds until Programs are bound anew, before it was measured."""
+"""Initial estimate of the seconds to bind Programs again."""
 _TRUST: Final = (0.002, 0.2)
-"""Weights of the first guesses beside that of one move: links were measured, copying was not."""
+"""Weights of the initial estimates relative to that of one move: copying was not measured, links were."""
 _LEAST: Final = 0.1
-"""Of what was taken for granted: no move takes less."""
+"""Lower bound of both factors, relative to the initial estimates."""
 
 
 @dataclass(slots=True)
 class Price:
-    """Seconds of a move are `rebind`, and `copying` times those of a step, and `slower` times what links say of it.
+    """The seconds of a move: `rebind` + `copying` * seconds of a step + `slower` * seconds according to the links.
 
-    The two factors come from all moves so far, by least squares of relative errors, drawn towards the first guess: one
-    move says what it took and not what of it.
+    The two factors are fitted to all moves so far, by least squares of relative errors, regularised towards the initial
+    estimates: a single move shows its total time, but not the contributions to it.
     """
 
     rebind: float = _REBIND
@@ -34,11 +33,11 @@ class Price:
     _moves: list[tuple[float, float, float]] = field(default_factory=list)
 
     def of(self, step: float, sending: float) -> float:
-        """Seconds of a move where a step takes `step`, and links say `sending`."""
+        """Return the seconds of a move if a step takes `step` seconds and the transfer `sending` seconds."""
         return self.rebind + self.copying * step + self.slower * sending
 
     def learn(self, step: float, sending: float, took: float) -> None:
-        """A move took so long."""
+        """Record that a move took `took` seconds."""
         if took <= 0.0:
             return
         self._moves.append((_COPYING * step / took, sending / took, 1.0))

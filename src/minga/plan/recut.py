@@ -1,8 +1,8 @@
-"""Cuts of a layout moved so that every rank gets its share of the work, and keeps its neighbours.
+"""Moving the cuts of a layout so that every rank gets its share of the work and keeps its neighbours.
 
-Slabs, Cartesian parts, bisections and several blocks a rank are all trees of cuts: a plane through the whole box, then
-planes through each side of it. The tree stays and its planes move, so that data goes to neighbours only. Each set of
-parallel planes is placed best possible: the most loaded part is as small as it can be.
+Slabs, Cartesian parts, bisections and several blocks per rank are all trees of cuts: a plane through the whole box,
+then planes through each side of it. The tree stays and its planes move, so that data only goes to neighbours. Each set
+of parallel planes is placed optimally: the load of the most loaded part is as small as possible.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _ROUNDING: Final = 1e-12
-"""Relative error of sums of costs that is no reason to cut elsewhere."""
+"""Relative error of sums of costs that must not change a cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Some blocks that fill a box: cut across `axis` into `parts`, or one block."""
+    """Blocks that fill a box, which is cut across `axis` into `parts`, or is a single block."""
 
     blocks: Ints
     axis: int = -1
     parts: tuple[_Part, ...] = ()
 
     def needs(self, axis: int, least: Sequence[int]) -> int:
-        """Cells along an axis below which a block of it would be too narrow."""
+        """Return the number of cells along an axis below which one of its blocks would be too narrow."""
         if not self.parts:
             return least[axis]
         each = [part.needs(axis, least) for part in self.parts]
@@ -46,11 +46,23 @@ class _Part:
 
 
 def recut(layout: Layout, work: Work, shares: Floats, weights: Weights | None = None) -> Layout | None:
-    """The same blocks of the same ranks, with costs in proportion to ``shares``, shape (blocks,).
+    """Return the same blocks of the same ranks, with costs in proportion to ``shares``.
 
-    Cuts lie at multiples of ``work.granule``, blocks are no narrower than ``work.least``. ``weights`` is what cells
-    cost, the same for all by default. None where planes through whole boxes do not make up the layout, or it is cut so
-    finely that there is no room.
+    Cuts lie at multiples of ``work.granule``, and blocks are no narrower than ``work.least``.
+
+    Parameters
+    ----------
+    layout, work
+        The layout, and the work of a step.
+    shares
+        Share of each block, shape (blocks,).
+    weights
+        Costs of cells; by default, the same for all.
+
+    Returns
+    -------
+    Layout or None
+        None if the layout does not consist of planes through whole boxes, or is cut so finely that there is no room.
     """
     tree = _tree(layout, np.arange(len(layout)), work.granule)
     if tree is None:
@@ -63,9 +75,9 @@ def recut(layout: Layout, work: Work, shares: Floats, weights: Weights | None = 
 
 
 def reassign(layout: Layout, shares: Floats, cost: Floats) -> Layout | None:
-    """The same blocks dealt out anew, in a row of ranks as they are now, with costs in proportion to ``shares``.
+    """Distribute the same blocks anew, with ranks in their present order and costs in proportion to ``shares``.
 
-    ``shares`` has shape (ranks,), ``cost`` (blocks,). Ranks without blocks stay without. None where there are no more
+    ``shares`` has shape (ranks,), ``cost`` (blocks,). Ranks without blocks get none. Return None if there are not more
     blocks than ranks that have some.
     """
     ranks = list(dict.fromkeys(layout.owner.tolist()))
@@ -84,11 +96,26 @@ def reassign(layout: Layout, shares: Floats, cost: Floats) -> Layout | None:
 
 
 def divide(positions: Ints, cost: Floats, shares: Floats, least: Sequence[int]) -> Ints | None:
-    """Where a row is best cut into parts: the ends of all parts, shape (parts + 1,); None where there is no room.
+    """Find the best cuts of a row into parts.
 
-    Parts end at some of ``positions``, which ascend; ``cost[i]`` is the cost below ``positions[i]``. The largest
-    ``cost of a part / shares`` is as small as possible with parts of at least ``least`` cells; among such cuts they are
-    near those in exact proportion. Shares are positive (0 counts as next to nothing).
+    The largest ``cost of a part / share`` is as small as possible; among such cuts, those near the exact proportions
+    are chosen.
+
+    Parameters
+    ----------
+    positions
+        Allowed ends of parts, ascending.
+    cost
+        ``cost[i]`` is the cost below ``positions[i]``.
+    shares
+        Shares of the parts; 0 counts as next to nothing.
+    least
+        Minimum number of cells of each part.
+
+    Returns
+    -------
+    ndarray or None
+        The ends of all parts, shape (parts + 1,); None if there is no room.
     """
     together = float(shares.sum())
     if together <= 0:
@@ -119,7 +146,7 @@ def divide(positions: Ints, cost: Floats, shares: Floats, least: Sequence[int]) 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What :func:`divide` cuts; part ``p`` that begins at position ``i`` ends at position ``wide[p][i]`` or beyond."""
+    """The row that :func:`divide` cuts; part ``p``, beginning at position ``i``, ends at ``wide[p][i]`` or beyond."""
 
     positions: Ints
     cost: Floats
@@ -127,22 +154,22 @@ class _Row:
     wide: list[Ints]
 
     def reach(self, part: int, begin: int | Ints, most: float) -> Ints:
-        """The last position up to which a part that begins there costs at most ``most`` a share."""
+        """Return the last position up to which a part that begins at ``begin`` costs at most ``most`` per share."""
         within = self.cost[begin] + most * self.shares[part] * (1 + _ROUNDING)
         last: Ints = self.cost.searchsorted(within, "right") - 1
         return last
 
     def ends_within(self, most: float) -> bool:
-        """Whether there is a cut whose parts all cost at most ``most`` a share."""
+        """Return True if there are cuts whose parts all cost at most ``most`` per share."""
         if not self._farthest(most, narrow=True):
             return False  # not even if widths did not matter
         return self._farthest(most, narrow=False) or bool(self.begins(most)[0][0])
 
     def _farthest(self, most: float, narrow: bool) -> bool:
-        """Whether the row ends where each part goes as far as it may.
+        """Return True if the parts reach the end of the row when each of them is as long as possible.
 
-        That tells all where parts may be ``narrow``. Where they may not, one that ended earlier might let the next one
-        keep out of a costly cell.
+        This is decisive if parts may be ``narrow``. Otherwise, a part that ended earlier might let the next one stay
+        out of a costly cell.
         """
         end, last = 0, len(self.cost) - 1
         for part, wide in enumerate(self.wide):
@@ -152,7 +179,10 @@ class _Row:
         return end == last
 
     def begins(self, most: float) -> list[Bools]:
-        """For each part, and the end, where it may begin so that it and all after it cost at most ``most`` a share."""
+        """Return where each part may begin so that it and all later ones cost at most ``most`` per share.
+
+        The last entry is for the end of the row.
+        """
         everywhere = np.arange(len(self.cost))
         found = [everywhere == len(self.cost) - 1]
         for part in reversed(range(len(self.shares))):
@@ -163,12 +193,12 @@ class _Row:
 
 
 def costs_of_blocks(layout: Layout, weights: Weights | None) -> Floats:
-    """What the cells of each block cost, shape (blocks,)."""
+    """Return the cost of the cells of each block, shape (blocks,)."""
     return volumes(layout.lo, layout.hi).astype(float) if weights is None else weights.of(layout.lo, layout.hi)
 
 
 def moved_cells(old: Layout, new: Layout) -> tuple[Ints, Ints, Ints]:
-    """Who sends how many cells to whom when a layout takes the place of another: senders, receivers, cells."""
+    """Return the senders, receivers and numbers of cells sent when a layout replaces another."""
     pairs: dict[tuple[int, int], int] = {}
     for block in range(len(new)):
         near = old.overlapping(new.box(block))
@@ -182,10 +212,10 @@ def moved_cells(old: Layout, new: Layout) -> tuple[Ints, Ints, Ints]:
 
 
 def _tree(layout: Layout, blocks: Ints, granule: Sequence[int]) -> _Part | None:
-    """The cuts that make up some blocks which fill a box; None where no plane passes between them.
+    """Return the tree of cuts of blocks that fill a box; None if no plane passes between them.
 
-    Where planes across several axes do, the axis with the fewest places for them comes first: cuts within its parts can
-    make up for what it cannot do.
+    If planes across several axes do, the axis with the fewest positions for them comes first: cuts within its parts can
+    compensate for its coarseness.
     """
     if len(blocks) == 1:
         return _Part(blocks)
@@ -193,7 +223,7 @@ def _tree(layout: Layout, blocks: Ints, granule: Sequence[int]) -> _Part | None:
     best: tuple[float, int, Ints] | None = None
     lengths = (hi.max(axis=0) - lo.min(axis=0)) / np.array(granule)
     for axis in range(layout.ndim):
-        # Where as many blocks have ended as have begun below, no block lies across.
+        # At places below which as many blocks have ended as have begun, no block lies across.
         places = np.unique(lo[:, axis])[1:]
         begun = np.searchsorted(np.sort(lo[:, axis]), places)
         ended = np.searchsorted(np.sort(hi[:, axis]), places, "right")
@@ -219,7 +249,7 @@ def _place(
     granule: Sequence[int],
     least: Sequence[int],
 ) -> bool:
-    """Give the blocks of a part their places in a box; whether there was room."""
+    """Place the blocks of a part in a box; return True if there was room."""
     if not part.parts:
         lo[part.blocks[0]], hi[part.blocks[0]] = box.lo, box.hi
         return all(length >= width for length, width in zip(box.shape, least, strict=True))
@@ -246,7 +276,7 @@ def _place(
 
 
 def _cost_below(box: Box, axis: int, positions: Ints, weights: Weights | None) -> Floats:
-    """What the cells of a box below each position along an axis cost."""
+    """Return the cost of the cells of a box below each position along an axis."""
     if weights is None:
         cells: Floats = (positions - box.lo[axis]).astype(float)
         return cells * (box.size // max(1, box.shape[axis]))

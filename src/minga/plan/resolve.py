@@ -1,9 +1,8 @@
-"""Resolve how a run is done before its first step: who does which cells, how deep halos are, what hides what.
+"""Resolution of a run's layout, halo depth and overlap before its first step.
 
-Settings that a person chose are kept. Where ``layout`` is ``"auto"``, the ranks time the model's own step and messages
-among each other for a moment (:mod:`minga.plan.probe.probe`), or a machine file tells; rank 0 plans
-(:mod:`minga.plan.planner`), and all ranks get that plan. A run that is over in no time is cut into equal shares
-at once.
+Settings that a person chose are kept. If ``layout`` is ``"auto"``, the ranks briefly time the model's own step and
+messages among each other (:mod:`minga.plan.probe.probe`), or a machine file provides the speeds; rank 0 makes a plan
+(:mod:`minga.plan.planner`), and all ranks receive it. Very short runs are cut into equal shares without measuring.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ if TYPE_CHECKING:
 __all__ = ["ResolvedPlan", "balancer_of", "resolve"]
 
 SHORT_SECONDS = 2.0
-"""A run that is expected to take less is not worth measuring the machine for."""
+"""Expected seconds of a run below which the machine is not measured."""
 
 _SHARE, _MOST = 0.05, 1.0
-"""Part of the expected time that measuring may take, and seconds at most."""
+"""Share of the expected time that measuring may take, and its maximum in seconds."""
 
 _GLANCE = 0.03
-"""Seconds in which messages between nodes are timed to guess how long a run may take."""
+"""Seconds in which messages between nodes are timed to estimate the time of a run."""
 
 _UNEVEN = 1.1
-"""Ranks are unequal where the fastest is this many times as fast as the slowest."""
+"""Ratio of the fastest to the slowest rank's speed from which on ranks are unequal."""
 
 
 _USUAL_SPEED, _USUAL_MEMORY = 1e8, 1 << 33
 _USUAL_LINKS = ((50e-6, 8e-9), (1e-6, 2e-10))
-"""Latency and seconds a byte, of gigabit Ethernet between nodes, and of shared memory."""
+"""Latency in seconds and seconds per byte, of gigabit Ethernet between nodes and of shared memory."""
 
 
 _TOO_SHORT: Final = "is too short to measure the machine for"
@@ -65,15 +64,26 @@ _TOO_SHORT: Final = "is too short to measure the machine for"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPlan:
-    """How a run is done, equal on all ranks but for ``seconds``.
+    """The resolved layout, halo depth and overlap of a run, equal on all ranks except for ``seconds``.
 
-    layouts     of every grid, block by block on the ranks that do them
-    word        the layout in a word, as a case could give it where there is such a word
-    seats       where the ranks sit
-    source      what it rests on, in words
-    seconds     that measuring and planning took
-    plan        with its prediction; None where nothing was planned
-    work, crew  what the plan was made of
+    Attributes
+    ----------
+    layouts
+        Layout of every grid, with the owner of each block.
+    word
+        Name of the layout, as a case could give it if there is such a name.
+    mapping, halo_depth, overlap
+        Mapping of blocks to ranks, steps per halo exchange, and whether messages overlap with computation.
+    seats
+        Places of the ranks.
+    source
+        Basis of the choices, in words.
+    seconds
+        Seconds that measuring and planning took.
+    plan
+        The plan with its prediction; None if nothing was planned.
+    work, crew
+        The work and the ranks that the plan was made for.
     """
 
     layouts: Mapping[Grid, Layout]
@@ -90,12 +100,12 @@ class ResolvedPlan:
 
     @property
     def uneven(self) -> bool:
-        """Whether ranks are known to be unequal, or sit on several nodes, which may become so."""
+        """True if ranks are known to be unequal, or are on several nodes, which may become unequal."""
         return len(np.unique(self.seats.paths[:, 0])) > 1 or (self.crew is not None and _unequal(self.crew))
 
     @property
     def unmeasured(self) -> str | None:
-        """What to tell people whose nodes have equal shares because nobody measured them; None elsewhere."""
+        """Advice if several nodes have equal shares only because they were not measured; otherwise None."""
         nodes = len(np.unique(self.seats.paths[:, 0]))
         if nodes == 1 or not self.source.endswith(_TOO_SHORT):
             return None
@@ -106,7 +116,7 @@ class ResolvedPlan:
 
     @property
     def summary(self) -> str:
-        """One line for the person who waits."""
+        """The resolved plan on one line, for people."""
         if self.plan is None:
             return f"{self.word} ({self.source})"
         left = f"; without {', '.join(node for node, _ in self.plan.left_out[:4])}" if self.plan.left_out else ""
@@ -121,11 +131,24 @@ def resolve(
     cpus: Sequence[int] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> ResolvedPlan:
-    """Resolve how a model is run on the ranks of ``comm``, each thread on one of ``cpus``; collective.
+    """Resolve how a model is run on the ranks of ``comm``; collective.
 
-    KeyboardInterrupt on every rank where ``stop`` says yes on any while they are timed: there is nothing to lose yet.
-    CaseError on every rank where a machine file does not fit the ranks, or a node's memory not its share, or a setting
-    is invalid.
+    Parameters
+    ----------
+    model, comm, options
+        The model, the ranks, and the settings of the run.
+    cpus
+        Processors for the threads of this rank, one each.
+    stop
+        Returns True if a person asked to stop.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On every rank, if ``stop`` returns True on any rank while they are timed, when there is nothing to lose yet.
+    CaseError
+        On every rank, if a machine file does not fit the ranks, the memory of a node does not hold its share, or a
+        setting is invalid.
     """
     began = time.perf_counter()
     seats = seats_of(comm) if options.run.topology is None else Tree.parse(options.run.topology).seats(comm.size)
@@ -144,7 +167,7 @@ def resolve(
 
 
 def _expected(model: Model, comm: Comm, options: RunOptions, messages: float = 0.0) -> float:
-    """Seconds that the run may take, guessed; ``messages``: what a step's take."""
+    """Estimate the seconds that the run may take; ``messages`` are the seconds of messages per step."""
     stop = stop_of(options.stop)
     longest = None if stop is None else stop.seconds
     guess = expected_seconds(model, options.run.steps, comm.size * options.run.threads) + options.run.steps * messages
@@ -152,15 +175,16 @@ def _expected(model: Model, comm: Comm, options: RunOptions, messages: float = 0
 
 
 def _may_be_long(comm: Comm, options: RunOptions, seats: Tree) -> bool:
-    """Whether a run with little to compute may still take long: by its messages between nodes."""
+    """Return True if a run with little to compute may still take long because of messages between nodes."""
     several = len(np.unique(seats.paths[:, 0])) > 1
     return several and options.run.layout == AUTO and options.run.machine is None and not isinstance(comm, VirtualComm)
 
 
 def _seconds_of_messages(model: Model, comm: Comm, seats: Tree) -> float:
-    """What messages of a step take between equal parts, by a glance at the network; collective, equal on all ranks.
+    """Return the seconds of a step's messages between equal parts, from a brief measurement of the network.
 
-    On a slow network this is many times what computing takes, so that a plan pays in runs that seem short.
+    Collective; the result is equal on all ranks. On a slow network, messages take many times as long as computing, so
+    that a plan pays even in runs that seem short.
     """
     from minga.plan.cost import predict, work_of
     from minga.plan.probe.pingpong import links_of
@@ -171,22 +195,22 @@ def _seconds_of_messages(model: Model, comm: Comm, seats: Tree) -> float:
         layout = best_cartesian(work.domain, comm.size, work.granule[-1])
         told = predict(work, replace(equal_crew(seats), links=links), layout)
     except LayoutError:
-        return 0.0  # so few cells that not every rank gets some: said where they are cut
+        return 0.0  # too few cells for all ranks, which is reported when they are cut
     return float(told.exchange.max()) + told.reduce
 
 
 def _unplanned(comm: Comm, options: RunOptions, expected: float) -> str | None:
-    """Why there is no plan, in words; None where there is to be one."""
+    """Return the reason, in words, why no plan is made, or None if one is to be made."""
     if comm.size == 1:
         return "one rank"
     if options.output.writers:
-        return "equal shares of the ranks that do not only write"
+        return "equal shares of the ranks that own cells"
     if options.run.device != "cpu":
-        return "equal shares: what is timed and planned is processors"
+        return "equal shares: only CPUs are timed and planned for"
     if options.run.machine is not None:
         return None
     if options.run.layout != AUTO:
-        return "the layout as it was asked for"
+        return "the requested layout"
     if isinstance(comm, VirtualComm):
         return "equal shares: virtual ranks take turns on one processor"
     if expected < SHORT_SECONDS:
@@ -195,14 +219,14 @@ def _unplanned(comm: Comm, options: RunOptions, expected: float) -> str | None:
 
 
 def balancer_of(model: Model, comm: Comm, options: RunOptions, resolved: ResolvedPlan) -> Balancer | None:
-    """Who moves work between ranks while the run goes on; None where nobody is to.
+    """Return the load balancer of a run, or None if work is not to be moved.
 
-    ``balance = "auto"`` is for ranks that are unequal, or on several nodes, or models whose mask changes, and for
-    layouts that were planned: a layout that a person chose stays.
+    With ``balance = "auto"``, work is moved if ranks are unequal or on several nodes, or the model's mask changes, and
+    only for planned layouts: a layout that a person chose stays.
     """
     balance = options.run.balance
     if comm.size == 1 or balance == "off" or options.output.writers:
-        return None  # ranks that only write would be given cells
+        return None  # otherwise, ranks that only write would be given cells
     if balance == AUTO and options.run.device != "cpu":
         return None
     from minga.plan.work.masks import MaskWatch
@@ -219,7 +243,7 @@ def balancer_of(model: Model, comm: Comm, options: RunOptions, resolved: Resolve
 
 
 def equal_crew(seats: Tree) -> Crew:
-    """Ranks that nobody has measured: all alike, over a network as it is common."""
+    """Return ranks that were not measured: all equal, with a common network."""
     ranks = len(seats)
     return Crew(
         (Speed.constant(_USUAL_SPEED),),
@@ -231,7 +255,7 @@ def equal_crew(seats: Tree) -> Crew:
 
 
 def _as_told(model: Model, ranks: int, options: RunOptions, seats: Tree, source: str) -> ResolvedPlan:
-    """Keep the settings that were chosen, and resolve the others without measuring."""
+    """Keep the chosen settings and resolve the others without measuring."""
     layout = "cartesian" if options.run.layout == AUTO else options.run.layout
     mapping = options.run.mapping if options.run.mapping in MAPPINGS or options.run.mapping != AUTO else "sequential"
     computing = ranks - options.output.writers
@@ -263,7 +287,7 @@ def _planned(
     cpus: Sequence[int] | None,
     stop: Callable[[], bool] | None,
 ) -> ResolvedPlan:
-    """Measure or read the machine, and plan on rank 0."""
+    """Measure the machine or read its file, and make a plan on rank 0."""
     from minga.plan.cost import work_of
 
     work = work_of(model)
@@ -315,12 +339,12 @@ def _plan(work: Work, crew: Crew, options: RunOptions, source: str) -> Plan:
             overlap=options.run.overlap,
             source=source,
         )
-    except LayoutError as error:  # what a person said cannot be done on this machine
+    except LayoutError as error:  # the requested settings are impossible on this machine
         raise CaseError(error.message, where=error.where, remedy=error.remedy) from error
 
 
 def _agreed(comm: Comm, make: Any) -> Any:
-    """What ``make()`` gives on rank 0, or its error, on every rank."""
+    """Return the result of ``make()`` on rank 0 on every rank, or raise its error there."""
     answer: Any = None
     if comm.rank == 0:
         try:
@@ -334,7 +358,7 @@ def _agreed(comm: Comm, make: Any) -> Any:
 
 
 def _crew_of_file(path: Path, work: Work, comm: Comm, threads: int) -> Crew:
-    """The ranks as a machine file describes the hosts that they are on."""
+    """Return the ranks as a machine file describes their hosts."""
     hosts = comm.gather(platform.node())
 
     def read() -> Crew:
@@ -349,7 +373,7 @@ def _crew_of_file(path: Path, work: Work, comm: Comm, threads: int) -> Crew:
 
 
 def _unequal(crew: Crew) -> bool:
-    """Whether some rank is clearly faster than another, at the size that both have measured."""
+    """Return True if some rank is clearly faster than another, at a size that both have measured."""
     used = [crew.speeds[number] for number in np.unique(crew.speed_of)]
     size = min(float(speed.cells[-1]) for speed in used)
     rates = np.array([float(speed.rate(size)) for speed in used])
@@ -357,7 +381,7 @@ def _unequal(crew: Crew) -> bool:
 
 
 def _check_memory(model: Model, resolved: ResolvedPlan, comm: Comm) -> None:
-    """CaseError on every rank where what the ranks of a node store does not fit into it."""
+    """Raise CaseError on every rank if the data of the ranks on a node does not fit into its memory."""
     if comm.size == 1:
         return
     found = comm.gather((comm.node, platform.node(), total_memory()))
@@ -380,7 +404,7 @@ def _check_memory(model: Model, resolved: ResolvedPlan, comm: Comm) -> None:
 
 
 def bytes_of_rank(model: Model, layouts: Mapping[Grid, Layout], rank: int) -> int:
-    """Bytes of all slots of all fields in the cells that a rank owns, without halos."""
+    """Return the bytes of all slots of all fields in the cells that a rank owns, without halos."""
     total = 0
     for field in model.fields:
         cells = field.bounds.size if field.replicated else layouts[field.grid].cells_of(rank)

@@ -1,4 +1,4 @@
-"""Predicted scaling: the time of a step on more and more ranks, for one grid and for one that grows along."""
+"""Predicted strong and weak scaling: the time of a step on more and more ranks, for a fixed and for a growing grid."""
 
 from __future__ import annotations
 
@@ -20,13 +20,22 @@ __all__ = ["Point", "Scaling", "rank_counts", "scaling"]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of a curve.
+    """One point of a scaling curve.
 
-    ranks, used  ranks there are, and those that get cells
-    cells        of the model
-    seconds      predicted for a step
-    naive        the same with equal Cartesian parts
-    ideal        when messages cost nothing: all cells over the sum of the speeds
+    Attributes
+    ----------
+    ranks, used
+        Number of ranks, and of those that get cells.
+    cells
+        Cells of the model.
+    seconds
+        Predicted seconds per step.
+    naive
+        The same for equal Cartesian parts.
+    ideal
+        The same if messages cost nothing: all cells divided by the sum of the speeds.
+    word
+        Kind of the layout.
     """
 
     ranks: int
@@ -39,44 +48,43 @@ class Point:
 
     @property
     def efficiency(self) -> float:
-        """The part of the ranks' speed that is used, 0 to 1."""
+        """Parallel efficiency: the share of the ranks' speed that is used, 0 to 1."""
         return min(1.0, self.ideal / self.seconds)
 
     @property
     def cells_per_second(self) -> float:
-        """Of all ranks together."""
+        """Cell updates per second of all ranks together."""
         return self.cells / self.seconds
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         names = ("ranks", "used", "cells", "seconds", "naive", "ideal", "efficiency", "cells_per_second", "word")
         return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """A strong curve (the grid as it is) and a weak one (cells in proportion to the ranks)."""
+    """A strong scaling curve (for the given grid) and a weak one (with cells in proportion to the ranks)."""
 
     strong: tuple[Point, ...]
     weak: tuple[Point, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"strong": [p.as_dict() for p in self.strong], "weak": [p.as_dict() for p in self.weak]}
 
 
 def rank_counts(most: int, points: int = 10) -> list[int]:
-    """1, 2, 4, ... or 1, 4, 16, ... up to ``most``, which is always the last; about ``points`` at most."""
+    """Return 1, 2, 4, ... or 1, 4, 16, ... up to ``most``, which is always last; at most about ``points`` numbers."""
     powers = most.bit_length()
     return [*(count for power in range(0, powers, -(-powers // points)) if (count := 2**power) < most), most]
 
 
 def scaling(work: Work, crew: Crew, counts: Sequence[int] | None = None) -> Scaling:
-    """Predict a step on the first ranks of a crew as they were started, for several numbers of them.
+    """Predict the time of a step on the first ranks, in their order, for several numbers of ranks.
 
-    Each point has a plan of its own. The weak curve has on one rank as many cells as that has a share of the grid on
-    all ranks; longer axes shrink first. Numbers of ranks whose memory does not hold the grid are
-    left out.
+    Each point has its own plan. On the weak curve, one rank has as many cells as its share of the grid on all ranks;
+    longer axes shrink first. Numbers of ranks whose memory does not hold the grid are left out.
     """
     counts = rank_counts(crew.ranks) if counts is None else counts
     strong = [_point(work, crew, count) for count in counts]
@@ -99,7 +107,7 @@ def _point(work: Work, crew: Crew, count: int) -> Point | None:
 
 
 def _grown(work: Work, factor: float) -> Work:
-    """The work on a grid with about ``factor`` times as many cells, at most as many: the longest axes are halved."""
+    """Return the work on a grid with about ``factor`` (at most 1) times as many cells: the longest axes are halved."""
     if factor == 1:
         return work
     lengths = list(work.domain.shape)

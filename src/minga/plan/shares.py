@@ -1,4 +1,4 @@
-"""How much each of several unequal workers should get, so that all are done at once: real and whole shares."""
+"""Shares of work with which unequal workers all finish at the same time: real and integer shares."""
 
 from __future__ import annotations
 
@@ -17,40 +17,51 @@ __all__ = ["Times", "assign", "equal_time"]
 
 Floats = NDArray[np.float64]
 Times = Callable[[Ints], Floats]
-"""Seconds of every part for its number of cells, shape (parts,); more cells never take less time."""
+"""Function that returns the seconds of every part for its number of cells, shape (parts,); it never decreases."""
 
 _HALVINGS = 100
-"""Enough for any two neighbouring floats."""
+"""Number of bisection steps, enough to reach any two neighbouring floats."""
 
 _FEW_LEFT = 32
-"""Units that are given away one by one."""
+"""Number of units that are assigned one by one."""
 
 
 def assign(total: int, times: Times, least: ArrayLike, most: ArrayLike | None = None, granule: int = 1) -> Ints:
-    """Whole shares of ``total`` cells whose longest time is the least possible.
+    """Find integer shares of ``total`` cells whose longest time is as short as possible.
 
     Parameters
     ----------
     total
-        Cells to give away; all are given.
+        Number of cells to assign; all are assigned.
     times
         Seconds of every part for its share.
     least, most
-        The fewest and the most cells of each part, shape (parts,); without ``most`` no part is bounded above.
+        Minimum and maximum number of cells of each part, shape (parts,); without ``most``, there is no maximum.
     granule
-        Shares are multiples of it, but for that of the last part that has any, where ``total`` is no multiple.
+        Shares are multiples of it, except for the last non-empty part if ``total`` is not a multiple.
 
-    Returns shares in cells, shape (parts,), int64. The longest time is found by bisection: within a time every part can
-    take so many cells, as times grow with them, and the shortest time in which all can be taken is the optimum. That
-    is what the greedy algorithm (each unit to whoever would be done first) finds as well; rounding real shares does
-    not. LayoutError where ``least`` or ``most`` leave no way.
+    Returns
+    -------
+    ndarray
+        Shares in cells, int64, shape (parts,).
+
+    Raises
+    ------
+    LayoutError
+        If ``least`` or ``most`` leave no solution.
+
+    Notes
+    -----
+    The longest time is found by bisection: within a given time, every part can process a number of cells, since times
+    grow with them, and the shortest time in which all cells can be processed is the optimum. The greedy algorithm (each
+    unit to the part that would finish first) finds the same; rounding real shares does not.
     """
     fewest = np.atleast_1d(np.asarray(least, np.int64))
     room = np.full(len(fewest), total) if most is None else np.minimum(np.asarray(most, np.int64), total)
     missing = -total % granule
     best, shortest = None, np.inf
     for last in range(len(fewest) - 1, -1, -1):
-        # The last part that has any is short of a whole unit by what is missing; with none missing, anyone may be it.
+        # The last non-empty part lacks ``missing`` cells of a whole unit; if none are missing, it may be any part.
         short = np.where(np.arange(len(fewest)) == last, missing, 0)
         low = -(-(fewest + short * (fewest > 0)) // granule)
         high = np.where(np.arange(len(fewest)) <= last, (room + short) // granule, 0)
@@ -82,7 +93,7 @@ def _seconds(times: Times, granule: int, short: Ints, units: Ints) -> Floats:
 
 
 def _shared(units: int, seconds: Times, low: Ints, high: Ints) -> Ints | None:
-    """Shares from ``low`` to ``high`` that add up to ``units`` and whose longest time is the least; None for no way."""
+    """Return shares from ``low`` to ``high`` with sum ``units`` and the shortest longest time; None if impossible."""
     if low.sum() > units or high.sum() < units or (low > high).any():
         return None
     shorter, longer = float(seconds(low).max()), float(seconds(high).max())
@@ -105,7 +116,7 @@ def _shared(units: int, seconds: Times, low: Ints, high: Ints) -> Ints | None:
 
 
 def _within(seconds: Times, limit: float, low: Ints, high: Ints) -> Ints:
-    """The largest shares from ``low`` to ``high`` that take no longer than ``limit``; ``low`` where even that does."""
+    """Return the largest shares from ``low`` to ``high`` within the time ``limit``, or ``low`` if there are none."""
     low, high = low.copy(), high.copy()
     while (low < high).any():
         middle = (low + high + 1) // 2
@@ -116,14 +127,14 @@ def _within(seconds: Times, limit: float, low: Ints, high: Ints) -> Ints:
 
 
 def _one_by_one(seconds: Times, shares: Ints, most: Ints, units: int) -> Ints:
-    """Give the rest away unit by unit, each to whoever would be done with it first."""
+    """Assign the remaining units one by one, each to the part that would finish it first."""
     for _ in range(units - int(shares.sum())):
         shares[np.argmin(np.where(shares < most, seconds(np.minimum(shares + 1, most)), np.inf))] += 1
     return shares
 
 
 def _filled(fewest: Ints, enough: Ints, units: int) -> Ints:
-    """Shares between two bounds that add up to ``units``, each in proportion to the room it has."""
+    """Return shares between two bounds with sum ``units``, in proportion to the room of each part."""
     room = enough - fewest
     missing = units - int(fewest.sum())
     given = room * missing // max(1, int(room.sum()))
@@ -134,10 +145,11 @@ def _filled(fewest: Ints, enough: Ints, units: int) -> Ints:
 
 
 def equal_time(crew: Crew, total: float, most: Floats) -> Floats:
-    """Real shares of ``total`` cells of the model that all ranks finish at once, shape (ranks,).
+    """Return real shares of ``total`` cells of the model that all ranks finish at the same time, shape (ranks,).
 
-    The geometric partition of Lastovetsky and Reddy (2007): each rank gets what it does in a common time, which is
-    bisected. Nobody gets more than ``most``, but all scaled alike where ``total`` is more than all may have.
+    This is the geometric partition of Lastovetsky and Reddy (2007): each rank gets what it processes in a common time,
+    which is found by bisection. No rank gets more than ``most``; if ``total`` exceeds the sum of ``most``, all shares
+    are ``most`` scaled by the same factor.
     """
     held = float(most.sum())
     if held <= total:

@@ -1,4 +1,4 @@
-"""How long a rank takes for a step of so many cells: measured, never assumed to be proportional.
+"""The time of a step as a function of the number of cells: measured, and never assumed to be proportional.
 
 Caches, memory and paging make speed a function of size (Lastovetsky and Reddy, *Data Partitioning with a Functional
 Performance Model of Heterogeneous Processors*, IJHPCA 21, 2007).
@@ -21,15 +21,15 @@ __all__ = ["TRUSTED", "Speed"]
 Floats = NDArray[np.float64]
 
 TRUSTED: Final = 1.25
-"""Times the largest size measured up to which a speed is trusted without a word."""
+"""Factor beyond the largest measured size up to which a speed is trusted without a note."""
 
 
 @dataclass(frozen=True, eq=False)
 class Speed:
-    """Seconds for a step of a number of cells: measured points, joined by straight lines.
+    """Seconds of a step by number of cells: measured points, joined by straight lines.
 
-    ``cells`` ascends strictly, ``seconds`` never falls; both have shape (points,). Below the first point time is
-    proportional to cells, beyond the last one cells cost what they cost there.
+    ``cells`` ascends strictly, and ``seconds`` never decreases; both have shape (points,). Below the first point, the
+    time is proportional to the number of cells; beyond the last point, a cell costs as much as there.
     """
 
     cells: Floats
@@ -37,14 +37,19 @@ class Speed:
 
     @classmethod
     def constant(cls, cells_per_second: float) -> Speed:
-        """The same speed for every size."""
+        """Return a speed that is the same for every size."""
         return cls(np.array([1.0]), np.array([1 / cells_per_second]))
 
     @classmethod
     def measured(cls, cells: Sequence[float], seconds: Sequence[float]) -> Speed:
-        """From measurements in any order; where more cells took less time, noise is removed by the running maximum.
+        """Make a speed from measurements in any order.
 
-        LayoutError for numbers that are not positive and finite, or no points at all.
+        Noise that makes more cells take less time is removed by a running maximum.
+
+        Raises
+        ------
+        LayoutError
+            If numbers are not positive and finite, or there are no points.
         """
         size, time = np.asarray(cells, float), np.asarray(seconds, float)
         if size.shape != time.shape or size.ndim != 1 or len(size) == 0:
@@ -57,11 +62,11 @@ class Speed:
         return cls(size, np.maximum.accumulate(least))
 
     def time(self, cells: ArrayLike) -> Floats:
-        """Seconds for a step of ``cells`` cells; the shape of ``cells``."""
+        """Return the seconds of a step of ``cells`` cells, with the shape of ``cells``."""
         size = np.asarray(cells, float)
         known, seconds = self._from_nothing
         inside = np.interp(size, known, seconds)
-        # Beyond the last point the ratio is above 1, below it the straight lines hold.
+        # Beyond the last point the ratio is above 1; below it, the straight lines are used.
         time: Floats = inside * np.maximum(size / known[-1], 1.0)
         return time
 
@@ -70,9 +75,9 @@ class Speed:
         return np.concatenate(([0.0], self.cells)), np.concatenate(([0.0], self.seconds))
 
     def within(self, seconds: ArrayLike) -> Floats:
-        """The most cells whose step takes at most ``seconds``: the inverse of :meth:`time`."""
+        """Return the largest number of cells whose step takes at most ``seconds``: the inverse of :meth:`time`."""
         time = np.asarray(seconds, float)
-        # On a level stretch the right end is meant.
+        # On a constant stretch, the right end is returned.
         at = np.searchsorted(self.seconds, time, side="right")
         known, times = self._from_nothing
         low_time, low = times[at], known[at]
@@ -85,6 +90,6 @@ class Speed:
         return cells
 
     def rate(self, cells: ArrayLike) -> Floats:
-        """Cells per second at a size."""
+        """Return the cells per second at a size."""
         size = np.asarray(cells, float)
         return size / self.time(size)

@@ -1,6 +1,6 @@
-"""Machines as trees: nodes that hold chips that hold cores, and how far two ranks are apart in them.
+"""Machines as trees of nodes, chips and cores, and the distance of two ranks in them.
 
-A tree is given (``"16x2x2"``: 16 nodes of 2 chips of 2 cores; or nested lists), or read from Linux, which tells in
+A tree is given (``"16x2x2"``: 16 nodes of 2 chips of 2 cores; or nested lists), or read from Linux, which describes in
 ``/sys/devices/system`` what processors share (Documentation/ABI/stable/sysfs-devices-system-cpu of the kernel).
 """
 
@@ -41,10 +41,15 @@ Processors = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Places in a hierarchy of machines, one a row: of all cores of a machine, or of the ranks of a run.
+    """Places in a hierarchy, one per row: all cores of a machine, or the ranks of a run.
 
-    ``paths[p, l]`` is the number of place ``p``'s group on level ``levels[l]`` (the outermost first), counted from 0
-    within the group around it; int64, shape (places, levels). Two ranks on one core have equal rows.
+    Attributes
+    ----------
+    levels
+        Names of the levels, the outermost first.
+    paths
+        ``paths[p, l]`` is the number of place ``p``'s group on level ``levels[l]``, counted from 0 within the
+        enclosing group; int64, shape (places, levels). Two ranks on one core have equal rows.
     """
 
     levels: tuple[str, ...]
@@ -52,9 +57,12 @@ class Tree:
 
     @classmethod
     def parse(cls, text: str) -> Tree:
-        """The cores of a machine described in words, or in a file of ``lstopo --of xml``.
+        """Return the cores of a machine from a description, or from a file of ``lstopo --of xml``.
 
-        LayoutError where it cannot be understood.
+        Raises
+        ------
+        LayoutError
+            If the description is invalid.
         """
         if text.strip().endswith(".xml"):
             from minga.plan.machine.hwloc import read_hwloc
@@ -70,13 +78,13 @@ class Tree:
             try:
                 groups = json.loads(text)
             except (ValueError, RecursionError) as error:
-                raise LayoutError(f"topology {text[:60]!r} is no JSON list", remedy=_FORMS) from error
+                raise LayoutError(f"topology {text[:60]!r} is not a valid JSON list", remedy=_FORMS) from error
             return cls.nested(groups)
         raise LayoutError(f"{text[:60]!r} is not a topology", remedy=_FORMS)
 
     @classmethod
     def nested(cls, groups: Sequence[object], levels: Sequence[str] = ()) -> Tree:
-        """The cores of nested lists: ``[4, 4, 5]`` is three nodes of so many cores, ``[[2, 2], [4]]`` has chips too."""
+        """Return the cores of nested lists: ``[4, 4, 5]`` is three nodes, ``[[2, 2], [4]]`` also has chips."""
         paths = list(itertools.islice(_paths(groups), MOST_CORES + 1))
         depths = {len(path) for path in paths}
         if len(paths) > MOST_CORES or not paths:
@@ -85,22 +93,22 @@ class Tree:
             raise LayoutError(
                 f"the cores of the topology {json.dumps(groups)[:60]} lie {' or '.join(map(str, sorted(depths)))} "
                 "levels deep",
-                remedy=f"put all equally deep, at most {len(_NAMES)} levels: [[4]] is a node with one chip of 4 cores",
+                remedy=f"use one depth of at most {len(_NAMES)} levels: [[4]] is a node with one chip of 4 cores",
             )
         return cls(tuple(levels) or _NAMES[max(depths) - 1], np.array(paths, np.int64))
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """Names of what lies between two places, by the number of levels they have in common.
+        """Names of the relations between two places, by the number of levels that they have in common.
 
-        With nodes, chips and cores: inter-node, inter-chip, intra-chip, same core.
+        For nodes, chips and cores, these are inter-node, inter-chip, intra-chip, same core.
         """
         *groups, last = self.levels
         inside = f"intra-{groups[-1]}" if groups else f"inter-{last}"
         return (*(f"inter-{name}" for name in groups), inside, f"same {last}")
 
     def common(self, a: Ints | int, b: Ints | int) -> Ints:
-        """How many levels places ``a`` and ``b`` have in common: 0 on different nodes, all on one core."""
+        """Return the number of levels that places ``a`` and ``b`` have in common: 0 on different nodes."""
         levels = np.zeros(np.broadcast(a, b).shape, np.int64)
         same = np.ones(levels.shape, bool)
         for column in self.paths.T:
@@ -110,13 +118,13 @@ class Tree:
 
     @property
     def order(self) -> Ints:
-        """The places sorted as the tree is walked through, neighbours together."""
+        """Numbers of the places in the order of a walk through the tree, with neighbours together."""
         return np.lexsort(self.paths.T[::-1])
 
     def seats(self, ranks: int) -> Tree:
-        """Where so many ranks sit that are started in order, filling one node after the other: a row a rank.
+        """Return the places of so many ranks, started in order and filling one node after another, one row per rank.
 
-        More ranks than cores share them evenly.
+        If there are more ranks than cores, they share the cores evenly.
         """
         cores = len(self.paths)
         chosen = np.arange(ranks) if ranks <= cores else np.arange(ranks) * cores // ranks
@@ -127,7 +135,7 @@ class Tree:
 
 
 def traffic_by_level(sent: Sequence[Mapping[int, Traffic]], seats: Tree) -> dict[str, Traffic]:
-    """What all ranks together sent (``sent[rank][receiver]``), by what lies between sender and receiver."""
+    """Return the total traffic (``sent[rank][receiver]``) by relation between sender and receiver."""
     total = dict.fromkeys(seats.relations, Traffic())
     for rank, receivers in enumerate(sent):
         for receiver, traffic in receivers.items():
@@ -136,16 +144,17 @@ def traffic_by_level(sent: Sequence[Mapping[int, Traffic]], seats: Tree) -> dict
 
 
 def read_tree(cpus: Iterable[int] | None = None, system: Path = _SYSTEM) -> Tree:
-    """The physical cores of this machine among some logical processors, by default those this process may use."""
+    """Return the physical cores of some logical processors, by default of those that this process may use."""
     allowed = sorted(usable() if cpus is None else cpus)
     cores = dict.fromkeys(_groups((cpu,), system)["core"] or (cpu,) for cpu in allowed)
     return tree_of_places([(0, _groups(core, system)) for core in cores])
 
 
 def seats_of(comm: Comm) -> Tree:
-    """Where the ranks of ``comm`` really sit, as far as each is bound to processors; collective, equal on all ranks.
+    """Return the actual places of the ranks of ``comm``, as far as each is bound to processors.
 
-    Levels that tell no two ranks apart are left out. Ranks that may move about in a node are told apart by number.
+    Collective; the result is equal on all ranks. Levels that distinguish no two ranks are left out. Ranks that may
+    migrate within a node are distinguished by number.
     """
     found = comm.gather((comm.node, _groups(tuple(sorted(usable())), _SYSTEM)))
     seats: Tree = comm.bcast(None if found is None else tree_of_places(found))
@@ -153,9 +162,9 @@ def seats_of(comm: Comm) -> Tree:
 
 
 def tree_of_places(places: Sequence[tuple[int, Mapping[str, Processors | None]]]) -> Tree:
-    """The tree of places, each a node's number and the groups of processors it lies in."""
+    """Return the tree of places, each given by a node's number and its groups of processors."""
     names = [name for name in places[0][1] if all(groups[name] is not None for _, groups in places)]
-    # Wide groups lie outside narrow ones; which of, say, NUMA nodes and caches are wider depends on the processor.
+    # Wide groups enclose narrow ones; whether, say, NUMA nodes or caches are wider depends on the processor.
     names.sort(key=lambda name: -max(len(groups[name] or ()) for _, groups in places))
     rows: list[tuple[Hashable, ...]] = [(node, *(groups[name] for name in names)) for node, groups in places]
     kept = [0] + [n for n, name in enumerate(names, 1) if name == "core" or _divides(rows, n)]
@@ -168,13 +177,13 @@ def tree_of_places(places: Sequence[tuple[int, Mapping[str, Processors | None]]]
 
 
 def _divides(rows: Sequence[tuple[Hashable, ...]], column: int) -> bool:
-    """Whether a level tells some places apart that agree up to it, and leaves some for the levels inside."""
+    """Return True if a level distinguishes places that agree on outer levels, and leaves some to inner levels."""
     before, here, all_levels = (len({row[:end] for row in rows}) for end in (column, column + 1, None))
     return before < here < all_levels
 
 
 def _numbered(rows: Sequence[tuple[Hashable, ...]]) -> Ints:
-    """Groups numbered from 0 within the group around them, in ascending order of what they are called."""
+    """Assign numbers to groups, from 0 within the enclosing group, in ascending order of their names."""
     paths = np.empty((len(rows), len(rows[0])), np.int64)
     for depth in range(len(rows[0])):
         members: dict[tuple[Hashable, ...], set[Hashable]] = {}
@@ -190,9 +199,9 @@ def _numbered(rows: Sequence[tuple[Hashable, ...]]) -> Ints:
 
 
 def _groups(cpus: Processors, system: Path) -> dict[str, Processors | None]:
-    """By kind of group, the processors of the one group that holds all of ``cpus``; None where several do or none."""
+    """Return, by kind, the processors of the group that contains all of ``cpus``; None if there is no single one."""
     topology = {
-        "chip": ("package_cpus_list", "core_siblings_list"),  # the second is what older kernels call it
+        "chip": ("package_cpus_list", "core_siblings_list"),  # the second name is that of older kernels
         "core": ("core_cpus_list", "thread_siblings_list"),
     }
     files: dict[str, list[list[Path]]] = {
@@ -206,7 +215,7 @@ def _groups(cpus: Processors, system: Path) -> dict[str, Processors | None]:
 
 
 def _caches(cpu: int, level: int, system: Path) -> list[Path]:
-    """Where it says who shares a processor's data cache of a level."""
+    """Return the files that list which processors share a processor's data cache of a given level."""
     folders = sorted((system / f"cpu/cpu{cpu}/cache").glob("index[0-9]*"))
     return [
         folder / "shared_cpu_list"
@@ -220,7 +229,7 @@ def _common_group(groups: Sequence[Processors]) -> Processors | None:
 
 
 def _first_list(files: Iterable[Path]) -> Processors:
-    """The processors that the first readable file lists, such as ``0-3,8-11``; none where there is no such file."""
+    """Return the processors listed in the first readable file, such as ``0-3,8-11``; empty if there is no such file."""
     for file in files:
         text = _text(file)
         if re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text):
@@ -237,12 +246,12 @@ def _text(file: Path) -> str:
 
 
 def usable() -> Collection[int]:
-    """The logical processors that this process may use."""
+    """Return the logical processors that this process may use."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 
 def _paths(groups: object, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """Where the cores of nested lists lie; a number is a group of so many cores."""
+    """Yield the paths of the cores of nested lists; a number is a group of so many cores."""
     if isinstance(groups, int) and not isinstance(groups, bool) and groups > 0:
         yield from ((*path, core) for core in range(groups))
     elif isinstance(groups, list | tuple) and groups:
@@ -251,4 +260,4 @@ def _paths(groups: object, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ..
         for number, inner in enumerate(groups):
             yield from _paths(inner, (*path, number))
     else:
-        raise LayoutError(f"a topology is made of lists and numbers of cores, found {groups!r}", remedy=_FORMS)
+        raise LayoutError(f"a topology consists of lists and numbers of cores, found {groups!r}", remedy=_FORMS)

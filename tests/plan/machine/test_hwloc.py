@@ -119,12 +119,12 @@ def test_a_machine_file_may_name_one_beside_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no XML"),
-        ("<topology>", "no XML"),
+        ("", "not valid XML"),
+        ("<topology>", "not valid XML"),
         ("<html></html>", "topology of hwloc"),
         ("<topology></topology>", "topology of hwloc"),
         ('<topology><object type="Machine"/></topology>', "no processors"),
-        ('<?xml version="1.0" encoding="klingon"?><topology/>', "no XML"),
+        ('<?xml version="1.0" encoding="klingon"?><topology/>', "not valid XML"),
     ],
 )
 def test_what_is_no_topology_is_explained(text: str, words: str, tmp_path: Path) -> None:

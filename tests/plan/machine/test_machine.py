@@ -185,7 +185,7 @@ def test_a_tree_is_written_as_it_was_read() -> None:
     ("content", "key", "words"),
     [
         ({"nodes": []}, "nodes", "at least 1"),
-        (described(format="minga case"), "format", "no machine file"),
+        (described(format="minga case"), "format", "not a machine file"),
         ([1, 2], "format", "found 'list'"),
         (described(version=2), "version", "has version 2"),
         (described(version="1"), "version", "whole number"),
@@ -199,14 +199,14 @@ def test_a_tree_is_written_as_it_was_read() -> None:
         (node(speed="fast"), "nodes[0].speed", "Gcells/s"),
         (node(topology="2x2"), "nodes[0].cores", "cores and also"),
         (node(cores=None), "nodes[0].cores", "neither cores nor"),
-        (node(cores=None, topology="2xx"), "nodes[0].topology", "inside of a node"),
-        (node(cores=None, topology=[[2], 2]), "nodes[0].topology", "inside of a node"),
+        (node(cores=None, topology="2xx"), "nodes[0].topology", "topology of a node"),
+        (node(cores=None, topology=[[2], 2]), "nodes[0].topology", "topology of a node"),
         (node(count=2, hosts=["a"]), "nodes[0].count", "1 hosts"),
         (node(speeds={"cpu": {"k": {"cells": [1.0]}}}), "nodes[0].speeds.cpu.k", "cells and seconds"),
         (node(speeds={"cpu": {"k": {"cells": [1.0], "seconds": [1.0, 2.0]}}}), "nodes[0].speeds.cpu.k", "2 seconds"),
         (node(speeds={"cpu": {"k": {"cells": [-1.0], "seconds": [1.0]}}}), "nodes[0].speeds.cpu.k.cells[0]", "above 0"),
         (node(speeds={"cpu": {"k": {"cels": [1.0]}}}), "nodes[0].speeds.cpu.k.cels", "unknown key"),
-        (node(count=2), "links.inter-node", "joins the nodes"),
+        (node(count=2), "links.inter-node", "no link between the nodes"),
         (described(links={"inter-node": {"latency": "1 us"}}), "links.inter-node.bandwidth", "no bandwidth"),
         (described(links={"inter-node": {"latency": "soon", "bandwidth": 1}}), "links.inter-node.latency", "50 us"),
         (described(links={"inter-nod": {"latency": 0, "bandwidth": 1}}), "links.inter-nod", "no link"),
@@ -230,7 +230,12 @@ def test_mistakes_are_explained(content: Any, key: str, words: str, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{", "no JSON"), ('{"a": NaN}', "NaN is no number"), ("[" * 100_000, "no JSON"), ('{"a": 1,}', "double quotes")],
+    [
+        ("{", "not valid JSON"),
+        ('{"a": NaN}', "NaN is not a number"),
+        ("[" * 100_000, "not valid JSON"),
+        ('{"a": 1,}', "double quotes"),
+    ],
 )
 def test_what_is_no_json_is_explained(text: str, words: str, tmp_path: Path) -> None:
     file = tmp_path / "m.json"

@@ -39,7 +39,7 @@ def test_what_people_write(text: object, kind: Kind, value: float) -> None:
         ("16 Gb", "memory", "16 GB"),
         ("fast", "speed", "Gcells/s"),
         ("1.2.3 s", "time", "seconds"),
-        (0, "rate", "bytes a second"),
+        (0, "rate", "bytes per second"),
         (-1.0, "time", "seconds"),
         (float("nan"), "speed", "cells"),
         (True, "memory", "bytes"),

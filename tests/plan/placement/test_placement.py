@@ -131,11 +131,11 @@ def test_what_cannot_be_is_explained() -> None:
     with pytest.raises(LayoutError, match="not a mapping") as error:
         place(mesh(4), Tree.parse("4"), "tile")
     assert "'tiles'" in str(error.value.remedy)
-    with pytest.raises(LayoutError, match="seats of 4"):
+    with pytest.raises(LayoutError, match="places of 4 ranks"):
         place(mesh(8), Tree.parse("4"))
-    with pytest.raises(LayoutError, match="one block a rank"):
+    with pytest.raises(LayoutError, match="one block per rank"):
         place(blocks(mg.Grid((64, 64)).box, 4, 2, granule=1), Tree.parse("2x2"), "tiles")
-    with pytest.raises(LayoutError, match="one block a rank"):
+    with pytest.raises(LayoutError, match="one block per rank"):
         place(slabs(mg.Grid((2, 64)).box, 4), Tree.parse("2x2"), "tiles")
 
 

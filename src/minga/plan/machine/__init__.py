@@ -1,1 +1,1 @@
-"""Machines as files describe them: nodes, speeds, links; how files are written by hand, read and measured."""
+"""Machines as described by files: nodes, speeds, links; reading, writing and measuring of machine files."""

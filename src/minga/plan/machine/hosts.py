@@ -1,4 +1,4 @@
-"""The ranks of a run that is there, as a machine file describes the hosts that they were started on."""
+"""The ranks of a started run, as a machine file describes their hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from minga.plan.topology import Tree
 __all__ = ["crew_on"]
 
 _MOST = 6
-"""Names that a message has at most."""
+"""Maximum number of names in a message."""
 
 
 def crew_on(
@@ -28,11 +28,24 @@ def crew_on(
     *,
     cell_bytes: float | None = None,
 ) -> Crew:
-    """The ranks that run on ``hosts``, one entry a rank; nodes of the machine on which none runs are left out.
+    """Return the ranks that run on given hosts; nodes of the machine without a rank are left out.
 
-    Hosts are matched by name, with or without domain. Where the file names no hosts and no node is called like one, the
-    hosts are its nodes in the order in which ranks name them; ranks on a single host are taken to fill all its nodes.
-    CaseError where it describes other hosts, or fewer. Other arguments are those of :meth:`Machine.crew`.
+    Hosts are matched by name, with or without domain. If the file names no hosts and no node has the name of a host,
+    the hosts are taken for its nodes, in the order of ranks; ranks on a single host are assumed to fill all its nodes.
+
+    Parameters
+    ----------
+    machine
+        The machine.
+    hosts
+        Host name of each rank.
+    kernel, threads, cell_bytes
+        As for :meth:`Machine.crew`.
+
+    Raises
+    ------
+    CaseError
+        If the file describes other hosts, or fewer.
     """
     kinds = {name: kind for kind in machine.nodes for name in kind.names}
     short = {name.partition(".")[0]: kind for name, kind in kinds.items()}
@@ -76,8 +89,8 @@ def _other_hosts(machine: Machine, missing: Sequence[str]) -> CaseError:
         key="run.machine",
         where=machine.source or None,
         suggestion=suggest(missing[0], names),
-        remedy="measure these hosts (minga measure), add them to the file, or leave run.machine out: the ranks are "
-        "then timed when the run begins",
+        remedy="measure these hosts (minga measure), add them to the file, or leave run.machine out, so that the ranks "
+        "are timed when the run begins",
     )
 
 

@@ -1,4 +1,4 @@
-"""The topology of a machine as hwloc wrote it down: ``lstopo --of xml FILE.xml`` (hwloc 1 and 2)."""
+"""The topology of a machine from a file of hwloc: ``lstopo --of xml FILE.xml`` (hwloc 1 and 2)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,19 @@ _REMEDY: Final = "write it with lstopo --of xml machine.xml on that machine"
 
 
 def read_hwloc(path: Path) -> Tree:
-    """The physical cores in a file of hwloc: without levels that divide nothing. LayoutError for other files."""
+    """Return the physical cores in a file of hwloc, without levels that divide nothing.
+
+    Raises
+    ------
+    LayoutError
+        If the file cannot be read, or is not a file of hwloc.
+    """
     try:
         root = ElementTree.fromstring(path.read_bytes())
     except OSError as error:
         raise LayoutError(f"the topology {path} cannot be read: {error.strerror}", where=str(path)) from None
     except (ElementTree.ParseError, LookupError, ValueError) as error:
-        raise LayoutError(f"the topology is no XML: {error}", where=str(path), remedy=_REMEDY) from None
+        raise LayoutError(f"the topology is not valid XML: {error}", where=str(path), remedy=_REMEDY) from None
     machines = [item for item in root.iter("object") if item.get("type") == "Machine"]
     if root.tag != "topology" or not machines:
         raise LayoutError(f"expected a topology of hwloc, found <{root.tag}>", where=str(path), remedy=_REMEDY)
@@ -42,13 +48,13 @@ def read_hwloc(path: Path) -> Tree:
 
 
 def _cores(machine: ElementTree.Element) -> Iterator[dict[str, Processors | None]]:
-    """Of every core of a machine the groups of processors it lies in, by kind."""
+    """Yield, for every core of a machine, the enclosing groups of processors, by kind."""
     allowed = _cpuset(machine.get("allowed_cpuset"))
     groups: dict[str, list[frozenset[int]]] = {kind: [] for kind in _KINDS.values()}
     single: list[frozenset[int]] = []
     for item in machine.iter("object"):
         name = item.get("type", "")
-        if name == "Cache":  # hwloc 1: the level is an attribute, and instruction caches have type 2
+        if name == "Cache":  # in hwloc 1, the level is an attribute, and instruction caches have type 2
             name = f"L{item.get('depth')}Cache" if item.get("cache_type") != "2" else ""
         processors = _processors(item)
         if allowed is not None:
@@ -68,13 +74,13 @@ def _cores(machine: ElementTree.Element) -> Iterator[dict[str, Processors | None
 
 
 def _narrowest(groups: list[frozenset[int]]) -> Processors | None:
-    """Of several that hold a core, such as nested NUMA nodes, the one that counts."""
+    """Return the smallest of several groups that contain a core, such as nested NUMA nodes."""
     ordered = sorted(tuple(sorted(group)) for group in groups)
     return min(ordered, key=len) if ordered else None
 
 
 def _processors(item: ElementTree.Element) -> frozenset[int]:
-    """Numbers of the logical processors of an object: by its cpuset, else by those inside it."""
+    """Return the numbers of an object's logical processors, from its cpuset or from the processors inside it."""
     given = _cpuset(item.get("cpuset"))
     if given is not None:
         return given
@@ -83,9 +89,9 @@ def _processors(item: ElementTree.Element) -> frozenset[int]:
 
 
 def _cpuset(text: str | None) -> frozenset[int] | None:
-    """The bits of a mask such as ``0x00000003,0xffffffff``, words of 32 bits, the highest first; None for none.
+    """Parse the bits of a mask such as ``0x00000003,0xffffffff`` (words of 32 bits, the highest first).
 
-    An infinite mask, ``0xf...f,0x...``, tells nothing.
+    Return None if there is no mask, or it is infinite, ``0xf...f,0x...``.
     """
     if text is None or not re.fullmatch(r"(0x[0-9a-fA-F]*)(,(0x[0-9a-fA-F]*)?)*", text):
         return None

@@ -1,6 +1,6 @@
 """Machines: nodes with their cores, memory, speeds and links, measured or written by hand, as JSON files.
 
-A file is read by :func:`read_machine`; :mod:`minga.plan.machine.machine_file` says what may stand in it.
+A file is read by :func:`read_machine`; its schema is in :mod:`minga.plan.machine.machine_file`.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ __all__ = [
 FORMAT: Final = "minga machine"
 VERSION: Final = 1
 ANY_KERNEL: Final = "*"
-"""The name of a speed that holds for every kernel that has none of its own."""
+"""Name of the speed for every kernel that has none of its own."""
 SHIPPED: Final = Path(__file__).parents[2] / "examples" / "machines"
 
 LEVELS: Final = ("chip", "NUMA", "cache", "L3", "L2", "core")
-"""What a node may be divided into, the outermost first."""
+"""Levels into which a node may be divided, the outermost first."""
 SHARED_MEMORY: Final = Link((Segment(0, 1e-6, 1 / 5e9),))
-"""A message between two ranks of a node where a file says nothing: 1 us and 5 GB/s, as common MPI libraries reach."""
+"""Default link between two ranks of a node: 1 us and 5 GB/s, as common MPI libraries reach."""
 MEMORY_SHARE: Final = 0.8
-"""The part of a node's memory that a run may fill; the rest is for the system and for messages."""
+"""Share of a node's memory that a run may fill; the rest is for the system and for messages."""
 _UNLIMITED: Final = 1 << 62
 
 MOST_RANKS_A_CORE: Final = 16
-"""More ranks on a core make no progress worth waiting for, and MPI libraries give up when so many start at once."""
+"""Maximum number of ranks per core: more make no useful progress, and MPI libraries fail when so many start at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSpeed:
-    """How fast one core runs a kernel while all cores of its node are busy with it.
+    """The speed of one core for a kernel while all cores of its node are busy with it.
 
-    ``name`` is what people call the kernel; ``cells`` and ``seconds`` are all the samples that ``speed`` was made from.
+    ``name`` is the kernel's name for people; ``cells`` and ``seconds`` are all samples that ``speed`` is made from.
     """
 
     speed: Speed
@@ -67,14 +67,28 @@ class KernelSpeed:
 
 @dataclass(frozen=True, eq=False)
 class NodeKind:
-    """Nodes that are all alike.
+    """Nodes of one kind.
 
-    cores           places of one node: a Tree of one node
-    speeds          of one core by device ("cpu") and kernel (name or digest; "*" for all others)
-    memory          bytes of a node; None: not limited
-    bandwidth       bytes a second that a node's memory delivers to all its cores together
-    core_bandwidth  and to one alone
-    link            of these nodes to the network, where it differs from that between others
+    Attributes
+    ----------
+    name, count
+        Name and number of the nodes.
+    cores
+        Cores of one node: a Tree of one node.
+    speeds
+        Speeds of one core, by device ("cpu") and kernel (name or digest; "*" for all others).
+    memory
+        Bytes of a node; None if not limited.
+    cpu
+        Model of the processor.
+    hosts
+        Host names of the nodes, if known.
+    bandwidth
+        Bytes per second that a node's memory delivers to all its cores together.
+    core_bandwidth
+        Bytes per second that it delivers to a single core.
+    link
+        Link of these nodes to the network, if it differs from the links between others.
     """
 
     name: str
@@ -90,7 +104,7 @@ class NodeKind:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the nodes: the hosts, or the kind's name, with a number where there are several."""
+        """Names of the nodes: the hosts, or the kind's name, with a number if there are several."""
         if self.hosts:
             return self.hosts
         return (self.name,) if self.count == 1 else tuple(f"{self.name}-{number + 1}" for number in range(self.count))
@@ -98,10 +112,10 @@ class NodeKind:
     def speed(
         self, kernels: Sequence[str], ranks: int, threads: int, cell_bytes: float | None, device: str
     ) -> Speed | None:
-        """Speed of one of so many ranks on a node, with so many threads; None where nothing is known.
+        """Return the speed of one of so many ranks on a node, with so many threads each; None if unknown.
 
-        The first of ``kernels`` that was measured counts, then "*", then what the memory bandwidth allows: a step
-        moves ``cell_bytes`` for each cell.
+        The first of ``kernels`` that was measured counts, then "*", then the limit set by the memory bandwidth if a
+        step moves ``cell_bytes`` per cell.
         """
         threads = min(threads, len(self.cores))
         sharing = max(1.0, ranks * threads / len(self.cores))  # ranks that take turns on a core
@@ -119,12 +133,24 @@ class NodeKind:
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """Nodes and what joins them.
+    """Nodes and the links between them.
 
-    links     by relation ("inter-node", "inter-chip", "intra-chip", "intra-node", ...), see Tree.relations
-    shared    all nodes use one medium (a hub), one after the other
-    measured  when, where and with what this was measured, and all samples; plain data that is kept as it is
-    data      the file's own content, for writing it again
+    Attributes
+    ----------
+    nodes
+        Kinds of nodes.
+    links
+        Links by relation ("inter-node", "inter-chip", "intra-chip", "intra-node", ...); see Tree.relations.
+    name
+        Name of the machine.
+    shared
+        True if all nodes use one medium (a hub), one after another.
+    measured
+        Time, place and tools of the measurement, and all samples: plain data that is kept unchanged.
+    data
+        The content of the file, for writing it again.
+    source
+        Path of the file.
     """
 
     nodes: tuple[NodeKind, ...]
@@ -142,16 +168,16 @@ class Machine:
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
-        """Names of the levels of :meth:`tree`: those that some node is divided into."""
+        """Names of the levels of :meth:`tree`: those into which some node is divided."""
         used = {name for kind in self.nodes for name in kind.cores.levels[1:]}
         return ("node", *(name for name in LEVELS if name in used))
 
     def tree(self) -> Tree:
-        """All cores: a row each, node after node."""
+        """Return the tree of all cores, one row each, node after node."""
         return Tree(self.levels, np.concatenate([self._paths(number) for number in range(len(self.nodes))]))
 
     def _paths(self, number: int) -> Ints:
-        """Rows of the cores of all nodes of a kind. A level that a node does not have holds all of it."""
+        """Return the rows of the cores of all nodes of a kind; a level that a node lacks has a single group."""
         kind, first = self.nodes[number], sum(kind.count for kind in self.nodes[:number])
         one = np.zeros((len(kind.cores), len(self.levels)), np.int64)
         for column, level in enumerate(self.levels[1:], 1):
@@ -162,7 +188,7 @@ class Machine:
         return rows
 
     def ranks(self, threads: int = 1) -> int:
-        """How many ranks of so many threads have cores of their own; every node takes one at least."""
+        """Return the number of ranks with so many threads that have cores of their own, at least one per node."""
         return sum(kind.count * max(1, len(kind.cores) // threads) for kind in self.nodes)
 
     def crew(
@@ -174,26 +200,30 @@ class Machine:
         cell_bytes: float | None = None,
         device: str = "cpu",
     ) -> Crew:
-        """The ranks that a run on this machine has, started in order, filling one node after the other.
+        """Return the ranks of a run on this machine, started in order and filling one node after another.
 
         Parameters
         ----------
         ranks
-            By default all that have ``threads`` cores of their own. More than that share the cores evenly.
+            Number of ranks; by default, as many as have ``threads`` cores of their own. More ranks share the cores
+            evenly.
         kernel
-            Names or digests of the kernel; the first that a node knows counts. None: "*", or else any.
+            Names or digests of the kernel; the first that a node knows counts. With None, "*", or else any kernel.
         threads
-            Cores of a rank; they are taken to be equally busy.
+            Cores of a rank; they are assumed to be equally busy.
         cell_bytes
-            Bytes that a step moves for each cell (`Work.moved`): nodes that do not know the kernel, but their memory
-            bandwidth, are taken to be limited by that.
+            Bytes that a step moves per cell (`Work.moved`): nodes that do not know the kernel, but their memory
+            bandwidth, are assumed to be limited by it.
         device
-            Whose speeds count.
+            The device whose speeds are used.
 
-        Raises CaseError where nothing tells how fast a node is, and for more ranks than MOST_RANKS_A_CORE a core.
+        Raises
+        ------
+        CaseError
+            If the speed of a node is unknown, or there are more than MOST_RANKS_A_CORE ranks per core.
         """
         if threads < 1 or (ranks is not None and ranks < 1):
-            raise LayoutError(f"a crew of {ranks} ranks with {threads} threads", remedy="give 1 or more of each")
+            raise LayoutError(f"{ranks} ranks with {threads} threads each", remedy="give 1 or more of each")
         self._check_ranks(ranks or 1)
         kernels = (kernel,) if isinstance(kernel, str) else tuple(kernel or ())
         slots = np.concatenate([np.tile(self._first_cores(kind, threads), kind.count) for kind in self.nodes])
@@ -220,7 +250,7 @@ class Machine:
         return Crew(tuple(speeds), kind_of[node], memory, seats, self.link_levels(), self.names)
 
     def _check_ranks(self, ranks: int) -> None:
-        """CaseError for more ranks than can be planned in a time that anybody would wait for."""
+        """Raise CaseError for more ranks than can be planned in a reasonable time."""
         cores = sum(kind.count * len(kind.cores) for kind in self.nodes)
         most = min(MOST_RANKS_A_CORE * cores, MOST_CORES)
         if ranks > most:
@@ -228,15 +258,15 @@ class Machine:
                 f"{ranks} ranks are too many for the {cores} core{'s' if cores > 1 else ''} of machine "
                 f"{self.name or self.source!r}: plans are made for at most {most}",
                 key="run.ranks",
-                remedy=f"try one for each core, -n {cores}, or describe a larger machine",
+                remedy=f"try one per core, -n {cores}, or describe a larger machine",
             )
 
     def _first_cores(self, kind: NodeKind, threads: int) -> Ints:
-        """Numbers of the first core of each rank on a node."""
+        """Return the number of the first core of each rank on a node."""
         return np.arange(max(1, len(kind.cores) // threads)) * threads
 
     def link_levels(self) -> Links:
-        """The links by the number of levels in common."""
+        """Return the links by the number of levels in common."""
         relations = self.tree_relations
         inside: Link = self.links.get("intra-node", SHARED_MEMORY)
         chosen = [self.links.get("inter-node") or self._fastest_own()]
@@ -254,11 +284,14 @@ class Machine:
 
     @property
     def tree_relations(self) -> tuple[str, ...]:
-        """What lies between two cores, by levels in common: see Tree.relations."""
+        """Names of the relations between two cores, by number of levels in common; see Tree.relations."""
         return Tree(self.levels, np.zeros((1, len(self.levels)), np.int64)).relations
 
     def _fastest_own(self) -> Link:
-        """Between nodes that all have links of their own, which decide; a single node needs none."""
+        """Return the fastest of the nodes' own links, for machines without a link between nodes.
+
+        The nodes' own links then decide; a single node needs none.
+        """
         own = [kind.link for kind in self.nodes if kind.link is not None]
         return min(own, key=lambda link: float(link.time(1e6))) if own else SHARED_MEMORY
 
@@ -276,11 +309,11 @@ class Machine:
         )
 
     def named(self, name: str) -> Machine:
-        """The same machine under another name."""
+        """Return the same machine under another name."""
         return replace(self, name=name, data={**self.data, "name": name})
 
     def write(self, path: Path) -> None:
-        """Write the file whole or not at all. CaseError where it cannot be written."""
+        """Write the file completely or not at all; raise CaseError if it cannot be written."""
         text = json.dumps(self.data, indent=1, allow_nan=False) + "\n"
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         try:
@@ -295,7 +328,10 @@ class Machine:
             ) from None
 
     def check(self) -> None:
-        """CaseError for what no planner could work with: too many cores, names twice, or nodes that nothing joins."""
+        """Raise CaseError for machines that cannot be planned for.
+
+        These have too many cores, duplicate names, or nodes without links.
+        """
         cores = sum(kind.count * len(kind.cores) for kind in self.nodes)
         if cores > MOST_CORES:
             raise CaseError(
@@ -305,7 +341,7 @@ class Machine:
         several = sum(kind.count for kind in self.nodes) > 1
         if several and "inter-node" not in self.links and any(kind.link is None for kind in self.nodes):
             raise CaseError(
-                "nothing says what joins the nodes",
+                "there is no link between the nodes",
                 key="links.inter-node",
                 where=self.source or None,
                 remedy='add "links": {"inter-node": {"latency": "50 us", "bandwidth": "1 Gb/s"}}, or a "link" to every '
@@ -313,7 +349,7 @@ class Machine:
             )
 
     def _check_names(self) -> None:
-        """Nodes are told apart by name, and ranks find theirs by host."""
+        """Raise CaseError for duplicate names: nodes are identified by name, and ranks find theirs by host."""
         names: set[str] = set()
         for number, kind in enumerate(self.nodes):
             for name in kind.names:
@@ -328,7 +364,7 @@ class Machine:
 
 
 def read_machine(path: Path | str) -> Machine:
-    """The machine in a file, or the one of this name that ships with minga. CaseError says what is wrong with it."""
+    """Read the machine in a file, or the one of this name that ships with minga; raise CaseError if it is invalid."""
     from minga.plan.machine.machine_file import read
 
     return read(Path(path))

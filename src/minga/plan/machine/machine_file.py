@@ -1,6 +1,6 @@
-"""What may stand in a machine file, and reading one: version 1 of the format ``"minga machine"``.
+"""The schema of machine files, and their reading: version 1 of the format ``"minga machine"``.
 
-Quantities are numbers in SI units (seconds, bytes, bytes a second, cells a second) or words such as ``"50 us"``.
+Quantities are numbers in SI units (seconds, bytes, bytes per second, cells per second) or text such as ``"50 us"``.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class SegmentSettings(BaseModel):
 
     model_config = _STRICT
 
-    least: Annotated[int, Field(ge=0, description="bytes of the smallest message that this holds for")] = 0
+    least: Annotated[int, Field(ge=0, description="bytes of the smallest message of the segment")] = 0
     alpha: Annotated[float, Field(allow_inf_nan=False, description="seconds")]
-    beta: Annotated[float, Field(ge=0, allow_inf_nan=False, description="seconds a byte")]
+    beta: Annotated[float, Field(ge=0, allow_inf_nan=False, description="seconds per byte")]
 
 
 class LinkSettings(BaseModel):
-    """What a message costs: latency and bandwidth, or segments where protocols change with the size."""
+    """The cost of a message: latency and bandwidth, or segments if protocols change with the size."""
 
     model_config = _STRICT
 
@@ -63,11 +63,11 @@ class LinkSettings(BaseModel):
         Field(min_length=1, description='instead of both: [{"least": 0, "alpha": 5e-5, "beta": 8e-9}, ...]'),
     ] = None
     overlap: Annotated[
-        float, Field(ge=0, le=1, description="the part of a message's time that computation can hide, 0 to 1")
+        float, Field(ge=0, le=1, description="the share of a message's time that computation can hide, 0 to 1")
     ] = 1.0
 
     def link(self, key: str, where: str | None) -> Link:
-        """As planners use it. CaseError where it is incomplete."""
+        """Return the link for planners; raise CaseError if it is incomplete."""
         remedy = '{"latency": "50 us", "bandwidth": "1 Gb/s"}'
         if self.segments is not None:
             if self.latency is not None or self.bandwidth is not None:
@@ -85,7 +85,7 @@ class LinkSettings(BaseModel):
 
 
 class SpeedSettings(BaseModel):
-    """Speed of one core at one kernel while all cores are busy: one number, or seconds of a step by cells."""
+    """The speed of one core for one kernel while all cores are busy: one number, or seconds of a step by cells."""
 
     model_config = _STRICT
 
@@ -94,11 +94,11 @@ class SpeedSettings(BaseModel):
     seconds: Annotated[list[Positive] | None, Field(min_length=1, description="seconds of a step of so many cells")] = (
         None
     )
-    name: Annotated[str, Field(description="what people call the kernel")] = ""
-    samples: Annotated[list[list[Positive]], Field(description="all seconds a step that were measured, by size")] = []
+    name: Annotated[str, Field(description="name of the kernel")] = ""
+    samples: Annotated[list[list[Positive]], Field(description="all measured seconds per step, by size")] = []
 
     def speed(self, key: str, where: str | None) -> KernelSpeed:
-        """As planners use it. CaseError where it is incomplete."""
+        """Return the speed for planners; raise CaseError if it is incomplete."""
         if (self.cells_per_second is None) == (self.cells is None) or (self.cells is None) != (self.seconds is None):
             raise CaseError(
                 f"{key!r} needs cells_per_second, or cells and seconds",
@@ -120,15 +120,15 @@ class SpeedSettings(BaseModel):
 
 
 class TreeSettings(BaseModel):
-    """A node's cores as nested lists with names of their levels."""
+    """The cores of a node as nested lists with names of their levels."""
 
     model_config = _STRICT
 
     levels: Annotated[
         tuple[Literal["chip", "NUMA", "cache", "L3", "L2", "core"], ...],
-        Field(min_length=1, description='what the lists are, the outermost first: ["chip", "L3", "core"]'),
+        Field(min_length=1, description='levels of the lists, the outermost first: ["chip", "L3", "core"]'),
     ]
-    groups: Annotated[Any, Field(description="nested lists whose numbers are cores: [[4, 4], [4, 4]]")]
+    groups: Annotated[Any, Field(description="nested lists of numbers of cores: [[4, 4], [4, 4]]")]
 
 
 SpeedEntry = Annotated[
@@ -141,13 +141,13 @@ SpeedEntry = Annotated[
 
 
 class NodeSettings(BaseModel):
-    """Nodes that are all alike."""
+    """Nodes of one kind."""
 
     model_config = _STRICT
 
-    name: Annotated[str, Field(description='what to call them: "name": "old"')] = ""
-    count: Annotated[int | None, Field(ge=1, description='how many: "count": 4')] = None
-    hosts: Annotated[tuple[str, ...], Field(description="their host names, instead of count")] = ()
+    name: Annotated[str, Field(description='name of the nodes: "name": "old"')] = ""
+    count: Annotated[int | None, Field(ge=1, description='number of nodes: "count": 4')] = None
+    hosts: Annotated[tuple[str, ...], Field(description="host names of the nodes, instead of count")] = ()
     cores: Annotated[int | None, Field(ge=1, le=MOST_CORES, description='cores of one node: "cores": 8')] = None
     topology: Annotated[
         str | tuple[Any, ...] | TreeSettings | None,
@@ -156,7 +156,7 @@ class NodeSettings(BaseModel):
     memory: Annotated[Memory | None, Field(description='of one node: "memory": "16 GB"')] = None
     cpu: Annotated[str, Field(description="model of the processor")] = ""
     speed: Annotated[
-        CellRate | None, Field(description='of one core, for all kernels that have none: "speed": "1 Gcells/s"')
+        CellRate | None, Field(description='of one core, for all other kernels: "speed": "1 Gcells/s"')
     ] = None
     speeds: Annotated[
         dict[str, dict[str, SpeedEntry]],
@@ -164,10 +164,10 @@ class NodeSettings(BaseModel):
     ] = {}
     bandwidth: Annotated[Rate | None, Field(description='of the memory, for all cores: "bandwidth": "20 GB/s"')] = None
     core_bandwidth: Annotated[Rate | None, Field(description='of the memory, for one core: "12 GB/s"')] = None
-    link: Annotated[LinkSettings | None, Field(description="to the network, where it differs from links")] = None
+    link: Annotated[LinkSettings | None, Field(description="to the network, if it differs from links")] = None
 
     def kind(self, number: int, where: str | None, folder: Path) -> NodeKind:
-        """As planners use it. CaseError where it contradicts itself."""
+        """Return the kind of nodes for planners; raise CaseError if it contradicts itself."""
         key = f"nodes[{number}]"
         if self.count is not None and self.hosts and self.count != len(self.hosts):
             raise CaseError(
@@ -216,12 +216,12 @@ class NodeSettings(BaseModel):
             return Tree.nested([groups])
         except (LayoutError, ValueError) as error:
             if isinstance(error, LayoutError) and error.where is not None:
-                raise  # of a file of its own
+                raise  # it is about a separate file
             raise CaseError(
-                f"{key}.topology: {self.topology!r} is not the inside of a node",
+                f"{key}.topology: {self.topology!r} is not the topology of a node",
                 key=f"{key}.topology",
                 where=where,
-                remedy='write "2x4" for two chips of 4 cores, or nested lists whose numbers are cores, [[2, 2], [4]]',
+                remedy='write "2x4" for two chips of 4 cores, or nested lists of numbers of cores, [[2, 2], [4]]',
             ) from error
 
 
@@ -232,22 +232,22 @@ class MachineSettings(BaseModel):
 
     format: Annotated[Literal["minga machine"], Field(description='"format": "minga machine"')]
     version: Annotated[int, Field(description='"version": 1')]
-    name: Annotated[str, Field(description="what people call it")] = ""
+    name: Annotated[str, Field(description="name of the machine")] = ""
     nodes: Annotated[
         tuple[NodeSettings, ...], Field(min_length=1, description='a list: [{"count": 4, "cores": 2, "speed": 1e9}]')
     ]
     links: Annotated[
         dict[str, LinkSettings],
-        Field(description='by what they join: {"inter-node": {"latency": "50 us", "bandwidth": "1 Gb/s"}}'),
+        Field(description='by what they connect: {"inter-node": {"latency": "50 us", "bandwidth": "1 Gb/s"}}'),
     ] = {}
     medium: Annotated[
-        Literal["switch", "hub"], Field(description="whether pairs of nodes send at once (switch) or in turn (hub)")
+        Literal["switch", "hub"], Field(description="pairs of nodes send at the same time (switch) or in turn (hub)")
     ] = "switch"
-    measured: Annotated[dict[str, Any], Field(description="when and how it was measured, and all samples")] = {}
+    measured: Annotated[dict[str, Any], Field(description="time and method of the measurement, and all samples")] = {}
 
 
 def read(path: Path) -> Machine:
-    """The machine in a file, or the shipped one of this name. CaseError says what is wrong with it."""
+    """Read the machine in a file, or the shipped one of this name; raise CaseError if it is invalid."""
     if not path.exists() and path.suffix == "" and path.parent == Path():
         shipped = {file.stem: file for file in sorted(SHIPPED.glob("*.json"))}
         if path.name not in shipped:
@@ -263,22 +263,22 @@ def read(path: Path) -> Machine:
         raise CaseError(f"the machine file {path} cannot be read: {error.strerror}") from None
     except json.JSONDecodeError as error:
         raise CaseError(
-            f"the machine file is no JSON: {error.msg}",
+            f"the machine file is not valid JSON: {error.msg}",
             where=(str(path), error.lineno),
-            remedy='see docs/machines.md; words need "double quotes", and lists no comma at their end',
+            remedy='see docs/machines.md; text needs "double quotes", and lists have no trailing comma',
         ) from None
     except (ValueError, RecursionError) as error:
-        raise CaseError(f"the machine file {path} is no JSON: {error}") from None
+        raise CaseError(f"the machine file {path} is not valid JSON: {error}") from None
     return machine_of(data, str(path))
 
 
 def machine_of(data: object, source: str = "") -> Machine:
-    """The machine that plain data describe. CaseError with the key of what is wrong."""
+    """Return the machine that plain data describe; raise CaseError with the key of an invalid entry."""
     where, folder = source or None, Path(source).parent
     if not isinstance(data, dict) or data.get("format", FORMAT) != FORMAT:
         found = data.get("format") if isinstance(data, dict) else type(data).__name__
         raise CaseError(
-            f"this is no machine file: expected an object with format {FORMAT!r}, found {found!r}",
+            f"this is not a machine file: expected an object with format {FORMAT!r}, found {found!r}",
             key="format",
             where=where,
             remedy=f'begin it with {{"format": "{FORMAT}", "version": {VERSION}, "nodes": [...]}}',
@@ -313,19 +313,19 @@ def machine_of(data: object, source: str = "") -> Machine:
                 key=f"links.{name}",
                 suggestion=suggest(name, known),
                 where=where,
-                remedy=f"those of this machine are {', '.join(machine.tree_relations[:-1])}, intra-node",
+                remedy=f"the links of this machine are {', '.join(machine.tree_relations[:-1])}, intra-node",
             )
     machine.check()
     return machine
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON schema of machine files."""
+    """Return the JSON schema of machine files."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **MachineSettings.model_json_schema()}
 
 
 def tree_settings(tree: Tree) -> dict[str, Any]:
-    """The cores of a node as `topology` of a file: names of levels and nested lists."""
+    """Return the cores of a node as `topology` of a file: names of levels and nested lists."""
     return {"levels": list(tree.levels[1:]), "groups": _nested(tree.paths[:, 1:])}
 
 
@@ -336,4 +336,4 @@ def _nested(paths: np.ndarray) -> Any:
 
 
 def _refuse(word: str) -> float:
-    raise ValueError(f"{word} is no number in JSON")
+    raise ValueError(f"{word} is not a number in JSON")

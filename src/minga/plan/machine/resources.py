@@ -1,4 +1,4 @@
-"""What this host has: processor, memory, caches, and the limits that a container or batch system sets."""
+"""Resources of this host: processor, memory, caches, and the limits set by a container or batch system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROOT: Final = Path("/")
 
 
 def processor_name(root: Path = _ROOT) -> str:
-    """What the maker calls this processor; the architecture where the system does not tell."""
+    """Return the vendor's name of this processor, or the architecture if the system does not report the name."""
     for line in read_text(root / "proc/cpuinfo").splitlines():
         key, _, value = line.partition(":")
         if key.strip() in ("model name", "Model") and value.strip():
@@ -26,21 +26,21 @@ def processor_name(root: Path = _ROOT) -> str:
 
 
 def available_memory(root: Path = _ROOT) -> int | None:
-    """Bytes that this process and its like may still fill, limits of cgroups included; None where nobody tells."""
+    """Return the bytes that processes may still fill, including limits of cgroups; None if unknown."""
     free = [_meminfo("MemAvailable", root), *_cgroup_memory(root)]
     known = [amount for amount in free if amount is not None]
     return max(0, min(known)) if known else None
 
 
 def total_memory(root: Path = _ROOT) -> int | None:
-    """Bytes of this host's memory, or what a cgroup allows of them; None where nobody tells."""
+    """Return the bytes of this host's memory, or the limit of a cgroup; None if unknown."""
     limits = [_whole(folder / name) for folder, names in _memory_folders(root) for name in names[:1]]
     known = [amount for amount in (_meminfo("MemTotal", root), *limits) if amount is not None]
     return min(known) if known else None
 
 
 def cache_bytes(level: int, root: Path = _ROOT) -> int | None:
-    """Bytes of one data cache of a level of this process's first processor; None where there is none."""
+    """Return the bytes of the data cache of a given level of this process's first processor; None if there is none."""
     cpu = min(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     for folder in sorted((root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index[0-9]*")):
         if read_text(folder / "level") == str(level) and read_text(folder / "type") in ("Unified", "Data"):

@@ -1,4 +1,4 @@
-"""What ``minga measure`` finds out about hosts: their cores, memory, bandwidth, and how fast they run kernels.
+"""Measurements of hosts for ``minga measure``: cores, memory, bandwidth, and speeds of kernels.
 
 The results are entries of a machine file (:mod:`minga.plan.machine.machine_file`), with all samples.
 """
@@ -31,21 +31,21 @@ from minga.space.grid import Grid
 __all__ = ["Kernel", "cpus_of_node", "document", "links_entry", "memory_bandwidth", "survey"]
 
 Builder = Callable[[float], Model]
-"""Makes a model of about so many cells."""
+"""Function that makes a model of about so many cells."""
 Progress = Callable[[float, str], None]
-"""Told what part is done, 0 to 1, and what comes next."""
+"""Function that is called with the share that is done, 0 to 1, and with what comes next."""
 
 _STREAM_BYTES: Final = 1 << 26
-"""Least bytes of an array of the bandwidth kernels: more than caches hold."""
+"""Minimum bytes of an array of the bandwidth kernels: more than caches hold."""
 _MEMORY_PART: Final = 8
-"""No measurement fills more than one part in so many of the free memory."""
+"""Divisor of the free memory that gives the maximum memory of a measurement."""
 _SHOWN: Final = 4096
-"""Samples of a size that are kept at most; a longer series is thinned evenly."""
+"""Maximum number of samples per size that are kept; longer series are thinned evenly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel to time: what people call it, and how to make a model of a size."""
+    """A kernel to time: its name, and a function that makes a model of a given size."""
 
     name: str
     build: Builder
@@ -61,13 +61,33 @@ def survey(
     bandwidth: bool = True,
     cpus: Sequence[int] | None = None,
 ) -> list[dict[str, Any]] | None:
-    """Measure this host, or all hosts of ``comm``; the entries of `nodes` on rank 0, None on the others.
+    """Measure this host, or all hosts of ``comm``.
 
-    Besides what a machine file holds, an entry has `alone`, the speeds of one core while the others rest.
+    With a single rank, kernels run on one core and then on ``cores`` cores at once, as threads of a team. With several
+    ranks, each rank uses one core, and all of them work at the same time.
 
-    Alone, kernels run on one core and then on ``cores`` at once (by default all that this process may use), as threads
-    of a team. With several ranks, each rank is a core: all of them work at the same time. ``bandwidth``: measure that
-    of memory, too. ``cpus``: the processors of this node, by default all that its ranks may use.
+    Parameters
+    ----------
+    kernels
+        The kernels to time.
+    comm
+        The ranks; by default, this process alone.
+    cores
+        Number of cores; by default, all that this process may use.
+    seconds
+        Approximate time for all measurements.
+    on_progress
+        Called before each measurement.
+    bandwidth
+        True if the memory bandwidth is measured, too.
+    cpus
+        The processors of this node; by default, all that its ranks may use.
+
+    Returns
+    -------
+    list of dict, or None
+        The entries of `nodes` of a machine file on rank 0, None on the others. In addition, an entry has `alone`, the
+        speeds of one core while the others are idle.
     """
     comm = comm or SerialComm()
     tree = read_tree(cpus_of_node(comm) if cpus is None else cpus)
@@ -99,10 +119,11 @@ def survey(
 
 
 def memory_bandwidth(threads: int = 1, seconds: float = 0.5, comm: Comm | None = None) -> dict[str, float]:
-    """Bytes a second of ``copy`` (b = a) and ``triad`` (c = a + s b) of arrays that no cache holds, in kernels of ours.
+    """Measure the bytes per second of ``copy`` (b = a) and ``triad`` (c = a + s b) of arrays that no cache holds.
 
-    Counted as STREAM does (J. McCalpin, *Memory Bandwidth and Machine Balance*, 1995): what a kernel reads and writes,
-    not what caches fetch besides. All ranks of ``comm`` measure at the same time.
+    Both are kernels of minga. Bytes are counted as in STREAM (J. McCalpin, *Memory Bandwidth and Machine Balance*,
+    1995): those that a kernel reads and writes, without what caches fetch in addition. All ranks of ``comm`` measure at
+    the same time.
     """
     comm = comm or SerialComm()
     cells = _stream_cells(threads)
@@ -117,7 +138,7 @@ def memory_bandwidth(threads: int = 1, seconds: float = 0.5, comm: Comm | None =
 def document(
     name: str, nodes: Sequence[Mapping[str, Any]], links: Mapping[str, Any], medium: str, measured: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A machine file's content."""
+    """Return the content of a machine file."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -130,9 +151,10 @@ def document(
 
 
 def links_entry(links: Links, levels: Sequence[str], timed: Collection[int]) -> dict[str, Any]:
-    """Measured links as the entry `links` of a machine file, of those numbers of levels in common that were ``timed``.
+    """Return measured links as the entry `links` of a machine file.
 
-    ``levels`` are those of the tree that they were measured on.
+    ``levels`` are the levels of the tree that they were measured on, and ``timed`` the numbers of levels in common for
+    which a link was measured.
     """
     entry = {"inter-node": link_settings(links.levels[0])} if 0 in timed else {}
     for common, level in enumerate(levels, 1):
@@ -142,19 +164,19 @@ def links_entry(links: Links, levels: Sequence[str], timed: Collection[int]) -> 
 
 
 def link_settings(link: Link) -> dict[str, Any]:
-    """A link as it stands in a machine file."""
+    """Return a link as an entry of a machine file."""
     segments = [{"least": s.least, "alpha": s.alpha, "beta": s.beta} for s in link.segments]
     return {"segments": segments, "overlap": min(1.0, max(0.0, link.overlap))}
 
 
 def _kernel_entry(item: Kernel, threads: int, cores: int, seconds: float, comm: Comm) -> tuple[str, dict[str, Any]]:
-    """Digest and speeds of a kernel: cells and seconds are those of one core."""
+    """Return the digest and speeds of a kernel; cells and seconds are those of one core."""
     work = work_of(item.build(1.0))
     sizes = [size * work.points / max(1, work.cell_bytes) * threads for size in _sizes(cores)]
     model = item.build(sizes[-1])
     most = model.grid.size
     chosen = sorted({min(most, int(size)) for size in sizes})
-    # A fixed pattern may leave a single size.
+    # A fixed pattern may leave only one size.
     found = dict(sample_sizes(model, chosen, threads, seconds, comm))
     entry = {
         "name": item.name,
@@ -166,7 +188,7 @@ def _kernel_entry(item: Kernel, threads: int, cores: int, seconds: float, comm: 
 
 
 def _sizes(cores: int) -> list[float]:
-    """Bytes of a core's part that lie in its first cache, the second, its part of the third, and in memory."""
+    """Return bytes of a core's part that fit into its L1 cache, its L2 cache, its share of the L3 cache, and memory."""
     first, second, third = cache_bytes(1) or 1 << 15, cache_bytes(2) or 1 << 20, cache_bytes(3) or 0
     memory = max(8 * second, 4 * third / cores)
     free = available_memory()
@@ -176,7 +198,7 @@ def _sizes(cores: int) -> list[float]:
 
 
 def _seconds(sample: Sample) -> float:
-    """What describes a host: other programs come and go, but a quota stays."""
+    """Return the seconds that characterise a host: other programs come and go, but a quota stays."""
     return sample.least if quota() is None else sample.typical
 
 
@@ -186,7 +208,7 @@ def _kept(sample: Sample) -> list[float]:
 
 
 def _node_entry(ranks: Sequence[Any]) -> dict[str, Any]:
-    """One node from what its ranks found."""
+    """Return the entry of one node from the measurements of its ranks."""
     host, cpu, memory, tree, _, _ = ranks[0]
     entry: dict[str, Any] = {"name": host, "hosts": [host], "topology": tree_settings(tree), "cpu": cpu}
     if memory is not None:
@@ -203,7 +225,7 @@ def _node_entry(ranks: Sequence[Any]) -> dict[str, Any]:
 
 
 def _merged(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The kernel's speed on a typical core of a node: the median of its ranks, which all measured the same sizes."""
+    """Return a kernel's speed on a typical core of a node: the median of its ranks, which measured the same sizes."""
     if len(entries) == 1:
         return dict(entries[0])
     seconds = [statistics.median(times) for times in zip(*(entry["seconds"] for entry in entries), strict=True)]
@@ -241,7 +263,7 @@ def _stream(name: str, cells: int) -> Model:
 
 
 def cpus_of_node(comm: Comm) -> list[int]:
-    """All processors that some rank of this node may use: a launcher may have bound each to a single one."""
+    """Return all processors that some rank of this node may use: a launcher may have bound each rank to one."""
     mine = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     found = comm.bcast(comm.gather((comm.node, mine)))
     return sorted({cpu for node, cpus in found if node == comm.node for cpu in cpus})

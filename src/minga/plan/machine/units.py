@@ -15,17 +15,27 @@ _SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "
 _WRITTEN: Final = r"\s*([0-9.]+(?:[eE][-+]?\d+)?)\s*([A-Za-zµμ/]*)\s*"
 _EXAMPLES: Final = {
     "time": 'seconds, or a time such as "50 us"',
-    "rate": 'bytes a second, or a rate such as "100 Mb/s" (bits) or "11 MB/s" (bytes)',
+    "rate": 'bytes per second, or a rate such as "100 Mb/s" (bits) or "11 MB/s" (bytes)',
     "memory": 'bytes, or an amount such as "16 GB"',
-    "speed": 'cells a second, or a speed such as "1.2 Gcells/s"',
+    "speed": 'cells per second, or a speed such as "1.2 Gcells/s"',
 }
 
 
 def quantity(value: object, kind: Kind) -> float:
-    """A positive quantity in seconds, bytes a second, bytes, or cells a second.
+    """Parse a positive quantity to seconds, bytes per second, bytes, or cells per second.
 
-    ``kb/s`` and ``kbit/s`` are bits, ``kB/s`` bytes; ``k`` is 1000, ``Ki`` 1024. A time may be 0. Raises ValueError
-    whose message says what was expected.
+    Parameters
+    ----------
+    value
+        A number in these units, or text with a unit. ``kb/s`` and ``kbit/s`` are bits, ``kB/s`` bytes; ``k`` is 1000,
+        ``Ki`` 1024. A time may be 0.
+    kind
+        The kind of quantity.
+
+    Raises
+    ------
+    ValueError
+        If the quantity is invalid; the message says what was expected.
     """
     number = _number(value, kind)
     if number is None or not math.isfinite(number) or number < 0 or (number == 0 and kind != "time"):

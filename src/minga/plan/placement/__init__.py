@@ -1,14 +1,14 @@
-"""Which rank takes which block, so that neighbours in the grid are near each other in the machine.
+"""Placement of blocks on ranks, so that neighbours in the grid are close to each other in the machine.
 
-MPI does not do this: ``MPI_Cart_create`` with ``reorder`` leaves ranks as they are in MPICH and Open MPI. Here ranks
+MPI does not do this: ``MPI_Cart_create`` with ``reorder`` leaves ranks as they are in MPICH and Open MPI. Here, ranks
 stay where they were started and blocks move. The first three mappings are those of Printista and Saez (*Effective Use
 of Multicore Clusters in Parallel Cellular Automata*):
 
-sequential   block after block onto the cores as the machine's tree is walked through
-round-robin  the first block on the first node, the second on the second, and around again
-tiles        every node gets a tile of blocks, every chip of it a tile of that, and so on; equal nodes only
-bisection    machine and blocks are halved together, then pairs are exchanged while that helps; any machine
-auto         all of these, and the one whose messages cost least: never more than sequential
+sequential   block after block onto the cores, in the order of the machine's tree
+round-robin  the first block on the first node, the second on the second, and so on in turn
+tiles        every node gets a tile of blocks, each of its chips a tile of that, and so on; for equal nodes only
+bisection    machine and blocks are halved together, then pairs are exchanged while that helps; for any machine
+auto         the cheapest of all these: its messages never cost more than with sequential
 """
 
 from minga.plan.placement.cost import Cost, Pricing, cost_of, level_costs

@@ -1,9 +1,9 @@
 """Recursive bisection on any tree: the machine is halved at its widest joints, and the blocks along with it.
 
-A set of blocks goes to a run of places. Where the run spans several groups of a level, these are halved by capacity;
-blocks are put in order along every permutation and direction of the axes, the first ones fill the first half (a
-hyperplane with a staircase), and the order that cuts the cheapest messages counts. All sets of a depth are halved at
-once. After Hunold, von Kirchbach, Lehr, Schulz and Träff, *Efficient Process-to-Node Mapping Algorithms for Stencil
+A set of blocks goes to a run of places. If the run spans several groups of a level, these are halved by capacity;
+blocks are ordered along every permutation and direction of the axes, the first ones fill the first half (a hyperplane
+with a staircase), and the order that cuts the cheapest messages is chosen. All sets of a depth are halved at once. The
+method follows Hunold, von Kirchbach, Lehr, Schulz and Träff, *Efficient Process-to-Node Mapping Algorithms for Stencil
 Computations* (CLUSTER 2020).
 """
 
@@ -26,14 +26,14 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _ORDER_WORK = 600_000
-"""Vertices times orders that are tried at each depth: larger graphs try fewer orders."""
+"""Maximum product of vertices and orders that are tried at each depth: larger graphs try fewer orders."""
 
 
 def bisected(coordinates: Ints, pricing: Pricing, kinds: Ints) -> Ints:
-    """For each vertex the place it goes to: one for each, a permutation.
+    """Return the place of each vertex, a permutation.
 
-    ``coordinates`` has a row a vertex. Vertex ``i`` goes to a place whose kind is ``kinds[i]``, where ``kinds[p]`` is
-    also that of place ``p``.
+    ``coordinates`` has one row per vertex. Vertex ``i`` gets a place of kind ``kinds[i]``; ``kinds[p]`` is also the
+    kind of place ``p``.
     """
     walk = _Walk.of(pricing.seats, np.ones(len(kinds)))
     places = np.argsort(kinds[walk.places], kind="stable")
@@ -41,7 +41,7 @@ def bisected(coordinates: Ints, pricing: Pricing, kinds: Ints) -> Ints:
     result = np.full(len(kinds), -1, np.int64)
     while len(state.first):
         split, level, between = walk.halves(state.first, state.last)
-        # Places that are all equally far from one another need no more thought.
+        # Places that are all equally far from one another need no further halving.
         done = between == state.last - state.first - 1
         ours, theirs = done[state.set_of_position], done[state.set_of_place]
         result[state.orders[0][ours]] = walk.places[state.run[theirs]]
@@ -52,9 +52,9 @@ def bisected(coordinates: Ints, pricing: Pricing, kinds: Ints) -> Ints:
 
 
 def shared_out(coordinates: Ints, weights: Floats, pricing: Pricing, capacities: Floats) -> Ints:
-    """For each vertex the place it goes to: as many as it needs to carry its part of ``weights``.
+    """Return the place of each vertex, such that the total of ``weights`` on each place matches its capacity.
 
-    Place ``p`` gets about the part ``capacities[p]`` of the sum of all capacities; none where that is zero.
+    Place ``p`` gets about the share ``capacities[p]`` of the sum of all capacities, and nothing if that is zero.
     """
     walk = _Walk.of(pricing.seats, capacities)
     kinds = np.zeros(len(weights), np.int64)
@@ -67,7 +67,7 @@ def shared_out(coordinates: Ints, weights: Floats, pricing: Pricing, capacities:
         result[state.orders[0][ours]] = walk.places[state.first[state.set_of_position[ours]]]
         below, all_of = (walk.before[end] - walk.before[state.first] for end in (split, state.last))
         share = np.divide(below, all_of, out=np.zeros(len(below)), where=all_of > 0)
-        # Summed one after the other: the same bits on every processor.
+        # Summed one after another, which gives the same bits on every processor.
         total = np.bincount(state.set_of_position, weights[state.orders[0]], len(done)).astype(float)
         target = (total * share)[state.set_of_position[state.segments]]
         left = state.run < split[state.set_of_place]
@@ -76,7 +76,10 @@ def shared_out(coordinates: Ints, weights: Floats, pricing: Pricing, capacities:
 
 
 def coordinates_of(lo: Ints, hi: Ints, owner: Ints, count: int) -> Ints:
-    """Where the boxes of each of ``count`` owners lie, numbered along each axis; who owns none comes last."""
+    """Return the positions of the boxes of each of ``count`` owners, numbered along each axis.
+
+    Owners without boxes come last.
+    """
     sizes = np.prod(hi - lo, axis=1)
     total = np.bincount(owner, sizes, count)
     found = np.empty((count, lo.shape[1]), np.int64)
@@ -89,15 +92,15 @@ def coordinates_of(lo: Ints, hi: Ints, owner: Ints, count: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
-    """The places of a tree as it is walked through."""
+    """The places of a tree in the order of a walk through it."""
 
     places: Ints
     steps: Ints
-    """Levels that each place has in common with the one before it; -1 at both ends."""
+    """Number of levels that each place has in common with the one before it; -1 at both ends."""
     at_level: tuple[Ints, ...]
-    """By level, the positions with such a step."""
+    """Positions with such a step, by level."""
     before: Floats
-    """Capacity of all places before each position."""
+    """Total capacity of the places before each position."""
     seats: Tree
 
     @classmethod
@@ -109,7 +112,7 @@ class _Walk:
         return cls(places, steps, at_level, np.r_[0.0, np.cumsum(capacities[places])], seats)
 
     def halves(self, first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
-        """Where runs ``[first, last)`` are cut, at which level, and how many joints of this level they have."""
+        """Return where runs ``[first, last)`` are cut, at which level, and their number of joints of this level."""
         level = self.seats.common(self.places[first], self.places[last - 1])
         split, joints = last.copy(), np.zeros(len(first), np.int64)
         middle = 0.5 * (self.before[first] + self.before[last])
@@ -129,21 +132,21 @@ class _Walk:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """All sets of a depth: set ``s`` goes to the places ``[first[s], last[s])`` of the walk."""
+    """All sets of a depth; set ``s`` goes to the places ``[first[s], last[s])`` of the walk."""
 
     first: Ints
     last: Ints
     orders: list[Ints]
-    """The vertices in several orders, each by set, then by kind, then along the order."""
+    """The vertices in several orders, each sorted by set, then by kind, then along the order."""
     set_of_position: Ints
-    """The same for all orders."""
+    """Set at each position; the same for all orders."""
     segments: Ints
-    """Positions at which a set or a kind in it begins."""
+    """Positions at which a set, or a kind within it, begins."""
     run: Ints
-    """Positions in the walk by set, then by kind."""
+    """Positions in the walk, sorted by set, then by kind."""
     set_of_place: Ints
     edges: tuple[Ints, Ints, Ints]
-    """Messages within sets: number, and the vertices it joins."""
+    """Messages within sets: numbers, and the vertices that they join."""
     weights: Floats
     kinds: Ints
 
@@ -168,11 +171,11 @@ def _start(coordinates: Ints, weights: Floats, kinds: Ints, run: Ints, pricing: 
 
 
 def _orders(coordinates: Ints) -> Iterator[list[Ints]]:
-    """The columns to sort by, along all permutations and directions of the axes, but not too many of a large graph."""
+    """Yield columns to sort by, along all permutations and directions of the axes; only some for a large graph."""
     vertices, ndim = coordinates.shape
     ways = sorted(
         itertools.product(itertools.product((1, -1), repeat=ndim), itertools.permutations(range(ndim))),
-        # The plain ones first, and of these one for each axis that is cut across.
+        # The plain orders come first, and of these, one for each axis that is cut across.
         key=lambda way: (way[0].count(-1), way[1][1:] != tuple(sorted(way[1][1:])), way[1]),
     )
     for signs, axes in ways[: max(ndim, _ORDER_WORK // max(vertices, 1))]:
@@ -182,7 +185,7 @@ def _orders(coordinates: Ints) -> Iterator[list[Ints]]:
 def _halved(
     state: _State, done: Bools, level: Ints, split: Ints, target: Floats, left: Bools, pricing: Pricing
 ) -> _State:
-    """The sets that are not done, in halves: of each segment the vertices whose weight comes before ``target``."""
+    """Halve the sets that are not done: in each segment, the vertices whose weight comes before ``target`` go left."""
     sets = len(done)
     set_of = np.full(len(state.weights), -1, np.int64)
     set_of[state.orders[0]] = state.set_of_position
@@ -234,7 +237,7 @@ def _next(state: _State, done: Bools, split: Ints, set_of: Ints, side: Bools, le
 
 
 def _sorted_by(sets: Ints) -> Ints:
-    """A stable order by set; short numbers are sorted by their digits, which is faster."""
+    """Return a stable order by set; 16-bit numbers use radix sort, which is faster."""
     return np.argsort(sets.astype(np.uint16) if sets.max(initial=0) < 1 << 16 else sets, kind="stable")
 
 

@@ -1,6 +1,6 @@
-"""What the messages of a step cost where ranks sit: J, the sum of ``alpha + beta * bytes`` over all messages.
+"""The cost of a step's messages for a placement of ranks: J, the sum of ``alpha + beta * bytes`` over all messages.
 
-Costs are whole numbers, so that ranks on unlike processors find the same sum whatever the order of its terms.
+Costs are integers, so that ranks on different processors find the same sum in any order of its terms.
 """
 
 from __future__ import annotations
@@ -22,16 +22,22 @@ from minga.space.layout import Layout
 __all__ = ["Cost", "Pricing", "cost_of", "level_costs", "prices"]
 
 _TICK = 1e-12
-"""Seconds that costs by links are whole multiples of."""
+"""Seconds of one unit of costs by links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the messages of one step come to.
+    """The cost of the messages of one step.
 
-    ``total`` is J: in picoseconds, added over all messages, where links are known, otherwise bytes by the weights of
-    :func:`level_costs`. ``messages``, ``bytes`` and ``copies`` are listed by :attr:`Tree.relations`, inter-node first;
-    ``busiest`` is the most bytes that leave one node.
+    Attributes
+    ----------
+    total
+        J: the sum over all messages in picoseconds if links are known, otherwise of bytes with the weights of
+        :func:`level_costs`.
+    messages, bytes, copies
+        Totals by :attr:`Tree.relations`, inter-node first.
+    busiest
+        Maximum number of bytes that leave one node.
     """
 
     total: int
@@ -42,7 +48,7 @@ class Cost:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """What placements are compared by: cost, then messages between nodes, then the busiest node's bytes."""
+        """Key for comparing placements: cost, then messages between nodes, then the busiest node's bytes."""
         return self.total, self.messages[0], self.busiest
 
 
@@ -54,18 +60,18 @@ def cost_of(
     links: Links | None = None,
     shift: Sequence[Point] = (),
 ) -> Cost:
-    """What a step of a layout costs whose ranks sit on ``seats``; other arguments as for :func:`edges_of`."""
+    """Return the cost of a layout's step with its ranks on ``seats``; other arguments as for :func:`edges_of`."""
     return Pricing(edges_of(layout, periodic, exchanges, shift), seats, links).cost(np.arange(layout.ranks))
 
 
 def level_costs(depth: int) -> tuple[int, ...]:
-    """What a byte sent costs by the levels that two places have in common: 10, 3, 1 and 0 for three levels."""
+    """Return the cost of a byte by number of levels in common: 10, 3, 1 and 0 for three levels."""
     between = [round(10 ** (1 - level / (depth - 1))) for level in range(depth)] if depth > 1 else [10]
     return (*between, 0)
 
 
 def prices(depth: int, sizes: Ints, links: Links | None) -> Ints:
-    """The cost of messages of ``sizes`` bytes by the levels in common, shape (depth + 1, sizes)."""
+    """Return the cost of messages of ``sizes`` bytes by number of levels in common, shape (depth + 1, sizes)."""
     if links is None:
         return np.array(level_costs(depth), np.int64)[:, None] * sizes
     return np.stack([_ticks(links.levels[min(level, len(links.levels) - 1)].time(sizes)) for level in range(depth + 1)])
@@ -73,7 +79,7 @@ def prices(depth: int, sizes: Ints, links: Links | None) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Pricing:
-    """The cost of each message at each distance. Places are rows of ``seats``."""
+    """The cost of each message for each distance. Places are rows of ``seats``."""
 
     edges: Edges
     seats: Tree
@@ -81,18 +87,18 @@ class Pricing:
 
     @cached_property
     def sizes(self) -> tuple[Ints, Ints]:
-        """The different sizes of messages, and which of them each message has."""
+        """The different sizes of messages, and the number of each message's size."""
         sizes, which = np.unique(self.edges.bytes, return_inverse=True)
         return sizes, which.reshape(-1)
 
     @cached_property
     def levels(self) -> Ints:
-        """Cost by levels in common and by size, shape (levels + 1, sizes)."""
+        """Cost by number of levels in common and by size, shape (levels + 1, sizes)."""
         return prices(len(self.seats.levels), self.sizes[0], self.links)
 
     @cached_property
     def nodes(self) -> tuple[Ints, Ints] | None:
-        """Costs by own link of a node (0 is none) and by size, and which own link each place has; None without any."""
+        """Costs by nodes' own links (0 is none) and by size, and the number of each place's own link, or None."""
         if self.links is None or not self.links.nodes:
             return None
         numbers = {link: number for number, link in enumerate(dict.fromkeys(self.links.nodes.values()), 1)}
@@ -104,7 +110,7 @@ class Pricing:
         return np.stack(costs), which[self.seats.paths[:, 0]]
 
     def of(self, message: Ints, a: Ints, b: Ints, common: Ints | None = None) -> Ints:
-        """The cost of messages between places ``a`` and ``b``; the same in both directions."""
+        """Return the cost of messages between places ``a`` and ``b``; it is the same in both directions."""
         common = self.seats.common(a, b) if common is None else common
         size = self.sizes[1][message]
         cost: Ints = self.levels[common, size]
@@ -115,7 +121,7 @@ class Pricing:
         return cost * self.edges.times[message]
 
     def cost(self, places: Ints) -> Cost:
-        """What the step costs when rank ``r`` of the edges sits at ``places[r]``."""
+        """Return the cost of the step if rank ``r`` of the edges is at ``places[r]``."""
         a, b = places[self.edges.sender], places[self.edges.receiver]
         common = self.seats.common(a, b)
         count = len(self.seats.levels) + 1

@@ -1,8 +1,8 @@
-"""Which rank sends how many bytes to which in a step: the graph that a placement lays onto a machine.
+"""The messages of a step between ranks: the graph that a placement maps to a machine.
 
-The boxes are those of :func:`minga.space.transfer.halo_transfer`, for all blocks at once: from which blocks touch, or,
-where halos reach further, by looking up all of them in the layout's index. So the numbers are those that the transport
-counts (:mod:`minga.engine.traffic`).
+The boxes are those of :func:`minga.space.transfer.halo_transfer`, for all blocks at once. They follow from contacts of
+blocks or, if halos extend further, from a search for all of them in the layout's index. Thus the numbers are those that
+the transport counts (:mod:`minga.engine.traffic`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["Edges", "edges_of"]
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """The messages of a step, one a row; int64 arrays of shape (messages,).
+    """The messages of a step, as int64 arrays of shape (messages,).
 
-    One message carries all that an exchange has for a rank; ``copies`` counts the boxes of cells in it, ``times`` how
-    often it is sent.
+    A message carries all data of an exchange for a rank; ``copies`` is its number of boxes of cells, and ``times`` the
+    number of times it is sent.
     """
 
     ranks: int
@@ -48,10 +48,18 @@ def edges_of(
     exchanges: Sequence[Exchange] = (),
     shift: Sequence[Point] = (),
 ) -> Edges:
-    """The messages between the ranks of a layout.
+    """Return the messages between the ranks of a layout.
 
-    ``periodic`` says for each axis whether its ends are neighbours, ``shift`` is :attr:`Grid.shift`; none by default.
-    Without ``exchanges`` a byte is sent for each cell of the faces, one cell deep.
+    Parameters
+    ----------
+    layout
+        The layout.
+    periodic
+        For each axis, True if its ends are neighbours; none by default.
+    exchanges
+        The exchanges of a step; by default, one byte is sent for each cell of the faces, one cell deep.
+    shift
+        As :attr:`Grid.shift`; none by default.
     """
     around = tuple(periodic) or (False,) * layout.ndim
     rounds = tuple(exchanges) or (Exchange((1,) * layout.ndim, (1,) * layout.ndim, 1),)
@@ -59,7 +67,7 @@ def edges_of(
     mesh, narrowest = mesh_of(layout), (layout.hi - layout.lo).min(axis=0)
     columns: list[tuple[Ints, ...]] = []
     for exchange in rounds:
-        # Across the corner of a block may lie one that it touches with a face too, where cuts are not aligned.
+        # If cuts are not aligned, the block across a corner may also touch with a face.
         beside = not shifted and (mesh is not None or not exchange.corners)
         if beside and (np.maximum(exchange.low, exchange.high) <= narrowest).all():
             copies = _copies_of_contacts(layout, exchange, around)
@@ -71,12 +79,12 @@ def edges_of(
 
 
 def _copies_of_contacts(layout: Layout, exchange: Exchange, periodic: tuple[bool, ...]) -> tuple[Ints, Ints, Ints]:
-    """Sending block, receiving block and cells of every copy, where no halo reaches beyond the blocks next to it."""
+    """Return sending block, receiving block and cells of every copy if no halo extends beyond neighbouring blocks."""
     givers, takers, cells = [], [], []
     for contacts in contacts_of(layout, periodic, exchange.corners):
         touching = [(axis, sign) for axis, sign in enumerate(contacts.towards) if sign]
         shared = contacts.shared.prod(axis=1)
-        # Of what lies above it a block reads so much as its high halo is wide, and is itself read by the low one.
+        # A block reads from above the width of its high halo, and is read from there with the width of the low halo.
         read = math.prod(exchange.high[axis] if sign > 0 else exchange.low[axis] for axis, sign in touching)
         given = math.prod(exchange.low[axis] if sign > 0 else exchange.high[axis] for axis, sign in touching)
         for giver, taker, width in (
@@ -92,7 +100,7 @@ def _copies_of_contacts(layout: Layout, exchange: Exchange, periodic: tuple[bool
 
 
 def _copies_anywhere(layout: Layout, exchange: Exchange, grid: Grid) -> tuple[Ints, Ints, Ints]:
-    """The same for any halos and blocks: every halo is looked up in the layout's index, for each periodic image."""
+    """Return the same for any halos and blocks: each halo is looked up in the layout's index, per periodic image."""
     low, high = np.array(exchange.low, np.int64), np.array(exchange.high, np.int64)
     origin = np.array(layout.domain.lo, np.int64)
     lo, hi = layout.lo - origin, layout.hi - origin
@@ -115,7 +123,7 @@ def _copies_anywhere(layout: Layout, exchange: Exchange, grid: Grid) -> tuple[In
 
 
 def _messages(layout: Layout, cell_bytes: int, giver: Ints, taker: Ints, cells: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Sender, receiver, bytes and copies of every message: copies between two ranks travel together."""
+    """Return sender, receiver, bytes and copies of every message; copies between two ranks are sent together."""
     sender, receiver = layout.owner[giver], layout.owner[taker]
     apart = sender != receiver
     pair = sender[apart] * layout.ranks + receiver[apart]

@@ -1,4 +1,4 @@
-"""How many parts along each axis: the process grid whose messages cost least on a machine, placed as well as can be."""
+"""The process grid (number of parts along each axis) whose messages cost least on a machine, if placed best."""
 
 from __future__ import annotations
 
@@ -20,13 +20,18 @@ from minga.space.layout import Layout
 __all__ = ["best_grid", "grids_by_cost"]
 
 _FINALISTS = 6
-"""On unequal nodes, the grids that blocks are really placed for: those with the cheapest faces."""
+"""Number of grids for which blocks are actually placed on unequal nodes: those with the cheapest faces."""
 
 
 def best_grid(work: Work, seats: Tree, links: Links | None = None) -> Point:
-    """The number of parts along each axis whose messages cost least; LayoutError where no grid of so many parts fits.
+    """Return the process grid whose messages cost least.
 
-    Only communication counts: how evenly the parts share the cells does not.
+    Only communication counts, and not how evenly the parts share the cells.
+
+    Raises
+    ------
+    LayoutError
+        If no grid of so many parts fits.
     """
     found = grids_by_cost(work, seats, links)
     if not found:
@@ -39,15 +44,16 @@ def best_grid(work: Work, seats: Tree, links: Links | None = None) -> Point:
 
 
 def grids_by_cost(work: Work, seats: Tree, links: Links | None = None) -> list[tuple[int, Point]]:
-    """The process grids for as many ranks as there are seats, the one with the cheapest messages first.
+    """Return the process grids for as many ranks as there are seats, the one with the cheapest messages first.
 
-    Each with J (:class:`Cost`) of its best placement: on equal nodes that of the best tiles, otherwise that of the
-    order of ranks or of bisection, whichever is less; there only grids with the cheapest faces are looked at. Grids
-    whose parts would be narrower than ``work.least`` or a granule are left out. On ties inner axes are cut less.
+    Each comes with J (:class:`Cost`) of its best placement: on equal nodes that of the best tiles, otherwise that of
+    the order of ranks or of bisection, whichever is cheaper; in the latter case, only grids with the cheapest faces are
+    considered. Grids whose parts would be narrower than ``work.least`` or a granule are left out. On ties, grids that
+    cut inner axes less come first.
     """
     counts, depth = group_counts(seats), len(seats.levels)
     grids = [parts for parts in factorings(len(seats), work.domain.ndim) if _fits(work, parts)]
-    # Every rank alone in a node: then tiles do not matter, and faces cost what they cost at most.
+    # With every rank alone on a node, tiles do not matter, and faces have their maximum cost.
     levels = (len(seats), *(1,) * (depth - 1)) if counts is None else counts
     found = []
     for parts in grids:
@@ -81,7 +87,7 @@ def _sizes(work: Work, parts: Point) -> list[Ints]:
 
 
 def _placed(work: Work, seats: Tree, links: Links | None, parts: Point) -> int:
-    """What the messages of equal parts cost on unequal nodes."""
+    """Return the cost of the messages of equal parts on unequal nodes."""
     ends = _ends(work, parts)
     lo = np.stack([axis.ravel() for axis in np.meshgrid(*(e[:-1] for e in ends), indexing="ij")], axis=1)
     hi = np.stack([axis.ravel() for axis in np.meshgrid(*(e[1:] for e in ends), indexing="ij")], axis=1)

@@ -1,4 +1,4 @@
-"""The mappings by name, and the portfolio: all of them tried, the cheapest taken."""
+"""The mappings by name, and the portfolio, which tries all of them and takes the cheapest."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ __all__ = [
 MAPPINGS: Final = ("sequential", "round-robin", "tiles", "bisection", "auto")
 
 _FINALISTS = 4
-"""Tilings whose cost is counted message by message."""
+"""Number of tilings whose cost is computed message by message."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One way to place: ``ranks[r]`` takes over what rank ``r`` owns, and what the messages of a step then cost."""
+    """One placement: rank ``ranks[r]`` takes over what rank ``r`` owns; ``cost`` is that of a step's messages."""
 
     mapping: str
     ranks: Ints
@@ -59,7 +59,7 @@ def place(
     exchanges: Sequence[Exchange] = (),
     links: Links | None = None,
 ) -> Layout:
-    """The same blocks on the ranks that ``mapping`` gives them to; see :func:`arrange`."""
+    """Return the same blocks on the ranks to which ``mapping`` assigns them; see :func:`arrange`."""
     return reassigned(layout, arrange(layout, seats, mapping, periodic, exchanges, links))
 
 
@@ -70,19 +70,19 @@ def place_all(
     exchanges: Sequence[Exchange] = (),
     links: Links | None = None,
 ) -> dict[Grid, Layout]:
-    """Layouts of several grids whose blocks belong together, moved alike: as is best for the first grid."""
+    """Place layouts of several grids whose blocks belong together in the same way, which is best for the first grid."""
     first = next(iter(layouts))
     ranks = arrange(layouts[first], seats, mapping, first.periodic, exchanges, links, shift=first.shift)
     return {grid: reassigned(layout, ranks) for grid, layout in layouts.items()}
 
 
 def reassigned(layout: Layout, ranks: Ints) -> Layout:
-    """The layout in which ``ranks[r]`` owns what rank ``r`` owned."""
+    """Return the layout in which rank ``ranks[r]`` owns what rank ``r`` owned."""
     return Layout(layout.domain, layout.ranks, layout.lo, layout.hi, ranks[layout.owner])
 
 
 def check_mapping(mapping: str) -> None:
-    """LayoutError unless there is such a mapping."""
+    """Raise LayoutError if there is no such mapping."""
     if mapping not in MAPPINGS:
         close = suggest(mapping, MAPPINGS)
         hint = f"did you mean {close!r}? " if close else ""
@@ -99,22 +99,25 @@ def arrange(
     kinds: Ints | None = None,
     shift: Sequence[Point] = (),
 ) -> Ints:
-    """For each rank of the layout, the rank that takes over its blocks: a permutation, shape (ranks,).
+    """Return, for each rank of the layout, the rank that takes over its blocks: a permutation, shape (ranks,).
 
     Parameters
     ----------
     layout, seats
-        Blocks and owners; where each rank sits, a row a rank (:meth:`Tree.seats`, :func:`seats_of`).
+        Blocks and owners, and the place of each rank, one row per rank (:meth:`Tree.seats`, :func:`seats_of`).
     mapping
         One of :data:`MAPPINGS`.
     periodic, exchanges, shift
-        What is sent in a step, as for :func:`edges_of`; by default faces between neighbours, no axis periodic.
+        The messages of a step, as for :func:`edges_of`; by default, faces between neighbours, with no axis periodic.
     links
-        What messages cost; by default the weights of :func:`level_costs`.
+        The costs of messages; by default, the weights of :func:`level_costs`.
     kinds
-        A number for each rank: blocks go to ranks of the same kind only, as where they were cut for a rank's speed.
+        A number for each rank: blocks only go to ranks of the same kind, as when they were cut for a rank's speed.
 
-    Raises LayoutError where the mapping is unknown, or tiles are asked for and impossible.
+    Raises
+    ------
+    LayoutError
+        If the mapping is unknown, or tiles are requested but impossible.
     """
     check_mapping(mapping)
     if mapping in ("sequential", "round-robin"):
@@ -141,10 +144,10 @@ def portfolio(
     kinds: Ints | None = None,
     shift: Sequence[Point] = (),
 ) -> list[Candidate]:
-    """All placements that the mapping ``auto`` chooses from, the one it takes first; arguments as for :func:`arrange`.
+    """Return all placements that the mapping ``auto`` chooses from, its choice first; arguments as for :func:`arrange`.
 
-    Equally cheap ones are ordered by messages between nodes, then by the bytes that leave the busiest node; of equal
-    ones the plainest comes first, leaving everything as it is being the plainest.
+    Equally cheap placements are ordered by messages between nodes, then by the bytes that leave the busiest node; of
+    equal ones, the plainest comes first, beginning with the one that leaves everything as it is.
     """
     found = _portfolio(_Problem.of(layout, seats, periodic, exchanges, links, kinds, shift))
     return sorted(found, key=lambda candidate: candidate.cost.rank)
@@ -160,10 +163,20 @@ def distribute(
     links: Links | None = None,
     shift: Sequence[Point] = (),
 ) -> Layout:
-    """The same blocks, many for each rank, shared out in proportion to what ranks can do, neighbours near each other.
+    """Distribute many blocks per rank in proportion to the ranks' capacities, with neighbours close to each other.
 
-    ``weights`` is the work in each block, its cells by default; ``capacities`` has a number for each rank, and a rank
-    of capacity zero gets nothing. How even that is depends on how small blocks are.
+    The smaller the blocks, the more even the distribution.
+
+    Parameters
+    ----------
+    layout, seats
+        Blocks, and the places of ranks.
+    capacities
+        A number for each rank; a rank of capacity zero gets nothing.
+    weights
+        The work of each block; by default, its number of cells.
+    periodic, exchanges, links, shift
+        As for :func:`arrange`.
     """
     _check_seats(layout, seats)
     share = np.asarray(capacities, float)
@@ -181,7 +194,7 @@ def distribute(
 # Candidates ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """A layout, where its ranks sit, and what its messages cost there."""
+    """A layout, the places of its ranks, and the cost of its messages there."""
 
     layout: Layout
     periodic: tuple[bool, ...]
@@ -209,6 +222,7 @@ class _Problem:
         return cls(layout, around, rounds, pricing, alike, any(map(any, shift)))
 
     def candidate(self, mapping: str, ranks: Ints) -> Candidate:
+        """Return a placement with its cost."""
         return Candidate(mapping, ranks, self.pricing.cost(ranks))
 
 
@@ -228,13 +242,13 @@ def _portfolio(problem: _Problem) -> list[Candidate]:
 
 
 def _exchanged(problem: _Problem, ranks: Ints) -> Ints:
-    """The same after exchanges of whole nodes and, where there are not too many, of single ranks."""
+    """Improve a placement by exchanges of whole nodes and, if there are not too many, of single ranks."""
     ranks = nodes_exchanged(ranks, problem.pricing, problem.kinds)
     return refined(ranks, problem.pricing, problem.kinds) if len(ranks) <= MOST_VERTICES else ranks
 
 
 def _tiles(problem: _Problem) -> Iterator[Candidate]:
-    """The cheapest tilings; none where the machine's nodes are unequal or the layout has no mesh."""
+    """Yield the cheapest tilings; there are none if the machine's nodes are unequal or the layout has no mesh."""
     mesh, seats = _full_mesh(problem.layout), problem.pricing.seats
     counts = group_counts(seats)
     if mesh is None or counts is None:
@@ -254,14 +268,14 @@ def _bisection(problem: _Problem) -> Candidate:
 
 
 def _full_mesh(layout: Layout) -> Mesh | None:
-    """The mesh of a layout with one block for every rank."""
+    """Return the mesh of a layout with one block for every rank, or None for other layouts."""
     if len(layout) != layout.ranks or len(np.unique(layout.owner)) != layout.ranks:
         return None
     return mesh_of(layout)
 
 
 def _by_kind(order: Ints, kinds: Ints | None) -> Ints:
-    """The ranks in this order take over what ranks 0, 1, ... own; with kinds, each among its own kind."""
+    """Let the ranks in this order take over what ranks 0, 1, ... own; with kinds, each within its own kind."""
     if kinds is None:
         return order
     result = np.empty(len(order), np.int64)
@@ -270,7 +284,7 @@ def _by_kind(order: Ints, kinds: Ints | None) -> Ints:
 
 
 def _dealt(seats: Tree) -> Ints:
-    """Ranks as they are dealt out to nodes in turn; full nodes are passed over."""
+    """Return the ranks in an order that takes one from each node in turn; exhausted nodes are skipped."""
     nodes: dict[int, list[int]] = {}
     for rank in seats.order.tolist():
         nodes.setdefault(int(seats.paths[rank, 0]), []).append(rank)
@@ -280,24 +294,24 @@ def _dealt(seats: Tree) -> Ints:
 
 def _check_seats(layout: Layout, seats: Tree) -> None:
     if len(seats) != layout.ranks:
-        raise LayoutError(f"a layout for {layout.ranks} ranks, but the seats of {len(seats)}")
+        raise LayoutError(f"a layout for {layout.ranks} ranks, but places of {len(seats)} ranks")
 
 
 def _check_tiles(layout: Layout, seats: Tree, kinds: Ints | None) -> None:
-    """LayoutError where there are no tiles."""
+    """Raise LayoutError if there are no tiles."""
     if _full_mesh(layout) is None:
         raise LayoutError(
-            f"tiles need a Cartesian layout with one block a rank, found {layout!r}",
+            f"tiles need a Cartesian layout with one block per rank, found {layout!r}",
             remedy='write layout = "cartesian" and no more ranks than the grid has parts, or mapping = "auto"',
         )
     if group_counts(seats) is None:
         counts = [len(np.unique(column)) for column in seats.paths.T]
         raise LayoutError(
-            f"tiles need equal nodes, one rank a core: {len(seats)} ranks do not fill "
+            f"tiles need equal nodes with one rank per core: {len(seats)} ranks do not fill "
             + " x ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in zip(counts, seats.levels)),
             remedy="start as many ranks on each node, or choose the mapping auto",
         )
     if kinds is not None and (kinds != kinds[0]).any():
         raise LayoutError(
-            "tiles need ranks that are all alike, as any of them may get any block", remedy="choose the mapping auto"
+            "tiles need ranks of equal speed, as any of them may get any block", remedy="choose the mapping auto"
         )

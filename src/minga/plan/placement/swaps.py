@@ -1,7 +1,7 @@
-"""Improving a placement by exchanging the places of two ranks' blocks while that makes messages cheaper.
+"""Improvement of a placement by exchanging the places of two ranks' blocks while that makes messages cheaper.
 
-Pairwise exchange as of B. W. Kernighan and S. Lin, *An Efficient Heuristic Procedure for Partitioning Graphs* (Bell
-System Technical Journal 49, 1970), without its sequences of worsening exchanges.
+This is the pairwise exchange of B. W. Kernighan and S. Lin, *An Efficient Heuristic Procedure for Partitioning Graphs*
+(Bell System Technical Journal 49, 1970), without its sequences of worsening exchanges.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from minga.space.boxes import Ints
 __all__ = ["MOST_VERTICES", "nodes_exchanged", "refined"]
 
 MOST_VERTICES = 4096
-"""Larger graphs are not refined."""
+"""Maximum number of vertices of a graph that is refined."""
 
 _ALL_PAIRS = 256
-"""Up to so many vertices every pair is a candidate; beyond, those that bring a vertex beside one that it talks to."""
+"""Number of vertices up to which every pair is a candidate; beyond, only pairs that bring a vertex near a partner."""
 
 _MOST_PAIRS = 1 << 17
 _MOST_EXCHANGES = 4096
-"""Candidates and exchanges of one pass."""
+"""Maximum numbers of candidates and of exchanges of one pass."""
 
 
 def refined(places: Ints, pricing: Pricing, kinds: Ints, passes: int = 24) -> Ints:
-    """``places`` after exchanges that lowered the cost: of vertices of one kind, at most ``passes`` times over all."""
+    """Return ``places`` after exchanges of vertices of one kind that lower the cost, in at most ``passes`` passes."""
     graph = _Graph.of(pricing)
     places = places.copy()
     for _ in range(passes):
@@ -42,7 +42,7 @@ def refined(places: Ints, pricing: Pricing, kinds: Ints, passes: int = 24) -> In
 
 
 def nodes_exchanged(places: Ints, pricing: Pricing, kinds: Ints) -> Ints:
-    """``places`` after like nodes have exchanged all they hold: the slower a node's own link, the less leaves it."""
+    """Return ``places`` after equal nodes have exchanged all blocks: the slower a node's link, the less it sends."""
     if pricing.nodes is None:
         return places
     table, own = pricing.nodes
@@ -68,14 +68,14 @@ def nodes_exchanged(places: Ints, pricing: Pricing, kinds: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Graph:
-    """For each vertex its messages and whom they join it with: rows ``starts[v]`` to ``starts[v + 1]``."""
+    """The messages of each vertex and the vertices at their other ends: rows ``starts[v]`` to ``starts[v + 1]``."""
 
     pricing: Pricing
     starts: Ints
     message: Ints
     other: Ints
     common: np.ndarray
-    """Levels that any two places have in common."""
+    """Number of levels that any two places have in common."""
 
     @classmethod
     def of(cls, pricing: Pricing) -> _Graph:
@@ -93,11 +93,11 @@ class _Graph:
         return cls(pricing, starts, message, np.r_[receiver, sender][order], common)
 
     def gain(self, places: Ints, u: Ints, v: Ints) -> Ints:
-        """By how much the cost falls when each pair alone exchanges its places."""
+        """Return the decrease of the cost if only a given pair exchanges its places, for each pair."""
         return self._moved(places, u, v) + self._moved(places, v, u)
 
     def _moved(self, places: Ints, mover: Ints, partner: Ints) -> Ints:
-        """What the messages of ``mover`` cost less at the place of ``partner``, but for those between the two."""
+        """Return the savings of ``mover``'s messages at the place of ``partner``, without those between the two."""
         degree = self.starts[mover + 1] - self.starts[mover]
         pair = np.repeat(np.arange(len(mover)), degree)
         row = np.arange(len(pair)) - np.repeat(np.cumsum(degree) - degree, degree) + self.starts[mover][pair]
@@ -113,13 +113,13 @@ class _Graph:
         return less
 
     def neighbours(self, vertex: int) -> list[int]:
-        """Whom a vertex exchanges messages with."""
+        """Return the vertices with which a vertex exchanges messages."""
         found: list[int] = self.other[self.starts[vertex] : self.starts[vertex + 1]].tolist()
         return found
 
 
 def _candidates(graph: _Graph, places: Ints, kinds: Ints) -> tuple[Ints, Ints]:
-    """Pairs of vertices of one kind, apart from each other, that may gain from exchanging their places."""
+    """Return pairs of vertices of one kind, at different places, that may gain from an exchange."""
     count = len(places)
     if count <= _ALL_PAIRS:
         u, v = np.triu_indices(count, 1)
@@ -130,7 +130,7 @@ def _candidates(graph: _Graph, places: Ints, kinds: Ints) -> tuple[Ints, Ints]:
 
 
 def _beside_partners(graph: _Graph, places: Ints) -> tuple[Ints, Ints]:
-    """For each message that leaves a group, its vertex and all that share the innermost group of the other end."""
+    """Pair the vertex of each message that leaves a group with all vertices in the other end's innermost group."""
     paths = graph.pricing.seats.paths
     # Groups of the level above single places.
     group = np.unique(paths[:, :-1], axis=0, return_inverse=True)[1].reshape(-1) if paths.shape[1] > 1 else paths[:, 0]
@@ -149,7 +149,7 @@ def _beside_partners(graph: _Graph, places: Ints) -> tuple[Ints, Ints]:
 
 
 def _exchange(graph: _Graph, places: Ints, us: list[int], vs: list[int]) -> None:
-    """Carry out the exchanges in turn, passing over those that an earlier one may have made worse."""
+    """Carry out the exchanges in turn, skipping those that an earlier one may have made worse."""
     moved: set[int] = set()
     for u, v in zip(us, vs, strict=True):
         if u in moved or v in moved:

@@ -1,9 +1,10 @@
 """Boxes of blocks for equal nodes: every node gets a tile of the mesh, every chip a tile of that, and so on.
 
-Coordinates in the mesh are written as numbers of mixed radix, a digit a level. All ways to do so are tried; what one
-costs follows from how often a digit of each level changes along each axis, so the blocks themselves are never visited.
-In the manner of Gropp, *Using Node Information to Implement MPI Cartesian Topologies* (EuroMPI 2018), and of Niethammer
-and Rabenseifner, *An MPI Interface for Application and Hardware Aware Cartesian Topology Optimization* (EuroMPI 2019).
+Coordinates in the mesh are written as mixed-radix numbers with one digit per level. All ways of doing so are tried; the
+cost of each follows from how often a digit of each level changes along each axis, so the blocks themselves are never
+visited. The method follows Gropp, *Using Node Information to Implement MPI Cartesian Topologies* (EuroMPI 2018), and
+Niethammer and Rabenseifner, *An MPI Interface for Application and Hardware Aware Cartesian Topology Optimization*
+(EuroMPI 2019).
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from minga.space.boxes import Ints
 __all__ = ["Faces", "cheapest_tilings", "group_counts", "tiled"]
 
 Tiling = tuple[Point, ...]
-"""For each level the number of its groups along each axis."""
+"""Number of groups along each axis, for each level."""
 
 
 def group_counts(seats: Tree) -> Point | None:
-    """How many groups each level has in each group around it; None where that differs, or ranks share cores."""
+    """Return the number of each level's groups per enclosing group; None if they differ, or ranks share cores."""
     order, depth = seats.order, len(seats.levels)
     common = np.r_[-1, seats.common(order[:-1], order[1:])]
     around, counts = np.array([0, len(order)]), []
     for level in range(depth):
-        # Groups of a level begin where places have no more than the levels outside it in common.
+        # Groups of a level begin at places that have only outer levels in common with the previous place.
         begins = np.r_[np.flatnonzero(common <= level), len(order)]
         within = np.diff(np.searchsorted(begins, around))
         if (within != within[0]).any():
@@ -48,10 +49,10 @@ def group_counts(seats: Tree) -> Point | None:
 
 @dataclass(frozen=True)
 class Faces:
-    """What messages cost together that cross the mesh along some axes, by the levels in common.
+    """The total cost of messages that cross the mesh along given axes, by number of levels in common.
 
-    ``crossing[axes][c]`` is the cost of all messages along ``axes`` (one axis: faces; several: edges and corners) that
-    leave one plane of blocks across each of these axes, both ways, where ``c`` levels are in common.
+    ``crossing[axes][c]`` is the cost of all messages along ``axes`` (one axis for faces, several for edges and corners)
+    that leave one plane of blocks across each of these axes, in both directions, with ``c`` levels in common.
     """
 
     shape: Point
@@ -67,7 +68,7 @@ class Faces:
         depth: int,
         links: Links | None = None,
     ) -> Faces:
-        """Of a mesh whose parts have ``sizes[a]`` cells along axis ``a``, on a machine of ``depth`` levels."""
+        """Make the faces of a mesh with parts of ``sizes[a]`` cells along axis ``a``, for ``depth`` levels."""
         crossing: dict[Point, Ints] = {}
         alike = [np.unique(along, return_counts=True) for along in sizes]
         for exchange in exchanges:
@@ -85,25 +86,25 @@ class Faces:
         return cls(tuple(map(len, sizes)), tuple(periodic), crossing)
 
     def cost(self, tiling: Tiling) -> int:
-        """J of a tiling: exact but where two faces between the same ranks share a message's latency."""
+        """Return J of a tiling, which is exact unless two faces between the same ranks share a message's latency."""
         total = 0
         for axes, price in self.crossing.items():
-            # Blocks on both sides of a corner have in common what they have along every axis that is crossed.
+            # Blocks on both sides of a corner have the levels in common that they have along every crossed axis.
             at_least = np.ones(len(tiling) + 1, np.int64)
             for axis in axes:
                 along = tuple(level[axis] for level in tiling)
                 at_least = at_least * _in_common(along, self.periodic[axis])
             pairs = at_least - np.append(at_least[1:], 0)
-            # What all levels have in common stays on its rank.
+            # Pairs with all levels in common are on one rank.
             total += int((pairs[:-1] * price[:-1]).sum())
         return total
 
 
 @functools.lru_cache(1 << 14)
 def _in_common(factors: Point, periodic: bool) -> Ints:
-    """How many pairs of neighbours along an axis have at least 0, 1, ... levels in common.
+    """Return the number of pairs of neighbours along an axis that have at least 0, 1, ... levels in common.
 
-    The axis is cut into ``factors[0]`` parts, each of them into ``factors[1]``, and so on.
+    The axis is cut into ``factors[0]`` parts, each of these into ``factors[1]`` parts, and so on.
     """
     exactly = np.zeros(len(factors) + 1, np.int64)
     outside = 1
@@ -111,19 +112,19 @@ def _in_common(factors: Point, periodic: bool) -> Ints:
         exactly[level] = outside * (factor - 1)
         outside *= factor
     if periodic:
-        # The two ends differ in the outermost level that divides the axis, and nowhere if none does.
+        # The two ends differ in the outermost level that divides the axis; if none does, they are equal.
         exactly[next((level for level, factor in enumerate(factors) if factor > 1), len(factors))] += 1
     return np.cumsum(exactly[::-1])[::-1]
 
 
 def cheapest_tilings(counts: Point, faces: Faces, most: int) -> list[tuple[int, Tiling]]:
-    """The cheapest ways to lay groups of ``counts`` onto a mesh, and what they cost; ties in the order of finding."""
+    """Return the cheapest ways to map groups of ``counts`` to a mesh, with costs; ties in the order of finding."""
     found = ((faces.cost(tiling), number, tiling) for number, tiling in enumerate(_tilings(counts, faces.shape)))
     return [(cost, tiling) for cost, _, tiling in heapq.nsmallest(most, found)]
 
 
 def tiled(mesh: Mesh, seats: Tree, tiling: Tiling) -> Ints:
-    """For each block the place it goes to."""
+    """Return the place of each block."""
     number = np.zeros(mesh.shape, np.int64)
     for level, tile in enumerate(tiling):
         inner = np.prod(tiling[level + 1 :], axis=0, dtype=np.int64) if level + 1 < len(tiling) else [1] * len(tile)
@@ -138,7 +139,7 @@ def tiled(mesh: Mesh, seats: Tree, tiling: Tiling) -> Ints:
 
 
 def _tilings(counts: Sequence[int], shape: Sequence[int]) -> Iterator[Tiling]:
-    """All ways to give every level a tile of as many parts as it has groups, so that together they make up the mesh."""
+    """Yield all ways to give each level a tile of as many parts as it has groups, such that they form the mesh."""
     if not counts:
         if all(length == 1 for length in shape):
             yield ()
@@ -150,7 +151,7 @@ def _tilings(counts: Sequence[int], shape: Sequence[int]) -> Iterator[Tiling]:
 
 
 def _factors(number: int, shape: Sequence[int]) -> Iterator[Point]:
-    """All products of one divisor of each length in ``shape`` that are ``number``, the largest first factor first."""
+    """Yield all factorings of ``number`` into one divisor of each length in ``shape``, largest first factor first."""
     if not shape:
         if number == 1:
             yield ()

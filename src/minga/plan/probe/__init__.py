@@ -1,1 +1,1 @@
-"""Timing the model's own step and messages on the ranks there are, before a run."""
+"""Timing of the model's own step and of messages on the ranks of a run, before it begins."""

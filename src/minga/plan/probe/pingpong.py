@@ -1,6 +1,6 @@
-"""What a message costs between the ranks of a run: a fraction of a second of ping-pong, for a plan.
+"""Message times between the ranks of a run, from a fraction of a second of ping-pong, for a plan.
 
-``minga measure`` takes longer and says more (:mod:`minga.network.measuring`).
+``minga measure`` takes longer and yields more (:mod:`minga.network.measuring`).
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["links_of", "rounds_of_pairs"]
 Floats = NDArray[np.float64]
 
 _SIZES: Final = (8, 1024, 16_384, 131_072, 1_048_576)
-"""Bytes of messages; the later ones only as far as time allows."""
+"""Sizes of messages in bytes; larger ones are only measured as far as time allows."""
 _FEWEST: Final = 3
-"""Sizes that are measured however slow the network is."""
+"""Number of sizes that are measured however slow the network is."""
 _MOST_ROUNDS: Final = 15
-"""Rounds in which nodes meet another partner each."""
+"""Maximum number of rounds, in each of which nodes are paired differently."""
 _SLOWER: Final = 1.5
-"""A node whose messages take so much longer than those of others has a link of its own."""
+"""Factor by which a node's messages must be slower than those of others for the node to get its own link."""
 _NO_HUB: Final = 250e6
-"""Bytes a second that no medium which nodes share has reached: faster ones are not looked at."""
+"""Bytes per second that no shared medium has reached: faster networks are not taken for one."""
 _TAG: Final = 30_001
 
 
 def links_of(comm: Comm, seats: Tree, seconds: float = 0.3) -> Links:
-    """Links between the ranks of ``comm``; collective, equal on all ranks.
+    """Measure the links between the ranks of ``comm``; collective, equal on all ranks.
 
-    Nodes meet in pairs, all pairs of a round at the same time, one rank for each node; a ring of all at once tells a
-    medium that all share. Within a node one pair is timed for each number of levels that ranks have in common. Ranks
-    that are threads of one process, or alone, are taken to have shared memory between them.
+    Nodes are timed in pairs, with one rank per node and all pairs of a round at the same time; a ring of all nodes
+    reveals a shared medium. Within a node, one pair is timed for each number of levels that ranks have in common. A
+    single rank, and ranks that are threads of one process, are assumed to have shared memory between them.
     """
     depth = len(seats.levels)
     if comm.size == 1 or not isinstance(comm, MPIComm):
@@ -74,9 +74,9 @@ def links_of(comm: Comm, seats: Tree, seconds: float = 0.3) -> Links:
 
 
 def rounds_of_pairs(count: int, most: int) -> list[list[tuple[int, int]]]:
-    """Rounds in which everyone of ``count`` meets another one, nobody twice: all of them, or ``most`` spread evenly.
+    """Return rounds of pairs of ``count`` members, without repetitions: all of them, or ``most`` spread evenly.
 
-    The circle method of round-robin tournaments; with an odd number one rests in each round.
+    This is the circle method of round-robin tournaments; with an odd number of members, one rests in each round.
     """
     if count < 2:
         return []
@@ -91,7 +91,7 @@ def rounds_of_pairs(count: int, most: int) -> list[list[tuple[int, int]]]:
 
 
 def _pairs_inside(seats: Tree) -> dict[int, tuple[int, int]]:
-    """For each number of levels in common within a node, the first pair of neighbouring ranks that has so many."""
+    """Return, for each number of levels in common within a node, the first pair of neighbouring ranks that has it."""
     order = seats.order
     a, b = order[:-1], order[1:]
     common = seats.common(a, b)
@@ -103,7 +103,7 @@ def _pairs_inside(seats: Tree) -> dict[int, tuple[int, int]]:
 
 
 def _fill(levels: list[Link], known: dict[int, tuple[int, int]]) -> None:
-    """Give levels that join no two ranks what the next known one inside a node has."""
+    """Give levels that join no two ranks the link of the nearest known level inside a node."""
     for common in range(1, len(levels)):
         if common not in known:
             nearest = min(known, key=lambda other: abs(other - common), default=None)
@@ -111,7 +111,7 @@ def _fill(levels: list[Link], known: dict[int, tuple[int, int]]) -> None:
 
 
 def _meet(comm: MPIComm, pairs: Sequence[tuple[int, int]], seconds: float) -> dict[tuple[int, int], Floats]:
-    """Seconds of a message one way by size, for pairs of ranks that talk at the same time; known to all ranks."""
+    """Return the one-way message times by size for pairs of ranks that communicate at the same time, on all ranks."""
     mine = next((pair for pair in pairs if comm.rank in pair), None)
     _meet_up(comm)
     times = _ping_pong(comm, mine, seconds) if mine is not None else None
@@ -123,7 +123,7 @@ def _meet(comm: MPIComm, pairs: Sequence[tuple[int, int]], seconds: float) -> di
 
 
 def _ping_pong(comm: MPIComm, pair: tuple[int, int], seconds: float) -> Floats:
-    """Least half round trips by size, at both ends the same number of them: the first rank decides."""
+    """Return the shortest half round trips by size; the first rank decides on their number for both ends."""
     world: Any = comm.communicator
     first, other = comm.rank == pair[0], pair[1] if comm.rank == pair[0] else pair[0]
     buffer = np.ones(max(_SIZES), np.uint8)
@@ -144,7 +144,7 @@ def _ping_pong(comm: MPIComm, pair: tuple[int, int], seconds: float) -> Floats:
                 world.Send(view, other, _TAG)
             now = time.perf_counter()
             turns += 1
-            if turns > 1 or now > until:  # the first one sets up connections
+            if turns > 1 or now > until:  # the first message sets up connections
                 least = min(least, (now - began) / 2)
             if first:
                 more[0] = now < until and turns < 200
@@ -166,7 +166,7 @@ def _ping_pong(comm: MPIComm, pair: tuple[int, int], seconds: float) -> Floats:
 
 
 def _queue_in_a_ring(comm: MPIComm, leaders: Sequence[int], alone: Floats) -> bool:
-    """Whether messages between all neighbours in a ring of nodes queue: they share one medium."""
+    """Return True if messages between all neighbours in a ring of nodes queue, as on a shared medium."""
     world: Any = comm.communicator
     size = _SIZES[len(alone) - 1]
     least = np.inf
@@ -181,13 +181,13 @@ def _queue_in_a_ring(comm: MPIComm, leaders: Sequence[int], alone: Floats) -> bo
     _meet_up(comm)
     slowest = max(entry for entry in comm.gather(least) or [0.0] if np.isfinite(entry))
     wire = max(float(alone[-1] - alone[0]), size / _NO_HUB)
-    # Of n messages at once each takes n times as long on a shared medium; of two directions, twice.
+    # On a shared medium, each of n simultaneous messages takes n times as long, and those of two directions twice.
     queued: bool = comm.bcast(slowest - float(alone[0]) > 0.8 * len(leaders) * wire)
     return queued
 
 
 def _link(times: Floats) -> Link:
-    """Straight lines between the measured sizes; time never falls with size."""
+    """Return a link with straight lines between the measured sizes; time never decreases with size."""
     rising = np.maximum.accumulate(times)
     sizes = np.array(_SIZES[: len(times)], float)
     beta = np.diff(rising) / np.diff(sizes)
@@ -201,7 +201,7 @@ def _is_slower(times: Floats, best: Floats, size: int) -> bool:
 
 
 def _meet_up(comm: MPIComm) -> None:
-    """A barrier that leaves the processor to others: those that are timed may sit on the same core."""
+    """Wait at a barrier that leaves the processor to others, since ranks being timed may share a core."""
     world: Any = comm.communicator
     request = world.Ibarrier()
     while not request.Test():

@@ -1,8 +1,9 @@
-"""A semi-dynamic probe: before a run, all ranks time the model's own step at once, and messages among each other.
+"""A semi-dynamic probe: before a run, all ranks time the model's own step at the same time, and their messages.
 
-As in G. Milano, E. Mocskos, G. Marshall (electrodeposition on a heterogeneous cluster, section 2.1): each node times a
-reduced run of the same kernels, all hear of all times, and shares follow from them. Here speed is a function of size
-(Lastovetsky and Reddy 2007), and all ranks of a node work at the same time, as caches and memory are shared.
+As in G. Milano, E. Mocskos, G. Marshall (electrodeposition on a heterogeneous cluster, section 2.1), each node times a
+reduced run of the same kernels, all times are sent to all nodes, and shares are derived from them. Here, speed is a
+function of size (Lastovetsky and Reddy 2007), and all ranks of a node work at the same time, since caches and memory
+are shared.
 """
 
 from __future__ import annotations
@@ -37,32 +38,32 @@ from minga.space.boxes import Ints
 __all__ = ["known_speed", "measure_speed", "probe_beyond", "probe_crew", "probed_sizes", "sample_sizes"]
 
 _FRACTIONS: Final = (1.0, 1 / 4, 1 / 16)
-"""Of the equal share of cells: the sizes that are timed."""
+"""Sizes that are timed, as fractions of the equal share of cells."""
 _LARGEST: Final = 1 << 24
-"""Cells of the largest part that is timed; beyond it all is memory, and speed does not change."""
+"""Maximum cells of a part that is timed; larger parts are in memory anyway, and speed does not change."""
 _FEWEST_PERIODS: Final = 10
-"""Of a quota of processor time that a measurement spans, where one throttles."""
+"""Minimum number of periods of a processor-time quota that a measurement spans if the quota throttles."""
 _LONGEST: Final = 1.5
-"""Seconds that a measurement takes at most for that."""
+"""Maximum seconds of such a measurement."""
 _SAMPLES: Final = 7
-"""Of each size at least, where there is no hurry."""
+"""Minimum number of samples of each size if time is not short."""
 _ALIKE: Final = 1.1
-"""Ranks whose times differ by less are taken to be equally fast: that much is noise."""
+"""Ratio of times up to which ranks count as equally fast: differences of this size are noise."""
 _PREPARING: Final = 0.5
 """Seconds after which values in halos are good enough."""
 _NETWORK: Final = 0.3
-"""Seconds of messages."""
+"""Seconds in which messages are timed."""
 _PATIENCE: Final = 10.0
-"""Seconds that a size may be expected to take; beyond them speeds of smaller parts have to do."""
+"""Maximum expected seconds of measuring a size; larger sizes are left out, and speeds of smaller parts are used."""
 _RUNS: Final = 8
-"""Steps that the measurement of a size takes at least."""
+"""Minimum number of steps that the measurement of a size takes."""
 _Times = tuple[tuple[float, ...], tuple[float, ...]]
-"""Cells of the model, and seconds of a step, for each size."""
+"""Cells of the model and seconds of a step, for each size."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a rank tells the others."""
+    """Measurements that a rank sends to the others."""
 
     cells: tuple[float, ...]
     seconds: tuple[float, ...]
@@ -75,23 +76,23 @@ def probe_crew(
     model: Model, comm: Comm, *, threads: int = 1, seconds: float = 1.0, cache: bool = True,
     cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None,
 ) -> Crew:  # fmt: skip
-    """The ranks of ``comm`` as they are; collective, equal on all ranks.
+    """Measure the ranks of ``comm``; collective, equal on all ranks.
+
+    Functions that a step calls (:meth:`minga.engine.program.Program.call`) are left out, as their effects are unknown.
 
     Parameters
     ----------
     model
-        Whose step is timed, on parts of its grid: the equal share of the ranks, a quarter and a sixteenth of it.
+        The model whose step is timed, on parts of its grid: an equal share per rank, a quarter and a sixteenth of it.
     threads, cpus
-        As the run will have them.
+        As in the run.
     seconds
-        About how long kernels are timed; messages take 0.3 s more. Compiling comes on top.
+        Approximate time for kernels; messages take at most 0.3 s more, and compiling takes additional time.
     cache
-        Whether speeds that this host has measured for the same kernels in the last week will do, and what it has
-        measured of messages within it.
+        True if speeds that this host has measured for the same kernels within the last week may be reused, and
+        likewise message times within the host.
     stop
-        Asked on every rank now and then; where it says yes on any, all raise KeyboardInterrupt.
-
-    Functions that a step calls (:meth:`minga.engine.program.Program.call`) are left out: nobody knows what they do.
+        Called on every rank from time to time; if it returns True on any rank, all raise KeyboardInterrupt.
     """
     work = work_of(model)
     seats = seats_of(comm)
@@ -104,7 +105,7 @@ def probe_crew(
     if missing[0] or known is None:
         known = _timed(model, work, parts, comm, threads, seconds, cpus, stop or _never)
         remember(key, {"cells": known[0], "seconds": known[1]})
-    # Messages take no part of the time that a short run gives its probe.
+    # The time for messages is not taken from the time that a short run allows for its probe.
     links = _links(comm, seats, min(_NETWORK, seconds), cache)
     found = comm.gather(_Found(*known, comm.node, platform.node(), available_memory()))
     crew: Crew | None = None
@@ -118,7 +119,7 @@ def probe_crew(
 
 
 def known_speed(model: Model, ranks: int, threads: int = 1) -> Speed | None:
-    """The speed of each of so many ranks that this host has measured for a model within a week; None without one."""
+    """Return the speed per rank that this host has measured for a model within the last week; None if there is none."""
     work = work_of(model)
     parts = probed_sizes(work, ranks)
     pinned = sum(len(core) for core in share(available_cores(), 0, ranks, threads))
@@ -133,10 +134,11 @@ def probe_beyond(
     model: Model, comm: Comm, crew: Crew, planned: Ints, *, threads: int = 1, seconds: float = 0.5,
     cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None,
 ) -> Crew:  # fmt: skip
-    """The crew with speeds at the sizes that a plan gives to ranks, where these lie beyond what was measured.
+    """Measure ranks at the sizes that a plan gives them, if these are beyond the measured sizes.
 
-    ``planned`` is cells of the model for each rank. Collective, equal on all ranks; the same crew where nothing lies
-    beyond. With it a plan can be made anew: the partial functional performance model of Lastovetsky and Reddy (2010).
+    ``planned`` are the cells of the model for each rank. Collective, equal on all ranks; the same ``crew`` is returned
+    if no size is beyond. A plan can then be made again: this is the partial functional performance model of
+    Lastovetsky and Reddy (2010).
     """
     known = np.array([crew.speeds[number].cells[-1] for number in crew.speed_of])
     size = np.minimum(planned, _LARGEST)
@@ -164,7 +166,10 @@ def probe_beyond(
 def measure_speed(
     model: Model, sizes: Sequence[int], threads: int = 1, seconds: float = 1.0, comm: Comm | None = None
 ) -> Speed:
-    """Speed of this rank for a model at about so many cells each; all ranks of ``comm`` measure at the same time."""
+    """Measure the speed of this rank for a model at about the given numbers of cells.
+
+    All ranks of ``comm`` measure at the same time.
+    """
     found = sample_sizes(model, sizes, threads, seconds, comm)
     return Speed.measured([cells for cells, _ in found], [sample.typical for _, sample in found])
 
@@ -172,7 +177,7 @@ def measure_speed(
 def sample_sizes(
     model: Model, sizes: Sequence[int], threads: int = 1, seconds: float = 1.0, comm: Comm | None = None
 ) -> list[tuple[int, Sample]]:
-    """The samples behind :func:`measure_speed`: cells of the part that was taken, and times of its steps."""
+    """Return the samples behind :func:`measure_speed`: cells of each timed part, and the times of its steps."""
     work, found = work_of(model), []
     for size in sizes:
         with Rehearsal(model, work, part_of(work, size / work.points), threads) as rehearsal:
@@ -181,7 +186,7 @@ def sample_sizes(
 
 
 def probed_sizes(work: Work, ranks: int) -> tuple[int, ...]:
-    """Cells of the domain of the parts that are timed, the largest first: different ones only."""
+    """Return the different sizes of the timed parts in cells of the domain, the largest first."""
     share = min(work.domain.size / ranks, _LARGEST)
     sizes = dict.fromkeys(part_of(work, share * fraction).size for fraction in _FRACTIONS)
     return tuple(sorted(sizes, reverse=True))
@@ -204,7 +209,7 @@ def _timed(
     for size in reversed(sizes):
         if cells and _slowest(comm, times[0] * size * work.points / cells[0]) * _RUNS > _PATIENCE:
             break
-        # The largest counts most: it takes half of the time.
+        # The largest size is the most important one and gets half of the time.
         window = seconds / (2 if size == sizes[0] else 2 * (len(sizes) - 1))
         with Rehearsal(model, work, part_of(work, size), threads, cpus) as rehearsal:
             cells.insert(0, float(rehearsal.cells))
@@ -234,10 +239,12 @@ def _together(
 def _together(
     rehearsal: Rehearsal | None, comm: Comm, seconds: float, fewest: int = 2, stop: Callable[[], bool] = _never
 ) -> Sample | None:
-    """Steps for so many seconds on all ranks at once; longer on all where a quota throttles one. Ranks with no
-    rehearsal come along."""
+    """Time steps for so many seconds on all ranks at once, or longer on all ranks if a quota throttles one.
+
+    Ranks without a rehearsal take part in the synchronisation.
+    """
     if not comm.leads_node:
-        comm.barrier()  # the first rank of a node compiles, the others load what it compiled
+        comm.barrier()  # the first rank of a node compiles, and the others load the code
     if rehearsal is not None:
         rehearsal.prepare(max(seconds, _PREPARING), stop)
     if comm.leads_node:
@@ -255,7 +262,7 @@ def _together(
 
 
 def _go_on(comm: Comm, stop: Callable[[], bool]) -> None:
-    """All ranks meet here; KeyboardInterrupt on each where somebody asked one of them to stop."""
+    """Synchronise all ranks; raise KeyboardInterrupt on each if one of them was asked to stop."""
     asked = np.array([stop()], np.int64)
     comm.allreduce(asked, "max")
     if asked[0]:
@@ -263,7 +270,7 @@ def _go_on(comm: Comm, stop: Callable[[], bool]) -> None:
 
 
 def _grouped(found: Sequence[_Found]) -> tuple[tuple[Speed, ...], Ints]:
-    """Few speeds for many ranks: those that are nearly alike get the median of them."""
+    """Reduce the ranks' speeds to few: those that are nearly equal are replaced by their median."""
     size = min(entry.cells[0] for entry in found)
     curves = [Speed.measured(entry.cells, entry.seconds) for entry in found]
     at_size = np.array([float(curve.time(size)) for curve in curves])
@@ -280,7 +287,7 @@ def _grouped(found: Sequence[_Found]) -> tuple[tuple[Speed, ...], Ints]:
 
 
 def _memory(found: Sequence[_Found]) -> Ints:
-    """Bytes that each rank may fill: an equal part of what its node has left."""
+    """Return the bytes that each rank may fill: an equal share of its node's free memory."""
     nodes = np.array([entry.node for entry in found])
     crowd = np.array([(nodes == node).sum() for node in nodes])
     free = np.array([1 << 62 if entry.memory is None else entry.memory for entry in found], float)
@@ -289,9 +296,9 @@ def _memory(found: Sequence[_Found]) -> Ints:
     return share
 
 
-# What was measured before --------------------------------------------------------------------------------------------
+# Earlier measurements ------------------------------------------------------------------------------------------------
 def _key(work: Work, sizes: Sequence[int], threads: int, crowd: int, allowed: int) -> str:
-    """What speeds depend on."""
+    """Return the key of everything that speeds depend on."""
     return key_of(
         "2", platform.node(), processor_name(), work.kernel, str(sizes), str(work.domain), threads, crowd, allowed,
         quota(), os.environ.get("MINGA_PIN", ""),
@@ -305,7 +312,10 @@ def _speeds_in(data: Mapping[str, Any]) -> _Times:
 
 
 def _links(comm: Comm, seats: Tree, seconds: float, cache: bool) -> Links:
-    """Links between the ranks; collective, equal on all. Within one node they stay as they were in the last week."""
+    """Return the links between the ranks; collective, equal on all.
+
+    For a single node, measurements of the last week are reused.
+    """
     alone = isinstance(comm, MPIComm) and len(np.unique(seats.paths[:, 0])) == 1
     if not (cache and alone):
         return links_of(comm, seats, seconds)

@@ -1,11 +1,11 @@
-"""A few steps of a model on a part of its grid, alone, to see how long they take.
+"""Timing of a few steps of a model on a part of its grid, without other ranks.
 
-The part is one block of a layout whose other blocks belong to a rank that is not there. So the step is the model's
-own: its kernels, its boundaries where the part reaches them, shell and interior, packing and unpacking; only nothing
-travels.
-Loops that end by a condition do a fixed number of rounds, those that work is planned with (minga.plan.work.recorded),
-as a part would converge sooner than the whole. All tiles are computed, also where a step leaves out those that cannot
-change: how many these are depends on the state and not on the machine. Python functions that a step calls are left out.
+The part is one block of a layout whose other blocks belong to a rank that does not exist. Thus the step is the model's
+own, with its kernels, its boundaries where the part reaches them, shell and interior, packing and unpacking; but
+nothing is sent. Loops that end by a condition do a fixed number of iterations, the one that work is planned with
+(minga.plan.work.recorded), as a part would converge sooner than the whole grid. All tiles are computed, even if a step
+leaves out those that cannot change: their number depends on the state and not on the machine. Python functions that a
+step calls are left out.
 """
 
 from __future__ import annotations
@@ -33,24 +33,25 @@ from minga.space.layout import Layout
 __all__ = ["Rehearsal", "Sample", "part_of"]
 
 _CHUNK: Final = 2e-3
-"""Seconds of steps between two looks at the clock."""
+"""Seconds of steps between two readings of the clock."""
 _COUNT: Final = Register("@rehearsed", "i8")
 _ROUNDS: Final = 4
-"""Of preparation at most: in each one more exchange of a step sees good values from those before it."""
+"""Maximum number of preparation rounds: in each one, one more exchange of a step gets good values from earlier ones."""
 _THICK: Final = 16
-"""Cells along axes other than the innermost one below which rows are cut."""
+"""Number of cells along axes other than the innermost one below which rows are cut."""
 _BUSY: Final = 0.9
-"""A rank that computed for less than this part of the time was kept from it: by a quota, or by other programs."""
+"""Share of the time below which a rank that computed counts as hindered by a quota or by other programs."""
 
 
 class _Alone(SerialComm):
-    """The first of two ranks, the other of which is not there. It reads back what it sends."""
+    """The first of two ranks, the second of which does not exist. It receives what it sends."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.channels: list[_Echo] = []
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
+        """Return a channel without a partner."""
         echo = _Echo(tuple(sends), tuple(receives))
         self.channels.append(echo)
         return echo
@@ -58,37 +59,48 @@ class _Alone(SerialComm):
 
 @dataclass(slots=True, eq=False)
 class _Echo:
-    """Messages to and from nobody: what comes in is what went out, as far as lengths agree."""
+    """Messages without a partner: sent values are received again, as far as lengths agree."""
 
     sends: tuple[Envelope, ...]
     receives: tuple[Envelope, ...]
     started: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
 
     def reflect(self) -> None:
-        """Fill what is received with what was sent last: values of the model's own kind."""
+        """Fill the receive buffers with the values sent last, which are typical of the model."""
         for sent, received in zip(self.sends, self.receives, strict=False):
             received.buffer[...] = np.resize(sent.buffer, received.buffer.shape)
 
     def start(self) -> None:
-        return None
+        """Do nothing, since there is no partner."""
+        return
 
     def test(self) -> bool:
+        """Return True, since no message is pending."""
         return True
 
     def wait(self) -> None:
-        return None
+        """Do nothing, since no message is pending."""
+        return
 
     def close(self) -> None:
-        return None
+        """Do nothing, since there is nothing to release."""
+        return
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Times of steps, in the order measured.
+    """Times of steps, in the order of measurement.
 
-    seconds  of a step, a mean over ``steps`` steps each
-    compute  likewise, but only while the rank had its processor
-    busy     part of the whole time in which it had it, 0 to 1
+    Attributes
+    ----------
+    seconds
+        Seconds per step, each a mean over ``steps`` steps.
+    compute
+        The same, but counting only the time in which the rank had its processor.
+    steps
+        Number of steps of each measurement.
+    busy
+        Share of the whole time in which the rank had its processor, 0 to 1.
     """
 
     seconds: tuple[float, ...]
@@ -98,20 +110,20 @@ class Sample:
 
     @property
     def throttled(self) -> bool:
-        """Whether something kept the rank from computing: a quota, other ranks on its core, or other programs."""
+        """True if the rank was kept from computing by a quota, other ranks on its core, or other programs."""
         return self.busy < _BUSY
 
     @property
     def least(self) -> float:
-        """Seconds of a step when nothing else happens on this host."""
+        """Seconds per step if nothing else runs on this host."""
         return min(self.seconds)
 
     @property
     def typical(self) -> float:
-        """Seconds of a step as a run will see them.
+        """Seconds per step to expect in a run.
 
-        The least of all, as what disturbs only makes it longer; where the rank was throttled, so much longer as it had
-        to wait, since that goes on in the run.
+        This is the shortest time, since disturbances only make it longer. If the rank was throttled, it is extended by
+        the time that the rank had to wait, since this continues in the run.
         """
         return min(self.compute) / self.busy if self.throttled else self.least
 
@@ -119,8 +131,14 @@ class Sample:
 class Rehearsal:
     """An engine that holds a part of a model and does steps of it; used in a ``with`` statement.
 
-    part     cells of ``work.domain``, as :func:`part_of` makes them
-    threads  workers of this rank
+    Parameters
+    ----------
+    model, work
+        The model and its work.
+    part
+        Cells of ``work.domain``, as returned by :func:`part_of`.
+    threads, cpus
+        Number of threads of this rank, and their processors.
     """
 
     def __init__(
@@ -134,7 +152,7 @@ class Rehearsal:
         layout = Layout.from_boxes(work.domain, [part, *rest], [0] + [1] * len(rest), self._comm.size)
         self._engine = Engine(model.layouts_like(layout, anywhere=True), comm=self._comm, threads=threads, cpus=cpus)
         self._initial: list[tuple[Slot, FieldValue]] | None = None
-        # One binding for any number of steps, so that what it receives is kept.
+        # One binding for any number of steps, so that received values are kept.
         steps = on_all_cells(_bounded(model.step.operations))
         self._steps = Program(model.step.name, [Repeat(steps, _COUNT, None)])
 
@@ -147,26 +165,26 @@ class Rehearsal:
         self._engine.close()
 
     def prepare(self, seconds: float = np.inf, stop: Callable[[], bool] | None = None) -> None:
-        """Compile, go once through all memory, and fill what is received with values of the model's own kind.
+        """Compile, touch all memory once, and fill receive buffers with values that are typical of the model.
 
-        It takes some rounds until these are good; two at least, and no other one after so many seconds. Where ``stop``
-        says yes, one will do.
+        It takes some rounds until these are good: at least two, but no further one is begun after ``seconds`` seconds.
+        If ``stop`` returns True, a single round is enough.
         """
         began = np.inf
         for number in range(self._rounds):
             if number == 1:
-                began = time.perf_counter()  # the first one compiles
+                began = time.perf_counter()  # the first round compiles
             if number and ((stop is not None and stop()) or time.perf_counter() - began > seconds):
                 break
             self._begin()
-            for _ in range(2):  # the second time halos are valid already, which is another binding
+            for _ in range(2):  # the second time, halos are valid already, which is another binding
                 self._run(1)
             for channel in self._comm.channels:
                 channel.reflect()
         self._begin()
 
     def _begin(self) -> None:
-        """Put in the initial values, which are worked out once: that may take longer than many steps."""
+        """Set the initial values, which are computed only once: that may take longer than many steps."""
         start(self.model, self._engine, self._initial)
         if self._initial is None:
             self._initial = [
@@ -179,11 +197,11 @@ class Rehearsal:
         return self._engine.run(self._steps)
 
     def sample(self, seconds: float, fewest: int = 2) -> Sample:
-        """Do steps for so many seconds, and ``fewest`` samples at least; the model's state goes on from where it was.
+        """Time steps for so many seconds, and at least ``fewest`` samples, from the present state of the model on.
 
-        Where it becomes not finite, it starts again.
+        If the state becomes not finite, the model starts again from its initial values.
         """
-        # A team's threads are this process's; virtual ranks are threads of one process.
+        # The threads of a team belong to this process; virtual ranks are threads of one process.
         threads = self._engine.threads
         processor = time.thread_time if threads == 1 else time.process_time
         times: list[tuple[float, float, int]] = []
@@ -208,9 +226,9 @@ class Rehearsal:
 
 
 def part_of(work: Work, cells: float) -> Box:
-    """About so many cells in the middle of ``work.domain``, as a layout could cut them out.
+    """Return a part of about so many cells in the middle of ``work.domain``, as a layout could cut it.
 
-    Its rows along the innermost axis are whole, as plans prefer them, unless it were thinner than 16 cells then.
+    Its rows along the innermost axis are whole, as plans prefer them, unless it would then be thinner than 16 cells.
     """
     whole, granule, ndim = work.domain.shape, work.granule, work.domain.ndim
     least = [min(n, max(low, _THICK if axis < ndim - 1 else g))
@@ -230,7 +248,7 @@ def part_of(work: Work, cells: float) -> Box:
 
 
 def _copied(pieces: Sequence[tuple[Box, np.ndarray]]) -> Callable[[Box], np.ndarray]:
-    """The values of boxes as they are now, as a function of the box."""
+    """Copy the values of boxes; return them as a function of the box."""
     return {box: values.copy() for box, values in pieces}.__getitem__
 
 
@@ -239,9 +257,10 @@ def _rounded(length: float, granule: int) -> int:
 
 
 def _bounded(operations: Sequence[Operation]) -> list[Operation]:
-    """The same operations, where loops that end by a condition do as many rounds as work is planned with.
+    """Return the same operations with fixed iteration counts for loops that end by a condition, as in planned work.
 
-    Python functions are left out: they may write files, or talk to other ranks, which do another number of steps.
+    Python functions are left out: they may write files, or communicate with other ranks, which do another number of
+    steps.
     """
     changed: list[Operation] = []
     for operation in operations:

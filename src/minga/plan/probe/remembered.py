@@ -1,4 +1,4 @@
-"""What this host has measured before: small JSON files beside the compiled kernels, good for a week."""
+"""Earlier measurements of this host: small JSON files beside the compiled kernels, valid for a week."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["key_of", "recall", "remember"]
 Found = TypeVar("Found")
 
 _FRESH: Final = 7 * 24 * 3600.0
-"""Seconds after which things are measured anew."""
+"""Seconds after which measurements are repeated."""
 
 
 def key_of(*parts: object) -> str:
-    """The name of what depends on these parts, as they are printed."""
+    """Return a key that depends on these parts, as they are printed."""
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
 
 def recall(key: str, read: Callable[[Mapping[str, Any]], Found]) -> Found | None:
-    """What ``read`` makes of the data kept under a key; None where there is nothing fresh and sound."""
+    """Return what ``read`` makes of the data stored under a key; None if there are no recent and valid data."""
     file = _file(key)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, LayoutError):
         if file is not None and time.time() - file.stat().st_mtime < _FRESH:
@@ -38,7 +38,7 @@ def recall(key: str, read: Callable[[Mapping[str, Any]], Found]) -> Found | None
 
 
 def remember(key: str, data: Mapping[str, Any]) -> None:
-    """Keep what was measured. A directory that cannot be written costs time in the next run, no more."""
+    """Store measurements. A directory that cannot be written only costs time in the next run."""
     file = _file(key)
     if file is None:
         return

@@ -1,1 +1,1 @@
-"""What a step of a model asks: cells, exchanges, memory, and what cells cost."""
+"""The work of a model's step: cells, exchanges, memory, and the costs of cells."""

@@ -1,4 +1,4 @@
-"""What cells cost where a mask changes while a model runs, such as that of a deposit that grows."""
+"""Costs of cells if a mask changes while a model runs, such as that of a growing deposit."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["MaskWatch"]
 
 Floats = NDArray[np.float64]
 Part = tuple[tuple[int, ...], Floats]
-"""The first tile of a box along each axis, and the cost of the tiles from there on, as far as they lie in the box."""
+"""First tile of a box along each axis, and the cost of the tiles from there on, as far as they lie in the box."""
 
 
 class MaskWatch:
-    """Looks at the mask of a model from time to time, each rank at its own cells."""
+    """Observer of a model's mask that is evaluated from time to time, by each rank on its own cells."""
 
     def __init__(self, item: Field) -> None:
         self.item, self.domain = item, item.points
@@ -32,18 +32,18 @@ class MaskWatch:
 
     @classmethod
     def of(cls, model: Model) -> MaskWatch | None:
-        """A watch where steps of the model change its mask; else None."""
+        """Return a watch if steps of the model change its mask, otherwise None."""
         if model.mask is None or model.cost is not None or model.field(model.mask).grid != model.planned_grid:
             return None
         item = model.field(model.mask)
         return cls(item) if item in touched(model.step.operations, frozenset()).fields else None
 
     def forget(self) -> None:
-        """To be called on all ranks when blocks have moved."""
+        """Discard what was sent; call this on all ranks when blocks have moved."""
         self._sent = None
 
     def part(self, engine: Engine) -> list[Part] | None:
-        """What this rank's cells cost now; None if that has not changed since it was asked."""
+        """Return the present costs of this rank's cells; None if they have not changed since the last call."""
         found = [_sums(masked_cost(values, box.lo[-1]), box, self.tile) for box, values in engine.blocks(self.item)]
         if self._sent is not None and len(found) == len(self._sent):
             pairs = zip(found, self._sent, strict=True)
@@ -53,7 +53,7 @@ class MaskWatch:
         return found
 
     def weights(self, parts: Sequence[list[Part] | None]) -> Weights | None:
-        """The costs of all cells from what each rank says; None if nothing has changed, or nothing is left to do."""
+        """Return the costs of all cells from the ranks' parts; None if nothing has changed or all costs are zero."""
         self._parts |= {rank: part for rank, part in enumerate(parts) if part is not None}
         if all(part is None for part in parts):
             return None
@@ -65,7 +65,7 @@ class MaskWatch:
 
 
 def _sums(cost: Floats, box: Box, tile: Sequence[int]) -> Part:
-    """Costs of cells added up by tiles."""
+    """Add up the costs of cells by tiles."""
     for axis, size in enumerate(tile):
         cost = np.add.reduceat(cost, piece_starts(box.lo[axis], cost.shape[axis], size), axis)
     return tuple(low // size for low, size in zip(box.lo, tile, strict=True)), cost

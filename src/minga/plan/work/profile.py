@@ -1,9 +1,10 @@
 """Costs of rows from a smooth curve through a few measurements, cut into equal areas.
 
-The application-level load balancing of I. A. Bounanos, M. Fleury, S. Nicolas and A. Vickers (*Load-balanced
-drift-diffusion*, section 4): times are sampled now and then, a polynomial of degree 5 is fitted to them, the area
-under it is found with Simpson's rule, and rows are dealt out in equal areas. Beside Simpson's rule the exact integral
-of the polynomial is here, and beside the paper's factor, which compares two areas, the mean cost that a row really has.
+This is the application-level load balancing of I. A. Bounanos, M. Fleury, S. Nicolas and A. Vickers (*Load-balanced
+drift-diffusion*, section 4): times are sampled from time to time, a polynomial of degree 5 is fitted to them, the area
+under it is computed by Simpson's rule, and rows are distributed in equal areas. In addition to Simpson's rule, there is
+the exact integral of the polynomial, and in addition to the paper's factor, which compares two areas, there is the
+actual mean cost of a row.
 """
 
 from __future__ import annotations
@@ -26,31 +27,31 @@ __all__ = ["Profile", "equal_areas", "fit_profile", "weights_of_profile", "weigh
 Floats = NDArray[np.float64]
 
 DEGREE: Final = 5
-"""Of the polynomial in the paper."""
+"""Degree of the polynomial in the paper."""
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """Cost against position - of a row, or of an iteration in time - as a polynomial between ``low`` and ``high``."""
+    """Cost against position (of a row, or of an iteration in time) as a polynomial between ``low`` and ``high``."""
 
     curve: Polynomial
     low: float
     high: float
     error: float
-    """Root mean square of what the curve misses of the samples."""
+    """Root mean square of the residuals."""
 
     def at(self, positions: ArrayLike) -> Floats:
-        """Costs at positions, never negative."""
+        """Return the costs at positions, which are never negative."""
         cost: Floats = np.maximum(np.asarray(self.curve(np.asarray(positions, float))), 0.0)
         return cost
 
     def area(self, low: float, high: float) -> float:
-        """The integral of the polynomial, exactly."""
+        """Return the exact integral of the polynomial."""
         whole = self.curve.integ()
         return float(whole(high) - whole(low))
 
     def simpson(self, low: float, high: float, intervals: int = 64) -> float:
-        """The integral by Simpson's rule with an even number of intervals; exact up to degree 3."""
+        """Return the integral by Simpson's rule with an even number of intervals, which is exact up to degree 3."""
         if intervals < 2 or intervals % 2:
             raise LayoutError(f"Simpson's rule takes an even number of intervals, found {intervals}")
         values = np.asarray(self.curve(np.linspace(low, high, intervals + 1)))
@@ -58,18 +59,21 @@ class Profile:
         return float((values[0] + inner + values[-1]) * (high - low) / (3 * intervals))
 
     def area_ratio(self, middle: float) -> float:
-        """The paper's factor: the area beyond ``middle``, where costs grow, over that below, where they do not."""
+        """Return the paper's factor: the area above ``middle``, where costs grow, divided by the area below."""
         return self.simpson(middle, self.high) / self.simpson(self.low, middle)
 
     def mean_over(self, first: float) -> float:
-        """The mean cost over all positions relative to ``first``: what a row costs that grows dear so."""
+        """Return the mean cost over all positions relative to ``first``: that of a row whose cost grows in this way."""
         return self.area(self.low, self.high) / (self.high - self.low) / first
 
 
 def fit_profile(positions: ArrayLike, costs: ArrayLike, degree: int = DEGREE) -> Profile:
-    """The polynomial of a degree nearest to samples, in the sense of least squares.
+    """Fit a polynomial of a given degree to samples by least squares.
 
-    LayoutError for samples that are not finite, too few (``degree + 1`` at different positions) or of unlike shapes.
+    Raises
+    ------
+    LayoutError
+        If samples are not finite, have different shapes, or are at fewer than ``degree + 1`` different positions.
     """
     where, cost = np.asarray(positions, float), np.asarray(costs, float)
     if where.shape != cost.shape or where.ndim != 1 or not (np.isfinite(where).all() and np.isfinite(cost).all()):
@@ -87,9 +91,19 @@ def fit_profile(positions: ArrayLike, costs: ArrayLike, degree: int = DEGREE) ->
 
 
 def equal_areas(costs: ArrayLike, parts: int, shares: ArrayLike | None = None) -> Ints:
-    """Ends of parts of rows with equal sums of ``costs`` (or in proportion to ``shares``), shape (parts + 1,).
+    """Return the ends of parts of rows with equal sums of ``costs``, or in proportion to ``shares``.
 
-    The best such cut: no other one has a smaller largest sum. LayoutError where there are fewer rows than parts.
+    The cut is optimal: no other one has a smaller largest sum.
+
+    Returns
+    -------
+    ndarray
+        The ends, shape (parts + 1,).
+
+    Raises
+    ------
+    LayoutError
+        If there are fewer rows than parts.
     """
     rows = np.asarray(costs, float)
     below = np.concatenate([[0.0], np.cumsum(rows)])
@@ -101,7 +115,7 @@ def equal_areas(costs: ArrayLike, parts: int, shares: ArrayLike | None = None) -
 
 
 def weights_of_rows(domain: Box, axis: int, costs: ArrayLike) -> Weights:
-    """What cells cost where ``costs`` gives for each row across ``axis`` that of one of its cells."""
+    """Return the costs of cells from ``costs``, which are those of one cell of each row across ``axis``."""
     rows = np.asarray(costs, float)
     if rows.shape != (domain.shape[axis],) or not np.isfinite(rows).all() or (rows < 0).any() or not rows.any():
         raise LayoutError(
@@ -114,6 +128,6 @@ def weights_of_rows(domain: Box, axis: int, costs: ArrayLike) -> Weights:
 
 
 def weights_of_profile(domain: Box, axis: int, profile: Profile) -> Weights:
-    """What cells cost where a profile over the rows across ``axis`` says it (at their centres)."""
+    """Return the costs of cells from a profile over the rows across ``axis``, evaluated at their centres."""
     rows = domain.lo[axis] + np.arange(domain.shape[axis]) + 0.5
     return weights_of_rows(domain, axis, profile.at(np.clip(rows, profile.low, profile.high)))

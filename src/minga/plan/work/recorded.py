@@ -1,4 +1,4 @@
-"""What a recorded step asks of a machine, read off its operations as inference places their exchanges."""
+"""The work of a recorded step, derived from its operations and their inferred exchanges."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from minga.space.region import Region
 __all__ = ["MOST_PLANNED", "applies_of", "kernel_digest", "step_totals", "work_of"]
 
 MOST_PLANNED = 8
-"""The deepest halo a plan chooses, in steps."""
+"""Maximum halo depth that a plan chooses, in steps."""
 
 UNKNOWN_ROUNDS = 16
-"""Rounds that a loop with a condition is taken to do, where its limit is not lower."""
+"""Number of iterations assumed for a loop with a condition, unless its limit is lower."""
 
 
 def work_of(model: Model) -> Work:
-    """What a step of a model asks of a machine, whatever the layout.
+    """Return the work of a model's step, which does not depend on the layout.
 
-    Loops that end by a condition are taken to do 16 rounds (or their limit), branches to be taken.
+    Loops that end by a condition are assumed to do 16 iterations (or their limit, if lower), and branches to be taken.
     """
     grid = model.planned_grid
     cells = grid.size
@@ -54,7 +54,7 @@ def work_of(model: Model) -> Work:
         domain=grid.box,
         periodic=tuple(grid.periodic),
         granule=_granules(model, grid, RUN if floats and not packed else 1),
-        # Twice the halo: a block's shells, which are sent from both its sides, do not meet.
+        # Twice the halo, so that a block's shells, which are sent from both its sides, do not overlap.
         least=tuple(min(max(1, 2 * width), length) for width, length in zip(widths, grid.shape, strict=True)),
         cell_bytes=max(1, math.ceil(shared / cells)),
         exchanges=exchanges,
@@ -71,7 +71,7 @@ def work_of(model: Model) -> Work:
 
 
 def _granules(model: Model, grid: Grid, run: int) -> tuple[int, ...]:
-    """For each axis where cuts may lie: at whole cells of all coarser grids, along the innermost axis at whole runs."""
+    """Return each axis' granule of cuts: whole cells of all coarser grids, and whole runs along the innermost axis."""
     steps = [1] * (grid.ndim - 1) + [run]
     for other in model.cut_grids:
         if other.ndim == grid.ndim:
@@ -81,16 +81,16 @@ def _granules(model: Model, grid: Grid, run: int) -> tuple[int, ...]:
 
 
 def kernel_digest(model: Model) -> str:
-    """A name for what the step computes: equal for equal kernels in an equal order, on grids of any size."""
+    """Return a digest of the step's computation: equal for equal kernels in equal order, on grids of any size."""
     text = "\n".join(_spelled(model.step.operations))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def step_totals(operations: Sequence[Operation], guess: int | None = None) -> tuple[int, int] | None:
-    """Bytes moved and arithmetic operations of all kernels when each passes once over its fields.
+    """Return the bytes moved and the arithmetic operations of all kernels if each passes once over its fields.
 
-    None where a loop or a condition decides while the step runs; with a ``guess`` such loops count as so many passes,
-    at most, and conditions hold.
+    Return None if loops or conditions are decided while the step runs; with a ``guess``, such loops count as at most
+    that many passes, and conditions are assumed to hold.
     """
     moved = computed = 0
     for operation in operations:
@@ -128,14 +128,14 @@ def _cells(region: Region, operation: Apply) -> int:
 
 # Exchanges -----------------------------------------------------------------------------------------------------------
 def _looped(operations: Sequence[Operation], depth: int) -> tuple[Loop, bool]:
-    """The step as it is repeated, with its exchanges in place, and whether it leaves out tiles that cannot change."""
+    """Return the repeated step with its exchanges, and whether it leaves out tiles that cannot change."""
     schedule = infer([Repeat(list(operations), TIMES, None)], depth=depth, overlap=False)
     loop = next(item for item in schedule.items if isinstance(item, Loop))
     return loop, bool(schedule.active)
 
 
 def _exchanges(rounds: Sequence[Sequence[Item]], grid: Grid) -> tuple[Exchange, ...]:
-    """The exchanges of a step, equal ones together."""
+    """Return the exchanges of a step, with equal ones merged."""
     times: dict[Exchange, int] = {}
     for items in rounds:
         for scheduled, count in _begun(items):
@@ -146,7 +146,7 @@ def _exchanges(rounds: Sequence[Sequence[Item]], grid: Grid) -> tuple[Exchange, 
 
 
 def _begun(items: Sequence[Item]) -> Iterator[tuple[Scheduled, int]]:
-    """Every exchange that is done, and how often."""
+    """Yield every exchange with its number of executions."""
     for item in items:
         match item:
             case Begin():
@@ -166,9 +166,9 @@ def _rounds(limit: object, until: object) -> int:
 
 
 def _message(exchange: Scheduled, grid: Grid) -> Exchange | None:
-    """One round of messages in cells of ``grid``; None where nothing is sent.
+    """Return one round of messages in cells of ``grid``; None if nothing is sent.
 
-    Slots of other types, widths and grids travel in one message: their bytes are those of the widest.
+    Slots of different types, widths and grids are sent in one message; their bytes refer to the widest halo.
     """
     reaches = [reach for reach in exchange.reaches if len(reach.lo) == grid.ndim and not reach.empty]
     if not reaches:
@@ -184,7 +184,7 @@ def _message(exchange: Scheduled, grid: Grid) -> Exchange | None:
 
 
 def _face(slot: Slot, grid: Grid) -> float:
-    """Cells in a face of a slot's grid for each cell in one of ``grid``."""
+    """Return the number of cells in a face of a slot's grid per cell in a face of ``grid``."""
     ratio = slot.field.grid.size / grid.size
     return float(ratio ** ((grid.ndim - 1) / grid.ndim)) if slot.field.grid != grid else 1.0
 
@@ -195,7 +195,7 @@ def _deepest(operations: Sequence[Operation]) -> int:
 
 
 def _deeper(operations: Sequence[Operation], grid: Grid) -> Iterator[Deep]:
-    """Two and more steps with one exchange, where the step allows that."""
+    """Yield the work of two and more steps with one exchange, if the step allows this."""
     if _deepest(operations) == 1:
         return
     for depth in range(2, MOST_PLANNED + 1):
@@ -214,12 +214,12 @@ def _deeper(operations: Sequence[Operation], grid: Grid) -> Iterator[Deep]:
 
 # Operations ----------------------------------------------------------------------------------------------------------
 def applies_of(operations: Sequence[Operation]) -> Iterator[Apply]:
-    """All kernels that operations apply, those in loops and branches included."""
+    """Return all kernels that operations apply, including those in loops and branches."""
     return (operation for operation in flat(operations) if isinstance(operation, Apply))
 
 
 def _reductions(operations: Sequence[Operation]) -> int:
-    """Times a step that all ranks wait for a number of all of them."""
+    """Return the number of times per step that all ranks wait for a reduction over all ranks."""
     count = 0
     for operation in operations:
         match operation:
@@ -233,7 +233,7 @@ def _reductions(operations: Sequence[Operation]) -> int:
 
 
 def _swept(operations: Sequence[Operation]) -> tuple[int, ...]:
-    """Axes along which a sweep passes from block to block with the bits of one process."""
+    """Return the axes along which a sweep passes from block to block with the bits of a single process."""
     axes: set[int] = set()
     for apply in applies_of(operations):
         order = apply.graph.order

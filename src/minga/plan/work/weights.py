@@ -1,4 +1,4 @@
-"""What cells cost relative to each other: cells behind a mask nothing, rows where a local solve takes longer more."""
+"""Relative costs of cells: nothing for cells behind a mask, and more for rows in which a local solve takes longer."""
 
 from __future__ import annotations
 
@@ -25,17 +25,25 @@ __all__ = ["MOST_TILES", "Weights", "masked_cost", "measured_weights", "piece_st
 Floats = NDArray[np.float64]
 
 MOST_TILES: Final = 1 << 18
-"""Tiles into which a domain is cut at most: small enough to be sent around, fine enough for any cut."""
+"""Maximum number of tiles of a domain: small enough to be sent, fine enough for any cut."""
 _SLAB: Final = 1 << 22
-"""Cells whose costs are asked for at once."""
+"""Number of cells whose costs are computed at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Cost of tiles of cells: ``cost[i, j, ...]`` is that of all cells in one tile together, in cells.
+    """Costs of tiles of cells, in units of ordinary cells.
 
-    ``domain`` is covered by tiles of ``tile`` cells, the last ones along each axis cut off; ``cost`` has one entry a
-    tile. A domain whose cells are all alike has the cost of its number of cells.
+    The cost of a domain of ordinary cells is its number of cells.
+
+    Attributes
+    ----------
+    domain
+        The box that tiles cover.
+    tile
+        Shape of a tile; the last ones along each axis are cut off.
+    cost
+        ``cost[i, j, ...]`` is the total cost of the cells in one tile.
     """
 
     domain: Box
@@ -43,14 +51,14 @@ class Weights:
     cost: Floats
 
     def along(self, axis: int) -> Floats:
-        """Cost of every plane of cells across an axis, shape (cells along it,): even within a tile."""
+        """Return the cost of every plane of cells across an axis, shape (cells along it,); uniform within a tile."""
         sums = self.cost.sum(axis=tuple(a for a in range(self.cost.ndim) if a != axis))
         length = self.domain.shape[axis]
         widths = np.minimum(self.tile[axis], length - np.arange(len(sums)) * self.tile[axis])
         return np.repeat(sums / widths, widths)
 
     def of(self, lo: Ints, hi: Ints) -> Floats:
-        """Cost of boxes ``[lo[i], hi[i])``, shape (boxes,): parts of tiles count in proportion."""
+        """Return the cost of boxes ``[lo[i], hi[i])``, shape (boxes,); parts of tiles count in proportion."""
         result = np.zeros(len(lo))
         for corner in np.ndindex(*(2,) * self.cost.ndim):
             ends = np.where(np.array(corner, bool), hi, lo) - np.array(self.domain.lo)
@@ -60,14 +68,14 @@ class Weights:
 
     @cached_property
     def _total(self) -> Floats:
-        """The summed-area table: the cost below each corner of tiles."""
+        """Summed-area table: the cost below each corner of tiles."""
         total = self.cost
         for axis in range(self.cost.ndim):
             total = np.concatenate([np.zeros_like(total.take([0], axis)), np.cumsum(total, axis)], axis)
         return total
 
     def _at(self, total: Floats, ends: Ints) -> Floats:
-        """The summed-area table between its points, multilinear as costs are even within tiles."""
+        """Interpolate the summed-area table multilinearly, since costs are uniform within tiles."""
         base, part = [], []
         for axis, (length, tile) in enumerate(zip(self.domain.shape, self.tile, strict=True)):
             number = np.minimum(ends[:, axis] // tile, self.cost.shape[axis] - 1)
@@ -84,11 +92,15 @@ class Weights:
 
 
 def weights_of(model: Model) -> Weights | None:
-    """What a model declares its cells to cost (``Model.cost`` and ``Model.mask``), over the grid that plans cut; None
-    where all are alike.
+    """Return the costs of cells that a model declares (``Model.cost`` and ``Model.mask``), over the planned grid.
 
-    Costs are relative: 1 is a cell that does all its work, 0 one behind a mask. A word of cells costs their mean.
-    CaseError for costs that are negative, not finite, or all zero, or of another shape than was asked for.
+    Costs are relative: 1 for a cell that does all its work, 0 for a cell behind a mask. A word of cells costs their
+    mean. Return None if all cells cost the same.
+
+    Raises
+    ------
+    CaseError
+        If costs are negative, not finite, or all zero, or do not have the requested shape.
     """
     if model.cost is None and model.mask is None:
         return None
@@ -96,24 +108,24 @@ def weights_of(model: Model) -> Weights | None:
     words = {packed.words: packed.cells.grid for packed in model.packed.values()}
     if planned != model.grid and words.get(planned) != model.grid:
         raise CaseError(
-            f"model {model.name!r} declares what cells cost, but most of its memory is on {planned!r}",
+            f"model {model.name!r} declares costs of cells, but most of its memory is on {planned!r}",
             remedy="leave cost out",
         )
     tile = tile_of(planned.box)
     cells = 1 if planned == model.grid else WORD
     cost = _sums(model, (*tile[:-1], tile[-1] * cells)) / cells
     if model.cost is None and cost.sum() == planned.size:
-        return None  # so far nothing is behind the mask
+        return None  # nothing is behind the mask yet
     if not np.isfinite(cost).all() or (cost < 0).any() or not cost.any():
         raise CaseError(
             f"the costs that model {model.name!r} declares must be finite, none negative and not all zero",
-            remedy="give 1 for an ordinary cell, 0 for one that nothing is done for",
+            remedy="give 1 for an ordinary cell, 0 for one that needs no work",
         )
     return Weights(planned.box, tile, cost)
 
 
 def tile_of(domain: Box) -> tuple[int, ...]:
-    """Lengths of tiles, powers of two, of which a domain has at most ``MOST_TILES``."""
+    """Return the shape of tiles (powers of two) of which a domain has at most ``MOST_TILES``."""
     tile = [1] * domain.ndim
     while True:
         counts = [-(-length // size) for length, size in zip(domain.shape, tile, strict=True)]
@@ -123,9 +135,9 @@ def tile_of(domain: Box) -> tuple[int, ...]:
 
 
 def measured_weights(layout: Layout, seconds: Mapping[int, float]) -> Weights:
-    """Costs from what each block of a layout took (by its number), even within a block; the mean cell costs 1.
+    """Return costs from the seconds of each block of a layout (by number), uniform within a block.
 
-    Blocks that nobody measured cost what the mean cell does.
+    The mean cost of a cell is 1, which is also that of cells in blocks without a measurement.
     """
     domain, tile = layout.domain, tile_of(layout.domain)
     sizes = volumes(layout.lo, layout.hi).astype(float)
@@ -144,14 +156,14 @@ def measured_weights(layout: Layout, seconds: Mapping[int, float]) -> Weights:
 
 
 def _covered(low: int, high: int, size: int) -> tuple[int, Floats]:
-    """The first tile that ``[low, high)`` touches along an axis, and how many cells of each it holds."""
+    """Return the first tile that ``[low, high)`` touches along an axis, and the number of its cells in each tile."""
     first, last = low // size, -(-high // size)
     ends = np.arange(first, last + 1) * size
     return first, np.diff(np.clip(ends, low, high)).astype(float)
 
 
 def _sums(model: Model, tile: tuple[int, ...]) -> Floats:
-    """The cost of all cells in each tile of a model's grid."""
+    """Return the cost of all cells in each tile of a model's grid."""
     grid, (first, *_) = model.grid, tile
     rows = first * max(1, _SLAB * grid.shape[0] // grid.size // first)
     slabs = []
@@ -165,7 +177,7 @@ def _sums(model: Model, tile: tuple[int, ...]) -> Floats:
 
 
 def _declared(model: Model, grid: Grid, box: Box) -> Floats:
-    """The cost of the cells of a box, which has whole rows."""
+    """Return the costs of the cells of a box, which has whole rows."""
     value = _start_of(model, model.cost) if isinstance(model.cost, str) else model.cost
     costs = _values(1.0 if value is None else value, grid, box)
     if model.mask is not None and costs.shape == box.shape:
@@ -179,9 +191,10 @@ def _declared(model: Model, grid: Grid, box: Box) -> Floats:
 
 
 def masked_cost(mask: NDArray[np.generic], first: int) -> Floats:
-    """1 for cells that are done, 0 for those that are left out; ``first`` is the index of the first cell of rows.
+    """Return 1 for cells that are computed, 0 for those that are left out.
 
-    Left out are the segments of rows that lie behind the mask as a whole, as the engine does.
+    As in the engine, segments of rows that lie entirely behind the mask are left out. ``first`` is the index of the
+    first cell of rows.
     """
     length = mask.shape[-1]
     starts = piece_starts(first, length, SEGMENT)
@@ -190,12 +203,12 @@ def masked_cost(mask: NDArray[np.generic], first: int) -> Floats:
 
 
 def piece_starts(first: int, length: int, size: int) -> list[int]:
-    """Where pieces begin, of cells ``first`` and on, that multiples of ``size`` cut; counted from the first cell."""
+    """Return the beginnings, relative to cell ``first``, of the pieces cut at multiples of ``size``."""
     return [0, *range(size - first % size, length, size)]
 
 
 def _values(value: FieldValue, grid: Grid, box: Box) -> Floats:
-    """The numbers of a box: one for all, or part of an array, or what a function says."""
+    """Return the values of a box: the same for all cells, part of an array, or the result of a function."""
     if callable(value):
         return np.asarray(value(box), float)
     if isinstance(value, np.ndarray) and value.ndim:
@@ -204,10 +217,10 @@ def _values(value: FieldValue, grid: Grid, box: Box) -> Floats:
 
 
 def _start_of(model: Model, name: str) -> FieldValue:
-    """The initial values of a field of cells."""
+    """Return the initial values of a field of cells."""
     if name in model.packed or model.field(name).points != model.grid.box or model.field(name).replicated:
         raise CaseError(
-            f"cells of model {model.name!r} cost what field {name!r} says, which has not one number for each cell",
+            f"the costs of cells of model {model.name!r} are field {name!r}, which does not have one number per cell",
             remedy="name a field of cells, or give an array",
         )
     return dict(model.start_values())[model.field(name).now]

@@ -1,4 +1,4 @@
-"""What a step of a model asks of a machine, whatever the layout: cells, memory, exchanges, and where it may be cut."""
+"""The work of a model's step for any layout: cells, memory, exchanges, and the positions of cuts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ __all__ = ["Deep", "Exchange", "Extent", "Work"]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Rounds of halo messages, ``times`` a step: ``bytes`` for each cell of a halo so wide.
+    """A round of halo messages, which is done ``times`` times per step.
 
-    ``low[a]`` and ``high[a]`` are the widths read below and above a block along axis ``a``; ``corners``: diagonal
-    neighbours send too.
+    Attributes
+    ----------
+    low, high
+        Widths read below and above a block along each axis.
+    bytes
+        Bytes sent for each cell of the halo.
+    corners
+        True if diagonal neighbours send, too.
+    times
+        Number of rounds per step.
     """
 
     low: tuple[int, ...]
@@ -28,7 +36,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """A part of the work, 0 to 1, that a block does for ``low[a]`` and ``high[a]`` cells beyond its own as well."""
+    """A part of the work, 0 to 1, that a block also does for ``low[a]`` and ``high[a]`` cells beyond its own."""
 
     part: float
     low: tuple[int, ...]
@@ -37,9 +45,9 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Deep:
-    """``steps`` steps with one exchange: what it sends, and how far beyond its own cells a block computes.
+    """The exchanges of ``steps`` steps with one exchange, and how far a block computes beyond its own cells.
 
-    What lies in ``extents`` is computed by more than one rank; their parts add up to 1.
+    Cells in ``extents`` are computed by more than one rank; the parts of the extents add up to 1.
     """
 
     steps: int
@@ -51,24 +59,44 @@ class Deep:
 class Work:
     """A step of a model, as far as planning needs it.
 
-    name        of the model
-    kernel      digest of the recorded step: speeds are measured for it
-    domain      all cells of the grid that is cut
-    periodic    for each axis whether its ends are neighbours
-    granule     for each axis, cuts lie at multiples of it
-    cuts        for each axis the only places where cuts may lie, None: anywhere; empty: anywhere along all
-    least       for each axis the narrowest block along it
-    cell_bytes  bytes of all fields with all slots for each cell
-    exchanges   rounds of halo messages a step
-    reductions  sums, maxima and the like over all ranks a step
-    weights     relative cost of cells where they differ; None: all alike
-    deepest     most steps between two exchanges that this step allows
-    one_axis    the only axis that may be cut; None: any
-    points      cells of the model for each cell of the domain: 64 where the domain is one of words
-    moved       bytes that a step reads and writes for each cell of the model; 0 where that is not known
-    rank_bytes  bytes that every rank holds besides, whatever its cells
-    deep        what 2, 3, ... steps with one exchange ask; where it is too short, widths are multiplied
-    swept       axes along which blocks wait for the blocks before them within a step
+    Attributes
+    ----------
+    name
+        Name of the model.
+    kernel
+        Digest of the recorded step, for which speeds are measured.
+    domain
+        All cells of the grid that is cut.
+    periodic
+        For each axis, True if its ends are neighbours.
+    granule
+        For each axis, the number of which cuts are multiples.
+    least
+        For each axis, the minimum width of a block.
+    cell_bytes
+        Bytes per cell of all fields with all slots.
+    exchanges
+        Rounds of halo messages of a step.
+    reductions
+        Number of reductions (sums, maxima, ...) over all ranks per step.
+    weights
+        Relative costs of cells; None if all cells cost the same.
+    deepest
+        Maximum number of steps between two exchanges that this step allows.
+    one_axis
+        The only axis that may be cut; None for any.
+    points
+        Cells of the model per cell of the domain: 64 if the domain consists of words.
+    moved
+        Bytes that a step reads and writes per cell of the model; 0 if unknown.
+    rank_bytes
+        Additional bytes that every rank holds, whatever its cells.
+    deep
+        Work of 2, 3, ... steps with one exchange; beyond its length, widths are multiplied.
+    swept
+        Axes along which blocks wait for preceding blocks within a step.
+    cuts
+        For each axis, the only places where cuts may lie, None for anywhere; empty for anywhere along all axes.
     """
 
     name: str
@@ -91,16 +119,16 @@ class Work:
     cuts: tuple[tuple[int, ...] | None, ...] = ()
 
     def aligned(self, layout: Layout) -> Layout:
-        """The layout with its cuts at the places where they may lie."""
+        """Return the layout with its cuts moved to places where they may lie."""
         return layout.cut_at(self.cuts)
 
     @property
     def rounds(self) -> int:
-        """Rounds of halo messages in a step."""
+        """Number of rounds of halo messages in a step."""
         return sum(exchange.times for exchange in self.exchanges)
 
     def depth(self, steps: int) -> Deep:
-        """What so many steps with one exchange ask of a rank."""
+        """Return the work of so many steps with one exchange."""
         own = Extent(1.0, (0,) * self.domain.ndim, (0,) * self.domain.ndim)
         if steps == 1:
             return Deep(1, self.exchanges, (own,))
@@ -109,7 +137,7 @@ class Work:
                 return known
         if not self.exchanges:
             return Deep(steps, (), (own,))
-        # All rounds of all steps in one message: their widths add up, and all their bytes travel.
+        # All rounds of all steps are in one message: their widths add up, and all their bytes are sent.
         low, high = (tuple(map(sum, zip(*side))) for side in self._sides)
         message = Exchange(
             tuple(steps * w for w in low),
@@ -117,7 +145,7 @@ class Work:
             max(e.bytes for e in self.exchanges),
             corners=True,
         )
-        # The first step computes all that the others will read, the last one its own cells.
+        # The first step computes everything that the others will read, the last one only the block's own cells.
         extents = (
             Extent(1 / steps, tuple(left * w for w in low), tuple(left * w for w in high))
             for left in reversed(range(steps))
@@ -126,6 +154,6 @@ class Work:
 
     @property
     def _sides(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-        """How far each exchange reaches in all its rounds, below and above."""
+        """Total widths of each exchange over all its rounds, below and above."""
         low = [tuple(e.times * width for width in e.low) for e in self.exchanges]
         return low, [tuple(e.times * width for width in e.high) for e in self.exchanges]
