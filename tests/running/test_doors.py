@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import inspect
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -111,3 +112,27 @@ def test_an_unknown_setting_is_told_at_every_door(in_tmp_path: Path) -> None:
     assert "did you mean 'halo_depth'" in said.err
     with pytest.raises(mg.CaseError, match="did you mean 'halo_depth'"):
         mg.run(mg.automaton("B3/S23", (8, 8), init={"soup": 0.5}), 1, halo_dept=2)
+
+
+def test_options_of_commands_describe_the_settings(in_tmp_path: Path) -> None:
+    from minga.cli.flags import FLAGS
+
+    help_text = " ".join(re.sub(r"[^\w.,;:\"()/ -]", " ", in_process("run", "--help").out).split())
+    for key, flags in FLAGS.items():
+        table, name = key.split(".")
+        description = str(TABLES[table].model_fields[name].description)
+        assert flags[-1] in help_text
+        words = [word for word in re.sub(r"[^\w.,;:\"()/ -]", " ", description).split() if word.isalpha()]
+        assert all(word.lower() in help_text.lower() for word in words), key
+
+
+def test_an_option_gives_the_entry_of_the_case(in_tmp_path: Path) -> None:
+    Path("small.toml").write_text(SMALL)
+    words = ["--threads", "2", "--mapping", "sequential", "--topology", "1x1x2", "--device", "cpu", "--trace"]
+    said = in_process("run", "small.toml", "-n", "1", *words, "--out", "run", "--json")
+    assert said.status == 0, said.err
+    case = tomllib.loads(Path("run/case.toml").read_text())
+    found = [case["run"][name] for name in ("threads", "mapping", "device")]
+    assert found == [2, "sequential", "cpu"]
+    assert case["run"]["topology"].endswith("1x1x2")
+    assert case["output"]["trace"] is True

@@ -12,6 +12,7 @@ import typer
 
 from minga.cli import completion
 from minga.cli.commands import Commands
+from minga.cli.flags import SettingsCommand, setting
 from minga.errors import MingaError
 from minga.launch.stopping import INTERRUPTED
 from minga.plugins import names
@@ -33,7 +34,6 @@ Case = typer.Argument(
     help="A TOML file, a Python file that defines a model, or an example's name.",
     autocompletion=completion.cases,
 )
-Threads = typer.Option("--threads", help="Threads of each rank; 1 by default.")
 Overrides = typer.Option(
     "--set",
     metavar="KEY=VALUE",
@@ -52,49 +52,23 @@ def root(version: Annotated[bool, typer.Option("--version", help="Show the versi
         raise typer.Exit
 
 
-@app.command()
+@app.command(cls=SettingsCommand)
 def run(
     case: Annotated[str, Case],
-    ranks: Annotated[
-        int | None,
-        typer.Option(
-            "-n", "--ranks", help="MPI ranks; by default one for each physical core, but at most one per 4096 cells."
-        ),
-    ] = None,
-    threads: Annotated[int | None, Threads] = None,
+    ranks: Annotated[int | None, setting("run.ranks")] = None,
+    threads: Annotated[int | None, setting("run.threads")] = None,
     overrides: Annotated[list[str] | None, Overrides] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The run's directory; by default runs/NAME.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the run that --out holds.")] = False,
-    mapping: Annotated[
-        str | None,
-        typer.Option(
-            "--mapping",
-            help="Which block goes where in the machine: auto, sequential, round-robin, tiles or bisection.",
-            autocompletion=completion.mappings,
-        ),
-    ] = None,
-    topology: Annotated[
-        str | None,
-        typer.Option(
-            "--topology",
-            metavar="16x2x2",
-            help="Nodes, chips, cores in each, or a file of lstopo --of xml; by default those found.",
-        ),
-    ] = None,
-    machine: Annotated[
-        str | None,
-        typer.Option("--machine", metavar="FILE", help="A machine file to plan by; by default the ranks are timed."),
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="gpu", help="What computes: cpu, or gpu (one for each rank).")
-    ] = None,
+    mapping: Annotated[str | None, setting("run.mapping", autocompletion=completion.mappings)] = None,
+    topology: Annotated[str | None, setting("run.topology", metavar="16x2x2")] = None,
+    machine: Annotated[str | None, setting("run.machine", metavar="FILE")] = None,
+    device: Annotated[str | None, setting("run.device", metavar="gpu")] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Show the running case in a browser on this machine.")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was interrupted: CASE is its directory.")
+        bool, typer.Option("--resume", help="Resume a run that was interrupted: CASE is its directory.")
     ] = False,
-    trace: Annotated[
-        bool, typer.Option("--trace", help="Keep what each rank did when, for ui.perfetto.dev (trace.json.gz).")
-    ] = False,
+    trace: Annotated[bool, setting("output.trace")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Run a case, such as `minga run life -n 2`. Everything it leaves goes to one directory."""
@@ -103,10 +77,16 @@ def run(
     from minga.cli.resume import resume_hint
     from minga.output.directory import RunDirectory
 
-    request = command.Request(
-        case, ranks, threads, tuple(overrides or ()), out, force, mapping, topology, machine, trace, serve, resume,
-        device,
-    )  # fmt: skip
+    settings = {
+        "run.ranks": ranks,
+        "run.threads": threads,
+        "run.mapping": mapping,
+        "run.topology": topology,
+        "run.machine": machine,
+        "run.device": device,
+        "output.trace": trace or None,
+    }
+    request = command.RunRequest(case, settings, tuple(overrides or ()), out, force, serve, resume)
     with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
         result, status = command.run(request)
     if result is not None:
@@ -192,7 +172,7 @@ def show(
     _print(command(run, field, frame, protocol))
 
 
-@app.command()
+@app.command(cls=SettingsCommand)
 def plan(
     case: Annotated[str, Case],
     ranks: Annotated[
@@ -202,7 +182,7 @@ def plan(
         Path | None,
         typer.Option("--machine", metavar="FILE", help="A machine described in JSON; by default this one, timed."),
     ] = None,
-    threads: Annotated[int | None, Threads] = None,
+    threads: Annotated[int | None, setting("run.threads")] = None,
     overrides: Annotated[list[str] | None, Overrides] = None,
     scaling: Annotated[
         bool, typer.Option("--scaling", help="Also predict fewer ranks, and a grid that grows with them.")
@@ -217,7 +197,7 @@ def plan(
     """Show who would do which cells of a case, how long a step would take and why, before anything runs."""
     from minga.cli import plan as command
 
-    request = command.Request(case, ranks, machine, threads, tuple(overrides or ()), scaling, plot, out, force)
+    request = command.PlanRequest(case, ranks, machine, threads, tuple(overrides or ()), scaling, plot, out, force)
     with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
         answer = command.plan(request)
     if answer is not None:

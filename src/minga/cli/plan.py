@@ -32,7 +32,7 @@ from minga.plan.work.work import Work
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Request", "as_json", "plan", "text"]
+__all__ = ["PlanRequest", "as_json", "plan", "text"]
 
 _CELLS_A_RANK = 4096
 """Fewest cells a rank that is worth starting when nobody said how many."""
@@ -48,7 +48,7 @@ _MOST_LISTED = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PlanRequest:
     """What the command line asked for."""
 
     target: str
@@ -80,7 +80,7 @@ class Answer:
     notes: tuple[tuple[str, str], ...] = ()
 
 
-def plan(request: Request) -> Answer | None:
+def plan(request: PlanRequest) -> Answer | None:
     """Carry out a request; None on ranks other than 0 of a job, whose ranks are timed.
 
     CaseError where the case, the machine or the words cannot be meant, or nothing fits.
@@ -110,7 +110,7 @@ def plan(request: Request) -> Answer | None:
     return Answer(case.name, work, crew, made, curves, tuple(files), tuple(notes))
 
 
-def _crowded(request: Request, case: Case, ranks: int) -> Iterator[tuple[str, str]]:
+def _crowded(request: PlanRequest, case: Case, ranks: int) -> Iterator[tuple[str, str]]:
     """That ranks share cores, if they do; a job of a person's own says so when it runs."""
     file, threads = request.machine or case.machine, case.run.threads
     if file is not None:
@@ -124,7 +124,7 @@ def _crowded(request: Request, case: Case, ranks: int) -> Iterator[tuple[str, st
         yield "cores", shared_cores(ranks, threads, cores)
 
 
-def _case(request: Request, options: Mapping[str, object]) -> Case:
+def _case(request: PlanRequest, options: Mapping[str, object]) -> Case:
     """The case; how many steps it does may be left out, as that changes nothing."""
     source, here = find_source(request.target), request.machine is None
     try:
@@ -140,7 +140,7 @@ def _said(run: Mapping[str, Any]) -> dict[str, Any]:
     return {key: run[key] for key in ("layout", "mapping", "halo_depth", "overlap") if run.get(key) is not None}
 
 
-def _crew(request: Request, case: Case, work: Work) -> tuple[Crew | None, str]:
+def _crew(request: PlanRequest, case: Case, work: Work) -> tuple[Crew | None, str]:
     """The ranks to plan for, and where their speeds are from; no ranks on others than the first of a job."""
     threads = case.run.threads
     file = request.machine or case.machine
@@ -178,7 +178,7 @@ def _default_ranks(case: Case) -> int:
     return max(1, min(cores, cells // _CELLS_A_RANK))
 
 
-def _check_outputs(request: Request) -> None:
+def _check_outputs(request: PlanRequest) -> None:
     if request.plot is not None and request.plot.suffix not in (".png", ".svg"):
         raise CaseError(f"cannot draw into {request.plot}", key="--plot", remedy="name a file .png or .svg")
     check_output(request.out, "-o", force=request.force)

@@ -27,7 +27,7 @@ from minga.output.directory import RunDirectory
 from minga.output.progress import goes_on, note_state, read_progress
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
-__all__ = ["Request", "run"]
+__all__ = ["RunRequest", "run"]
 
 _CELLS_A_RANK = 4096
 """Fewest cells a rank that is worth starting when nobody said how many."""
@@ -36,38 +36,40 @@ _TOLD = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What the command line asked for."""
+class RunRequest:
+    """A request of the command line for a run.
+
+    Attributes
+    ----------
+    target
+        The case, or with `resume` the directory of a run.
+    settings
+        Values of options that stand for settings of the case, by their keys; None for those that were not given.
+    overrides
+        Entries of the case in the form ``key=value``.
+    """
 
     target: str
-    ranks: int | None = None
-    threads: int | None = None
-    overrides: Sequence[str] = field(default=())
+    settings: Mapping[str, int | str | bool | None] = field(default_factory=dict)
+    overrides: Sequence[str] = ()
     out: Path | None = None
     force: bool = False
-    mapping: str | None = None
-    topology: str | None = None
-    machine: str | None = None
-    trace: bool = False
     serve: bool = False
     resume: bool = False
-    device: str | None = None
 
     @property
     def options(self) -> dict[str, int | str | bool | None]:
-        """The options that stand for keys of the case."""
-        return {
-            "run.ranks": self.ranks,
-            "run.threads": self.threads,
-            "run.mapping": self.mapping,
-            "run.device": self.device,
-            "run.topology": self.topology and str(absolute(self.topology)),
-            "run.machine": self.machine and str(absolute(self.machine)),
-            "output.trace": self.trace or None,
-        }
+        """The settings, with files where they lie."""
+        files = {key: self.settings.get(key) for key in ("run.topology", "run.machine")}
+        return {**self.settings, **{key: value and str(absolute(str(value))) for key, value in files.items()}}
+
+    @property
+    def ranks(self) -> int | str | bool | None:
+        """The number of ranks, None if it was not given."""
+        return self.settings.get("run.ranks")
 
 
-def run(request: Request) -> tuple[dict[str, Any] | None, int]:
+def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
     """Carry out a request: the result, None on ranks other than 0, and the exit status."""
     job = surrounding_job()
     if job is not None and job.size > 1:
@@ -105,14 +107,14 @@ def run(request: Request) -> tuple[dict[str, Any] | None, int]:
     return result, status_of(result["ended"]["reason"])
 
 
-def _source(request: Request) -> Source:
+def _source(request: RunRequest) -> Source:
     """The file of the case; of a run that is resumed its own."""
     if request.resume:
         return find_source(str(open_resumed(request.target, request.out, request.force).case))
     return find_source(request.target)
 
 
-def _make_directory(request: Request, case: Case, ranks: int) -> RunDirectory:
+def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory:
     """The run's directory with the resolved case in it, or nothing at all."""
     if request.resume:
         directory = open_resumed(request.target, request.out, request.force)
@@ -154,7 +156,7 @@ def _check_replaced(case: Case, out: Path) -> None:
             )
 
 
-def _serve(request: Request, directory: RunDirectory, listener: Listener) -> None:
+def _serve(request: RunRequest, directory: RunDirectory, listener: Listener) -> None:
     if request.serve:
         from minga.cli.watch import start_server
 
@@ -228,7 +230,7 @@ def _launched(
     return result
 
 
-def _run_in_job(request: Request, job: Job) -> tuple[dict[str, Any] | None, int]:
+def _run_in_job(request: RunRequest, job: Job) -> tuple[dict[str, Any] | None, int]:
     """Run as one rank of a job that a person started with a launcher of their own."""
     from minga.cli.rank import end_late
 
@@ -244,7 +246,7 @@ def _run_in_job(request: Request, job: Job) -> tuple[dict[str, Any] | None, int]
 
 
 def _perform_in_job(
-    request: Request, job: Job, stop: StopRequest, leaves: list[Callable[[], None]]
+    request: RunRequest, job: Job, stop: StopRequest, leaves: list[Callable[[], None]]
 ) -> tuple[Case, RunDirectory, dict[str, Any]] | None:
     """Run as one of several ranks; on rank 0 what was run, where, and the result.
 
@@ -285,7 +287,7 @@ def _perform_in_job(
     return case, directory, result
 
 
-def _case_of_job(request: Request, job: Job) -> Case:
+def _case_of_job(request: RunRequest, job: Job) -> Case:
     """The case, as this rank reads it."""
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
@@ -296,7 +298,7 @@ def _case_of_job(request: Request, job: Job) -> Case:
     return case
 
 
-def _agreed_directory(comm: Any, request: Request, case: Case) -> RunDirectory:
+def _agreed_directory(comm: Any, request: RunRequest, case: Case) -> RunDirectory:
     """The run's directory, which rank 0 makes and names to all."""
     answer: RunDirectory | Exception | None = None
     if comm.rank == 0:

@@ -1,0 +1,52 @@
+"""Options of commands that stand for settings of a run; their help is that of the settings' declarations.
+
+The declarations are read when the help is shown, and not before: completion in a shell waits for nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+__all__ = ["FLAGS", "SettingsCommand", "setting"]
+
+FLAGS: Final[dict[str, tuple[str, ...]]] = {
+    "run.ranks": ("-n", "--ranks"),
+    "run.threads": ("--threads",),
+    "run.mapping": ("--mapping",),
+    "run.topology": ("--topology",),
+    "run.machine": ("--machine",),
+    "run.device": ("--device",),
+    "output.trace": ("--trace",),
+}
+"""The options of `minga run` that stand for settings; `--set` changes any other one."""
+_MARK: Final = "@setting "
+
+
+def setting(key: str, **more: Any) -> Any:
+    """Return the option for a setting of a run; its command has to be a `SettingsCommand`."""
+    return typer.Option(*FLAGS[key], help=_MARK + key, **more)
+
+
+class SettingsCommand(TyperCommand):
+    """A command some of whose options stand for settings of a run."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the help, with the descriptions of the settings."""
+        for parameter in self.params:
+            text = getattr(parameter, "help", None) or ""
+            if text.startswith(_MARK):
+                parameter.help = _described(text.removeprefix(_MARK))  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
+
+
+def _described(key: str) -> str:
+    """Return the description of a setting as a sentence."""
+    from minga.options import RunOptions
+    from minga.schema import tables_of
+
+    table, name = key.split(".")
+    text = str(tables_of(RunOptions)[table].model_fields[name].description)
+    return f"{text[0].upper()}{text[1:]}."
