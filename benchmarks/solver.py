@@ -9,8 +9,7 @@ import numpy as np
 import minga as mg
 from benchmarks.results import Found, rates
 from benchmarks.timing import Effort, measure
-from minga.solve.krylov import conjugate_gradients
-from minga.solve.multigrid import Multigrid
+from minga.solve import Laplacian, Multigrid, conjugate_gradients
 
 SIZE, QUICK = 127, 15
 TOLERANCE = 1e-8
@@ -20,11 +19,11 @@ def measure_solver(effort: Effort) -> Iterator[Found]:
     size = QUICK if effort.quick else SIZE
     grid = mg.Grid((size,) * 3, spacing=1 / (size + 1))
     layout = mg.Layout.single(grid.box, 1)
-    multigrid = Multigrid(grid, layout)
+    multigrid = Multigrid(Laplacian(grid), layout)
     x, b = (mg.Field(name, grid, boundary=mg.fixed(0.0)) for name in ("x", "b"))
     program = mg.Program("solve")
     solution = conjugate_gradients(program, multigrid.operator, x, b, preconditioner=multigrid, tolerance=TOLERANCE)
-    with mg.Engine(multigrid.layouts) as engine:
+    with mg.Engine(multigrid.layouts(layout)) as engine:
         multigrid.load(engine)
         engine.set(b, np.random.default_rng(1).standard_normal(grid.shape))
 

@@ -14,6 +14,7 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.running.session import state_digest
 from minga.solve.krylov import conjugate_gradients
+from minga.solve.laplacian import Laplacian
 from minga.solve.multigrid import Multigrid
 from minga.space.field import Field, Register
 from minga.space.grid import Grid
@@ -127,13 +128,14 @@ def digest(model: Model, steps: int, ranks: int, device: Device = None) -> str:
 def solved(right_side: np.ndarray, device: Device = None, limit: int = 40) -> tuple[str, bytes, Any]:
     """How conjugate gradients with multigrid end on Poisson's equation, the solution, and how many iterations."""
     grid = Grid(right_side.shape)
-    multigrid = Multigrid(grid, Layout.single(grid.box, 1, 0))
+    layout = Layout.single(grid.box, 1, 0)
+    multigrid = Multigrid(Laplacian(grid), layout)
     x, b = Field("x", grid, boundary=mg.fixed(0.0)), Field("b", grid)
     program = mg.Program("solve")
     solution = conjugate_gradients(
         program, multigrid.operator, x, b, preconditioner=multigrid, tolerance=1e-9, limit=limit
     )
-    with mg.Engine(multigrid.layouts, **chosen(device)) as engine:
+    with mg.Engine(multigrid.layouts(layout), **chosen(device)) as engine:
         multigrid.load(engine)
         engine.set(b, right_side)
         outcome = engine.run(program)

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from minga import extend as extend
+    from minga import lab as lab
+    from minga import models as models
+    from minga import network as network
+    from minga import plan as plan
+    from minga import solve as solve
+    from minga import studies as studies
     from minga.api import *  # noqa: F403
+
+_API = str(Path(__file__).with_name("api.py"))
+_MODULES = ("extend", "lab", "models", "network", "plan", "solve", "studies")
 
 
 def __getattr__(name: str) -> Any:
-    """Import what :mod:`minga.api` offers when a name is first used: `minga --help` and Tab in a shell are quick."""
-    if name.startswith("__") and name != "__all__":
-        raise AttributeError(f"module 'minga' has no attribute {name!r}")
-    api = import_module("minga.api")
-    if name == "__all__" or name in api.__all__:
-        globals()[name] = getattr(api, name)
-    if name in globals():  # packages of minga are, as soon as something imports them
+    """Import a public name when it is first used, so that `minga --help` and Tab in a shell are quick."""
+    if name == "__all__":
+        globals()[name] = _names()
+    elif name in _MODULES:
+        globals()[name] = import_module(f"minga.{name}")
+    elif not name.startswith("__") and name in _names():
+        from minga.lazy import homes
+
+        globals()[name] = getattr(import_module(homes("minga", _API)[name]), name)
+    if name in globals():
         return globals()[name]
     raise AttributeError(f"module 'minga' has no attribute {name!r}")
 
 
+def _names() -> tuple[str, ...]:
+    """Return the names of ``minga.api``, without importing what defines them."""
+    from minga.lazy import listed
+
+    return listed(_API)
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *import_module("minga.api").__all__})
+    return sorted({*_names(), *_MODULES})

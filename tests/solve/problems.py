@@ -12,6 +12,7 @@ import numpy as np
 import minga as mg
 from minga.engine.comm import Comm, run_virtual
 from minga.solve.krylov import conjugate_gradients
+from minga.solve.laplacian import Laplacian
 from minga.solve.multigrid import Multigrid
 from minga.space.grid import Grid
 from minga.space.layout import Layout
@@ -97,7 +98,7 @@ def solve_on(
     **engine: object,
 ) -> Solved:
     """One rank's part of `solve`; the solution is there on rank 0."""
-    multigrid = Multigrid(grid, layout, walls=walls, shift=shift, cells_per_rank=cells_per_rank)
+    multigrid = Multigrid(Laplacian(grid, walls, shift), layout, cells_per_rank=cells_per_rank)
     x = mg.Field("x", grid, boundary=mg.fixed(0.0))
     b = mg.Field("b", grid)
     program = mg.Program("solve")
@@ -110,7 +111,7 @@ def solve_on(
         tolerance=tolerance,
         limit=limit,
     )
-    with mg.Engine(multigrid.layouts, comm=comm, **engine) as run:
+    with mg.Engine(multigrid.layouts(layout), comm=comm, **engine) as run:
         multigrid.load(run)
         run.set(b, right_side)
         reason = run.run(program).reason

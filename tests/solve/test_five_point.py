@@ -13,8 +13,8 @@ from minga.engine.comm import Comm, run_virtual
 from minga.solve.balances import Balances
 from minga.solve.five_point import Direct, FivePoint
 from minga.solve.iterative import Iterative
-from minga.solve.planes import planes
-from minga.solve.sparse import dissection, sparse
+from minga.solve.row_blocks import planes
+from minga.solve.sparse_factors import dissection, sparse
 from minga.space.cuts import slabs
 
 PATTERN = ((True, False), (True, True))

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.solve.multigrid import Multigrid, chebyshev_weights
+from minga.solve.coarsening import chebyshev_weights
+from minga.solve.elliptic import Elliptic
+from minga.solve.five_point import FivePoint
+from minga.solve.krylov import conjugate_gradients
+from minga.solve.laplacian import Laplacian
+from minga.solve.multigrid import Multigrid
 from minga.space.cuts import slabs
 from minga.space.layout import Layout
 
@@ -82,12 +87,13 @@ def test_a_shift_helps() -> None:
 )
 @pytest.mark.parametrize("steps", [1, 2])
 def test_the_cycle_is_symmetric_and_positive_definite(grid: mg.Grid, steps: int) -> None:
-    multigrid = Multigrid(grid, Layout.single(grid.box, 1), steps=steps)
+    layout = Layout.single(grid.box, 1)
+    multigrid = Multigrid(Laplacian(grid), layout, steps=steps)
     r, z = mg.Field("r", grid), mg.Field("z", grid)
     program = mg.Program("cycle")
     multigrid(program, r, z)
     columns = []
-    with mg.Engine(multigrid.layouts) as engine:
+    with mg.Engine(multigrid.layouts(layout)) as engine:
         multigrid.load(engine)
         for unit in np.eye(grid.size):
             engine.set(r, unit.reshape(grid.shape))
@@ -110,7 +116,7 @@ def test_chebyshev_weights_damp_evenly() -> None:
 
 def test_a_level_tells_where_it_lives() -> None:
     grid = mg.Grid((64, 64))
-    text = repr(Multigrid(grid, slabs(grid.box, 4), cells_per_rank=256))
+    text = repr(Multigrid(Laplacian(grid), slabs(grid.box, 4), cells_per_rank=256))
     assert "64 x 64 cells on 4 ranks\n" in text
     assert "16 x 16 cells on 1 ranks, moved" in text
 
@@ -119,12 +125,63 @@ def test_mistakes_are_named() -> None:
     grid = mg.Grid((8, 8))
     layout = Layout.single(grid.box, 1)
     with pytest.raises(mg.LayoutError, match="the layout is for"):
-        Multigrid(mg.Grid((8, 9)), layout)
+        Multigrid(Laplacian(mg.Grid((8, 9))), layout)
     with pytest.raises(mg.LayoutError, match="0 steps"):
-        Multigrid(grid, layout, steps=0)
+        Multigrid(Laplacian(grid), layout, steps=0)
     twisted = mg.Grid((8, 8), periodic=True, shift={"y": {"x": 2}})
     with pytest.raises(mg.LayoutError, match="shifted torus"):
-        Multigrid(twisted, layout)
+        Multigrid(Laplacian(twisted), layout)
     other = mg.Field("r", mg.Grid((8, 8), label="other"))
     with pytest.raises(mg.ProgramError, match="is applied to"):
-        Multigrid(grid, layout)(mg.Program("p"), other, other)
+        Multigrid(Laplacian(grid), layout)(mg.Program("p"), other, other)
+
+
+def test_one_class_serves_every_operator() -> None:
+    grid = mg.Grid((8, 6))
+    layout = Layout.single(grid.box, 1)
+    held = mg.Field("held", grid, "u1")
+    matrix = FivePoint(grid, 2, ((True, True), (True, True)))
+    for levels in (Multigrid(Laplacian(grid), layout), Multigrid(Elliptic(grid)), Multigrid(matrix, held=held)):
+        assert levels.grid == grid
+        assert {item.grid for item in levels.fields} <= {grid, *levels.grids}
+        assert set(levels.grids) <= levels.layouts(layout).keys()
+        assert levels.levels[0].grid.shape == grid.shape
+        assert set(levels.initial) <= set(levels.fields)
+    assert len(levels.vector("x")) == 2
+
+
+def test_the_levels_of_a_laplacian_work_in_a_model() -> None:
+    grid = mg.Grid((9, 7))
+    layout = Layout.single(grid.box, 1)
+    operator = Laplacian(grid)
+    levels = Multigrid(operator, layout)
+    x, b = mg.Field("x", grid, boundary=mg.fixed(0.0)), mg.Field("b", grid)
+    step = mg.Program("solve")
+    solution = conjugate_gradients(step, operator, x, b, preconditioner=levels)
+    model = mg.Model(
+        "poisson", grid, (*operator.fields, *levels.fields, x, b), step, output=("x",), hierarchies=(levels,),
+        initial={**operator.initial, **levels.initial, b: 1.0},
+    )  # fmt: skip
+    with mg.Engine(model.layouts("slabs", 1)) as engine:
+        mg.drive(model, engine, 1)
+        assert 0 < engine.read(solution.iterations) <= 8
+    with pytest.raises(mg.LayoutError, match="another layout"):
+        model.layouts("slabs", 2)
+
+
+WHOLE = Layout.single(mg.Box((0, 0), (8, 8)), 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((mg.Grid((8, 8)), WHOLE), {}, r"give the operator first"),
+        ((Laplacian(mg.Grid((8, 8))),), {}, "without layout="),
+        ((Laplacian(mg.Grid((8, 8))), WHOLE), {"solids": True}, "option of Elliptic"),
+        ((Elliptic(mg.Grid((8, 8))), WHOLE), {}, "option of Laplacian"),
+        ((FivePoint(mg.Grid((8, 8)), 1, ((True,),)),), {}, "without held="),
+    ],
+)  # fmt: skip
+def test_options_of_other_operators_are_refused(arguments: tuple, options: dict, message: str) -> None:
+    with pytest.raises(mg.ProgramError, match=message):
+        Multigrid(*arguments, **options)

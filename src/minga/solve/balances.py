@@ -20,7 +20,7 @@ from minga.lang.kernel import Kernel
 from minga.solve.five_point import Direct, FivePoint
 from minga.solve.laplacian import step
 from minga.solve.lines import Lines
-from minga.solve.sparse import REFINEMENTS, Structure, factorised
+from minga.solve.sparse_factors import REFINEMENTS, Structure, factorised
 from minga.space.field import Field, Slot
 from minga.space.grid import Grid
 

@@ -1,13 +1,14 @@
 """Multigrid for k coupled unknowns a cell on grids of two axes: lines along the first, pairs of lines along the second.
 
-A relaxation step solves every other line along the first axis exactly, all unknowns together, and then the others
-(zebra relaxation; Trottenberg, Oosterlee and Schüller, Multigrid, 2001, section 5.1.3). What couples lines is left to
-coarse grids: a level has pairs of lines of the one above it, a pair's equations are the sums of both lines' and its
-unknowns are one correction for both (aggregation, as in Y. Notay, Electron. Trans. Numer. Anal. 37, 2010). That needs
-no symmetry and no smoothness, keeps sums such as those of currents, and is robust where couplings along the lines are
-strong, weak or one-sided, as in layers. It is an approximate inverse for a Krylov method, not a solver.
+:class:`minga.solve.Multigrid` is its public form. A relaxation step solves every other line along the first axis
+exactly, all unknowns together, and then the others (zebra relaxation; Trottenberg, Oosterlee and Schüller, Multigrid,
+2001, section 5.1.3). Coarse grids handle the coupling of lines: each line of a level stands for a pair of lines of the
+level above it. The equations of a pair are the sums of the equations of both lines, and its unknowns are one correction
+for both (aggregation, as in Y. Notay, Electron. Trans. Numer. Anal. 37, 2010). This needs neither symmetry nor
+smoothness, preserves sums such as currents, and is robust where couplings along the lines are strong, weak or
+one-sided, as in layers. It is an approximate inverse for a Krylov method, not a solver.
 
-Cells may be held, as nodes at contacts: their unknowns are 0, and pairs do not carry corrections over to them.
+Cells may be held, such as nodes at contacts: their unknowns are 0, and pairs do not transfer corrections to them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from minga.engine.program import Program
-from minga.errors import LayoutError
 from minga.solve.block_multigrid_kernels import (
     cleared,
     coarse_diagonal,
@@ -35,7 +35,7 @@ from minga.solve.block_multigrid_kernels import (
     scattered,
 )
 from minga.solve.block_tridiagonal import factorisation
-from minga.solve.coarsening import settle
+from minga.solve.coarsening import check_levels, follow_levels
 from minga.solve.five_point import FivePoint
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
@@ -50,13 +50,22 @@ Vector = tuple[Slot, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """One resolution.
+    """One level of the hierarchy.
 
-    matrix   without held cells: 1 on their diagonal
-    free     1, 0 in held cells
-    factors, ratio   of the lines, as BlockLines has them
-    x, f     correction and right side
-    partial, line    of every other line, on the grid of pairs, and `entries` of the next level's matrix there
+    Parameters
+    ----------
+    matrix
+        The matrix without held cells, which have 1 on their diagonal.
+    free
+        1, but 0 in held cells.
+    factors, ratio
+        The factors of the lines, as in BlockLines.
+    x, f
+        Correction and right side.
+    partial, line
+        Intermediate and final values of every other line, on the grid of pairs.
+    entries
+        Entries of the next level's matrix, on the grid of pairs.
     """
 
     matrix: FivePoint
@@ -71,15 +80,17 @@ class Level:
 
     @property
     def grid(self) -> Grid:
+        """The grid of the level."""
         return self.matrix.grid
 
     @property
     def last(self) -> bool:
-        """Whether there is one line only."""
+        """True if there is only one line."""
         return self.grid.shape[1] == 1
 
     @property
     def fields(self) -> tuple[Field, ...]:
+        """All fields of the level."""
         vectors = tuple(slot.field for slot in (*self.x, *self.f))
         return (
             *self.matrix.fields, self.free, *self.factors, *self.ratio, *vectors, *self.partial, *self.line,
@@ -91,12 +102,19 @@ class Level:
 class BlockMultigrid:
     """The levels of a matrix, and the V-cycle over them: one relaxation before and one after each coarse correction.
 
-    operator        the matrix as the caller's kernels write it
-    held            an integer field of its grid: cells where it is not 0 are held; their equations are unknown = 0
-    cells_per_rank  a level with fewer is moved to fewer ranks
+    Vectors are k fields of the finest level's grid, which `vector` declares; `take` and `give` copy them from and to
+    the operator's grid.
 
-    `setup` has to run before the first cycle, and whenever the matrix has changed. Vectors are k fields of the finest
-    level's grid, `vector` declares them; `take` and `give` bring them from and to the operator's grid.
+    Parameters
+    ----------
+    operator
+        The matrix, whose fields the caller's kernels write.
+    held
+        An integer field of its grid: cells where it is not 0 are held; their equations are unknown = 0.
+    cells_per_rank
+        A level with fewer cells a rank moves to fewer ranks.
+    name
+        The beginning of the names of all fields.
     """
 
     operator: FivePoint
@@ -107,6 +125,7 @@ class BlockMultigrid:
     levels: tuple[Level, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        check_levels(self.operator.grid, 1, self.cells_per_rank)
         object.__setattr__(self, "scratch", Field(f"{self.name} scratch", self.operator.grid))
         levels: list[Level] = []
         grid = self.operator.grid
@@ -138,7 +157,7 @@ class BlockMultigrid:
     # For Models and Engines ------------------------------------------------------------------------------------------
     @property
     def grid(self) -> Grid:
-        """The operator's grid, which the levels' follow."""
+        """The operator's grid, which the grids of the levels follow."""
         return self.operator.grid
 
     @property
@@ -148,20 +167,13 @@ class BlockMultigrid:
 
     @property
     def grids(self) -> tuple[Grid, ...]:
-        """The grids of all levels, and of their pairs."""
+        """The grids of all levels, and of their pairs of lines."""
         return tuple(grid for level in self.levels for grid in (level.grid, level.line[0].grid))
 
     def layouts(self, layout: Layout) -> Mapping[Grid, Layout]:
-        """The layout of each level's grid and its pairs', where `layout` is the operator's grid's."""
-        if layout.domain != self.grid.box:
-            raise LayoutError(f"the layout is for {layout.domain}, the grid has {self.grid.box}")
-        found: dict[Grid, Layout] = {}
-        for level in self.levels:
-            layout = settle(layout, PAIRS, self.cells_per_rank)
-            found[level.grid] = layout
-            layout = layout.coarsen(PAIRS)
-            found[level.line[0].grid] = layout
-        return found
+        """Return the layouts of `grids` for a layout of the operator's grid."""
+        levels = ((level.grid, PAIRS, level.line[0].grid) for level in self.levels)
+        return follow_levels(layout, self.grid, levels, self.cells_per_rank)
 
     def vector(self, name: str) -> Vector:
         """Declare k fields of the finest level's grid."""
@@ -171,7 +183,10 @@ class BlockMultigrid:
 
     # In Programs -----------------------------------------------------------------------------------------------------
     def setup(self, program: Program, weights: Sequence[Register]) -> None:
-        """Record the making of all levels' matrices. Each of the k equations is multiplied by its weight."""
+        """Record the computation of all levels' matrices. Each of the k equations is multiplied by its weight.
+
+        It has to run before the first cycle, and again whenever the matrix has changed.
+        """
         first, k = self.levels[0], self.operator.unknowns
         rows = [i for i, _ in self.operator.places] * 2
         for source, target, equations in zip(
@@ -230,7 +245,7 @@ class BlockMultigrid:
 
 
 def _relax(program: Program, level: Level, f: Vector, x: Vector, colour: int) -> None:
-    """Record the solution of every other line, with the others as they are."""
+    """Record the solution of every other line, while the others keep their values."""
     matrix, k = level.matrix, level.matrix.unknowns
     lower, _, upper = matrix.matrix
     program.apply(
@@ -241,7 +256,7 @@ def _relax(program: Program, level: Level, f: Vector, x: Vector, colour: int) ->
 
 
 def _make_coarse(program: Program, level: Level, below: Level) -> None:
-    """Record the matrix of pairs."""
+    """Record the matrix of the pairs of lines."""
     fine, coarse, entries = level.matrix, below.matrix, level.entries
     made = coarse_diagonal(fine.coupling)
     program.apply(made, fine.lower[1], fine.diagonal, fine.upper[1], level.free, entries)
@@ -259,5 +274,6 @@ def _make_coarse(program: Program, level: Level, below: Level) -> None:
 
 
 def _move(program: Program, source: Sequence[Field], target: Sequence[Field]) -> None:
+    """Record target = source, field by field."""
     for item, other in zip(source, target, strict=True):
         program.move(item, other)

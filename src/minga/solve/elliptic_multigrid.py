@@ -1,12 +1,12 @@
-"""A multigrid V-cycle for `Elliptic`: coefficients that vary or change, masked cells, thin gaps, any layout.
+"""Multigrid for `Elliptic`: coefficients that vary or change, masked cells, thin gaps, any layout.
 
-Levels halve the resolution of the axes of strongest coupling first, down to a single cell. Transfers and coarse
-operators follow the coefficients (see `minga.solve.elliptic_kernels`); kernels make them, so that a Program makes them
-anew when cells have turned solid. The error is relaxed as in `minga.solve.multigrid`, and the cycle is symmetric and
-positive definite like that one.
+:class:`minga.solve.Multigrid` is its public form. Levels halve the resolution of the axes of strongest coupling first,
+down to a single cell. Transfers and coarse operators follow the coefficients (see `minga.solve.elliptic_kernels`);
+kernels compute them, so that a Program recomputes them after cells have turned solid. The error is relaxed as in
+`minga.solve.laplacian_multigrid`, and this cycle is symmetric and positive definite as well.
 
-Nothing about layouts is known when the cycle is recorded: each level has a grid of its own label, which `move` reaches,
-and `layouts` says where these grids lie when the finest one is cut in some way.
+Nothing about layouts is known when the cycle is recorded: each level has a grid with a label of its own, which `move`
+reaches, and `layouts` returns the layouts of these grids for any layout of the finest one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minga.engine.program import Program
-from minga.errors import LayoutError, ProgramError
-from minga.solve.coarsening import choose_factors, rough_share, settle, stretched_axis
+from minga.solve.coarsening import (
+    chebyshev_weights,
+    check_levels,
+    check_vectors,
+    choose_factors,
+    follow_levels,
+    rough_share,
+    stretched_axis,
+)
 from minga.solve.elliptic import Elliptic, live_axes, outside_axis
 from minga.solve.elliptic_kernels import (
     coarse_faces,
@@ -35,7 +42,6 @@ from minga.solve.elliptic_kernels import (
     take_faces,
 )
 from minga.solve.lines import Lines
-from minga.solve.multigrid import chebyshev_weights
 from minga.space.boundary import fixed
 from minga.space.field import Field, Slot
 from minga.space.grid import Grid
@@ -46,18 +52,34 @@ __all__ = ["EllipticMultigrid"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """One resolution; all fields at its cells.
+    """One level of the hierarchy; all its fields lie at cells.
 
-    factors   2 for each axis that the next level has half the cells of; all 1 on the coarsest
-    faces     conductance of the face below each cell, for each axis; `walls` what goes to walls, `diagonal` the whole
-    u         the correction, in two slots between which the relaxation goes to and fro
-    f, r      the right side, and what is left of it
-    shares    what cells take from their coarse neighbours, for each coarsened axis
-    lines     what relaxes whole lines at once, if anything does
-    landing   a field of the next level's cells, where they lie below this level's: all that goes between them
-    cuts      u1, cells that are cut off their coarse cell, where there may be solid ones
-    behind    u1, 1 in solid cells whose coarse cell is solid, too: the correction is never anything but 0 there; then
-              the same of `landing`'s cells, 1 where it is so in all their fine cells
+    Parameters
+    ----------
+    grid
+        The grid of the level.
+    factors
+        2 for each axis along which the next level has half the cells; all 1 on the coarsest level.
+    weights
+        Weights of the relaxation steps.
+    faces, walls, diagonal
+        The conductance of the face below each cell, for each axis; the coefficient of the walls; the whole diagonal.
+    u
+        The correction, in two slots between which the relaxation alternates.
+    f, r
+        The right side and the residual.
+    shares
+        The fractions that cells take from their coarse neighbours, for each coarsened axis.
+    lines
+        The solver of whole lines that relaxes the error; None for point relaxation.
+    landing
+        A field on the next level's cells in the layout of this level; everything that is exchanged with the next level
+        passes through it.
+    cuts
+        u1: cells that are cut off from their coarse cell, if there may be solid cells.
+    behind
+        u1: 1 in solid cells whose coarse cell is also solid, where the correction is always 0; then the same for the
+        cells of `landing`: 1 if it holds for all their fine cells.
     """
 
     grid: Grid
@@ -77,13 +99,14 @@ class Level:
 
     @property
     def fields(self) -> tuple[Field, ...]:
+        """All fields of the level."""
         landing = tuple(item for item in (self.landing, *self.behind) if item is not None)
         lines = self.cuts if self.lines is None else (*self.cuts, *self.lines.fields)
         return (*self.faces, self.walls, self.diagonal, self.u, self.f, self.r, *self.shares, *lines, *landing)
 
     @property
     def closing(self) -> tuple[int, ...]:
-        """Coarsened axes whose last cell has no partner, and the first cell of all beside it."""
+        """Coarsened periodic axes with an odd number of cells, whose last cell has no partner and precedes the first."""
         halved = (axis for axis, factor in enumerate(self.factors) if factor == 2)
         return tuple(axis for axis in halved if self.grid.periodic[axis] and self.grid.shape[axis] % 2)
 
@@ -97,23 +120,24 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class EllipticMultigrid:
-    """The levels below an operator's grid, and the V-cycle over them.
+    """The levels below the grid of an `Elliptic` operator, and the V-cycle over them.
 
-    elliptic        the operator, whose approximate inverse the V-cycle is
-    lines           an axis whose lines are solved exactly in each relaxation step, which makes steps twice as long;
-                    "auto": the only axis, or the most stretched one, if it is stretched much; None: no lines
-    steps           relaxation steps before and after each coarse correction
-    cells_per_rank  a level with fewer is moved to fewer ranks: their messages would take longer than its work
-    solids          whether some rows are or may become all zero, or faces within: it pays to leave such cells out, and
-                    what plates keep apart has to be found
-
-    `setup` records the making of the coarse coefficients, and has to run before the first cycle and whenever the
-    operator's fields have changed; a call records a cycle::
-
-        multigrid = EllipticMultigrid(elliptic)
-        multigrid.setup(program)
-        conjugate_gradients(program, elliptic, x, b, preconditioner=multigrid)
-        Model(..., fields=(*elliptic.fields, *multigrid.fields, x, b), hierarchies=(multigrid,))
+    Parameters
+    ----------
+    elliptic
+        The operator whose approximate inverse the V-cycle is.
+    lines
+        An axis whose lines are solved exactly in each relaxation step, which makes steps twice as long; ``"auto"``: the
+        only axis, or the most stretched one if it is stretched much; None: no lines.
+    steps
+        Relaxation steps before and after each coarse correction.
+    cells_per_rank
+        A level with fewer cells a rank moves to fewer ranks: messages would take longer than its work.
+    solids
+        Whether some rows, or the conductances of inner faces, are or may become zero: such cells are then left out, and
+        regions that thin plates separate stay separate on coarse grids.
+    name
+        The beginning of the names of all fields.
     """
 
     elliptic: Elliptic
@@ -128,15 +152,7 @@ class EllipticMultigrid:
 
     def __post_init__(self) -> None:
         grid = self.elliptic.grid
-        if grid.twisted:
-            raise LayoutError(
-                "multigrid on a shifted torus: its coarse grids would not join",
-                remedy="use conjugate gradients without a preconditioner, or no shift",
-            )
-        if self.steps < 1 or self.cells_per_rank < 1:
-            raise LayoutError(
-                f"multigrid with {self.steps} steps and {self.cells_per_rank} cells a rank", remedy="give 1 or more"
-            )
+        check_levels(grid, self.steps, self.cells_per_rank)
         put = object.__setattr__
         put(self, "grid", grid)
         put(self, "scratch", Field(f"{self.name} scratch", grid))
@@ -192,26 +208,23 @@ class EllipticMultigrid:
 
     @property
     def grids(self) -> tuple[Grid, ...]:
-        """The grids of all levels, and of what goes between them."""
+        """The grids of all levels, and of the fields exchanged between them."""
         landings = (level.landing.grid for level in self.levels if level.landing is not None)
         return (*(level.grid for level in self.levels), *landings)
 
     def layouts(self, layout: Layout) -> Mapping[Grid, Layout]:
-        """The layout of each level's grid, and of the one below it, where `layout` is the operator's grid's."""
-        if layout.domain != self.grid.box:
-            raise LayoutError(f"the layout is for {layout.domain}, the grid has {self.grid.box}")
-        found: dict[Grid, Layout] = {}
-        for level in self.levels:
-            layout = settle(layout, level.factors, self.cells_per_rank)
-            found[level.grid] = layout
-            if level.landing is not None:
-                layout = layout.coarsen(level.factors)
-                found[level.landing.grid] = layout
-        return found
+        """Return the layouts of `grids` for a layout of the operator's grid."""
+        levels = (
+            (level.grid, level.factors, None if level.landing is None else level.landing.grid) for level in self.levels
+        )
+        return follow_levels(layout, self.grid, levels, self.cells_per_rank)
 
     # In Programs -----------------------------------------------------------------------------------------------------
     def setup(self, program: Program) -> None:
-        """Record the making of all levels' coefficients from the operator's."""
+        """Record the computation of all levels' coefficients from the operator's.
+
+        It has to run before the first cycle, and again whenever the operator's fields have changed.
+        """
         first, ndim = self.levels[0], self.grid.ndim
         for source, target in zip(self.elliptic.faces, first.faces, strict=True):
             program.apply(take_faces(ndim), source, self.scratch)
@@ -242,20 +255,13 @@ class EllipticMultigrid:
                 program.apply(find_behind(level.factors), level.diagonal, level.landing, fine, whole)
 
     def __call__(self, program: Program, residual: Field | Slot, correction: Field | Slot) -> None:
-        """Record correction = M residual, one V-cycle from 0; 0 in solid cells."""
-        source = residual.now if isinstance(residual, Field) else residual
-        target = correction.now if isinstance(correction, Field) else correction
-        for slot in (source, target):
-            if slot.field.grid != self.grid or any(slot.field.centre) or slot.field.on is not None:
-                raise ProgramError(
-                    f"multigrid on {self.grid!r} is applied to {slot.field!r}",
-                    remedy="apply it to fields with all cells of its grid",
-                )
+        """Record correction = M residual, one V-cycle from 0; it is 0 in solid cells."""
+        source, target = check_vectors(self.grid, residual, correction)
         program.move(source, self.levels[0].f)
         program.move(self._cycle(program, 0), target)
 
     def _cycle(self, program: Program, number: int) -> Slot:
-        """One V-cycle for level `number` and those below; returns where the correction is."""
+        """Record one V-cycle for level `number` and those below; return the slot of the correction."""
         level = self.levels[number]
         weights = level.weights
         old, new = level.u.slot(0), level.u.slot(1)
@@ -288,7 +294,7 @@ class EllipticMultigrid:
 
 
 def _fewer_kinds(grid: Grid, factors: tuple[int, ...], along: int | None) -> tuple[int, ...]:
-    """The factors, with 2 also for axes of one cell, which stay so: levels then share more of their kernels."""
+    """Return the factors with 2 also for axes of one cell, which keep it: levels then share more of their kernels."""
     if max(factors) == 1:
         return factors
     single = [n == 1 and not grid.periodic[axis] and axis != along for axis, n in enumerate(grid.shape)]
@@ -297,7 +303,7 @@ def _fewer_kinds(grid: Grid, factors: tuple[int, ...], along: int | None) -> tup
 
 # Relaxation ----------------------------------------------------------------------------------------------------------
 def _first_step(program: Program, level: Level, result: Slot, weight: float) -> None:
-    """Record a step from 0."""
+    """Record a relaxation step from 0."""
     ndim = level.grid.ndim
     if level.lines is None:
         program.apply(first_step(ndim), level.f, level.diagonal, result, weight=weight)
@@ -307,7 +313,7 @@ def _first_step(program: Program, level: Level, result: Slot, weight: float) -> 
 
 
 def _step(program: Program, level: Level, u: Slot, result: Slot, weight: float) -> None:
-    """Record a step from `u`."""
+    """Record a relaxation step from `u`."""
     if level.lines is None:
         made = jacobi_step(level.grid.ndim, live_axes(level.grid))
         program.apply(made, u, level.f, level.faces, level.diagonal, result, weight=weight)

@@ -206,6 +206,16 @@ class Laplacian:
         put(self, "width", tuple(one_axis("width", a, self.grid.widths(a)) for a in range(self.grid.ndim)))
         put(self, "constants", constants)
 
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields of the operator, for ``mg.Model(..., fields=...)``."""
+        return tuple(self.constants)
+
+    @property
+    def initial(self) -> Mapping[Field, Floats]:
+        """The values of `fields`, for ``mg.Model(..., initial=...)``."""
+        return self.constants
+
     def load(self, engine: Engine) -> None:
         """Give the one-axis fields their values; once for each engine, before it runs."""
         for item, values in self.constants.items():

@@ -1,220 +1,247 @@
-"""A geometric multigrid V-cycle for the Laplacian of finite volumes: a solver's preconditioner, or a solver.
+"""Geometric multigrid for every operator of `minga.solve`, as a preconditioner or as a solver.
 
-Levels halve the resolution (of the axes of strongest coupling first) down to a single cell. On each one the error is
-relaxed by a few damped Jacobi steps whose weights are the roots of a Chebyshev polynomial, before and after the
-correction from the next level: the same polynomial of the same symmetric operator. The transfers are each other's
-transpose, so the cycle is symmetric and positive definite, as conjugate gradients require. Nothing in it depends on who
-owns a cell.
+One class for all operators; each kind of operator has kernels of its own. No result depends on the layout: every level
+computes the same bits on any number of ranks.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minga.engine.program import Program
-from minga.errors import LayoutError, ProgramError
-from minga.solve.coarsening import choose_factors, matches, rough_share, settle
-from minga.solve.laplacian import Laplacian, Walls, as_walls
-from minga.solve.transfers import GridTransfer
-from minga.space.boundary import fixed
-from minga.space.field import Field, Slot
+from minga.errors import ProgramError, shown
+from minga.solve.block_multigrid import BlockMultigrid, Vector
+from minga.solve.elliptic import Elliptic
+from minga.solve.elliptic_multigrid import EllipticMultigrid
+from minga.solve.five_point import FivePoint
+from minga.solve.laplacian import Laplacian
+from minga.solve.laplacian_multigrid import LaplacianMultigrid
+from minga.space.field import Field, Register
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 
 if TYPE_CHECKING:
     from minga.engine.engine import Engine
 
+__all__ = ["Multigrid"]
 
-def chebyshev_weights(low: float, high: float, steps: int) -> tuple[float, ...]:
-    """Weights of Jacobi steps that damp eigenvalues in [low, high] best: the inverse roots of a Chebyshev polynomial.
+_OPTIONS = {
+    Laplacian: ("layout", "steps"),
+    Elliptic: ("lines", "solids", "steps"),
+    FivePoint: ("held",),
+}
+"""Options that some operators have, by the class of the operator; all have cells_per_rank and name."""
+_DEFAULTS: dict[str, Any] = {"layout": None, "lines": "auto", "solids": False, "held": None, "steps": 2}
 
-    Saad, Iterative Methods for Sparse Linear Systems (2nd edition, 2003), section 12.3.
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Multigrid:
+    """The coarse levels of an operator, and the V-cycle over them, which approximates the operator's inverse.
+
+    A call ``multigrid(program, residual, correction)`` records one V-cycle from 0. For a `Laplacian` and an `Elliptic`
+    operator the cycle is symmetric and positive definite, as conjugate gradients require.
+
+    Parameters
+    ----------
+    operator
+        A `Laplacian`, an `Elliptic` operator, or the matrix `FivePoint` of k coupled unknowns a cell.
+    layout
+        The layout of the operator's grid; for a `Laplacian` only, whose levels are made for one layout. Those of other
+        operators follow any layout, also one that changes during the run.
+    steps
+        Relaxation steps before and after each coarse correction (not for `FivePoint`, which has one).
+    cells_per_rank
+        A level with fewer cells a rank moves to fewer ranks, because messages would take longer than its work.
+    lines
+        For `Elliptic`: an axis whose lines are solved exactly in each relaxation step; ``"auto"`` chooses the only
+        axis, or the most stretched one if its cell widths differ by more than a factor of 4; None solves no lines.
+    solids
+        For `Elliptic`: whether rows, or conductances of inner faces, are or may become zero. Such cells are then left
+        out, and regions that thin plates separate stay separate on coarse grids.
+    held
+        For `FivePoint`: an integer field; in cells where it is not 0 the unknowns are 0.
+    name
+        The beginning of the names of all fields.
+
+    Raises
+    ------
+    ProgramError
+        If the operator has no multigrid, or an option belongs to another kind of operator.
+    LayoutError
+        If the grid cannot be coarsened, or the layout belongs to another grid.
+
+    Examples
+    --------
+    ::
+
+        levels = mg.solve.Multigrid(elliptic)
+        levels.setup(program)
+        mg.solve.conjugate_gradients(program, elliptic, x, b, preconditioner=levels)
+        mg.Model(..., fields=(*elliptic.fields, *levels.fields, x, b), hierarchies=(levels,))
     """
-    middle, half = 0.5 * (high + low), 0.5 * (high - low)
-    return tuple(1.0 / (middle + half * math.cos(math.pi * (2 * k + 1) / (2 * steps))) for k in range(steps))
 
+    operator: Laplacian | Elliptic | FivePoint
+    layout: Layout | None = None
+    steps: int = 2
+    cells_per_rank: int = 4096
+    lines: str | int | None = "auto"
+    solids: bool = False
+    held: Field | None = None
+    name: str = "multigrid"
+    cycle: LaplacianMultigrid | EllipticMultigrid | BlockMultigrid = field(init=False)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Level:
-    """One resolution.
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cycle", self._made())
 
-    u         the correction, in two slots between which the relaxation goes to and fro
-    f         the right side
-    r         what is left of it, as the next level gets it
-    transfer  to and from the next level; None on the coarsest
-    landing   right side and correction where the level above left and fetches them, if that is another layout
-    """
+    def _made(self) -> LaplacianMultigrid | EllipticMultigrid | BlockMultigrid:
+        """Return the hierarchy of this kind of operator."""
+        operator = self.operator
+        self._check_options()
+        if isinstance(operator, Elliptic):
+            return EllipticMultigrid(operator, self.lines, self.steps, self.cells_per_rank, self.solids, self.name)
+        if isinstance(operator, FivePoint):
+            if self.held is None:
+                raise ProgramError(
+                    "multigrid of coupled unknowns without held=",
+                    remedy="give an integer field that is not 0 in cells whose unknowns are held at 0",
+                )
+            return BlockMultigrid(operator, self.held, self.cells_per_rank, self.name)
+        if self.layout is None:
+            raise ProgramError(
+                "multigrid of a Laplacian without layout=",
+                remedy="write Multigrid(laplacian, layout), with the layout of its grid",
+            )
+        return LaplacianMultigrid(operator, self.layout, self.steps, self.cells_per_rank, self.name)
 
-    operator: Laplacian
-    layout: Layout
-    weights: tuple[float, ...]
-    u: Field
-    f: Field
-    r: Field
-    transfer: GridTransfer | None
-    landing: tuple[Field, Field] | None
+    def _check_options(self) -> None:
+        """Raise ProgramError for an operator without multigrid, and for an option of another operator."""
+        operator: object = self.operator
+        kind = next((one for one in _OPTIONS if isinstance(operator, one)), None)
+        if kind is None:
+            raise ProgramError(
+                f"multigrid of {shown(operator)}",
+                remedy="give the operator first: Multigrid(Laplacian(grid), layout), Multigrid(Elliptic(grid)), or "
+                "Multigrid(FivePoint(...), held=field)",
+            )
+        for option, default in _DEFAULTS.items():
+            if option not in _OPTIONS[kind] and getattr(self, option) != default:
+                owners = " and ".join(one.__name__ for one, options in _OPTIONS.items() if option in options)
+                raise ProgramError(
+                    f"multigrid of {kind.__name__}: {option}= is an option of {owners}", remedy="leave it out"
+                )
 
     @property
     def grid(self) -> Grid:
+        """The grid of the operator."""
         return self.operator.grid
 
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """The levels, the finest first; each has a `grid`."""
+        return self.cycle.levels
 
-@dataclass(frozen=True, eq=False)
-class Multigrid:
-    """The levels below a grid, and the V-cycle over them.
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The grids of all levels, for ``mg.Model(..., hierarchies=(levels,))``."""
+        return self.cycle.grids
 
-    grid, layout    of the fields it is applied to
-    walls, shift    as for `Laplacian`, whose approximate inverse the V-cycle is
-    steps           relaxation steps before and after each coarse correction
-    cells_per_rank  a level with fewer is moved to fewer ranks: their messages would take longer than its work
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields of the levels, for ``mg.Model(..., fields=...)``; those of the operator are not among them."""
+        return self.cycle.fields
 
-    A `layouts` for the engine and the numbers given by `load` belong to it::
+    @property
+    def initial(self) -> Mapping[Field, Any]:
+        """Initial values of the fields that hold constant coefficients, for ``mg.Model(..., initial=...)``."""
+        return self.cycle.initial if isinstance(self.cycle, LaplacianMultigrid) else {}
 
-        multigrid = Multigrid(grid, layout)
-        solution = conjugate_gradients(P, multigrid.operator, x, b, preconditioner=multigrid)
-        with Engine(multigrid.layouts, comm=comm) as engine:
-            multigrid.load(engine)
-            engine.run(P)
-    """
+    def layouts(self, layout: Layout) -> Mapping[Grid, Layout]:
+        """Return the layouts of all grids of the levels.
 
-    grid: Grid
-    layout: Layout
-    walls: Walls = "dirichlet"
-    shift: float = 0.0
-    steps: int = 2
-    cells_per_rank: int = 4096
-    name: str = "multigrid"
-    operator: Laplacian = field(init=False)
-    levels: tuple[Level, ...] = field(init=False)
-    layouts: Mapping[Grid, Layout] = field(init=False)
+        Parameters
+        ----------
+        layout
+            The layout of the operator's grid.
 
-    def __post_init__(self) -> None:
-        if self.layout.domain != self.grid.box:
-            raise LayoutError(f"the layout is for {self.layout.domain}, the grid has {self.grid.box}")
-        if self.grid.twisted:
-            raise LayoutError(
-                "multigrid on a shifted torus: its coarse grids would not join",
-                remedy="use conjugate gradients without a preconditioner, or no shift",
-            )
-        if self.steps < 1 or self.cells_per_rank < 1:
-            raise LayoutError(
-                f"multigrid with {self.steps} steps and {self.cells_per_rank} cells a rank", remedy="give 1 or more"
-            )
-        put = object.__setattr__
-        put(self, "operator", Laplacian(self.grid, self.walls, self.shift, self.name))
-        layouts: dict[Grid, Layout] = {self.grid: self.layout}
-        put(self, "levels", tuple(self._build(layouts)))
-        put(self, "layouts", layouts)
+        Returns
+        -------
+        Mapping
+            The layout of each grid of the levels; for a `Laplacian` also that of its own grid.
 
-    def _build(self, layouts: dict[Grid, Layout]) -> list[Level]:
-        levels: list[Level] = []
-        grid, given = self.grid, self.layout
-        while True:
-            factors = choose_factors(grid)
-            last = max(factors) == 1
-            layout = settle(given, factors, self.cells_per_rank)
-            assert matches(layout, factors)
-            landing = None
-            number = len(levels)
-            if layout != given:
-                # Above lies `grid` as the level above left it; this level works on its own copy.
-                landing = (self._vector("landed right side", number, grid), self._vector("landed", number, grid))
-                layouts[grid] = given
-                grid = grid.relabel(f"{self.name} {number} moved")
-            layouts[grid] = layout
-            transfer = None
-            if not last:
-                below = grid.coarsen(factors).relabel(f"{self.name} {number + 1}")
-                walls = as_walls(self.walls, grid)
-                transfer = GridTransfer(grid, below, factors, walls, f"{self.name} {number}")
-            levels.append(
-                Level(
-                    operator=Laplacian(grid, self.walls, self.shift, f"{self.name} level {number}"),
-                    layout=layout,
-                    weights=(1.0,) if last else chebyshev_weights(rough_share(grid, factors), 2.0, self.steps),
-                    u=self._vector("correction", number, grid, slots=2),
-                    f=self._vector("right side", number, grid),
-                    r=self._vector("residual", number, grid),
-                    transfer=transfer,
-                    landing=landing,
-                )
-            )
-            if transfer is None:
-                return levels
-            grid, given = transfer.coarse, layout.coarsen(factors)
+        Raises
+        ------
+        LayoutError
+            If the layout belongs to another grid, or, for a `Laplacian`, is not the one the levels were made for.
+        """
+        return self.cycle.layouts(layout)
 
-    def _vector(self, kind: str, number: int, grid: Grid, slots: int = 1) -> Field:
-        return Field(f"{self.name} {number} {kind}", grid, slots=slots, boundary=fixed(0.0))
+    def setup(self, program: Program, weights: Sequence[Register] = ()) -> None:
+        """Record the computation of the coarse coefficients from those of the operator.
+
+        It has to run before the first cycle, and again whenever the operator's fields have changed. A `Laplacian` needs
+        none: its coefficients are constants.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        weights
+            For `FivePoint`: k registers that the k equations are multiplied by.
+        """
+        if isinstance(self.cycle, BlockMultigrid):
+            self.cycle.setup(program, weights)
+        else:
+            self.cycle.setup(program)
 
     def load(self, engine: Engine) -> None:
-        """Give all one-axis fields their values; once for each engine, before it runs."""
-        self.operator.load(engine)
-        for level in self.levels:
-            level.operator.load(engine)
-            if level.transfer is not None:
-                for item, values in level.transfer.constants.items():
-                    engine.set(item, values)
+        """Set constant coefficients, those of a `Laplacian` included, in an engine without a Model.
 
-    def __call__(self, program: Program, residual: Field | Slot, correction: Field | Slot) -> None:
-        """Record correction = M residual, one V-cycle from 0."""
-        source = residual.now if isinstance(residual, Field) else residual
-        target = correction.now if isinstance(correction, Field) else correction
-        for slot in (source, target):
-            if slot.field.grid != self.grid or any(slot.field.centre) or slot.field.on is not None:
-                raise ProgramError(
-                    f"multigrid on {self.grid!r} is applied to {slot.field!r}",
-                    remedy="apply it to fields with all cells of its grid",
-                )
-        first = self.levels[0]
-        if first.landing is None:
-            self._cycle(program, 0, source, target)
-        else:
-            program.move(source, first.f)
-            program.move(self._cycle(program, 0, first.f.now, None), target)
+        Parameters
+        ----------
+        engine
+            The engine, before its first run.
+        """
+        if isinstance(self.cycle, LaplacianMultigrid):
+            self.cycle.load(engine)
 
-    def _cycle(self, program: Program, number: int, f: Slot, target: Slot | None) -> Slot:
-        """One V-cycle for level `number` and those below; returns where the correction is (`target`, if given)."""
-        level = self.levels[number]
-        operator, weights = level.operator, level.weights
-        sides = [level.u.slot(0), level.u.slot(1)]
-        if level.transfer is None:
-            result = target or sides[0]
-            operator.relax(program, None, f, result, weights[0])
-            return result
-        operator.relax(program, None, f, sides[0], weights[0])
-        for weight in weights[1:]:
-            operator.relax(program, sides[0], f, sides[1], weight)
-            sides.reverse()
-        operator.residual(program, sides[0], f, level.r)
-        self._correct(program, number, sides[0])
-        for weight in weights[:0:-1]:
-            operator.relax(program, sides[0], f, sides[1], weight)
-            sides.reverse()
-        result = target or sides[1]
-        operator.relax(program, sides[0], f, result, weights[0])
-        return result
+    def vector(self, name: str) -> Vector:
+        """Declare a vector of k fields, for `FivePoint`.
 
-    def _correct(self, program: Program, number: int, u: Slot) -> None:
-        """Add the correction of the next level to `u`."""
-        transfer, below = self.levels[number].transfer, self.levels[number + 1]
-        assert transfer is not None
-        if below.landing is None:
-            transfer.restrict(program, self.levels[number].r, below.f)
-            transfer.prolong(program, self._cycle(program, number + 1, below.f.now, None), u)
-            return
-        right_side, landed = below.landing
-        transfer.restrict(program, self.levels[number].r, right_side)
-        program.move(right_side, below.f)
-        program.move(self._cycle(program, number + 1, below.f.now, None), landed)
-        transfer.prolong(program, landed, u)
+        Parameters
+        ----------
+        name
+            The beginning of the names of the fields.
+
+        Returns
+        -------
+        tuple of Slot
+            One slot for each unknown of a cell, on the grid of the finest level.
+
+        Raises
+        ------
+        ProgramError
+            For operators with one unknown a cell, whose vectors are ordinary fields.
+        """
+        if not isinstance(self.cycle, BlockMultigrid):
+            raise ProgramError(
+                f"multigrid of {type(self.operator).__name__} has no vectors of its own",
+                remedy=f"declare a field: mg.Field({name!r}, grid)",
+            )
+        return self.cycle.vector(name)
+
+    def __call__(self, program: Program, residual: Any, correction: Any) -> None:
+        """Record correction = M residual, one V-cycle from 0.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        residual, correction
+            Fields or slots with all cells of the operator's grid (f8); for `FivePoint` vectors made by `vector`.
+        """
+        self.cycle(program, residual, correction)
 
     def __repr__(self) -> str:
-        lines = [f"Multigrid {self.name!r}, {self.steps} steps before and after each correction"]
-        for level in self.levels:
-            shape = " x ".join(map(str, level.grid.shape))
-            moved = ", moved" if level.landing is not None else ""
-            lines.append(f"  {shape} cells on {len(set(level.layout.owner.tolist()))} ranks{moved}")
-        return "\n".join(lines)
+        return repr(self.cycle)

@@ -18,8 +18,8 @@ from minga.errors import CaseError
 from minga.models.photodiode.solver.problem import Linear, Scheme
 from minga.solve.block_tridiagonal import BlockLines, Pattern
 from minga.solve.iterative import Iterative
-from minga.solve.planes import planes
-from minga.solve.sparse import sparse
+from minga.solve.row_blocks import planes
+from minga.solve.sparse_factors import sparse
 from minga.space.field import Field
 from minga.space.grid import Grid
 

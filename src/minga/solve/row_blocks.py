@@ -3,7 +3,7 @@
 Block elimination along the first axis, whose pivots are the dense blocks of all cells in a row, decomposed by LAPACK
 with partial pivoting after every equation was scaled to 1 (Golub and Van Loan, Matrix Computations, 4th edition,
 section 4.5). Work grows like n m^3 and memory like n m^2 for n rows of m cells, so it is for grids that are narrow: up
-to some 20 cells across. Wider ones are better solved by `minga.solve.sparse`.
+to some 20 cells across. Wider ones are better solved by `minga.solve.sparse_factors`.
 
 It runs in Python on rank 0, between the operations of a Program; the other ranks wait.
 """
