@@ -31,7 +31,7 @@ LAYERS = (
     "studies",
     "cli",
 )
-EVERYWHERE = {"errors", "options", "paths", "plugins", "schema"}  # modules of the root that all layers may import
+EVERYWHERE = {"errors", "lazy", "options", "paths", "plugins", "schema"}  # modules of the root that all layers may import
 HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "typer", "rich", "cupy", "pandas", "numcodecs")
 
 

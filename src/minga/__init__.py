@@ -27,9 +27,9 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         globals()[name] = import_module(f"minga.{name}")
     elif not name.startswith("__") and name in _names():
-        from minga.lazy import homes
+        from minga.lazy import bring
 
-        globals()[name] = getattr(import_module(homes("minga", _API)[name]), name)
+        globals()[name] = bring("minga", _API, name)
     if name in globals():
         return globals()[name]
     raise AttributeError(f"module 'minga' has no attribute {name!r}")

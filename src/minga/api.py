@@ -1,6 +1,8 @@
-"""All that `import minga as mg` offers, in one place; the root imports it when a name is first used."""
+"""The public names of `import minga as mg`, which the root imports when they are first used, and the public modules."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from minga.compile.explain import Kernel, kernel
 from minga.engine.clock import Clock
@@ -147,3 +149,21 @@ __all__ = [
     "where",
     "zero_gradient",
 ]
+
+PUBLIC: Final = (
+    "minga",
+    "minga.extend",
+    "minga.lab",
+    "minga.models",
+    "minga.models.automaton",
+    "minga.models.electrodeposition",
+    "minga.models.matmul",
+    "minga.models.photodiode",
+    "minga.models.waves",
+    "minga.network",
+    "minga.plan",
+    "minga.solve",
+    "minga.studies",
+    "minga.studies.bounanos",
+)
+"""The modules that programs may import from; all others may change at any time."""

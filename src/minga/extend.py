@@ -27,3 +27,7 @@ __all__ = [
     "validate",
     "write_whole",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

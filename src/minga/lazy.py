@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["attach", "homes", "listed"]
+__all__ = ["attach", "bring", "listed"]
 
 
 def attach(module: str, source: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -35,10 +35,8 @@ def attach(module: str, source: str) -> tuple[Callable[[str], Any], Callable[[],
     def get(name: str) -> Any:
         package = sys.modules[module]
         if name in package.__dict__.get("__all__", ()):
-            home = homes(module, source)[name]
-            found = import_module(f"{module}.{name}") if home == module else getattr(import_module(home), name)
-            setattr(package, name, found)
-            return found
+            setattr(package, name, bring(module, source, name))
+            return package.__dict__[name]
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=package)
 
     def names() -> list[str]:
@@ -47,18 +45,24 @@ def attach(module: str, source: str) -> tuple[Callable[[str], Any], Callable[[],
     return get, names
 
 
-@cache
-def homes(module: str, source: str) -> dict[str, str]:
-    """Return the module that each name is imported from, by all ``from`` imports of a source file.
+def bring(module: str, source: str, name: str) -> Any:
+    """Import what a source file binds to a name by a ``from`` import.
 
-    A name that is imported from the package itself (``from . import name``) is a module of that package.
+    ``from . import name`` brings a module of the package.
     """
-    found = {}
-    for node in ast.walk(ast.parse(Path(source).read_text(encoding="utf-8"), source)):
-        if isinstance(node, ast.ImportFrom):
-            home = node.module if node.level == 0 else module
-            found |= {alias.name: str(home) for alias in node.names}
-    return found
+    home, original = _homes(source)[name]
+    return getattr(import_module(home), original) if home else import_module(f"{module}.{name}")
+
+
+@cache
+def _homes(source: str) -> dict[str, tuple[str, str]]:
+    """Return the module, and the name there, of each name that a source file imports; no module for ``from .``."""
+    return {
+        alias.asname or alias.name: (node.module or "", alias.name)
+        for node in ast.walk(ast.parse(Path(source).read_text(encoding="utf-8"), source))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 @cache

@@ -1,6 +1,19 @@
-"""Simulations that ship with minga.
+"""Models that ship with minga, one package each: its maker and the parts that the maker takes.
 
 Each package has a `ModelSpec` (`minga.models.spec`), an entry point of the group ``minga.models``: the class of its
 settings and a function that makes its Model. `minga.models.case.load_model` finds a model, or a Python file, by the
-name that a case gives.
+name that a case gives. The packages are imported when they are first used.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from minga.lazy import attach
+
+if TYPE_CHECKING:
+    from . import automaton, electrodeposition, matmul, photodiode, waves
+
+__all__ = ["automaton", "electrodeposition", "matmul", "photodiode", "waves"]
+
+__getattr__, __dir__ = attach(__name__, __file__)

@@ -1,1 +1,62 @@
-"""Methods made from kernels: relaxation, conjugate gradients and multigrid."""
+"""Solvers recorded into Programs: relaxation, Krylov methods, multigrid, lines and systems of coupled unknowns.
+
+No Python runs between the operations of an iteration, every rank does the same number of them, and results have the
+same bits on any layout. Names are imported when they are first used::
+
+    solution = mg.solve.conjugate_gradients(program, operator, x, b, preconditioner=levels)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from minga.lazy import attach
+
+if TYPE_CHECKING:
+    from minga.solve.balances import Balances
+    from minga.solve.bicgstab import Vectors, bicgstab, bicgstab_vectors
+    from minga.solve.block_tridiagonal import BlockLines
+    from minga.solve.elliptic import Elliptic
+    from minga.solve.five_point import Direct, FivePoint
+    from minga.solve.iterative import Iterative
+    from minga.solve.krylov import Operator, Preconditioner, Solution, Workspace, conjugate_gradients, workspace
+    from minga.solve.laplacian import Laplacian
+    from minga.solve.lines import EllipticLines, Lines
+    from minga.solve.multigrid import Multigrid
+    from minga.solve.multisecant import Multisecant
+    from minga.solve.relaxation import best_weight, jacobi, lexicographic, red_black
+    from minga.solve.row_blocks import planes
+    from minga.solve.sparse_factors import sparse
+    from minga.solve.tridiagonal import solve_tridiagonal
+
+__all__ = [
+    "Balances",
+    "BlockLines",
+    "Direct",
+    "Elliptic",
+    "EllipticLines",
+    "FivePoint",
+    "Iterative",
+    "Laplacian",
+    "Lines",
+    "Multigrid",
+    "Multisecant",
+    "Operator",
+    "Preconditioner",
+    "Solution",
+    "Vectors",
+    "Workspace",
+    "best_weight",
+    "bicgstab",
+    "bicgstab_vectors",
+    "conjugate_gradients",
+    "jacobi",
+    "lexicographic",
+    "planes",
+    "red_black",
+    "solve_tridiagonal",
+    "sparse",
+    "workspace",
+]
+
+__getattr__, __dir__ = attach(__name__, __file__)

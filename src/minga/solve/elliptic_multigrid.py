@@ -106,7 +106,7 @@ class Level:
 
     @property
     def closing(self) -> tuple[int, ...]:
-        """Coarsened periodic axes with an odd number of cells, whose last cell has no partner and precedes the first."""
+        """Coarsened periodic axes with an odd number of cells: the last cell has no partner and precedes the first."""
         halved = (axis for axis, factor in enumerate(self.factors) if factor == 2)
         return tuple(axis for axis in halved if self.grid.periodic[axis] and self.grid.shape[axis] % 2)
 

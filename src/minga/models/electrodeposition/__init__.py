@@ -1,18 +1,49 @@
-"""Ions, potential and flow between two electrodes, and the deposit growing on one of them."""
+"""Ions, potential and flow between two electrodes, and the deposit growing on one of them.
+
+Names are imported when they are first used.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from minga.lazy import attach
 from minga.models.electrodeposition.settings import ElectrodepositionSettings
 from minga.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from minga.engine.model import Model
+    from minga.models.electrodeposition.model import electrodeposition
+    from minga.models.electrodeposition.problem import (
+        ButlerVolmer,
+        Constants,
+        Electrode,
+        Flux,
+        Growth,
+        Held,
+        Problem,
+        Reversible,
+        Species,
+        Steps,
+    )
     from minga.models.settings import GridSettings
 
-__all__ = ["SPEC", "make"]
+__all__ = [
+    "ButlerVolmer",
+    "Constants",
+    "Electrode",
+    "Flux",
+    "Growth",
+    "Held",
+    "Problem",
+    "Reversible",
+    "Species",
+    "Steps",
+    "electrodeposition",
+]
+
+__getattr__, __dir__ = attach(__name__, __file__)
 
 
 def make(settings: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
