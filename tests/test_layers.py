@@ -31,7 +31,14 @@ LAYERS = (
     "studies",
     "cli",
 )
-EVERYWHERE = {"errors", "lazy", "options", "paths", "plugins", "schema"}  # modules of the root that all layers may import
+EVERYWHERE = {"errors", "lazy", "options", "paths", "plugins", "schema"}  # root modules that all layers may import
+    "errors",
+    "lazy",
+    "options",
+    "paths",
+    "plugins",
+    "schema",
+}  # modules of the root that all layers may import
 HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "typer", "rich", "cupy", "pandas", "numcodecs")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from minga.engine.cupy_device import device_count
 from minga.errors import CaseError, MingaError
 
 __all__ = ["check_device", "ranks_by_device"]
@@ -29,6 +28,8 @@ def ranks_by_device(device: str) -> int | None:
 
 
 def _devices() -> int:
+    from minga.engine.cupy_device import device_count
+
     try:
         return device_count()
     except MingaError as error:

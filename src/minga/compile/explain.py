@@ -13,7 +13,6 @@ import numpy as np
 from minga.compile.call import Call
 from minga.compile.llvm import compile_kernel, print_llvm
 from minga.compile.numpy import BoundArray
-from minga.compile.ptx import print_ptx
 from minga.errors import KernelError
 from minga.lang import kernel as lang
 from minga.lang.analysis import bytes_per_cell, flops, is_star, radius, reads
@@ -90,6 +89,8 @@ class Kernel(lang.Kernel):
         if printer == "llvm":
             return print_llvm(graph)
         if printer == "ptx":
+            from minga.compile.ptx import print_ptx
+
             return print_ptx(graph)
         if printer == "numpy":
             return dump(graph)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
-from minga.compile.ptx import Schedule
 from minga.engine.copy_out import Pending
 from minga.errors import LayoutError
 from minga.lang.graph import KernelGraph
 
 if TYPE_CHECKING:
+    from minga.compile.ptx_choose import Schedule
     from minga.engine.comm import Comm
 
 __all__ = ["HELPERS", "Device", "DriverFunctions", "Helper", "Size", "dealt", "mpi_takes_device_memory", "open_device"]

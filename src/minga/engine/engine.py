@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from minga.engine.bind import LIMIT, NOT_FINITE, Binder, Binding
 from minga.engine.comm import Comm, SerialComm
 from minga.engine.copy_out import Pending, check_target, copy_on_host, page_aligned
 from minga.engine.device import Device, open_device
-from minga.engine.device_fields import DeviceFields
 from minga.engine.events import EventLog, Timeline
-from minga.engine.gpu import Gpu
 from minga.engine.infer import infer
 from minga.engine.interpret import INTERRUPTED, LEFT, interpret, new_ledger
 from minga.engine.levels import check_levels
@@ -47,6 +45,9 @@ from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import Layout
+
+if TYPE_CHECKING:
+    from minga.engine.device_fields import DeviceFields
 
 TIMES = Register("@times", "i8")
 """How often a Program is repeated by `Engine.run`."""
@@ -107,6 +108,8 @@ class Engine:
         self.device = open_device(device, self.comm) if isinstance(device, str) else device
         self._on_device: DeviceFields | None = None
         if self.device is not None:
+            from minga.engine.device_fields import DeviceFields
+
             self.storage.room, self.storage.settle = self.device.shared, self.device.synchronise
             self._on_device = DeviceFields(self.device, self.storage)
             self.storage.carry = self._on_device.carry
@@ -378,6 +381,8 @@ class Engine:
     def _backend(self) -> Backend:
         if self.device is None:
             return Host(self.threads, self._kernels)
+        from minga.engine.gpu import Gpu
+
         return Gpu(self.device, timed=self._clocks is not None)
 
     def _prepare_again(self, program: Program, operations: Sequence[Operation], looped: bool) -> _Prepared:

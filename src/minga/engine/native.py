@@ -10,7 +10,7 @@ import ctypes
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +41,12 @@ from minga.engine.events import EventLog
 from minga.engine.interpret import INTERRUPTED, LEFT, Ledger, new_ledger, past_the_end
 from minga.engine.launching import Launcher
 from minga.engine.look import NEVER, Look
-from minga.engine.mpi_handles import Handles, mpi_functions
 from minga.engine.waiting import BEFORE_OTHERS, NAP_SHARE, SHORTEST_NAP, longest_nap
 from minga.engine.workers import Workers, nanoseconds_per_tick
 from minga.errors import RunError
+
+if TYPE_CHECKING:
+    from minga.engine.mpi_handles import Handles
 
 POLL_NANOSECONDS: Final = 20_000, 500_000
 """Least and most time between two looks at channels that are in flight, unless another one is asked for. Within half a
@@ -64,6 +66,8 @@ def unsupported(comm: Comm, workers: Workers) -> str | None:
         return None
     if not isinstance(comm, MPIComm):
         return "the ranks are threads of one process"
+    from minga.engine.mpi_handles import mpi_functions
+
     try:
         mpi_functions()
     except (OSError, AttributeError) as error:
@@ -106,7 +110,12 @@ class NativeLoop:
         self._first_event = 0 if events is None else events.register(self._commands)
         self._kept: list[object] = [workers]
         self._launcher = None if device is None else Launcher(device)
-        self._handles = Handles(comm) if isinstance(comm, MPIComm) else None
+        self._handles: Handles | None = None
+        self._functions: dict[str, int] = {}
+        if isinstance(comm, MPIComm):
+            from minga.engine.mpi_handles import Handles, mpi_functions
+
+            self._handles, self._functions = Handles(comm), mpi_functions()
         self._polls: dict[tuple[int, ...], int] = {}
         self._records = np.zeros((len(self._commands) + 1, words.RECORD_WORDS), np.int64)
         for number, command in enumerate(self._commands):
@@ -262,7 +271,7 @@ class NativeLoop:
         key = tuple(id(channel) for channel in busy)
         if key not in self._polls:
             least, most = (int(nanoseconds / nanoseconds_per_tick()) for nanoseconds in self._poll)
-            test, status, size = mpi_functions()["MPI_Test"], self._handles.status, self._handles.request_bytes
+            test, status, size = self._functions["MPI_Test"], self._handles.status, self._handles.request_bytes
             pairs = [word for channel in busy for word in self._handles.channel(channel)]
             self._polls[key] = self._array((test, status, size, least, least, most, 0, len(busy), *pairs))
         return self._polls[key]
@@ -284,7 +293,7 @@ class NativeLoop:
         context[words.EVENTS] = 0 if self._events is None else self._events.address
         context[words.FIRST_EVENT] = self._first_event
         if self._handles is not None:
-            functions = mpi_functions()
+            functions = self._functions
             context[words.START] = functions["MPI_Start"]
             context[words.STARTALL] = functions["MPI_Startall"]
             context[words.TEST] = functions["MPI_Test"]

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from minga.engine.model import Model, Traces
 from minga.errors import CaseError
 from minga.output.directory import disk_errors
-from minga.output.segy import write_segy
 from minga.output.series import Series
 from minga.output.variables import CONVENTIONS
 
@@ -166,4 +165,6 @@ def traces_to_segy(path: Path, recorded: Recorded) -> None:
         "coordinate_scale": -_CENTIMETRES, "elevation_scale": -_CENTIMETRES, "offset": np.rint(away).astype("i4"),
     }  # fmt: skip
     lines = ["SHOT RECORD BY MINGA", "COORDINATES IN METRES, SCALED BY 100"]
+    from minga.output.segy import write_segy
+
     write_segy(path, recorded.samples.T, recorded.interval, headers=headers, text=lines)
