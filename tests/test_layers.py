@@ -31,14 +31,8 @@ LAYERS = (
     "studies",
     "cli",
 )
-EVERYWHERE = {"errors", "lazy", "options", "paths", "plugins", "schema"}  # root modules that all layers may import
-    "errors",
-    "lazy",
-    "options",
-    "paths",
-    "plugins",
-    "schema",
-}  # modules of the root that all layers may import
+# Modules of the root that all layers may import:
+EVERYWHERE = {"errors", "lazy", "options", "paths", "plugins", "schema"}
 HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "typer", "rich", "cupy", "pandas", "numcodecs")
 
 

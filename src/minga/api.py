@@ -7,8 +7,10 @@ from typing import Final
 from minga.compile.explain import Kernel, kernel
 from minga.engine.clock import Clock
 from minga.engine.comm import MPIComm, SerialComm, run_virtual
+from minga.engine.drawing import Drawing, Span
 from minga.engine.engine import Engine, Outcome
 from minga.engine.model import Model
+from minga.engine.presentation import FieldStyle, Presentation
 from minga.engine.program import Program
 from minga.engine.stop import Stop
 from minga.errors import (
@@ -49,6 +51,7 @@ from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
 from minga.models.automaton.model import automaton
 from minga.models.matmul.product import matmul
 from minga.models.waves.model import fletcher
+from minga.output.cells import gather_cells
 from minga.output.checkpoint.keeper import Checkpointing
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer, observer
@@ -72,8 +75,10 @@ __all__ = [
     "Checkpointing",
     "Clock",
     "Coloured",
+    "Drawing",
     "Engine",
     "Field",
+    "FieldStyle",
     "Grid",
     "Kernel",
     "KernelError",
@@ -85,6 +90,7 @@ __all__ = [
     "Model",
     "Observer",
     "Outcome",
+    "Presentation",
     "Program",
     "ProgramError",
     "Region",
@@ -97,6 +103,7 @@ __all__ = [
     "SerialComm",
     "Simulation",
     "Slot",
+    "Span",
     "Stop",
     "Synchronous",
     "abs",
@@ -119,6 +126,7 @@ __all__ = [
     "fletcher",
     "flush",
     "fma",
+    "gather_cells",
     "hex",
     "index",
     "iterate",

@@ -62,10 +62,11 @@ def test_a_preview_is_the_same_however_the_field_is_cut(shape: tuple[int, ...], 
 
 def test_a_section_is_seen_where_the_field_is_cut() -> None:
     values = np.random.default_rng(4).random((12, 20, 9)).astype("f4")
-    u = mg.Field("u", mg.Grid(values.shape, spacing=2.0), "f4", section=("y", 25.2))
+    u = mg.Field("u", mg.Grid(values.shape, spacing=2.0), "f4")
     step = mg.Program("step")
     step.call(lambda engine: None, reads=[u], writes=[u])
-    case = mg.Model(name="still", grid=u.grid, fields=(u,), step=step, initial={"u": values})
+    look = mg.Presentation({"u": mg.FieldStyle(section=("y", 25.2))})
+    case = mg.Model(name="still", grid=u.grid, fields=(u,), step=step, initial={"u": values}, presentation=look)
     for ranks, layout in ((1, "single"), (3, "blocks:3")):
         assert (previews(case, ranks, layout).values == values[:, 12]).all(), ranks
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.engine.presentation import FieldStyle
 from minga.errors import KernelError, LayoutError
 from minga.output.variables import variable_of
 from minga.space.field import Field
@@ -90,8 +91,8 @@ def test_one_last_peak_does_not_spoil_the_others() -> None:
 
 
 def test_a_field_may_say_its_colours() -> None:
-    field = Field("cell", Grid((3, 3)), "u1", colours=OWN)
-    attributes = variable_of(field).attributes
+    field = Field("cell", Grid((3, 3)), "u1")
+    attributes = variable_of(field, FieldStyle(colours=OWN)).attributes
     assert attributes["flag_colors"] == " ".join(OWN)
     assert colour_scale((0, 1), np.dtype("u1"), attributes).hexadecimal == list(OWN)
     assert colour_scale((0, 3), np.dtype("u1"), attributes).hexadecimal[0] != OWN[0]  # a state without one
@@ -106,7 +107,7 @@ def test_attributes_that_are_no_colours_are_passed_over(said: object) -> None:
 @pytest.mark.parametrize("colours", [["red"], "#102030", ["#10203"], [3], ["#102030"] * 257])
 def test_wrong_colours_of_a_field(colours: object) -> None:
     with pytest.raises(LayoutError, match="colour"):
-        Field("cell", Grid((3, 3)), "u1", colours=colours)
+        FieldStyle(colours=colours)
 
 
 def test_the_colours_of_a_rule_reach_its_field() -> None:
@@ -120,11 +121,11 @@ def test_the_colours_of_a_rule_reach_its_field() -> None:
         return ne, nw, se, sw
 
     start = {"soup": 0.5}
-    assert mg.automaton(turning, (8, 8), init=start).field("cell").colours == OWN
-    assert mg.automaton(mirrored, (8, 8), init=start).field("cell").colours == OWN
-    assert mg.automaton("B3/S23", (8, 8), init=start, colours=OWN[:2]).field("cell").colours == OWN[:2]
+    assert mg.automaton(turning, (8, 8), init=start).presentation.style("cell").colours == OWN
+    assert mg.automaton(mirrored, (8, 8), init=start).presentation.style("cell").colours == OWN
+    assert mg.automaton("B3/S23", (8, 8), init=start, colours=OWN[:2]).presentation.style("cell").colours == OWN[:2]
     packed = mg.automaton("B3/S23", (64, 64), init=start, storage="bits", colours=OWN[:2])
-    assert packed.field("cell").colours == OWN[:2]
+    assert packed.presentation.style("cell").colours == OWN[:2]
 
 
 def test_wrong_colours_of_a_rule() -> None:
@@ -140,8 +141,8 @@ def test_wrong_colours_of_a_rule() -> None:
 
 def test_cells_that_age_fade() -> None:
     start = {"soup": 0.5}
-    assert mg.automaton("B3/S23", (8, 8), init=start).field("cell").colours == ()
-    ages = mg.automaton("345/2/8", (8, 8), init=start).field("cell").colours
+    assert mg.automaton("B3/S23", (8, 8), init=start).presentation.style("cell").colours == ()
+    ages = mg.automaton("345/2/8", (8, 8), init=start).presentation.style("cell").colours
     assert (len(ages), ages[1], ages[2], ages[-1]) == (8, "#1f3b57", "#c8381e", "#f2dca8")
 
 
@@ -159,4 +160,4 @@ def test_a_rule_file_says_its_colours(tmp_path: Path, lines: str, expected: tupl
     table = "@RULE turn\n@TABLE\nn_states:3\nneighborhood:Moore\nsymmetries:permute\n1,0,0,0,0,0,0,0,0,2\n"
     (tmp_path / "turn.rule").write_text(f"{table}@COLORS\n{lines}")
     model = mg.automaton("turn.rule", (8, 8), init={"soup": 0.5}, directory=tmp_path)
-    assert model.field("cell").colours == expected
+    assert model.presentation.style("cell").colours == expected

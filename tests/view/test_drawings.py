@@ -38,7 +38,7 @@ def model(*drawings: Drawing) -> mg.Model:
     profile = np.arange(6.0)[:, None] + np.array([100.0, 100.0, 1.0, 100.0])
     return mg.Model(
         "growing", GRID, (u, v), step, initial={u: profile, v: -profile}, observe=observe,
-        observables={"top": top, "down": down}, drawings=drawings,
+        observables={"top": top, "down": down}, presentation=mg.Presentation(drawings=drawings),
     )  # fmt: skip
 
 

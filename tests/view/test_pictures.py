@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from minga.engine.presentation import FieldStyle
 from minga.errors import RunError
 from minga.output.plane import plane_of
 from minga.output.store import FrameStore
@@ -106,7 +107,7 @@ def test_a_middle_slice_is_shown_of_three_axes() -> None:
 
 
 def test_a_field_says_where_it_is_cut() -> None:
-    variable = variable_of(Field("u", Grid((5, 3, 4), spacing=2.0), section=("y", 4.4)))
+    variable = variable_of(Field("u", Grid((5, 3, 4), spacing=2.0)), FieldStyle(section=("y", 4.4)))
     values = np.arange(60.0).reshape(5, 3, 4)
     plane = plane_of(variable.coordinates, variable.attributes)
     assert (values[plane.at] == values[:, 2]).all()
@@ -118,7 +119,7 @@ def test_a_field_says_where_it_is_cut() -> None:
 
 def test_a_field_says_what_is_drawn_to_the_right() -> None:
     grid = Grid((5, 3), axes=list("yz"))
-    variable = variable_of(Field("v", grid, centre="y", along="y"))
+    variable = variable_of(Field("v", grid, centre="y"), FieldStyle(along="y"))
     values = np.arange(18.0).reshape(6, 3)
     plane = plane_of(variable.coordinates, variable.attributes)
     assert [a.name for a in plane.axes] == ["z", "y_face"]
@@ -126,7 +127,7 @@ def test_a_field_says_what_is_drawn_to_the_right() -> None:
     assert (plane.laid(values) == values.T).all()
     assert plane.upwards(np.dtype("u1"))
     assert plane.upwards(values.dtype)
-    last = plane_of(variable.coordinates, variable_of(Field("v", grid, along="z")).attributes)
+    last = plane_of(variable.coordinates, variable_of(Field("v", grid), FieldStyle(along="z")).attributes)
     assert not last.turned
     assert last.upwards(values.dtype)
     assert not last.upwards(np.dtype("u1"))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from minga.engine.clock import Clock
-from minga.engine.drawing import Drawing
 from minga.engine.engine import Engine, FieldValue
 from minga.engine.follow import Hierarchy, follow
 from minga.engine.lookout import Lookout
 from minga.engine.model_check import check_model
+from minga.engine.presentation import Presentation
 from minga.engine.program import Program
 from minga.errors import LayoutError, ProgramError, RunError
 from minga.lang.types import itemsize
@@ -103,7 +103,8 @@ class Model:
     former       present names of observables by names they once had, which conditions of older cases may use
     updates      a register that counts how often all cells have been updated, by which cells a second are counted;
                  None: once a step
-    drawings     curves of fields or observables that pictures and reports draw together
+    presentation the appearance of its fields in pictures, and curves that are drawn together
+    drawings     moved to `presentation`: an error that says so
     about        what all files of its runs say of it, by the names of attributes
     lookout      what is looked for while it runs, and told with the result; None: nothing
     clock        how steps become time, which files then hold beside the steps; None: the steps are the time
@@ -134,7 +135,7 @@ class Model:
     explain: Callable[[Engine], RunError | None] | None = None
     over: Over | None = None
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    drawings: tuple[Drawing, ...] = ()
+    drawings: InitVar[None] = None
     updates: Register | None = None
     cuts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     lookout: Lookout | None = None
@@ -142,8 +143,14 @@ class Model:
     former: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str | tuple[str, str]] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
+    presentation: Presentation = field(default_factory=Presentation)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, drawings: None) -> None:
+        if drawings is not None:
+            raise ProgramError(
+                f"model {self.name!r}: drawings= belongs to the presentation of a model",
+                remedy="write mg.Model(..., presentation=mg.Presentation(drawings=(...)))",
+            )
         if isinstance(self.fields, Field):
             raise ProgramError(
                 f"model {self.name!r}: fields is one field", remedy=f"give a tuple: ({self.fields.name},)"
@@ -153,7 +160,7 @@ class Model:
             object.__setattr__(self, "output", (given,))
         self._check_fields()
         self._check_observables()
-        self._check_drawings()
+        self.presentation.check(self.name, {f.name: f for f in (*self.fields, *self.visible)}, self.observables)
         if not self.output:
             object.__setattr__(self, "output", tuple(f.name for f in self._shown))
         object.__setattr__(self, "parameters", dict(self.parameters))
@@ -195,17 +202,6 @@ class Model:
                 raise ProgramError(
                     f"model {self.name!r}: table {name!r} of {unknown}, which are none of its observables",
                     remedy=f"its observables are {', '.join(self.observables)}",
-                )
-
-    def _check_drawings(self) -> None:
-        """Raise ProgramError for drawings of fields and observables that the model does not have."""
-        for drawing in self.drawings:
-            known = self.observables if drawing.over is not None else {f.name for f in self.fields}
-            lost = [n for n in (*drawing.lines.values(), *([drawing.over] if drawing.over else [])) if n not in known]
-            if lost:
-                raise ProgramError(
-                    f"model {self.name!r}: the drawing {drawing.title!r} of {lost}, which it does not have",
-                    remedy="draw fields over an axis, or observables over an observable",
                 )
 
     @property

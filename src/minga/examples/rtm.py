@@ -10,10 +10,20 @@ import functools
 import numpy as np
 
 import minga as mg
-from minga.models.waves import Medium, PlaneSource, Random, Receivers, Ricker, Sponge, Wavelet, prepare
-from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
-from minga.models.waves.receivers import Taps
-from minga.models.waves.source import add_sources
+from minga.models.waves import (
+    Medium,
+    PlaneSource,
+    Random,
+    Receivers,
+    Ricker,
+    Sponge,
+    Taps,
+    Wavelet,
+    add_sources,
+    adjoint_fields,
+    prepare,
+    record_adjoint_step,
+)
 
 STEPS = 420
 """Of the survey; as many go back, and one turns."""
@@ -67,7 +77,7 @@ def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
     """`steps` of a survey with a Ricker wavelet of so many Hz at its peak, and the way back."""
     waves = prepare(shape, SPACING, dt=DT, medium=Medium(ABOVE), boundary=Random(12))
     adjoint = adjoint_fields(waves)
-    image = mg.Field("image", waves.grid, "f8", signed=True, section=waves.fields[0].section, description="reflectors")
+    image = mg.Field("image", waves.grid, "f8", description="reflectors")
     taps = Taps.of(receivers(shape).placed(waves.shape, waves.spacing, waves.layers))
     ricker = Ricker(frequency)
     records = functools.cache(lambda: survey(shape, steps, ricker))  # when they are needed first
@@ -96,4 +106,5 @@ def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
     return mg.Model(
         name="rtm", grid=waves.grid, fields=(*here, *adjoint, image, *waves.medium), step=step, initial=waves.start(),
         output=("image",), window=waves.inside, parameters={"frequency": frequency, "steps": steps},
+        presentation=mg.Presentation(dict.fromkeys((field.name for field in (*here, image)), waves.style)),
     )  # fmt: skip

@@ -97,7 +97,7 @@ def take_preview(model: Model, engine: Engine, step: int, field: str) -> Preview
     """
     name = engine.comm.bcast(field if field in model.output else model.output[0])
     item = model.field(name)
-    found = variable_of(item)
+    found = variable_of(item, model.presentation.style(name))
     at, shape = plane_of(found.coordinates, found.attributes).at, found.shape
     at += (slice(None),) * (len(shape) - len(at))
     stride = stride_of([extent for extent, index in zip(shape, at, strict=True) if isinstance(index, slice)])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.model import Model
+from minga.engine.presentation import FieldStyle, Presentation
 from minga.errors import RunError
 from minga.paths import plain_name
 from minga.space.field import Field
@@ -88,8 +89,8 @@ def said_of(model: Model) -> dict[str, Any]:
         about[LEFT_OUT] = model.mask
     if model.units:
         about[QUANTITIES] = json.dumps({name: observable_attributes(model, name) for name in model.units})
-    if model.drawings:
-        about[DRAWINGS] = json.dumps([drawing.as_dict() for drawing in model.drawings])
+    if model.presentation.drawings:
+        about[DRAWINGS] = json.dumps([drawing.as_dict() for drawing in model.presentation.drawings])
     return about
 
 
@@ -192,8 +193,10 @@ class Variable:
         return (TIME, *(c.name for c in self.coordinates))
 
 
-def variable_of(field: Field) -> Variable:
-    """Return the terms of one field."""
+def variable_of(field: Field, style: FieldStyle | None = None) -> Variable:
+    """Return one field in the terms of files, with the style that pictures draw it in."""
+    style = style or FieldStyle()
+    grid = field.grid
     bounds = field.bounds
     coordinates = tuple(
         _coordinate(field, axis, low, high) for axis, low, high in zip(field.axes, bounds.lo, bounds.hi, strict=True)
@@ -203,10 +206,10 @@ def variable_of(field: Field) -> Variable:
         dtype=np.dtype(field.dtype),
         coordinates=coordinates,
         attributes={"units": field.unit, "long_name": field.description or field.name}
-        | ({"flag_colors": " ".join(field.colours)} if field.colours else {})
-        | ({"colour_scale": "signed"} if field.signed else {})
-        | ({SECTION: f"{field.section[0]} = {field.section[1]!r}"} if field.section else {})
-        | ({ALONG: coordinates[field.axes.index(field.grid.axis(field.along))].name} if field.along else {}),
+        | ({"flag_colors": " ".join(style.colours)} if style.colours else {})
+        | ({"colour_scale": "signed"} if style.signed else {})
+        | ({SECTION: f"{grid.axes[grid.axis(style.section[0])]} = {style.section[1]!r}"} if style.section else {})
+        | ({ALONG: coordinates[field.axes.index(grid.axis(style.along))].name} if style.along else {}),
     )
 
 
@@ -221,7 +224,9 @@ def time_attributes(unit: str | None) -> dict[str, str]:
     return found | {"axis": "T"}
 
 
-def variables_of(fields: Sequence[Field], where: str | None = None) -> tuple[Variable, ...]:
+def variables_of(
+    fields: Sequence[Field], where: str | None = None, presentation: Presentation | None = None
+) -> tuple[Variable, ...]:
     """Return the terms of all output fields.
 
     ``where`` is the place that the error names: the model.
@@ -231,7 +236,8 @@ def variables_of(fields: Sequence[Field], where: str | None = None) -> tuple[Var
     RunError
         If two fields, or a field and an axis, share a name.
     """
-    variables = tuple(variable_of(field) for field in fields)
+    looks = presentation or Presentation()
+    variables = tuple(variable_of(field, looks.style(field.name)) for field in fields)
     taken: dict[str, str] = {TIME: "the time axis", STEP: "the count of steps"}
     for variable in variables:
         for coordinate in variable.coordinates:

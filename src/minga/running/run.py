@@ -137,7 +137,7 @@ def _in_memory(
     observers: Sequence[Observer],
 ) -> tuple[xarray.Dataset, Ended]:
     """Run a model and keep whole frames on rank 0."""
-    kept = kept_of(chosen, options.output)
+    kept = kept_of(chosen, options.output, model.presentation)
     frames = Frames(model, [one.variable for one in kept])
     try:
         strides = [interval for interval in (options.output.every, options.output.observe) if interval]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Never
 
 import numpy as np
 
 from minga.errors import LayoutError
-from minga.lang.colours import as_colours
 from minga.lang.expr import Arithmetic, Node
 from minga.lang.types import DType, as_dtype
 from minga.space.boundary import Boundary, BoundaryLike, as_boundary
@@ -46,16 +45,6 @@ class Field:
         Unit of the values; "1" is dimensionless.
     description
         Description of the quantity.
-    colours
-        Colours in which pictures draw whole numbers, the first for 0: ("#f7f5ef", "#1f3b57"); chosen by the pictures if
-        empty.
-    signed
-        Whether values oscillate around 0, as waves do: pictures then have a colour for each sign.
-    section
-        For three axes: the axis across which pictures cut, and the position of the cut, ("y", 240.0); the first axis is
-        drawn downwards.
-    along
-        Axis that pictures draw to the right, with the other one upwards; None: the last axis.
 
     Raises
     ------
@@ -73,10 +62,6 @@ class Field:
     boundary: Boundary
     unit: str
     description: str
-    colours: tuple[str, ...]
-    signed: bool
-    section: tuple[str, float] | None
-    along: str | None
 
     def __init__(
         self,
@@ -91,11 +76,9 @@ class Field:
         boundary: BoundaryLike = None,
         unit: str = "1",
         description: str = "",
-        colours: Sequence[str] = (),
-        signed: bool = False,
-        section: tuple[str, float] | None = None,
-        along: str | None = None,
+        **moved: Never,
     ) -> None:
+        _check_moved(name, moved)
         put = object.__setattr__
         faces = set(map(grid.axis, _names(centre)))
         put(self, "name", name)
@@ -111,14 +94,6 @@ class Field:
         put(self, "boundary", as_boundary(boundary, grid, name))
         put(self, "unit", unit)
         put(self, "description", description)
-        put(self, "signed", bool(signed))
-        put(self, "section", None if section is None else (grid.axes[grid.axis(section[0])], float(section[1])))
-        put(self, "along", None if along is None else grid.axes[grid.axis(along)])
-        try:
-            put(self, "colours", as_colours(colours))
-        except ValueError as error:
-            remedy = 'give one for each value: colours=["#f7f5ef", "#1f3b57"]'
-            raise LayoutError(f"field {name!r}: colours: {error}", remedy=remedy) from error
         if slots < 1:
             raise LayoutError(f"field {name!r} has {slots} slots", remedy="a field has one slot or more")
         if not self.axes:
@@ -201,6 +176,18 @@ class Field:
             ]
         )
         return f"Field({self.name!r}, {self.dtype}, {'x'.join(map(str, self.bounds.shape))}{extra})"
+
+
+def _check_moved(name: str, moved: Mapping[str, object]) -> None:
+    """Raise LayoutError for options that belong to the presentation of a model, TypeError for all others."""
+    for option in moved:
+        if option not in ("colours", "signed", "section", "along"):
+            raise TypeError(f"Field.__init__() got an unexpected keyword argument {option!r}")
+        style = f"mg.Presentation(fields={{{name!r}: mg.FieldStyle({option}=...)}})"
+        raise LayoutError(
+            f"field {name!r}: {option}= belongs to the presentation of a model",
+            remedy=f"write mg.Model(..., presentation={style})",
+        )
 
 
 def _names(axes: Sequence[str | int] | str) -> Sequence[str | int]:

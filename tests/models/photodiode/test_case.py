@@ -33,7 +33,7 @@ def test_examples_are_devices(name: str) -> None:
     model = example_model(name)
     assert model.steps == {"apd": 31, "msm": 25, "pin-inp": 47, "planar": 3, "si-1": 9}[name]
     assert model.tables["iv"][:2] == ("V", "J")
-    titles = [drawing.title for drawing in model.drawings]
+    titles = [drawing.title for drawing in model.presentation.drawings]
     assert titles[0] == "Current density"
     assert ("Gain" in titles) == (name == "apd")
     assert any(title.startswith("Bands") for title in titles)

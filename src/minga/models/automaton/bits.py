@@ -155,7 +155,7 @@ def _bits(rule: Rule | BlockRule, grid: Grid, ends: Boundaries, parameters: Mapp
     )  # fmt: skip
     row_fields = tuple(Field(f"{name}.{key}", words, "u8", axes=(words.ndim - 1,)) for key, _ in row.fields())
     about = f"state of rule {rule.name}"
-    shown = Field(name, grid, "u1", boundary=ends.conditions, description=about, colours=rule.colours)
+    shown = Field(name, grid, "u1", boundary=ends.conditions, description=about)
     return Bits(Packed(shown, planes, row_fields), row, kernel)
 
 

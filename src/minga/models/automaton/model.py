@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minga.engine.model import Model
+from minga.engine.presentation import FieldStyle, Presentation
 from minga.errors import CaseError, shown, suggest
 from minga.lang.block import BlockRule
 from minga.lang.colours import as_colours
@@ -111,7 +112,7 @@ def automaton(
     _check_mirrors(ends, chosen, grid)
     said = f"state of rule {chosen.name}"
     fields = {
-        name: Field(name, grid, dtype, slots=2, boundary=ends.conditions, description=said, colours=chosen.colours)
+        name: Field(name, grid, dtype, slots=2, boundary=ends.conditions, description=said)
         for name, dtype in chosen.fields.items()
     }
     step = record_step(chosen, fields, values)
@@ -144,6 +145,7 @@ def automaton(
         recurrence=recurrence(chosen, step, tuple(fields.values())),
         lookout=look_out(step, watched, grid, tuple(fields.values())),
         about=about,
+        presentation=_presentation(chosen, fields),
     )
 
 
@@ -181,7 +183,13 @@ def _of_bits(
         packed={name: packed},
         recurrence=recurrence(rule, step, packed.planes),
         lookout=look_out(step, watched, packed.cells.grid, packed),
+        presentation=_presentation(rule, (name,)),
     )
+
+
+def _presentation(rule: Rule | BlockRule, fields: Iterable[str]) -> Presentation:
+    """Return the presentation of a rule's fields, by name, in the colours of the rule."""
+    return Presentation(dict.fromkeys(fields, FieldStyle(colours=rule.colours)) if rule.colours else {})
 
 
 def _bits_will_do(observers: Observers, storage: str) -> bool:

@@ -124,6 +124,7 @@ def _semi_implicit(
         mask=None if state.mask is None else state.mask.name,
         conserved=tuple(f"total_{s.name}" for s in problem.species),
         clock=Clock(time=state.time),
+        presentation=state.presentation,
     )
 
 

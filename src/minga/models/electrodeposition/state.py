@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from minga.engine.presentation import FieldStyle, Presentation
 from minga.models.electrodeposition.problem import ANODE, CATHODE, INSULATOR, Problem
 from minga.space.boundary import BoundaryLike, fixed
 from minga.space.field import Field, Register
@@ -53,6 +54,19 @@ class State:
     voltage: Register
     mask: Field | None = None
 
+    @property
+    def presentation(self) -> Presentation:
+        """The appearance of its fields: y to the right, three axes cut in the middle, flow with colours for its sign."""
+        onto, aside = _sections(self.kind.grid)
+        plain = FieldStyle(section=onto, along="y")
+        own = (*self.concentration, self.potential, *([] if self.pressure is None else [self.pressure]))
+        flow = {
+            v.name: FieldStyle(signed=True, section=onto if v.name == "v_x" else aside, along="y")
+            for v in self.velocity
+        }
+        kind = FieldStyle(colours=COLOURS, section=onto, along="y")
+        return Presentation({self.kind.name: kind, **dict.fromkeys((item.name for item in own), plain), **flow})
+
 
 def state_of(problem: Problem) -> State:
     """Declare the fields and registers of a problem's state."""
@@ -68,44 +82,34 @@ def state_of(problem: Problem) -> State:
 
     def declare(name: str, unit: str, description: str, **options: object) -> Field:
         unit = "1" if scaled else unit
-        return Field(name, grid, slots=3, unit=unit, description=description, along="y", **options)  # type: ignore[arg-type]
+        return Field(name, grid, slots=3, unit=unit, description=description, **options)  # type: ignore[arg-type]
 
-    onto, aside = _sections(grid)
     kind = Field(
         "kind",
         grid,
         "u1",
         boundary=beyond,
         description="0 solution, 1 cathode, 2 anode, 3 glass",
-        colours=COLOURS,
-        section=onto,
-        along="y",
     )
     # `kind` says what lies beyond the ends; these values are read, but never used.
     beside = fixed(0.0)
-    ions = tuple(
-        declare(s.name, "mol/m3", f"concentration of {s.name}", boundary=beside, section=onto) for s in problem.species
-    )
+    ions = tuple(declare(s.name, "mol/m3", f"concentration of {s.name}", boundary=beside) for s in problem.species)
     moving = grid.axes if problem.flow else ()
     return State(
         kind=kind,
         concentration=ions,
-        potential=declare("potential", "V", "electric potential", boundary=beside, section=onto),
+        potential=declare("potential", "V", "electric potential", boundary=beside),
         velocity=tuple(
             declare(
                 f"v_{a}",
                 "m/s",
                 f"velocity along {a}",
                 centre=a,
-                signed=True,
                 boundary=fixed(0.0),
-                section=onto if a == "x" else aside,
             )
             for a in moving
         ),
-        pressure=Field("pressure", grid, unit="1" if scaled else "Pa", section=onto, along="y")
-        if problem.flow
-        else None,
+        pressure=Field("pressure", grid, unit="1" if scaled else "Pa") if problem.flow else None,
         time=Register("time"),
         dt=Register("dt", initial=problem.steps.first),
         last=Register("last dt"),

@@ -53,7 +53,7 @@ def make(said: PhotodiodeSettings, grid: GridSettings, directory: Path) -> Model
         model,
         notes=(*_warnings(said), *notes_of(device, problem), *model.notes),
         steps=problem.steps,
-        drawings=drawings_of(model, device, problem.curves),
+        presentation=replace(model.presentation, drawings=drawings_of(model, device, problem.curves)),
     )
 
 

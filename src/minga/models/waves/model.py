@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from minga.engine.clock import Clock
 from minga.engine.model import Model, Traces
+from minga.engine.presentation import FieldStyle, Presentation
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang import functions as mg
@@ -66,6 +67,8 @@ class Waves:
         p, and q unless the medium is isotropic; two slots each.
     medium
         Fields of the coefficients that vary.
+    style
+        Style in which pictures draw the waves.
     """
 
     grid: Grid
@@ -79,6 +82,7 @@ class Waves:
     sampler: Sampler
     fields: tuple[Field, ...]
     medium: tuple[Field, ...]
+    style: FieldStyle
 
     @property
     def layers(self) -> int:
@@ -184,14 +188,14 @@ def prepare(
     wall = fixed(0.0)  # of the medium as well: values beyond are multiplied by waves that are 0
     cut = ("y", 0.5 * (lengths[1] - 1) * widths[1] if section is None else section)
     fields = tuple(
-        Field(name, grid, dtype, slots=2, boundary=wall, description=ABOUT[name], signed=True, section=cut)
-        for name in equations.waves
+        Field(name, grid, dtype, slots=2, boundary=wall, description=ABOUT[name]) for name in equations.waves
     )
     coefficients = tuple(
         Field(name, grid, dtype, boundary=wall, unit=UNITS.get(name, "1"), description=ABOUT[name])
         for name in equations.stored
     )
-    return Waves(grid, inside, lengths, widths, dt, ends, equations, extremes, sampler, fields, coefficients)
+    style = FieldStyle(signed=True, section=cut)
+    return Waves(grid, inside, lengths, widths, dt, ends, equations, extremes, sampler, fields, coefficients, style)
 
 
 def fletcher(
@@ -287,6 +291,7 @@ def fletcher(
         observe=observe,
         observables=observables,
         units={name: OBSERVED[name] for name in observables},
+        presentation=Presentation(dict.fromkeys((f.name for f in waves.fields), waves.style)),
         traces=None if receivers is None else _traces(receivers, waves, chosen),
         clock=Clock(dt=dt),
         parameters={

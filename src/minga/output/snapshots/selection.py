@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minga.engine.presentation import PLAIN, FieldStyle, Presentation
 from minga.errors import CaseError, suggest
 from minga.options import OutputSettings
 from minga.output.variables import Variable, variable_of
@@ -28,6 +29,7 @@ class Kept:
     field: Field
     box: Box
     every: tuple[int, ...]
+    style: FieldStyle = PLAIN
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -37,7 +39,7 @@ class Kept:
     @property
     def variable(self) -> Variable:
         """The field as files see it."""
-        whole = variable_of(self.field)
+        whole = variable_of(self.field, self.style)
         first = self.field.bounds.lo
         coordinates = tuple(
             c.kept(low - start, high - start, n)
@@ -67,7 +69,9 @@ class Kept:
         )
 
 
-def kept_of(fields: Sequence[Field], settings: OutputSettings) -> tuple[Kept, ...]:
+def kept_of(
+    fields: Sequence[Field], settings: OutputSettings, presentation: Presentation | None = None
+) -> tuple[Kept, ...]:
     """Return the kept points of each field.
 
     Raises
@@ -86,10 +90,13 @@ def kept_of(fields: Sequence[Field], settings: OutputSettings) -> tuple[Kept, ..
                         key=key,
                         suggestion=suggest(axis, names),
                     )
-    return tuple(_kept(field, region, decimate) for field in fields)
+    looks = presentation or Presentation()
+    return tuple(_kept(field, region, decimate, looks.style(field.name)) for field in fields)
 
 
-def _kept(field: Field, region: Mapping[str, tuple[int, int]], decimate: int | Mapping[str, int]) -> Kept:
+def _kept(
+    field: Field, region: Mapping[str, tuple[int, int]], decimate: int | Mapping[str, int], style: FieldStyle
+) -> Kept:
     bounds, lo, hi, every = field.bounds, [], [], []
     for position, axis in enumerate(field.axes):
         name = field.grid.axes[axis]
@@ -114,4 +121,4 @@ def _kept(field: Field, region: Mapping[str, tuple[int, int]], decimate: int | M
             key="output.region",
             remedy="make the region larger, or leave the field out of output.fields",
         )
-    return Kept(field, box, tuple(every))
+    return Kept(field, box, tuple(every), style)

@@ -108,8 +108,8 @@ class Snapshots:
             If the disk refuses.
         """
         self.settings, self.counters, self._comm = settings, Counters(), comm
-        self._kept = kept_of(fields, settings)
-        variables = variables_of(fields, f"model {model.name!r}")
+        self._kept = kept_of(fields, settings, model.presentation)
+        variables = variables_of(fields, f"model {model.name!r}", model.presentation)
         assert len(variables) == len(self._kept)
         self._chunks = [chunks_of(kept.variable, settings.chunk_bytes) for kept in self._kept]
         self._encoders = {kept.field.name: encoder(settings, np.dtype(kept.field.dtype)) for kept in self._kept}

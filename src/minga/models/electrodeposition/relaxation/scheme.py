@@ -7,6 +7,7 @@ vorticity, vector potential and velocity, in one of three orders, until the larg
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from minga.engine.engine import FieldValue
 from minga.engine.model import Model
+from minga.engine.presentation import FieldStyle, Presentation
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang import functions as mg
@@ -229,7 +231,14 @@ class Scheme:
             steps=round(steps.end / steps.every),
             seed=self.problem.seed,
             updates=self.total,
+            presentation=self._presentation(fields),
         )
+
+    def _presentation(self, fields: Sequence[Field]) -> Presentation:
+        """Return the presentation of the model's fields; flow and vorticity have a colour for each sign."""
+        turning = () if self.flow is None else (*self.flow.psi.values(), *self.flow.zeta.values())
+        styles = {**self.state.presentation.fields, **{item.name: FieldStyle(signed=True) for item in turning}}
+        return Presentation({item.name: styles[item.name] for item in fields if item.name in styles})
 
     def observables(self, program: Program) -> dict[str, Register | tuple[Register, ...]]:
         """Record the observables, and return their registers by name.

@@ -87,8 +87,8 @@ class VectorPotential:
             return Field(f"{name}_{letter}", grid, centre=centre, boundary=fixed(0), unit=unit, **options)  # type: ignore[arg-type]
 
         parts = components(ndim)
-        put(self, "psi", {a: on_edges("psi", a, "m2/s", signed=True) for a in parts})
-        put(self, "zeta", {a: on_edges("zeta", a, "1/s", slots=2, signed=True) for a in parts})
+        put(self, "psi", {a: on_edges("psi", a, "m2/s") for a in parts})
+        put(self, "zeta", {a: on_edges("zeta", a, "1/s", slots=2) for a in parts})
         put(self, "marks", {a: on_edges("edges", a, "1", dtype="u1") for a in parts})
         nodes = (Field("nodes", grid, "u1", centre=tuple(range(3)), boundary=fixed(0)),) if ndim == 3 else ()
         put(self, "nodes", nodes)
