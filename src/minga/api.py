@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from minga.cli.case import read_case
 from minga.compile.explain import Kernel, kernel
 from minga.engine.clock import Clock
 from minga.engine.comm import MPIComm, SerialComm, run_virtual
@@ -144,6 +145,7 @@ __all__ = [
     "popcount",
     "random",
     "random_bits",
+    "read_case",
     "reflect",
     "rule",
     "run",

@@ -53,5 +53,5 @@ def test_unknown_options_of_fields_are_errors_of_python() -> None:
 
 
 def test_former_drawings_of_a_model_say_what_to_write() -> None:
-    with pytest.raises(mg.ProgramError, match="presentation=mg.Presentation"):
+    with pytest.raises(mg.ProgramError, match=r"presentation=mg\.Presentation"):
         model(drawings=())

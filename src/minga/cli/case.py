@@ -163,7 +163,7 @@ def find_source(target: str) -> Source:
 
 
 def read_case(
-    source: Source,
+    source: Source | str,
     overrides: Sequence[str] = (),
     options: Mapping[str, object] | None = None,
     *,
@@ -175,7 +175,7 @@ def read_case(
     Parameters
     ----------
     source
-        From :func:`find_source`.
+        A TOML or Python file, the directory of a run, the name of an example, or the result of :func:`find_source`.
     overrides
         ``key=value`` of ``--set``, values in TOML.
     options
@@ -183,8 +183,26 @@ def read_case(
     here
         Whether it will run on this machine, whose memory must hold it.
     planning
-        Whether it will not be run but planned, which takes about as long for a large grid as for a small one.
+        Whether it will only be planned, not run, which takes about as long for a large grid as for a small one.
+
+    Returns
+    -------
+    Case
+        The checked case; its attribute ``model`` is the Model, ``run`` and ``output`` are its settings.
+
+    Raises
+    ------
+    CaseError
+        If there is no such case, or an entry of it is invalid.
+
+    Examples
+    --------
+    ::
+
+        case = mg.read_case("life", ["grid.shape=[64, 64]"])
+        mg.run(case.model, steps=10)
     """
+    source = find_source(source) if isinstance(source, str) else source
     table = _parse(source)
     origin: dict[str, str] = {}
     for text in overrides:

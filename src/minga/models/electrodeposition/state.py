@@ -56,7 +56,7 @@ class State:
 
     @property
     def presentation(self) -> Presentation:
-        """The appearance of its fields: y to the right, three axes cut in the middle, flow with colours for its sign."""
+        """The appearance of its fields: y to the right, three axes cut in the middle, flow coloured by its sign."""
         onto, aside = _sections(self.kind.grid)
         plain = FieldStyle(section=onto, along="y")
         own = (*self.concentration, self.potential, *([] if self.pressure is None else [self.pressure]))
