@@ -60,7 +60,9 @@ def described(section: str) -> set[str]:
 
 
 def parameters(item: Callable[..., Any]) -> list[str]:
-    """Return the names of all parameters that callers give."""
+    """Return the names of all parameters that callers give; protocols are not called."""
+    if getattr(item, "_is_protocol", False):
+        return []
     try:
         signature = inspect.signature(item)
     except ValueError:
@@ -85,7 +87,11 @@ def lacks(item: Any) -> list[str]:
     if isinstance(item, property):
         return []
     found = sections(doc)
-    missing = [f"parameter {n}" for n in parameters(item) if n not in described(found.get("Parameters", "") + found.get("Settings", ""))]
+    missing = [
+        f"parameter {n}"
+        for n in parameters(item)
+        if n not in described(found.get("Parameters", "") + found.get("Settings", ""))
+    ]
     returned = None if inspect.isclass(item) else getattr(item, "__annotations__", {}).get("return")
     if returned not in (None, "None", "Never", "NoReturn") and not {"Returns", "Yields"} & found.keys():
         missing.append("Returns")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -102,7 +103,7 @@ def test_public_modules_show_only_public_names_that_exist(module: str) -> None:
     assert set(dir(loaded)) == {*loaded.__all__, *below}
     assert loaded.__doc__
     for name in dir(loaded):
-        assert getattr(loaded, name) is not None
+        assert inspect.ismodule(getattr(loaded, name)) == (f"{module}.{name}" in PUBLIC), f"{name}: a file has its name"
     with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'nonsense'"):
         loaded.nonsense
 

@@ -10,7 +10,7 @@ import pytest
 import minga as mg
 from minga.engine.comm import Comm, run_virtual
 from minga.lang.cell import CellReader
-from minga.solve.bicgstab import bicgstab, bicgstab_vectors
+from minga.solve.biconjugate import bicgstab, bicgstab_vectors
 from minga.solve.lines import Lines
 from minga.space.cuts import slabs
 from minga.space.field import Slot

@@ -103,7 +103,7 @@ class Model:
     former       present names of observables by names they once had, which conditions of older cases may use
     updates      a register that counts how often all cells have been updated, by which cells a second are counted;
                  None: once a step
-    presentation the appearance of its fields in pictures, and curves that are drawn together
+    presentation  the appearance of its fields in pictures, and curves that are drawn together
     drawings     moved to `presentation`: an error that says so
     about        what all files of its runs say of it, by the names of attributes
     lookout      what is looked for while it runs, and told with the result; None: nothing

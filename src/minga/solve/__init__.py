@@ -14,7 +14,7 @@ from minga.lazy import attach
 
 if TYPE_CHECKING:
     from minga.solve.balances import Balances
-    from minga.solve.bicgstab import Vectors, bicgstab, bicgstab_vectors
+    from minga.solve.biconjugate import Vectors, bicgstab, bicgstab_vectors
     from minga.solve.block_tridiagonal import BlockLines
     from minga.solve.elliptic import Elliptic
     from minga.solve.five_point import Direct, FivePoint

@@ -16,7 +16,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import where
 from minga.lang.kernel import Kernel
-from minga.solve.bicgstab import Vectors, coupled_bicgstab
+from minga.solve.biconjugate import Vectors, coupled_bicgstab
 from minga.solve.block_multigrid import BlockMultigrid, Vector
 from minga.solve.block_tridiagonal import Pattern
 from minga.solve.five_point import FivePoint

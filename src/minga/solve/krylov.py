@@ -30,13 +30,15 @@ LARGEST: Final = 1e300
 class Operator(Protocol):
     """Records target = A source. May return the register of the sum of source * target, if that comes for free."""
 
-    def __call__(self, program: Program, source: Slot, target: Slot) -> Register | None: ...
+    def __call__(self, program: Program, source: Slot, target: Slot) -> Register | None:
+        """Record target = A source."""
 
 
 class Preconditioner(Protocol):
     """Records correction = M residual, for a fixed M that is symmetric and positive definite."""
 
-    def __call__(self, program: Program, residual: Slot, correction: Slot) -> None: ...
+    def __call__(self, program: Program, residual: Slot, correction: Slot) -> None:
+        """Record correction = M residual."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from minga.lazy import attach
 
 if TYPE_CHECKING:
-    from . import bounanos, milano, tinetti
+    from . import bounanos
 
-__all__ = ["bounanos", "milano", "tinetti"]
+__all__ = ["bounanos"]
 
 __getattr__, __dir__ = attach(__name__, __file__)

@@ -23,7 +23,7 @@ from minga.models.electrodeposition.faces import Drive, beside, moving, passage
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
 from minga.models.electrodeposition.state import State
-from minga.solve.bicgstab import Vectors, bicgstab, bicgstab_vectors
+from minga.solve.biconjugate import Vectors, bicgstab, bicgstab_vectors
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
