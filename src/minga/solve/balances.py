@@ -32,12 +32,19 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Balances:
-    """Solves balances on a grid of one or two axes that are not periodic.
+    """Solver for balances on a grid of one or two axes that are not periodic.
 
-    Of one axis without a subtraction (:mod:`minga.solve.lines`), so that solutions are right in each of their numbers.
-    Of two by sparse factors. A region that loses very little, such as one behind a junction, owes its level to sums of
-    columns that round-off of the diagonal would hide; so solutions are refined by what is missing in each cell's own
-    balance. There, what flows through a face is rounded once, leaves one cell and enters the other.
+    With one axis it subtracts nothing (:mod:`minga.solve.lines`), so that every number of the solution is accurate.
+    With two axes it uses sparse factors. A region that loses very little, such as one behind a junction, owes its level
+    to sums of columns that round-off of the diagonal would hide; so the solution is refined by the residual of each
+    cell's own balance, where the flow through a face is rounded once, leaves one cell and enters the other.
+
+    Parameters
+    ----------
+    grid
+        A grid of one or two axes, none of them periodic.
+    name
+        The beginning of the names of all fields.
     """
 
     grid: Grid
@@ -57,10 +64,20 @@ class Balances:
     def solve(
         self, program: Program, up: Sequence[Field], down: Sequence[Field], rest: Field | Slot, b: Field, x: Field
     ) -> None:
-        """Record the solution; x may be b.
+        """Record the solution for one right side.
 
-        up, down  f8, >= 0, at the faces of each axis (both may be one field); 0 at the first and the last face
-        rest      f8, >= 0, at the cells
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        up, down
+            f8, >= 0, at the faces of each axis (both may be one field); 0 at the first and the last face.
+        rest
+            f8, >= 0, at the cells.
+        b
+            The right side (f8, at the cells).
+        x
+            The solution (f8, at the cells); may be `b`.
         """
         if isinstance(self.solver, Lines):
             self.solver.setup(program, up[0], down[0], rest)

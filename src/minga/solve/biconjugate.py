@@ -45,9 +45,18 @@ ORTHOGONAL: Final = 1e-14
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The vectors of an iteration: residual, its shadow, direction, two images, and a preconditioned vector.
+    """The vectors of BiCGStab, which successive solves may share: nothing in them outlives a solve.
 
-    Solves that follow one another may share them: nothing in them outlives a solve.
+    Parameters
+    ----------
+    r, shadow
+        The residual and its shadow.
+    p
+        The search direction.
+    v, t
+        Images of the direction and of the residual.
+    y
+        The preconditioned vector.
     """
 
     r: Vector
@@ -59,7 +68,22 @@ class Vectors:
 
 
 def bicgstab_vectors(x: Field, boundary: BoundaryLike = None, name: str = "bicgstab") -> Vectors:
-    """Declare the vectors for unknowns like `x`; see `bicgstab` for `boundary`."""
+    """Declare the vectors of `bicgstab` for unknowns like `x`.
+
+    Parameters
+    ----------
+    x
+        The field of the unknowns.
+    boundary
+        The boundary condition of the vectors; by default fixed at 0.
+    name
+        The beginning of the names of all fields.
+
+    Returns
+    -------
+    Vectors
+        The vectors.
+    """
     return Vectors(*((like(x, f"{name} {suffix}", boundary),) for suffix in ("r", "shadow", "p", "v", "t", "y")))
 
 
@@ -77,16 +101,37 @@ def bicgstab(
     work: Vectors | None = None,
     unsolved: Register | None = None,
 ) -> Solution:
-    """Record the solution of A x = b, for any regular A, starting from what `x` holds.
+    """Record the solution of A x = b by BiCGStab, for a general A, starting from the contents of `x`.
 
-    x, b            f8, of one grid. Conditions at `x`'s boundary may be inhomogeneous; the iteration's own vectors get
-                    `boundary`, the homogeneous condition (default: fixed at 0)
-    preconditioner  any fixed approximate inverse; it need not be symmetric
-    tolerance       done when |b - A x| <= tolerance * |b|, or, if b is 0, * the first residual's norm
-    limit           at most so many iterations (of two products with A each); the run then ends with the reason "limit"
-    work            vectors shared with other solves; else six of the grid are declared
-    unsolved        an i8 register, which grows by 1 where the limit is reached or the residual is no number; x is then
-                    what was reached, or 0. The run goes on. None: it ends with "limit" or "not finite"
+    Parameters
+    ----------
+    program
+        The Program to record into.
+    operator
+        The operator A.
+    x, b
+        f8, of one grid. Conditions at `x`'s boundary may be inhomogeneous; the iteration's own vectors get `boundary`,
+        the homogeneous condition (default: fixed at 0).
+    preconditioner
+        An approximate inverse of A.
+    tolerance
+        Done when |b - A x| <= tolerance * |b|, or, if b is 0, * the first residual's norm.
+    limit
+        At most so many iterations (of two products with A each); the run then ends with the reason "limit".
+    boundary
+        The boundary condition of the vectors; by default fixed at 0.
+    name
+        The beginning of the names of all fields.
+    work
+        Vectors shared with other solves; else six of the grid are declared.
+    unsolved
+        An i8 register, which grows by 1 where the limit is reached or the residual is no number; x is then what was
+        reached, or 0. The run goes on. None: it ends with "limit" or "not finite".
+
+    Returns
+    -------
+    Solution
+        Registers of the iteration.
     """
     unknown = x.now if isinstance(x, Field) else x
     check_system("bicgstab", unknown.field, b if isinstance(b, Field) else b.field, tolerance)

@@ -36,16 +36,32 @@ Pattern = tuple[tuple[bool, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class BlockLines:
-    """Solves block-tridiagonal systems of a grid along an axis that is not periodic; declares its own fields.
+    """Solver for block-tridiagonal systems along an axis of a grid that is not periodic; declares its own fields.
 
     The caller's kernels write `lower`, `diagonal` and `upper`, rows of k fields each, f8; blocks that would reach
-    beyond the ends are not used.
+    beyond the ends are not used. The work passes through the ranks along the axis with the bits of one rank.
 
-    unknowns    k
-    coupling    which entries of `lower` and `upper` exist, k rows of k; None: all. For others there is no field
-    factors     of the pivot blocks: L and U without L's diagonal of ones, and 1/U on the diagonal
-    ratio       D^-1 U after elimination
-    partial     what elimination leaves of a right side
+    Parameters
+    ----------
+    grid
+        The grid.
+    axis
+        Name or number of the axis.
+    unknowns
+        The number k of coupled unknowns in a cell.
+    name
+        The beginning of the names of all fields.
+    coupling
+        Which entries of `lower` and `upper` exist, k rows of k; None: all. For others there is no field.
+
+    Attributes
+    ----------
+    factors
+        Factors of the pivot blocks: L and U, without the ones on the diagonal of L, and 1/U on the diagonal.
+    ratio
+        D^-1 U after elimination.
+    partial
+        The right side after elimination.
     """
 
     grid: Grid
@@ -104,14 +120,28 @@ class BlockLines:
         return *(item for part in self.matrix for item in part), *self.factors, *self.ratio, *self.partial
 
     def setup(self, program: Program) -> None:
-        """Record the factorisation; again whenever the matrix has changed."""
+        """Record the factorisation; it has to be repeated whenever the matrix has changed.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        """
         made = factorisation(self.grid.ndim, self.along, self._pattern)
         program.apply(made, *self.matrix, self.factors, self.ratio)
 
     def solve(self, program: Program, b: Sequence[Field | Slot], x: Sequence[Field | Slot]) -> None:
-        """Record the solution for one right side; x may be b.
+        """Record the solution for one right side.
 
-        Beyond its ends along the axis x needs a value that is finite: boundary=mg.fixed(0.0).
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        b
+            k fields or slots of the right side.
+        x
+            k fields or slots of the solution; may be `b`. Beyond the ends of the axis they need a finite value:
+            boundary=mg.fixed(0.0).
         """
         ndim, along = self.grid.ndim, self.along
         program.apply(elimination(ndim, along, self._pattern), self.matrix[0], self.factors, b, self.partial)

@@ -36,14 +36,26 @@ def live_axes(grid: Grid) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Elliptic:
-    """The operator on one grid, of one to four axes, any of them periodic.
+    """An elliptic operator with coefficients that vary from face to face, on a grid of one to four axes.
 
-    faces     conductances, a field for each axis at its faces (f8, >= 0); face i lies below cell i. The first and the
-              last face of an axis are 0; on a periodic axis they are one, which the field holds once
-    diagonal  d, at the cells (f8, >= 0)
+    ``(A u)_P = sum over the faces f of cell P of k_f (u_P - u_N) + d_P u_P``. The caller's kernels write the fields
+    `faces` and `diagonal`. Fields that the operator is applied to need a boundary condition; any will do, because the
+    values read there are multiplied by 0.
 
-    Both are written by the caller's kernels. Fields that it is applied to need a condition at their boundary, any one:
-    what is read there counts for nothing.
+    Parameters
+    ----------
+    grid
+        The grid; any of its axes may be periodic.
+    name
+        The beginning of the names of all fields.
+
+    Attributes
+    ----------
+    faces
+        Conductances, one field for each axis at its faces (f8, >= 0); face i lies below cell i. The first and the last
+        face of an axis are 0; on a periodic axis they are one face, which the field holds once.
+    diagonal
+        The coefficient d of what goes to walls, at the cells (f8, >= 0).
     """
 
     grid: Grid
@@ -63,14 +75,35 @@ class Elliptic:
         return (*self.faces, self.diagonal)
 
     def __call__(self, program: Program, source: Field | Slot, target: Field | Slot) -> Register:
-        """Record target = A source; returns the register of the sum of source * target."""
+        """Record target = A source.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        source, target
+            Fields or slots at the cells of the grid.
+
+        Returns
+        -------
+        Register
+            The sum of source * target.
+        """
         made = apply_elliptic(self.grid.ndim, live_axes(self.grid))
         product = program.apply(made, source, self.faces, self.diagonal, target)
         assert isinstance(product, Register)
         return product
 
     def active(self, program: Program, target: Field | Slot) -> None:
-        """Record target = 1 where the row is not all zero, else 0: if nothing goes to walls, the null vector."""
+        """Record target = 1 where the row is not all zero, else 0: the null vector if nothing goes to walls.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        target
+            A field or slot at the cells of the grid.
+        """
         program.apply(mark_active(self.grid.ndim, live_axes(self.grid)), self.faces, self.diagonal, target)
 
 

@@ -29,11 +29,27 @@ OneRank = Callable[[Mapping[Field, Floats], Sequence[Floats]], Floats]
 
 @dataclass(frozen=True, eq=False)
 class FivePoint:
-    """The fields of a matrix on a grid of two axes that are not periodic.
+    """The fields of a matrix on a grid of two axes, which couples each cell with itself and the four beside it.
 
     The caller's kernels write `diagonal`, and for each axis `lower` and `upper`, the coupling with the cell before and
-    after: k x k blocks, row after row, f8; of `lower` and `upper` those entries that `coupling` has. Blocks that would
-    reach beyond the grid are not used.
+    after: k x k blocks, row after row, f8; `lower` and `upper` have only the entries that `coupling` marks. Blocks that
+    would reach beyond the grid are not used.
+
+    Parameters
+    ----------
+    grid
+        A grid of two axes that are not periodic.
+    unknowns
+        The number k of unknowns in a cell.
+    coupling
+        Which entries of `lower` and `upper` exist: k rows of k booleans.
+    name
+        The beginning of the names of all fields.
+
+    Raises
+    ------
+    ProgramError
+        If the grid has other axes.
     """
 
     grid: Grid
@@ -80,9 +96,17 @@ class FivePoint:
 
 @dataclass(frozen=True, eq=False)
 class Direct:
-    """Solves systems directly: `solved` does so on rank 0 while the others wait, so that bits do not depend on them.
+    """Direct solver for systems on grids of two axes; rank 0 solves while the others wait, so bits depend on no layout.
 
-    `label` is what a Program calls it.
+    Parameters
+    ----------
+    five_point
+        The fields of the matrix.
+    solved
+        A function of the fields' whole arrays and of the right sides that returns the solution, of shape (k, rows,
+        columns).
+    label
+        The name of the operation in a Program.
     """
 
     five_point: FivePoint
@@ -100,10 +124,26 @@ class Direct:
         return self.five_point.fields
 
     def setup(self, program: Program) -> None:
-        """Nothing: every solve decomposes the matrix anew."""
+        """Record nothing: every solve factorises the matrix anew.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        """
 
     def solve(self, program: Program, b: Sequence[Field], x: Sequence[Field]) -> None:
-        """Record the solution for one right side; x may be b. Where there is none, x is NaN."""
+        """Record the solution for one right side; the solution is NaN if there is none.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        b
+            k fields of the right side.
+        x
+            k fields of the solution; may be `b`.
+        """
         b, x = tuple(b), tuple(x)
 
         def solve(engine: Engine) -> None:

@@ -32,14 +32,35 @@ USABLE: Final = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Iterative:
-    """Solves systems on a grid of two axes that are not periodic; `five_point` declares the fields of their matrix.
+    """Iterative solver for systems on a grid of two axes: BiCGStab preconditioned by multigrid, on all ranks.
 
-    held        an integer field: cells where it is not 0 are held, their equations are unknown = 0
-    shared      groups of equations (their numbers) of one kind, which are divided by one norm: the largest of theirs.
-                None: each has its own
-    tolerance   of the norm of what is left, against that of the right side
-    limit       iterations at most; what was reached by then is the solution if it is within `USABLE`, else it is lost
-    unsolved    how many solves have reached the limit
+    `five_point` declares the fields of the matrix. Every equation is divided by the norm of its right side.
+
+    Parameters
+    ----------
+    grid
+        A grid of two axes that are not periodic.
+    unknowns
+        The number k of unknowns in a cell.
+    coupling
+        Which entries of the blocks beside the diagonal exist: k rows of k booleans.
+    held
+        An integer field; in cells where it is not 0 the equations are unknown = 0.
+    shared
+        Groups of equations of the same kind, by their numbers, which are divided by one norm, the largest of the group;
+        None: each equation has its own.
+    tolerance
+        The iteration ends at this ratio of the residual's norm to that of the right side.
+    limit
+        The most iterations. The result at the limit is accepted if its residual is within 1e-6 of the right side, else
+        it is NaN.
+    name
+        The beginning of the names of all fields.
+
+    Attributes
+    ----------
+    unsolved
+        The number of solves that have reached the limit.
     """
 
     grid: Grid
@@ -87,10 +108,31 @@ class Iterative:
         return (self.multigrid,)
 
     def setup(self, program: Program) -> None:
-        """Nothing: every solve makes the coarse matrices anew."""
+        """Record nothing: every solve computes the coarse matrices anew.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        """
 
     def solve(self, program: Program, b: Sequence[Field], x: Sequence[Field]) -> Solution:
-        """Record the solution for one right side, from 0; x may be b. Where none was found, x is NaN."""
+        """Record the solution for one right side, starting from 0; the solution is NaN if none was found.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        b
+            k fields of the right side.
+        x
+            k fields of the solution; may be `b`.
+
+        Returns
+        -------
+        Solution
+            Registers of the iteration.
+        """
         multigrid = self.multigrid
         self._weigh(program, b)
         multigrid.setup(program, self.weights)

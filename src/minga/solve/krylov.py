@@ -28,22 +28,53 @@ LARGEST: Final = 1e300
 
 
 class Operator(Protocol):
-    """Records target = A source. May return the register of the sum of source * target, if that comes for free."""
+    """A linear operator that records its application into a Program."""
 
     def __call__(self, program: Program, source: Slot, target: Slot) -> Register | None:
-        """Record target = A source."""
+        """Record target = A source.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        source, target
+            Slots of fields with the same points.
+
+        Returns
+        -------
+        Register or None
+            The sum of source * target, if it comes at no extra cost.
+        """
 
 
 class Preconditioner(Protocol):
-    """Records correction = M residual, for a fixed M that is symmetric and positive definite."""
+    """A fixed linear map M, symmetric and positive definite for conjugate gradients, that records its application."""
 
     def __call__(self, program: Program, residual: Slot, correction: Slot) -> None:
-        """Record correction = M residual."""
+        """Record correction = M residual.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        residual, correction
+            Slots of fields with the same points.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What a solve leaves in registers: iterations done, squared norms of the residual and of its reference."""
+    """The registers of a solve.
+
+    Parameters
+    ----------
+    iterations
+        The number of iterations done.
+    residual
+        The squared norm of the residual.
+    reference
+        The squared norm that the residual is compared with.
+    """
 
     iterations: Register
     residual: Register
@@ -52,9 +83,18 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The vectors of an iteration: residual, direction, its image, and the preconditioned residual.
+    """The vectors of conjugate gradients, which successive solves may share: nothing in them outlives a solve.
 
-    Solves that follow one another may share one: nothing in it outlives a solve.
+    Parameters
+    ----------
+    r
+        The residual.
+    d
+        The search direction.
+    image
+        The image of the direction.
+    z
+        The preconditioned residual.
     """
 
     r: Slot
@@ -70,7 +110,24 @@ def like(x: Field, name: str, boundary: BoundaryLike = None) -> Slot:
 
 
 def workspace(x: Field, boundary: BoundaryLike = None, name: str = "cg", *, preconditioned: bool = True) -> Workspace:
-    """Declare the vectors for unknowns like `x`; see `conjugate_gradients` for `boundary`."""
+    """Declare the vectors of `conjugate_gradients` for unknowns like `x`.
+
+    Parameters
+    ----------
+    x
+        The field of the unknowns.
+    boundary
+        The boundary condition of the vectors; by default fixed at 0.
+    name
+        The beginning of the names of all fields.
+    preconditioned
+        Whether there is a preconditioner, which needs one more vector.
+
+    Returns
+    -------
+    Workspace
+        The vectors.
+    """
     r, d, image = (like(x, f"{name} {suffix}", boundary) for suffix in ("r", "d", "Ad"))
     return Workspace(r, d, image, like(x, f"{name} z", boundary) if preconditioned else r)
 
@@ -90,19 +147,42 @@ def conjugate_gradients(
     null: Field | Slot | None = None,
     unsolved: Register | None = None,
 ) -> Solution:
-    """Record the solution of A x = b, for A symmetric and positive definite, starting from what `x` holds.
+    """Record the solution of A x = b by conjugate gradients, for A symmetric and positive definite.
 
-    x, b       f8 fields of one grid. Conditions at `x`'s boundary may be inhomogeneous (a wall of a given value): they
-               enter the first residual, and search directions get `boundary`, the homogeneous condition (default:
-               fixed at 0)
-    tolerance  done when |b - A x| <= tolerance * |b|, or, if b is 0, * the first residual's norm
-    limit      at most so many iterations; the run then ends with the reason "limit"
-    work       vectors shared with other solves; else four of the grid are declared besides (r, d, A d, and z if there
-               is a preconditioner)
-    null       for singular A: the vector that it maps to 0, such as 1 in all cells that are no walls. Its share of b,
-               which no x can bring about, is left out, and x ends without any of it
-    unsolved   an i8 register, which grows by 1 where the limit is reached or the residual is no number; x is then what
-               was reached, or 0. The run goes on. None: it ends with "limit" or "not finite"
+    The iteration starts from the contents of `x`.
+
+    Parameters
+    ----------
+    program
+        The Program to record into.
+    operator
+        The operator A.
+    x, b
+        f8 fields of one grid. Boundary conditions of `x` may be inhomogeneous (a wall of a given value): they enter the
+        first residual.
+    preconditioner
+        A fixed, symmetric and positive definite approximation of the inverse of A; by default none.
+    tolerance
+        The iteration ends when |b - A x| <= tolerance * |b|, or, if b is 0, tolerance * |first residual|.
+    limit
+        The most iterations; the run then ends with the reason "limit".
+    boundary
+        The homogeneous boundary condition of search directions; by default fixed at 0.
+    name
+        The beginning of the names of all vectors and registers.
+    work
+        Vectors shared with other solves; by default four are declared (r, d, A d, and z if there is a preconditioner).
+    null
+        For a singular A: the vector that A maps to 0, such as 1 in all cells that are no walls. Its component in b,
+        which no x can produce, is left out, and the solution has no component along it.
+    unsolved
+        An i8 register, which grows by 1 where the limit is reached or the residual is no number; x is then what was
+        reached, or 0. The run goes on. None: it ends with "limit" or "not finite".
+
+    Returns
+    -------
+    Solution
+        Registers of the iteration.
     """
     unknown = x.now if isinstance(x, Field) else x
     check_system("conjugate gradients", unknown.field, b if isinstance(b, Field) else b.field, tolerance)

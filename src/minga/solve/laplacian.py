@@ -166,16 +166,28 @@ def first_relaxation(
 # In Programs ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Laplacian:
-    """Minus the Laplacian on one grid, integrated over each cell: `A u = volume * (shift * u - Laplace u)`.
+    """The negative Laplacian on one grid, integrated over each cell: `A u = volume * (shift * u - Laplace u)`.
 
-    The sign makes the operator positive definite, as conjugate gradients and multigrid need it. Poisson's equation
-    `Laplace u = g` is `A u = -volume * g`; `right_side(program, f, b)` forms `b = volume * f` for
-    `shift * u - Laplace u = f`, so pass `f = -g`.
+    The sign makes the operator positive definite, as conjugate gradients and multigrid require. Poisson's equation
+    `Laplace u = g` is `A u = -volume * g`; `right_side(program, f, b)` computes `b = volume * f` for `shift * u -
+    Laplace u = f`, so pass `f = -g`.
 
-    grid    rectilinear, of one to four axes, any of them periodic
-    walls   "dirichlet" or "neumann", or by axis name a word or a pair (low, high); periodic axes have none
-    shift   a number >= 0 added to the diagonal (an implicit time step divides by it)
-    name    begins the names of the operator's fields
+    Parameters
+    ----------
+    grid
+        A rectilinear grid of one to four axes, any of them periodic.
+    walls
+        ``"dirichlet"`` or ``"neumann"``, or by the name of an axis one of these or a pair (low, high); periodic axes
+        have none.
+    shift
+        A number >= 0 that is added to the diagonal, as an implicit time step does.
+    name
+        Begins the names of the operator's fields.
+
+    Raises
+    ------
+    LayoutError
+        If the shift is negative or not finite.
     """
 
     grid: Grid
@@ -217,28 +229,77 @@ class Laplacian:
         return self.constants
 
     def load(self, engine: Engine) -> None:
-        """Give the one-axis fields their values; once for each engine, before it runs."""
+        """Set the fields of one axis, which hold coefficients; once for each engine, before it runs.
+
+        Parameters
+        ----------
+        engine
+            The engine.
+        """
         for item, values in self.constants.items():
             engine.set(item, values)
 
     def __call__(self, program: Program, source: Field | Slot, target: Field | Slot) -> Register:
-        """Record target = A source; returns the register of the sum of source * target."""
+        """Record target = A source.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        source, target
+            Fields or slots at the cells of the grid.
+
+        Returns
+        -------
+        Register
+            The sum of source * target.
+        """
         product = program.apply(apply_laplacian, source, target, self.low, self.high, self.width, shift=self.shift)
         assert isinstance(product, Register)
         return product
 
     def right_side(self, program: Program, f: Field | Slot, target: Field | Slot) -> None:
-        """Record target = volume * f, the right side of A u = target when shift * u - Laplace u = f."""
+        """Record target = volume * f, the right side of A u = target for the equation shift * u - Laplace u = f.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        f, target
+            Fields or slots at the cells of the grid.
+        """
         program.apply(times_volume, f, target, self.width)
 
     def residual(self, program: Program, u: Field | Slot, f: Field | Slot, target: Field | Slot) -> None:
-        """Record target = f - A u."""
+        """Record target = f - A u.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        u, f, target
+            Fields or slots at the cells of the grid.
+        """
         program.apply(subtract_laplacian, u, f, target, self.low, self.high, self.width, shift=self.shift)
 
     def relax(
         self, program: Program, u: Field | Slot | None, f: Field | Slot, target: Field | Slot, weight: float = 1.0
     ) -> None:
-        """Record one step of damped Jacobi from `u` (None: from 0) to `target`."""
+        """Record one step of damped Jacobi.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        u
+            The values to start from; None: 0.
+        f
+            The right side.
+        target
+            The relaxed values.
+        weight
+            The fraction of the Jacobi correction that is applied.
+        """
         coefficients = (self.low, self.high, self.width)
         if u is None:
             program.apply(first_relaxation, f, target, *coefficients, shift=self.shift, weight=weight)

@@ -32,13 +32,26 @@ __all__ = ["EllipticLines", "Lines"]
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Solves the lines of a grid along an axis that is not periodic; declares three vectors.
+    """Exact solver for all lines of a grid along an axis that is not periodic; declares three vectors.
 
-    The work goes through the ranks along the axis, one after the other, with the bits of one. Where a row is all zero,
-    the unknown becomes 0; where nothing holds a line (no `rest`), its last unknown does.
+    The work passes through the ranks along the axis, one after the other, with the bits of one rank. Where a row is all
+    zero, the unknown becomes 0; where nothing holds a line (`rest` is 0), its last unknown does.
 
-    inverse, ratio  of pivots, and what an unknown takes from the one above: made by `setup`
-    partial         what elimination leaves of the right side
+    Parameters
+    ----------
+    grid
+        The grid.
+    axis
+        Name or number of the axis.
+    name
+        The beginning of the names of all fields.
+
+    Attributes
+    ----------
+    inverse, ratio
+        Inverses of the pivots, and the factor of the next unknown along the axis; `setup` computes both.
+    partial
+        The right side after elimination.
     """
 
     grid: Grid
@@ -67,19 +80,34 @@ class Lines:
         return self.inverse, self.ratio, self.partial
 
     def setup(self, program: Program, up: Field | Slot, down: Field | Slot, rest: Field | Slot) -> None:
-        """Record the elimination; again whenever these have changed.
+        """Record the elimination; it has to be repeated whenever the coefficients have changed.
 
-        up, down  f8, >= 0, at the faces of the axis, or at cells for the face below each (they may be one field); 0 at
-                  the first and the last face
-        rest      f8, >= 0, at the cells
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        up, down
+            f8, >= 0, at the faces of the axis, or at cells for the face below each (they may be one field); 0 at the
+            first and the last face.
+        rest
+            f8, >= 0, at the cells.
         """
         made = factorisation(self.grid.ndim, self.along)
         program.apply(made, up, down, rest, self.partial, self.ratio, self.inverse)
 
     def solve(self, program: Program, up: Field | Slot, b: Field | Slot, x: Field | Slot) -> None:
-        """Record the solution x of T x = b, with the `up` of `setup`.
+        """Record the solution x of T x = b.
 
-        Beyond its ends along the axis x needs a value that is finite: boundary=mg.fixed(0.0).
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        up
+            The field `up` that `setup` was given.
+        b
+            The right side, at the cells.
+        x
+            The solution, at the cells. Beyond the ends of the axis it needs a finite value: boundary=mg.fixed(0.0).
         """
         self.eliminate(program, up, b)
         program.apply(substitution(self.grid.ndim, self.along), self.ratio, self.partial, x)
@@ -94,9 +122,24 @@ class Lines:
         result: Slot,
         weight: float,
     ) -> None:
-        """Record result = u + weight * x (u None: 0), with the solution x of T x = b; `b` becomes x.
+        """Record result = u + weight * x, with the solution x of T x = b; `b` becomes x.
 
-        Where `diagonal` is 0 the result is.
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        up
+            The field `up` that `setup` was given.
+        diagonal
+            A field at the cells; where it is 0 the result is 0.
+        b
+            The right side, which is overwritten.
+        u
+            The values to start from; None: 0.
+        result
+            The relaxed values.
+        weight
+            The fraction of the solution that is added.
         """
         self.eliminate(program, up, b)
         made = damped_substitution(self.grid.ndim, self.along, 0 if u is None else 1)
@@ -104,15 +147,34 @@ class Lines:
         program.apply(made, self.ratio, self.partial, diagonal, old, b, result, weight=weight)
 
     def eliminate(self, program: Program, up: Field | Slot, b: Field | Slot) -> None:
-        """Record the first half of a solution, up to `partial`."""
+        """Record the first half of a solution, the elimination of the right side into `partial`.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        up
+            The field `up` that `setup` was given.
+        b
+            The right side.
+        """
         program.apply(elimination(self.grid.ndim, self.along), up, self.inverse, b, self.partial)
 
 
 @dataclass(frozen=True, eq=False)
 class EllipticLines:
-    """The tridiagonal part of an elliptic operator along one axis, as a preconditioner; exact on a grid of that axis.
+    """The tridiagonal part of an elliptic operator along one axis, as a preconditioner; exact on a grid of one axis.
 
     `setup` has to run before the first call, and whenever the operator's fields have changed.
+
+    Parameters
+    ----------
+    elliptic
+        The operator.
+    axis
+        Name or number of the axis.
+    name
+        The beginning of the names of all fields.
     """
 
     elliptic: Elliptic
@@ -131,14 +193,28 @@ class EllipticLines:
         return *self.lines.fields, self.rest
 
     def setup(self, program: Program) -> None:
-        """Record what the other axes put on the diagonal, and the elimination."""
+        """Record the elimination, and the contributions of the other axes to the diagonal.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        """
         made = outside_axis(self.elliptic.grid, self.lines.along)
         faces = self.elliptic.faces[self.lines.along]
         program.apply(made, self.elliptic.faces, self.elliptic.diagonal, self.rest)
         self.lines.setup(program, faces, faces, self.rest)
 
     def __call__(self, program: Program, residual: Field | Slot, correction: Field | Slot) -> None:
-        """Record correction = M residual."""
+        """Record correction = M residual.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        residual, correction
+            Fields or slots at the cells of the grid.
+        """
         self.lines.solve(program, self.elliptic.faces[self.lines.along], residual, correction)
 
 

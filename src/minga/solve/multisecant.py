@@ -40,7 +40,15 @@ GROWN: Final = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Multisecant:
-    """Secants of an iteration over a field of cells (f8) and, with it, one number."""
+    """Anderson acceleration of a fixed-point iteration over a field of cells (f8) and one number.
+
+    Parameters
+    ----------
+    grid
+        The grid of the field.
+    name
+        The beginning of the names of all fields.
+    """
 
     grid: Grid
     name: str = "secants"
@@ -72,14 +80,39 @@ class Multisecant:
         return self.images, self.moves, self.residual, self.taken
 
     def begin(self, program: Program) -> None:
-        """Record that an iteration begins: nothing is known of it."""
+        """Record the beginning of an iteration, which has no secants yet.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        """
         program.apply(_forget, _slots(self.images), _slots(self.moves))
         for register in self.numbers:
             program.let(register, 0.0)
         program.let(self.rounds, 0)
 
     def step(self, program: Program, x: Slot, r: Slot, number: Register, correction: Register) -> Register:
-        """Record one step of `x` from its correction `r`, and of `number` from its own; returns max |r|."""
+        """Record one accelerated step of a field and a number.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        x
+            The field, which is updated.
+        r
+            The correction that the fixed-point iteration offers for the field.
+        number
+            The number, which is updated.
+        correction
+            Its correction.
+
+        Returns
+        -------
+        Register
+            The largest absolute value of `r`.
+        """
         program.rotate(self.images, self.moves)
         old_images, old_moves = _slots(self.images)[:-1], _slots(self.moves)[:-1]
         image, move = self.images.previous, self.moves.previous

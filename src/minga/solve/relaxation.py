@@ -38,10 +38,30 @@ Order = Literal["red-black", "lexicographic"] | None
 def jacobi(
     program: Program, u: Field, f: Field | None = None, *, weight: float = 1.0, into: Register | None = None
 ) -> Register:
-    """Record one Jacobi sweep from `u.now` to `u.next`, and rotate. `u` needs two slots.
+    """Record one Jacobi sweep from `u.now` to `u.next`, and rotate.
 
-    weight  1, or less for damped Jacobi
-    into    the register of the largest change; a new one if not given
+    Parameters
+    ----------
+    program
+        The Program to record into.
+    u
+        An f4 or f8 field with two slots.
+    f
+        The right side of Laplace u = f; None: 0.
+    weight
+        1, or less for damped Jacobi.
+    into
+        The register of the largest change; by default a new one.
+
+    Returns
+    -------
+    Register
+        The largest change of a cell.
+
+    Raises
+    ------
+    ProgramError
+        If the field has one slot or another type, or the grid is not uniform.
     """
     if u.slots < 2:
         raise ProgramError(f"jacobi: field {u.name!r} has one slot", remedy="declare it with slots=2")
@@ -55,7 +75,23 @@ def red_black(
 ) -> Register:
     """Record one red-black sweep in place: cells with an even sum of indices, then the others.
 
-    weight  1 for Gauss-Seidel, between 1 and 2 for over-relaxation (see `best_weight`)
+    Parameters
+    ----------
+    program
+        The Program to record into.
+    u
+        An f4 or f8 field.
+    f
+        The right side of Laplace u = f; None: 0.
+    weight
+        1 for Gauss-Seidel, between 1 and 2 for over-relaxation (see `best_weight`).
+    into
+        The register of the largest change; by default a new one.
+
+    Returns
+    -------
+    Register
+        The largest change of a cell.
     """
     return _sweep(program, "red-black", u, f, weight, into)
 
@@ -63,15 +99,44 @@ def red_black(
 def lexicographic(
     program: Program, u: Field, f: Field | None = None, *, weight: float = 1.0, into: Register | None = None
 ) -> Register:
-    """Record one sweep in place, cell after cell, the last axis fastest, with the bits of one process on all layouts.
+    """Record one lexicographic Gauss-Seidel sweep in place, with the bits of one process on all layouts.
 
-    weight  1 for Gauss-Seidel, between 1 and 2 for over-relaxation (see `best_weight`)
+    Cells are updated one after the other, the last axis fastest.
+
+    Parameters
+    ----------
+    program
+        The Program to record into.
+    u
+        An f4 or f8 field.
+    f
+        The right side of Laplace u = f; None: 0.
+    weight
+        1 for Gauss-Seidel, between 1 and 2 for over-relaxation (see `best_weight`).
+    into
+        The register of the largest change; by default a new one.
+
+    Returns
+    -------
+    Register
+        The largest change of a cell.
     """
     return _sweep(program, "lexicographic", u, f, weight, into)
 
 
 def best_weight(grid: Grid) -> float:
-    """The fastest over-relaxation weight where walls of given values lie one spacing beyond the last cells."""
+    """Return the fastest over-relaxation weight if walls of given values lie one spacing beyond the last cells.
+
+    Parameters
+    ----------
+    grid
+        A uniform grid.
+
+    Returns
+    -------
+    float
+        The weight, between 1 and 2.
+    """
     rate = sum(2.0 * part * np.cos(np.pi / (n + 1)) for part, n in zip(_parts(grid)[0], grid.shape, strict=True))
     return float(2.0 / (1.0 + np.sqrt(1.0 - rate * rate)))
 

@@ -27,7 +27,26 @@ Floats = NDArray[np.float64]
 
 
 def planes(grid: Grid, unknowns: int, coupling: Pattern, name: str = "planes") -> Direct:
-    """The solver for a grid of two axes that are not periodic; its `five_point` declares the fields of the matrix."""
+    """Return a direct solver for grids of two axes, by block elimination of whole rows; for strips of a few columns.
+
+    The attribute `five_point` of the solver declares the fields of the matrix.
+
+    Parameters
+    ----------
+    grid
+        A grid of two axes that are not periodic.
+    unknowns
+        The number k of unknowns in a cell.
+    coupling
+        Which entries of the blocks beside the diagonal exist: k rows of k booleans.
+    name
+        The beginning of the names of all fields.
+
+    Returns
+    -------
+    Direct
+        The solver.
+    """
     matrix = FivePoint(grid, unknowns, coupling, name)
     return Direct(matrix, partial(_solved, matrix), "solve_planes")
 

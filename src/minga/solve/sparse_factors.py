@@ -41,7 +41,26 @@ REFINEMENTS: Final = 6
 
 
 def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse") -> Direct:
-    """The solver for a grid of two axes that are not periodic; its `five_point` declares the fields of the matrix."""
+    """Return a direct solver for grids of two axes, by sparse factors in the order of nested dissection.
+
+    The attribute `five_point` of the solver declares the fields of the matrix.
+
+    Parameters
+    ----------
+    grid
+        A grid of two axes that are not periodic.
+    unknowns
+        The number k of unknowns in a cell.
+    coupling
+        Which entries of the blocks beside the diagonal exist: k rows of k booleans.
+    name
+        The beginning of the names of all fields.
+
+    Returns
+    -------
+    Direct
+        The solver.
+    """
     matrix = FivePoint(grid, unknowns, coupling, name)
     structure = functools.cache(lambda: Structure.of(matrix))  # on rank 0 alone, once it is needed
 

@@ -23,10 +23,25 @@ from minga.space.field import Field
 def solve_tridiagonal(
     program: Program, axis: str | int, low: Field, diagonal: Field, high: Field, b: Field, x: Field, name: str = "line"
 ) -> None:
-    """Record the solution x of the systems along `axis`; all fields are f8 on one grid, with all its axes.
+    """Record the solution of tridiagonal systems along an axis.
 
-    `low` of the first cell and `high` of the last are not used. `x` needs boundary=mg.fixed(0.0) along the axis. Two
-    fields are declared besides, for the eliminated upper diagonal and right side; `b` stays as it is.
+    All fields are f8 on one grid, with all its axes. Two fields are declared besides, for the eliminated upper diagonal
+    and right side; `b` keeps its values.
+
+    Parameters
+    ----------
+    program
+        The Program to record into.
+    axis
+        Name or number of the axis.
+    low, diagonal, high
+        The coefficients; `low` of the first cell and `high` of the last are not used.
+    b
+        The right side.
+    x
+        The solution, which needs boundary=mg.fixed(0.0) along the axis.
+    name
+        The beginning of the names of all fields.
     """
     grid = x.grid
     along = grid.axis(axis)
