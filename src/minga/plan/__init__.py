@@ -11,39 +11,29 @@ from typing import TYPE_CHECKING
 from minga.lazy import attach
 
 if TYPE_CHECKING:
-    from minga.plan.broadcasting import Route, best_route, mpi_advice, router
+    from minga.plan.broadcasting import best_route, mpi_advice, router
     from minga.plan.crew import Crew
     from minga.plan.links import Link, Links, Segment
-    from minga.plan.machine.machine import KernelSpeed, Machine, NodeKind, read_machine
-    from minga.plan.placement import Candidate, Cost, cost_of, place, portfolio
-    from minga.plan.plan import Choice, Plan, Prediction
+    from minga.plan.machine.machine import Machine, read_machine
+    from minga.plan.placement import cost_of, place, portfolio
+    from minga.plan.plan import Plan
     from minga.plan.planner import make_plan
     from minga.plan.probe.probe import probe_crew
     from minga.plan.speed import Speed
-    from minga.plan.topology import Tree, read_tree, traffic_by_level
-    from minga.plan.work.recorded import work_of
-    from minga.plan.work.weights import Weights, weights_of
+    from minga.plan.topology import Tree, traffic_by_level
     from minga.plan.work.work import Exchange, Work
     from minga.space.cuts import best_cartesian, bisection, blocks, cartesian, parse_layout, slabs
 
 __all__ = [
-    "Candidate",
-    "Choice",
-    "Cost",
     "Crew",
     "Exchange",
-    "KernelSpeed",
     "Link",
     "Links",
     "Machine",
-    "NodeKind",
     "Plan",
-    "Prediction",
-    "Route",
     "Segment",
     "Speed",
     "Tree",
-    "Weights",
     "Work",
     "best_cartesian",
     "best_route",
@@ -58,12 +48,9 @@ __all__ = [
     "portfolio",
     "probe_crew",
     "read_machine",
-    "read_tree",
     "router",
     "slabs",
     "traffic_by_level",
-    "weights_of",
-    "work_of",
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)
