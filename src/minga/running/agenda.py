@@ -1,4 +1,4 @@
-"""Who of the observers of a run is due, agreed by all ranks in one small message."""
+"""Agreement of all ranks, in one small message, on the observers that are due."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from minga.running.simulation import Simulation
 __all__ = ["Agenda"]
 
 _REASONS: Final[tuple[Reason, ...]] = ("steps", "time limit", "wall time", "asked")
-"""Why observers may end a run, the most important last; the first stands for no reason."""
+"""Reasons for which observers may end a run, the most important last; the first stands for no reason."""
 
 
 class Agenda:
@@ -93,7 +93,7 @@ class Agenda:
 
 
 def _check_names(observers: Sequence[Observer]) -> None:
-    """Raise CaseError where the state of observers cannot be put into checkpoints."""
+    """Raise CaseError if the state of observers cannot be put into checkpoints."""
     named: dict[str, Observer] = {}
     for observer in observers:
         if observer.name is None:

@@ -1,4 +1,4 @@
-"""What a model says of a run where the person says nothing."""
+"""Settings of a run that a model provides if the user leaves them out."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["completed", "steps_of"]
 
 
 def steps_of(model: Model) -> dict[str, int]:
-    """Return the entry `steps` of [run] that a model asks for; empty where it asks for none."""
+    """Return the entry `steps` of [run] that a model asks for; empty if it asks for none."""
     return {} if model.steps is None else {"steps": model.steps}
 
 
 def completed(options: RunOptions, model: Model) -> RunOptions:
-    """Return options with the entries of [output] that a model asks for and the person left out.
+    """Return options with the entries of [output] that a model asks for and the user left out.
 
     They are the steps between observations where it has traces or tables, and the window of its frames.
     """

@@ -1,4 +1,4 @@
-"""What follows on a run that has a result: pictures, the report, and what other packages add.
+"""Finishers: pictures, the report and additions of other packages, once a run has a result.
 
 A *finisher* is a function of the run's directory and its options, found by the entry points `minga.finishers`. None can
 lose the result, which is on the disk before: an error of a finisher is told on standard error.
@@ -20,7 +20,7 @@ FINISHERS: Final = "minga.finishers"
 
 
 def finish(directory: RunDirectory, options: RunOptions, comfort: str) -> None:
-    """Call all finishers; `comfort` says what is safe where one fails. On rank 0."""
+    """Call all finishers on rank 0; `comfort` says what is safe if one fails."""
     for name in names(FINISHERS):
         try:
             load(FINISHERS, name, "finisher")(directory, options)

@@ -1,7 +1,7 @@
-"""What a run keeps on the disk while it goes on - frames, observables, checkpoints - and how it goes on with them.
+"""Files that a run writes and resumes from: frames, observables, checkpoints.
 
-The same for the command line and for :func:`minga.run`. What lies where says
-:class:`minga.output.directory.RunDirectory`.
+They are the same for the command line and for :func:`minga.run`. :class:`minga.output.directory.RunDirectory` says
+where each of them lies.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is written while a run goes on; made and used alike on all ranks."""
+    """Writers of a run, created and used in the same way on all ranks."""
 
     directory: RunDirectory
     snapshots: Snapshots
@@ -49,7 +49,7 @@ class Kept:
     """Observables, on rank 0."""
     keeper: Keeper
     observer: Observer
-    """Brings observables to the series."""
+    """Observer that adds observables to the series."""
 
     @classmethod
     def of(
@@ -67,7 +67,7 @@ class Kept:
         note: Note = lambda text: None,
         remembers: bool = False,
     ) -> Kept:
-        """Begin to keep a run in a directory, or with `goes_on` go on with what it has; collective.
+        """Return the writers of a run in a directory, or with `goes_on` resume the run there; collective.
 
         options    how frames are kept and when checkpoints are written
         case       what has to be equal in a run that goes on, beside the model and [stop]; rank 0's counts
@@ -113,7 +113,7 @@ class Kept:
         return cls(directory, snapshots, series, keeper, Series(series.add, strides))
 
     def abandon(self, model: Model) -> None:
-        """Write what was computed so far; for one rank alone, after an error, which no other one may hide."""
+        """Write the results so far, on one rank alone after an error, which no other error may hide."""
         self.snapshots.abandon()
         series = self.series.series
         if series.values:  # on rank 0
@@ -127,7 +127,7 @@ class Kept:
             write_traces(self.directory.traces, model.traces, self.series.series)
 
     def finish(self, model: Model, outcome: Outcome, ranks: int, threads: int) -> dict[str, Any]:
-        """Write down what the run came to, and return it as data; on rank 0."""
+        """Write the result of the run on rank 0, and return it as data."""
         directory = self.directory
         tables = tables_of(model, self.series.series)
         result = result_of(model, outcome, ranks, threads, directory) | tables
@@ -150,7 +150,7 @@ class Kept:
 
 
 def _loss(directory: RunDirectory, gone: bool, damaged: Sequence[int], step: int) -> str:
-    """What of the frames of a run that goes on after a step is not there any more."""
+    """Return a description of the frames that are missing from a run resumed after a step."""
     if gone:
         return f"minga: {directory.fields} is gone, and with it the frames up to step {step}; later ones are kept there"
     numbers = ", ".join(map(str, damaged[:10])) + (", ..." if len(damaged) > 10 else "")
@@ -158,9 +158,9 @@ def _loss(directory: RunDirectory, gone: bool, damaged: Sequence[int], step: int
 
 
 def has_checkpoints(comm: Comm, directory: RunDirectory) -> bool:
-    """Whether a run that is resumed has checkpoints, whole or not; if not, what it has left is removed. Collective.
+    """Return whether a resumed run has checkpoints, whole or not; if not, remove its files. Collective.
 
-    RunError on every rank where the disk refuses.
+    RunError on every rank if the disk fails.
     """
     answer: bool | MingaError = False
     if comm.rank == 0:
@@ -178,7 +178,7 @@ def has_checkpoints(comm: Comm, directory: RunDirectory) -> bool:
 
 
 def _begin_anew(directory: RunDirectory) -> None:
-    """Remove what a run has left that was interrupted before its first checkpoint."""
+    """Remove the files of a run that was interrupted before its first checkpoint."""
     shutil.rmtree(directory.fields, ignore_errors=True)
     for path in (manifest_of(directory.fields), directory.series, directory.result, directory.ledger):
         path.unlink(missing_ok=True)
@@ -187,7 +187,7 @@ def _begin_anew(directory: RunDirectory) -> None:
 def check_unfinished(
     directory: RunDirectory, heads: Sequence[Head], steps: int, *, keys: tuple[str, str], longer: str, kept: str
 ) -> None:
-    """CaseError where a run did all it was to do and no more is asked for.
+    """Raise CaseError if a run has done all its steps and no more are asked for.
 
     heads  its checkpoints
     steps  that it is to do now
@@ -217,7 +217,7 @@ def check_unfinished(
 
 
 def finished_result(directory: RunDirectory) -> dict[str, Any] | None:
-    """What a run came to that is finished; None where it is not."""
+    """Return the result of a finished run; None if it is not finished."""
     try:
         found = json.loads(directory.result.read_text())
     except (OSError, ValueError):

@@ -121,7 +121,7 @@ def drive(
 
 
 def _advance(simulation: Simulation, agenda: Agenda) -> Outcome:
-    """Do all steps; return how the last ones ended."""
+    """Do all steps; return the outcome of the last ones."""
     chunk, outcome, stepper = 1, Outcome(True, "finished"), simulation.stepper
     while simulation.step < simulation.steps and simulation.ended is None:
         count = min(chunk, agenda.next_step() - simulation.step)
@@ -152,7 +152,7 @@ def _completed(observers: Sequence[Observer], until: Stop | None) -> list[Observ
 
 
 def _ended(simulation: Simulation, reason: Reason | None) -> Ended | None:
-    """Return why there are no more steps, where the model's state does not say so; None while there are."""
+    """Return the reason for which there are no more steps, unless the model's state gives it; None while there are."""
     complete = simulation.step == simulation.steps
     if reason is None or (complete and reason == "time limit"):
         reason = "steps" if complete else None
@@ -160,7 +160,7 @@ def _ended(simulation: Simulation, reason: Reason | None) -> Ended | None:
 
 
 def _failure(simulation: Simulation, outcome: Outcome) -> Exception:
-    """Return the error that says how steps failed; the fields still hold what was computed."""
+    """Return the error that describes the failure of steps; the fields still hold the computed values."""
     if outcome.reason != "not finite":
         simulation.observe()  # explanations may read observables
     explain = simulation.model.explain

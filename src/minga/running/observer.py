@@ -16,10 +16,10 @@ __all__ = ["Observer", "Phase", "observer"]
 
 
 class Phase(IntEnum):
-    """The order in which observers see a step, however they were listed."""
+    """Order in which observers see a step, however they were listed."""
 
     END = 0
-    """Those that may end the run, such as signals and limits of time, and those that are told of its end."""
+    """Observers that may end the run, such as signals and time limits, and observers that are told of its end."""
     FRAMES = 1
     CHECK = 2
     """Errors in what frames have just recorded."""
@@ -28,9 +28,9 @@ class Phase(IntEnum):
     KEEP = 4
     """Checkpoints, which rely on all that was observed up to their step."""
     SHOW = 5
-    """What people look at while the run goes on."""
+    """Output that people watch during the run."""
     MOVE = 6
-    """Work moves to other ranks, after all others have seen it where it was."""
+    """Moving of work to other ranks, after all other observers have seen it in its place."""
 
 
 class Observer:
@@ -72,14 +72,14 @@ class Observer:
         return None
 
     def observe(self, simulation: Simulation) -> None:
-        """Look at the state after a step for which the observer is due; `simulation.ended` tells the last one."""
+        """Examine the state after a step for which the observer is due; `simulation.ended` is set at the last one."""
 
     def state(self) -> Any:
-        """Return what a checkpoint is to hold, as JSON knows it; rank 0's counts."""
+        """Return the state for a checkpoint, as data for JSON; that of rank 0 counts."""
         return None
 
     def finish(self, simulation: Simulation) -> None:
-        """Clean up after the last step, also where the run failed."""
+        """Clean up after the last step, also if the run failed."""
 
 
 class _Call(Observer):

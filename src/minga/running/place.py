@@ -1,4 +1,4 @@
-"""A run from Python in a directory: it is begun there or gone on with, and leaves what one of the command line does."""
+"""Runs from Python in a directory: they begin or resume there, and leave the same files as runs of the command line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["Place", "finished_in", "kept_in", "run_in"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run is kept, and whether it is resumed there.
+    """Directory of a run, and whether the run is resumed there.
 
     made      whether the directory was made for this run
     finished  whether the run that is kept there is finished, and nothing more is asked for
@@ -48,9 +48,9 @@ class Place:
 
 
 def kept_in(comm: Comm, out: Path, resume: bool, steps: int) -> Place:
-    """Make a directory for a run of so many steps, or with `resume` look at what an interrupted one left; collective.
+    """Make a directory for a run of so many steps, or with `resume` examine that of an interrupted run; collective.
 
-    CaseError on every rank where it holds something else, or a run that cannot go on; RunError where the disk refuses.
+    CaseError on every rank if it holds something else, or a run that cannot be resumed; RunError if the disk fails.
     """
     answer: RunDirectory | MingaError | None = None
     finished = False
@@ -82,7 +82,7 @@ def run_in(
     stop: Callable[[], bool],
     observers: Sequence[Observer] = (),
 ) -> tuple[Outcome, Series]:
-    """Run a model, or go on with it; collective. What it came to, and on rank 0 all that was observed.
+    """Run a model, or resume it; return the result, and on rank 0 all observations; collective.
 
     An error carries what was kept until then: see `minga.output.dataset.hand_over`.
     """
@@ -120,7 +120,7 @@ def run_in(
 
 
 def _check_room(place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]) -> None:
-    """CaseError on every rank where the disk has no room for the frames; rank 0 says where it may not suffice."""
+    """Raise CaseError on every rank if the disk has no room for the frames; rank 0 warns if it may not suffice."""
     answer: str | CaseError | None = None
     if comm.rank == 0:
         need = need_of(place.directory, model, fields, options)
@@ -136,7 +136,7 @@ def _check_room(place: Place, model: Model, comm: Comm, options: RunOptions, fie
 
 
 def _begun(place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]) -> Kept:
-    """What is written while the run goes on; collective."""
+    """Return the writers of a run that begins or resumes; collective."""
     return Kept.of(
         place.directory,
         model,
@@ -151,7 +151,7 @@ def _begun(place: Place, model: Model, comm: Comm, options: RunOptions, fields: 
 
 
 def _case(options: RunOptions, fields: Sequence[Field]) -> dict[str, Any]:
-    """Return what has to be equal in a run that is resumed, beside the model and when it ends."""
+    """Return the settings that have to be equal in a resumed run, beside the model and the conditions of its end."""
     output = options.output
     entries = {"every": output.every, "fields": [field.name for field in fields], "observe": output.observe}
     return entries | output.model_dump(include={"region", "decimate", "codec"}, exclude_defaults=True)
@@ -160,7 +160,7 @@ def _case(options: RunOptions, fields: Sequence[Field]) -> dict[str, Any]:
 def finished_in(
     place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
 ) -> tuple[dict[str, Any], Series]:
-    """What a finished run came to, and on rank 0 all that was observed; collective.
+    """Return the result of a finished run, and on rank 0 all observations; collective.
 
     CaseError on every rank where it was a run of something else.
     """
@@ -186,7 +186,7 @@ def finished_in(
 
 
 def _identity(model: Model, comm: Comm, options: RunOptions) -> dict[str, str]:
-    """What a model is, with the values that it begins with; collective."""
+    """Return the identity of a model, its initial values included; collective."""
     until = stop_of(options.stop)
     watch = None if until is None and model.over is None else Watch(model, until or Stop())
     state = state_of(model, None if watch is None else watch.program)
@@ -198,14 +198,14 @@ def _identity(model: Model, comm: Comm, options: RunOptions) -> dict[str, str]:
 
 
 def _made(path: Path) -> RunDirectory | None:
-    """A directory for a new run; None where there is something already."""
+    """Return a directory for a new run; None if there is something already."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         return None
     return RunDirectory.create(path, path.name)
 
 
 def _check(directory: RunDirectory, resume: bool, steps: int) -> bool:
-    """See that a run can go on in a directory, CaseError where it cannot; whether it is finished."""
+    """Return whether the run in a directory is finished; CaseError if it cannot be resumed."""
     path = directory.path
     ours = directory.fields.exists() or directory.checkpoints.exists()
     if directory.case.exists() or not (ours and resume):

@@ -1,4 +1,4 @@
-"""What a run came to, as data: ``result.json``, and what ``--json`` prints."""
+"""Result of a run as data: ``result.json``, and the output of ``--json``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["result_of"]
 
 
 def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, directory: RunDirectory) -> dict[str, Any]:
-    """The result of a run; RunError for an observable that JSON does not know."""
+    """Return the result of a run as data; RunError for an observable that JSON cannot hold."""
     return (
         {
             "model": model.name,
@@ -42,7 +42,7 @@ def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, director
 
 
 def _known_before(directory: RunDirectory) -> dict[str, Any]:
-    """What was said before the first step, where anything was."""
+    """Return the notes before the first step, if there are any."""
     try:
         return {"preflight": json.loads(directory.preflight.read_text())}
     except (OSError, ValueError):
@@ -50,14 +50,14 @@ def _known_before(directory: RunDirectory) -> dict[str, Any]:
 
 
 def _found(outcome: Outcome) -> dict[str, Any]:
-    """What people should know of the run, in words and as data, where there is anything."""
+    """Return the findings of the run as text and as data, if there are any."""
     if not outcome.findings:
         return {}
     return {"findings": [{"text": finding.text, **finding.facts} for finding in outcome.findings]}
 
 
 def _plain(value: Any, name: str) -> Any:
-    """A value as JSON knows it; JSON has no numbers that are not finite, so these become words."""
+    """Return a value for JSON, which has no numbers that are not finite: these become strings."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""A run from Python: what comes back is what xarray works with, in memory, or on the disk where it can be resumed."""
+"""Runs from Python: they return a dataset of xarray, in memory, or on the disk, where they can be resumed."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _on_disk(
     stop: Callable[[], bool],
     observers: Sequence[Observer],
 ) -> tuple[xarray.Dataset, Ended]:
-    """Run a model in a directory, and open on rank 0 what it left."""
+    """Run a model in a directory, and open its files on rank 0."""
     outcome, series = run_in(place, model, comm, options, chosen, stop, observers)
     _tell(comm, (finding.text for finding in outcome.findings))
     attributes = _attributes(model, outcome)
@@ -173,7 +173,7 @@ def _on_disk(
 
 
 def _finished(model: Model, comm: Comm, options: RunOptions, chosen: Sequence[Field], place: Place) -> xarray.Dataset:
-    """What a run in a directory has left that is finished."""
+    """Return the dataset of a finished run in a directory."""
     result, series = finished_in(place, model, comm, options, chosen)
     findings = result.get("findings", [])
     _tell(comm, (finding["text"] for finding in findings))
@@ -184,26 +184,26 @@ def _finished(model: Model, comm: Comm, options: RunOptions, chosen: Sequence[Fi
 
 
 def _empty(attributes: dict[str, Any]) -> xarray.Dataset:
-    """What ranks get that hold no frames."""
+    """Return the dataset of ranks that hold no frames."""
     import xarray
 
     return xarray.Dataset(attrs=attributes)
 
 
 def _attributes(model: Model, outcome: Outcome) -> dict[str, Any]:
-    """Attributes of what is returned."""
+    """Return the attributes of the dataset."""
     known = outcome.facts | outcome.observables
     return attributes_of(model, outcome.steps, str(outcome.ended), outcome.digest, known)
 
 
 def _tell(comm: Comm, findings: Iterable[str]) -> None:
-    """Say what people should know of a run."""
+    """Print the findings of a run on standard error."""
     for text in findings if comm.rank == 0 else ():
         sys.stderr.write(f"minga: {text}\n")
 
 
 def _check_model(model: object) -> None:
-    """CaseError where Python was given something else for the model."""
+    """Raise CaseError if the argument is not a model."""
     if not isinstance(model, Model):
         raise CaseError(
             f"expected a model, found {shown(model)}",
@@ -212,7 +212,7 @@ def _check_model(model: object) -> None:
 
 
 def _check_observers(observers: object) -> None:
-    """CaseError where Python was given something else for the observers."""
+    """Raise CaseError if the argument is not a list of observers."""
     for item in observers if isinstance(observers, list | tuple) else [observers]:
         if not isinstance(item, Observer):
             raise CaseError(
@@ -222,7 +222,7 @@ def _check_observers(observers: object) -> None:
 
 
 def _chosen(model: Model, fields: Sequence[str] | None) -> tuple[Field, ...]:
-    """The fields to keep; CaseError for one that the model does not have."""
+    """Return the fields to keep; CaseError for one that the model does not have."""
     known = {field.name: field for field in model.visible}
     names = (fields,) if isinstance(fields, str) else model.output if fields is None else tuple(fields)
     for name in names:

@@ -1,4 +1,4 @@
-"""When an observer is due: every so many steps, by the time of the model, by the clock, on a condition, at the end."""
+"""Schedules of observers: by steps, model time, wall time, on a condition, at the start or at the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When an observer is due.
+    """Schedule of an observer.
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ class Schedule:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The numbers of steps of which each multiple counts."""
+        """Numbers of steps whose multiples count."""
         if self.steps is None:
             return ()
         return self.steps if isinstance(self.steps, tuple) else (self.steps,)
 
 
 class Timetable:
-    """Applies a schedule to one run; made and used alike on all ranks."""
+    """Application of a schedule to one run, created and used in the same way on all ranks."""
 
     def __init__(self, schedule: Schedule, simulation: Simulation) -> None:
         self.schedule = schedule
@@ -107,7 +107,7 @@ class Timetable:
         self._seen = -1
         """The last step that was observed."""
         self._interval = 0
-        """Intervals of model time that are over."""
+        """Number of intervals of model time that have passed."""
         self._looked = time.monotonic()
 
     def begin(self, simulation: Simulation) -> bool:

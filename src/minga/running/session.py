@@ -1,6 +1,6 @@
 """One run from beginning to end on the ranks there are: frames, digest, observables and ledger of a model.
 
-:func:`minga.running.run.run` is the way in from Python; the command line writes the same to a directory.
+:func:`minga.running.run.run` is the entry from Python; the command line writes the same files to a directory.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["Outcome", "execute"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to; equal on all ranks, but for what is gathered (ledger and traces), which rank 0 has."""
+    """Result of a run, equal on all ranks except for gathered data (ledger and traces), which rank 0 has."""
 
     steps: int
     """Steps that were done."""
@@ -54,14 +54,14 @@ class Outcome:
     """Fingerprint of the last state, 16 hexadecimal digits: see :mod:`minga.output.digest`."""
     observables: dict[str, Any]
     ended: Ended
-    """Why there are no more steps."""
+    """Reason of the end."""
     ledger: dict[str, Any] = field(default_factory=dict)
-    """See :mod:`minga.output.ledger`."""
+    """Times of all ranks, see :mod:`minga.output.ledger`."""
     layout: list[dict[str, Any]] = field(default_factory=list)
-    """The blocks of cells: ``rank``, ``lo``, ``hi``."""
+    """Blocks of cells: ``rank``, ``lo``, ``hi``."""
     traces: list[RankTrace] | None = None
     findings: tuple[Finding, ...] = ()
-    """What people should know of the run."""
+    """Findings that people should know."""
 
     @property
     def facts(self) -> dict[str, int | str]:
@@ -149,7 +149,7 @@ def execute(
 
 
 def _of_shares(resolved: ResolvedPlan) -> tuple[Finding, ...]:
-    """That nodes had equal shares because nobody measured them."""
+    """Return a finding if nodes had equal shares because they were not measured."""
     text = resolved.unmeasured
     return () if text is None else (Finding(text, {"shares": "equal, nodes not measured"}),)
 
@@ -162,7 +162,7 @@ def _whole_ledger(
     result: Result,
     sessions: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """``ledger.json`` out of the lines of all ranks, on rank 0."""
+    """Return ``ledger.json`` from the lines of all ranks, on rank 0."""
     prediction = None if resolved.plan is None else resolved.plan.prediction
     first = result.resumed.step
     steps, seconds = result.steps - first, result.seconds - result.resumed.seconds
@@ -181,7 +181,7 @@ def _whole_ledger(
 
 
 def state_digest(engine: Engine, model: Model, fields: Sequence[Field]) -> str:
-    """The digest of the present state of fields of a model; collective, equal on all ranks."""
+    """Return the digest of the present state of fields of a model; collective, equal on all ranks."""
     mine = digest_of_blocks(
         # Of a field that every rank holds whole, one copy counts.
         [

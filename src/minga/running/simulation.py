@@ -1,4 +1,4 @@
-"""A model that is being run: what observers see of it."""
+"""A model that is being run, as observers see it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Simulation:
 
     @property
     def rank(self) -> int:
-        """This rank; files are written on rank 0."""
+        """Number of this rank; files are written on rank 0."""
         return self.engine.comm.rank
 
     @property

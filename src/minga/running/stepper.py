@@ -1,4 +1,4 @@
-"""Doing steps of a model: watched for its end, and left in the middle where somebody asks for the end of the run."""
+"""Steps of a model: watched for its end, and interrupted if the end of the run is requested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Stepper"]
 
 
 class Stepper:
-    """Does steps of a model on an engine, and says when there are no more to do; collective.
+    """Stepper of a model on an engine, which knows when there are no more steps to do; collective.
 
     Parameters
     ----------
@@ -31,14 +31,14 @@ class Stepper:
         self._watch = Watch(model, stop or Stop(), self._steps.program) if watched else None
         self._undo: Beginning | None = None
         self._costly = False
-        """Whether keeping the state takes long, against what steps took last."""
+        """True if saving the state takes long compared with the latest steps."""
         self.state: State = state_of(model, self.program)
         self.left = False
-        """Whether the last steps were left in the middle, and undone."""
+        """True if the last steps were interrupted and undone."""
 
     @property
     def program(self) -> Program:
-        """One step, with what is looked for after it."""
+        """Program of one step and of the checks after it."""
         return self._steps.program if self._watch is None else self._watch.program
 
     def start(self) -> None:
@@ -49,12 +49,12 @@ class Stepper:
         self._engine.prepare(self.program, looped=False)
 
     def leave_where(self, asked: Callable[[], bool]) -> None:
-        """Leave a step that takes long once `asked` says so on any rank, where the state before it can be kept."""
+        """Interrupt long steps once `asked` returns True on any rank, if the state before them can be saved."""
         self._engine.look.asked = asked
         self._undo = Beginning(self._engine, self.state)
 
     def run(self, done: int, count: int) -> tuple[int, Outcome, float]:
-        """Do `count` steps after `done` ones, or fewer: how many, whether they are good, and the seconds they took."""
+        """Do at most `count` steps after `done` ones; return their number, whether they are good, and their seconds."""
         look, undo = self._engine.look, self._undo
         look.may = undo is not None and undo.possible and not self._costly
         if undo is not None and look.may:
@@ -75,17 +75,17 @@ class Stepper:
         return count, outcome, elapsed
 
     def costly(self, seconds: float) -> bool:
-        """Return whether keeping the state takes much of this rank's time before steps of so many seconds."""
+        """Return whether saving the state takes much of this rank's time before steps of so many seconds."""
         return self._undo is not None and self._undo.costly(seconds)
 
     def agreed(self, costly: bool) -> None:
-        """Take note of whether keeping the state takes long on any rank."""
+        """Record whether saving the state takes long on any rank."""
         self._costly = costly
 
     def ended(self, done: int) -> Ended | None:
-        """Return why the model is over after `done` steps; None where it is not."""
+        """Return the reason for which the model has ended after `done` steps; None if it has not."""
         return None if self._watch is None else self._watch.ended(self._engine, done)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what was found in the steps that people should know of."""
+        """Return the findings of the steps that people should know."""
         return self._steps.findings(self._engine)

@@ -91,7 +91,7 @@ class Balances:
 # Two axes ------------------------------------------------------------------------------------------------------------
 @functools.cache
 def faces(ndim: int) -> Kernel:
-    """What flows, as entries of a matrix beside its diagonal; in place of the diagonal, what is lost."""
+    """Return the kernel that writes flows beside the diagonal of a matrix, and losses in place of the diagonal."""
     here = (0,) * ndim
 
     def matrix(

@@ -15,11 +15,11 @@ from minga.lang.math import expm1
 __all__ = ["bernoulli", "bernoulli_pair", "bernoulli_slope", "relative_slope"]
 
 NEAR: Final = 0.03
-"""Below it slopes are series, whose next term is under 1e-16; above, the closed form loses 2 digits."""
+"""Limit below which slopes are series, whose next term is under 1e-16; above, the closed form loses 2 digits."""
 
 
 def bernoulli_pair(u: Node) -> tuple[Node, Node]:
-    """B(u) and B(-u), of one exponential; both to a few ulp for all u, neither ever negative."""
+    """Return B(u) and B(-u) from one exponential; both to a few ulp for all u, and never negative."""
     size = mg.abs(u)
     # Of |u|, where nothing cancels; 0/0 is not chosen, and beyond the largest exponential B is 0.
     falling = mg.where(size > 0.0, size / expm1(size), 1.0)
@@ -28,12 +28,12 @@ def bernoulli_pair(u: Node) -> tuple[Node, Node]:
 
 
 def bernoulli(u: Node) -> Node:
-    """B(u) = u / (exp(u) - 1), 1 at 0; B(-u) = B(u) + u."""
+    """Return B(u) = u / (exp(u) - 1), which is 1 at 0; B(-u) = B(u) + u."""
     return bernoulli_pair(u)[0]
 
 
 def bernoulli_slope(u: Node) -> Node:
-    """dB/du, from -1 at minus infinity through -1/2 at 0 to 0; B'(-u) = -1 - B'(u)."""
+    """Return dB/du, from -1 at minus infinity through -1/2 at 0 to 0; B'(-u) = -1 - B'(u)."""
     down, up = bernoulli_pair(u)
     size = mg.abs(u)
     falling, rising = mg.where(u < 0.0, up, down), mg.where(u < 0.0, down, up)
@@ -44,7 +44,7 @@ def bernoulli_slope(u: Node) -> Node:
 
 
 def relative_slope(u: Node, opposite: Node) -> Node:
-    """B'(u) / B(u) = (1 - B(-u)) / u, -1/2 at 0, with `opposite` = B(-u); also where B(u) underflows."""
+    """Return B'(u) / B(u) = (1 - B(-u)) / u, -1/2 at 0, with `opposite` = B(-u); also where B(u) underflows."""
     near = mg.abs(u) < NEAR
     square = u * u
     series = -0.5 - u * (1.0 / 12.0 - square * (1.0 / 720.0 - square / 30240.0))

@@ -174,7 +174,7 @@ def coupled_bicgstab(
     rr, bb, reference, ss, rho, new, alpha, omega, beta = (Register(f"{name} {n}") for n in names)
 
     def solved(source: Vector) -> Vector:
-        """Where the preconditioned vector is."""
+        """Return the slots of the preconditioned vector."""
         if preconditioner is None:
             return source
         preconditioner(program, source, y)
@@ -223,14 +223,14 @@ def coupled_bicgstab(
 
 
 def divided(value: Node | Register, divisor: Node | Register) -> Node:
-    """value / divisor, 0 where the divisor is 0."""
+    """Return value / divisor, or 0 where the divisor is 0."""
     zero = absolute(divisor) == 0.0
     return where(zero, 0.0, value / where(zero, 1.0, divisor))
 
 
 # Kernels, of vectors of any number of fields -------------------------------------------------------------------------
 def total(products: Sequence[Node]) -> Reduced:
-    """Of numbers at a cell, over all cells."""
+    """Return the sum of numbers at a cell over all cells."""
     value = products[0]
     for item in products[1:]:
         value = value + item
@@ -239,7 +239,7 @@ def total(products: Sequence[Node]) -> Reduced:
 
 @kernel
 def begin(b: Readers, image: Readers, r: Readers, shadow: Readers, p: Readers) -> dict[str, Reduced]:
-    """r = shadow = b - A x, p = 0; returns |b|^2 and |r|^2."""
+    """Store r = shadow = b - A x and p = 0; return |b|^2 and |r|^2."""
     here = here_of(b[0])
     values = [one[here] - other[here] for one, other in zip(b, image, strict=True)]
     for k, value in enumerate(values):
@@ -251,7 +251,7 @@ def begin(b: Readers, image: Readers, r: Readers, shadow: Readers, p: Readers) -
 
 @kernel
 def copied(source: Readers, target: Readers) -> None:
-    """target = source."""
+    """Store target = source."""
     here = here_of(source[0])
     for one, other in zip(source, target, strict=True):
         other[here] = one[here]
@@ -259,14 +259,14 @@ def copied(source: Readers, target: Readers) -> None:
 
 @kernel
 def inner(a: Readers, b: Readers) -> Reduced:
-    """a . b."""
+    """Return a . b."""
     here = here_of(a[0])
     return total([one[here] * other[here] for one, other in zip(a, b, strict=True)])
 
 
 @kernel
 def direction(r: Readers, p: Readers, v: Readers, *, beta: Node, omega: Node) -> None:
-    """p = r + beta * (p - omega * v)."""
+    """Store p = r + beta * (p - omega * v)."""
     here = here_of(r[0])
     for k, item in enumerate(p):
         item[here] = r[k][here] + beta * (item[here] - omega * v[k][here])
@@ -274,7 +274,7 @@ def direction(r: Readers, p: Readers, v: Readers, *, beta: Node, omega: Node) ->
 
 @kernel
 def half_step(x: Readers, y: Readers, r: Readers, v: Readers, *, alpha: Node) -> None:
-    """x = x + alpha * y, r = r - alpha * v."""
+    """Store x = x + alpha * y and r = r - alpha * v."""
     here = here_of(x[0])
     for k, item in enumerate(x):
         item[here] = item[here] + alpha * y[k][here]
@@ -283,7 +283,7 @@ def half_step(x: Readers, y: Readers, r: Readers, v: Readers, *, alpha: Node) ->
 
 @kernel
 def products(t: Readers, s: Readers) -> dict[str, Reduced]:
-    """t . s and |t|^2."""
+    """Return t . s and |t|^2."""
     here = here_of(t[0])
     pairs = list(zip(t, s, strict=True))
     return {"ts": total([a[here] * b[here] for a, b in pairs]), "tt": total([a[here] * a[here] for a, _ in pairs])}
@@ -293,7 +293,7 @@ def products(t: Readers, s: Readers) -> dict[str, Reduced]:
 def other_half(
     x: Readers, z: Readers, r: Readers, t: Readers, shadow: Readers, *, omega: Node
 ) -> dict[str, Reduced]:  # fmt: skip
-    """x = x + omega * z, r = r - omega * t; returns |r|^2 and shadow . r."""
+    """Store x = x + omega * z and r = r - omega * t; return |r|^2 and shadow . r."""
     here = here_of(x[0])
     values = []
     for k, item in enumerate(x):

@@ -35,7 +35,7 @@ __all__ = [
 
 Readers = Sequence[CellReader]
 HERE, WEST, EAST, BELOW, ABOVE = (0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)
-"""The cell, its neighbours along the first axis, and along the second."""
+"""Offsets of the cell, of its neighbours along the first axis, and along the second."""
 PAIRS = (1, 2)
 
 
@@ -45,7 +45,7 @@ def _scaled_copy(source: CellReader, target: CellReader, *, weight: Node) -> Non
 
 
 scaled_copy = Kernel(_scaled_copy, name="scaled copy")
-"""target = weight * source."""
+"""Store target = weight * source."""
 
 
 def _free_cells(held: CellReader, free: CellReader) -> None:
@@ -53,12 +53,12 @@ def _free_cells(held: CellReader, free: CellReader) -> None:
 
 
 free_cells = Kernel(_free_cells, name="cells that are not held")
-"""free = 1, 0 in cells whose unknowns are held."""
+"""Store free = 1, or 0 in cells whose unknowns are held."""
 
 
 @functools.cache
 def only_free(count: int) -> Kernel:
-    """The matrix without rows and columns of held cells, whose unknowns are 0; their diagonal becomes 1.
+    """Return the kernel that removes rows and columns of held cells, whose unknowns are 0; their diagonal becomes 1.
 
     lower, upper   of both axes, `count` fields each
     """
@@ -82,7 +82,7 @@ def product(
     pattern: Pattern, lower: Sequence[Readers], diagonal: Readers, upper: Sequence[Readers], x: Readers,
     at: tuple[int, int],
 ) -> list[Node]:  # fmt: skip
-    """A x in the cell at an offset, which is 0 or along the second axis; `x` and matrix are strided alike."""
+    """Return A x in the cell at an offset, 0 or along the second axis; `x` and the matrix have the same stride."""
     k = len(pattern)
     low, high = ([arranged(part, pattern) for part in parts] for parts in (lower, upper))
     found: list[Node] = []
@@ -103,7 +103,7 @@ def product(
 
 @functools.cache
 def matrix_product(pattern: Pattern) -> Kernel:
-    """image = A x."""
+    """Store image = A x."""
     count = sum(map(sum, pattern))
 
     def multiply(lower: Readers, diagonal: Readers, upper: Readers, x: Readers, image: Readers) -> None:
@@ -115,7 +115,7 @@ def matrix_product(pattern: Pattern) -> Kernel:
 
 
 def _axes(fields: Readers, count: int) -> tuple[Readers, Readers]:
-    """The fields of both axes."""
+    """Return the fields of both axes."""
     return fields[:count], fields[count:]
 
 
@@ -125,12 +125,12 @@ def _cleared(x: Readers) -> None:
 
 
 cleared = Kernel(_cleared, name="clear coupled unknowns")
-"""x = 0."""
+"""Kernel that stores x = 0."""
 
 
 @functools.cache
 def line_elimination(pattern: Pattern, colour: int) -> Kernel:
-    """For every other line the right side, less what its neighbours' unknowns make, eliminated along +first axis."""
+    """Return the kernel that eliminates every other line's right side, less the neighbours' terms, along +axis 0."""
     k, count, at = len(pattern), sum(map(sum, pattern)), (0, colour)
 
     def eliminate(
@@ -161,7 +161,7 @@ def line_elimination(pattern: Pattern, colour: int) -> Kernel:
 
 @functools.cache
 def line_substitution(k: int, colour: int) -> Kernel:
-    """The unknowns of these lines, along -first axis."""
+    """Return the kernel that computes the unknowns of these lines, along -first axis."""
 
     def substitute(ratio: Readers, partial: Readers, line: Readers) -> None:
         ratios = _strided(ratio)
@@ -177,7 +177,7 @@ def line_substitution(k: int, colour: int) -> Kernel:
 
 @functools.cache
 def scattered(colour: int) -> Kernel:
-    """Lines, to where they belong."""
+    """Return the kernel that stores lines at their places."""
 
     def scatter(line: Readers, x: Readers) -> None:
         for item, value in zip(_strided(x), line, strict=True):
@@ -193,7 +193,7 @@ def _strided(fields: Readers) -> list[CellReader]:
 # Between two levels --------------------------------------------------------------------------------------------------
 @functools.cache
 def restricted(pattern: Pattern) -> Kernel:
-    """What is left of the right side, summed over pairs: lines of colour 1 were solved last and have nothing left."""
+    """Return the kernel of the residual summed over pairs: lines of colour 1 were solved last and have no residual."""
     count = sum(map(sum, pattern))
 
     def restrict(
@@ -216,7 +216,7 @@ def _prolonged(coarse: Readers, free: CellReader, x: Readers) -> None:
 
 
 prolonged = Kernel(_prolonged, name="prolongation of coupled unknowns")
-"""x = x + what the pair's correction is, but in held cells."""
+"""Kernel that adds the pair's correction to x, except in held cells."""
 
 
 def _coarse_free(free: CellReader, coarse: CellReader) -> None:
@@ -225,12 +225,12 @@ def _coarse_free(free: CellReader, coarse: CellReader) -> None:
 
 
 coarse_free = Kernel(_coarse_free, name="pairs that are not held")
-"""1, 0 for pairs of held cells."""
+"""Kernel that stores 1, or 0 for pairs of held cells."""
 
 
 @functools.cache
 def coarse_diagonal(pattern: Pattern) -> Kernel:
-    """The diagonal of pairs, with what couples the two; 1 for held pairs. `lower`, `upper`: of the second axis."""
+    """Return the kernel of the pairs' diagonal with the coupling of both lines, along axis 1; 1 for held pairs."""
     k = len(pattern)
 
     def pair_diagonal(
@@ -256,12 +256,12 @@ def _coarse_inner(fine: Readers, coarse: Readers) -> None:
 
 
 coarse_inner = Kernel(_coarse_inner, name="couplings along lines of pairs")
-"""Couplings along the first axis: those of both lines."""
+"""Kernel of couplings along the first axis: those of both lines."""
 
 
 @functools.cache
 def coarse_outer(colour: int) -> Kernel:
-    """Couplings of pairs along the second axis: those of the outer line."""
+    """Return the kernel of couplings of pairs along the second axis: those of the outer line."""
 
     def couple(fine: Readers, coarse: Readers) -> None:
         for item, target in zip(_strided(fine), coarse, strict=True):

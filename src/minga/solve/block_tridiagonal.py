@@ -155,7 +155,7 @@ class BlockLines:
 
 # Kernels -------------------------------------------------------------------------------------------------------------
 def arranged(values: Sequence[CellReader], pattern: Pattern) -> list[list[CellReader | None]]:
-    """The fields that exist, in their places."""
+    """Return the fields that exist, at their places in the block."""
     rest = iter(values)
     return [[next(rest) if there else None for there in row] for row in pattern]
 
@@ -228,7 +228,7 @@ def factorisation(ndim: int, axis: int, pattern: Pattern) -> Kernel:
 
 @functools.cache
 def elimination(ndim: int, axis: int, pattern: Pattern) -> Kernel:
-    """The right side with the unknowns below eliminated, along +axis."""
+    """Return the kernel that eliminates the unknowns below from the right side, along +axis."""
     here, below, k = (0,) * ndim, step(ndim, axis, -1), len(pattern)
 
     def eliminate_blocks(lower: Readers, factors: Readers, b: Readers, partial: Readers) -> None:
@@ -249,7 +249,7 @@ def elimination(ndim: int, axis: int, pattern: Pattern) -> Kernel:
 
 @functools.cache
 def substitution(ndim: int, axis: int, unknowns: int) -> Kernel:
-    """The unknowns, along -axis."""
+    """Return the kernel that computes the unknowns, along -axis."""
     here, above, k = (0,) * ndim, step(ndim, axis, 1), unknowns
 
     def substitute_blocks(ratio: Readers, partial: Readers, x: Readers) -> None:

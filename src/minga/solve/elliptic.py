@@ -30,7 +30,7 @@ Readers = Sequence[CellReader]
 
 
 def live_axes(grid: Grid) -> tuple[int, ...]:
-    """The axes along which a cell may have other neighbours than itself: all but periodic ones of one cell."""
+    """Return the axes along which a cell may have neighbours other than itself: all but periodic ones of one cell."""
     return tuple(axis for axis, n in enumerate(grid.shape) if n > 1 or not grid.periodic[axis])
 
 
@@ -109,7 +109,7 @@ class Elliptic:
 
 # In kernels ----------------------------------------------------------------------------------------------------------
 def outflow(u: CellReader, faces: Readers, walls: Node, axes: Sequence[int]) -> Node:
-    """A u in the cell; `faces` hold the conductance of the face below the cell, one field for each axis of the grid."""
+    """Return A u in the cell; `faces` hold the conductance of the face below it, one field for each axis."""
     ndim = len(faces)
     here = (0,) * ndim
     value = u[here]
@@ -121,7 +121,7 @@ def outflow(u: CellReader, faces: Readers, walls: Node, axes: Sequence[int]) -> 
 
 
 def whole_diagonal(faces: Readers, walls: Node, axes: Sequence[int]) -> Node:
-    """What `outflow` multiplies the cell's own value with."""
+    """Return the factor of the cell's own value in `outflow`."""
     ndim = len(faces)
     total = walls
     for axis in axes:
@@ -130,14 +130,14 @@ def whole_diagonal(faces: Readers, walls: Node, axes: Sequence[int]) -> Node:
 
 
 def quotient(value: Node | float, divisor: Node) -> Node:
-    """value / divisor, 0 where the divisor is 0."""
+    """Return value / divisor, or 0 where the divisor is 0."""
     held = divisor > 0.0
     return where(held, value / where(held, divisor, 1.0), 0.0)
 
 
 @functools.cache
 def apply_elliptic(ndim: int, axes: tuple[int, ...]) -> Kernel:
-    """result = A u; returns the sum of u * A u."""
+    """Return the kernel of result = A u, which returns the sum of u * A u."""
     here = (0,) * ndim
 
     @kernel
@@ -150,7 +150,7 @@ def apply_elliptic(ndim: int, axes: tuple[int, ...]) -> Kernel:
 
 
 def outside_axis(grid: Grid, axis: int) -> Kernel:
-    """What goes to walls, and through the faces of all axes but one."""
+    """Return the kernel that sums what goes to walls and through the faces of all axes but one."""
     return _outside(grid.ndim, tuple(a for a in live_axes(grid) if a != axis))
 
 
@@ -167,7 +167,7 @@ def _outside(ndim: int, axes: tuple[int, ...]) -> Kernel:
 
 @functools.cache
 def mark_active(ndim: int, axes: tuple[int, ...]) -> Kernel:
-    """1 where the row is not all zero, else 0."""
+    """Return the kernel that stores 1 where the row is not all zero, else 0."""
     here = (0,) * ndim
 
     @kernel

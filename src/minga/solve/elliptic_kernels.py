@@ -38,7 +38,7 @@ Axes = tuple[int, ...]
 # On one level --------------------------------------------------------------------------------------------------------
 @functools.cache
 def take_faces(ndim: int) -> Kernel:
-    """The conductance of the face below a cell, at the cell."""
+    """Return the kernel that stores the conductance of the face below a cell at the cell."""
     here = (0,) * ndim
 
     @kernel
@@ -50,7 +50,7 @@ def take_faces(ndim: int) -> Kernel:
 
 @functools.cache
 def sum_diagonal(ndim: int, axes: Axes) -> Kernel:
-    """The whole diagonal of the operator."""
+    """Return the kernel that computes the whole diagonal of the operator."""
     here = (0,) * ndim
 
     @kernel
@@ -61,7 +61,7 @@ def sum_diagonal(ndim: int, axes: Axes) -> Kernel:
 
 
 def _remaining(u: CellReader, f: CellReader, faces: Readers, diagonal: CellReader, axes: Axes) -> Node:
-    """f - A u, by the whole diagonal."""
+    """Return f - A u, computed with the whole diagonal."""
     ndim = len(faces)
     here = (0,) * ndim
     inflow = f[here]
@@ -73,7 +73,7 @@ def _remaining(u: CellReader, f: CellReader, faces: Readers, diagonal: CellReade
 
 @functools.cache
 def first_step(ndim: int) -> Kernel:
-    """result = weight * f / diagonal: a step of damped Jacobi from 0. Solid cells stay 0."""
+    """Return the kernel of result = weight * f / diagonal, a step of damped Jacobi from 0. Solid cells stay 0."""
     here = (0,) * ndim
 
     @kernel
@@ -85,7 +85,7 @@ def first_step(ndim: int) -> Kernel:
 
 @functools.cache
 def copy_active(ndim: int) -> Kernel:
-    """result = f, 0 in solid cells."""
+    """Return the kernel of result = f, 0 in solid cells."""
     here = (0,) * ndim
 
     @kernel
@@ -97,7 +97,7 @@ def copy_active(ndim: int) -> Kernel:
 
 @functools.cache
 def jacobi_step(ndim: int, axes: Axes) -> Kernel:
-    """result = u + weight * (f - A u) / diagonal: a step of damped Jacobi. Solid cells become 0."""
+    """Return the kernel of one step of damped Jacobi, u + weight * (f - A u) / diagonal. Solid cells become 0."""
     here = (0,) * ndim
 
     @kernel
@@ -112,7 +112,7 @@ def jacobi_step(ndim: int, axes: Axes) -> Kernel:
 
 @functools.cache
 def left_over(ndim: int, axes: Axes) -> Kernel:
-    """result = f - A u, 0 in solid cells."""
+    """Return the kernel of result = f - A u, 0 in solid cells."""
     here = (0,) * ndim
 
     @kernel
@@ -126,8 +126,10 @@ def left_over(ndim: int, axes: Axes) -> Kernel:
 
 @functools.cache
 def find_behind(factors: Axes) -> Kernel:
-    """1 in cells that conduct nothing and whose coarse cell does not either, else 0; for the coarse cell, 1 if it is so
-    for all its cells. It runs over the coarse cells."""
+    """Return the kernel, over coarse cells, that marks cells which, like their coarse cell, conduct nothing.
+
+    It stores 1 in these cells, else 0; and 1 for a coarse cell if all its cells are marked.
+    """
 
     @kernel
     def cells_behind(diagonal: CellReader, coarse: CellReader, behind: CellReader, whole: CellReader) -> None:
@@ -146,12 +148,12 @@ def find_behind(factors: Axes) -> Kernel:
 
 # Between two levels --------------------------------------------------------------------------------------------------
 def _children(factors: Axes, skip: int | None = None) -> Iterator[tuple[int, ...]]:
-    """Offsets of a coarse cell's children; along `skip` the first only."""
+    """Return the offsets of a coarse cell's children; along `skip` the first only."""
     return itertools.product(*(range(1 if axis == skip else f) for axis, f in enumerate(factors)))
 
 
 def _there(child: tuple[int, ...], closing: Axes, value: Node, last: tuple[Node, ...]) -> Node:
-    """`value`, 0 for a second child that is none: on a closing axis the offset finds the first cell of all again."""
+    """Return `value`, or 0 for a missing second child: on a closing axis the offset reaches the very first cell."""
     for axis in closing:
         if child[axis]:
             value = where(index(axis) == last[axis], 0.0, value)
@@ -159,7 +161,7 @@ def _there(child: tuple[int, ...], closing: Axes, value: Node, last: tuple[Node,
 
 
 def _half(conductance: Node) -> Node:
-    """Half of a face's resistance; 0 where it conducts nothing: the coarse point is then the child itself."""
+    """Return half of a face's resistance; 0 where it conducts nothing: the coarse point is then the child itself."""
     return quotient(0.5, conductance)
 
 
@@ -168,13 +170,13 @@ def _shifted(offsets: tuple[int, ...], axis: int, to: int) -> tuple[int, ...]:
 
 
 def _inside(cut: tuple[CellReader, ...], at: tuple[int, ...]) -> Node:
-    """1, 0 in a cell that is cut off."""
+    """Return 1, or 0 in a cell that is cut off."""
     return where(cut[0][at] == 0, 1.0, 0.0) if cut else as_node(1.0)
 
 
 @functools.cache
 def find_cuts(factors: Axes) -> Kernel:
-    """1 + the axis across which a cell is cut off its coarse cell, 0 in cells that are not.
+    """Return the kernel of 1 + the axis across which a cell is cut off from its coarse cell, 0 in other cells.
 
     `coarse` is any field of the coarse grid, whose cells the kernel runs over; it is not read.
     """
@@ -204,7 +206,7 @@ def find_cuts(factors: Axes) -> Kernel:
 
 @functools.cache
 def find_shares(factors: Axes) -> Kernel:
-    """What every fine cell takes from its coarse neighbour along each coarsened axis, at most 1 in all.
+    """Return the kernel of the fractions that fine cells take from coarse neighbours along each axis, at most 1 in all.
 
     `coarse` is any field of the coarse grid, whose cells the kernel runs over; it is not read. `cuts` holds what
     `find_cuts` found, or no field.
@@ -237,7 +239,7 @@ def find_shares(factors: Axes) -> Kernel:
 
 @functools.cache
 def coarse_faces(factors: Axes, axis: int, closing: Axes) -> Kernel:
-    """Conductances of the coarse faces across `axis`."""
+    """Return the kernel of conductances of the coarse faces across `axis`."""
 
     @kernel
     def coarse_elliptic_faces(
@@ -261,7 +263,7 @@ def coarse_faces(factors: Axes, axis: int, closing: Axes) -> Kernel:
 
 @functools.cache
 def coarse_walls(factors: Axes, closing: Axes) -> Kernel:
-    """What goes to walls from the coarse cells."""
+    """Return the kernel of the coarse cells' coefficients of what goes to walls."""
 
     @kernel
     def coarse_elliptic_walls(
@@ -284,7 +286,7 @@ def coarse_walls(factors: Axes, closing: Axes) -> Kernel:
 
 @functools.cache
 def restriction(factors: Axes, closing: Axes) -> Kernel:
-    """coarse = P^T fine."""
+    """Return the kernel of coarse = P^T fine."""
     coarsened = [axis for axis, f in enumerate(factors) if f == 2]
 
     @kernel
@@ -317,7 +319,7 @@ def restriction(factors: Axes, closing: Axes) -> Kernel:
 
 @functools.cache
 def prolongation(factors: Axes) -> Kernel:
-    """fine = fine + P coarse."""
+    """Return the kernel of fine = fine + P coarse."""
     ndim = len(factors)
     coarsened = [axis for axis, f in enumerate(factors) if f == 2]
 

@@ -1,4 +1,4 @@
-"""Systems on grids of two axes with k coupled unknowns a cell: each cell is coupled with itself and the four beside it.
+"""Systems on grids of two axes with k coupled unknowns a cell, coupled with the four cells beside it.
 
 Solvers of such systems share how the matrix is stored, and how one rank solves for all.
 """
@@ -24,7 +24,7 @@ __all__ = ["Direct", "FivePoint", "OneRank"]
 
 Floats = NDArray[np.float64]
 OneRank = Callable[[Mapping[Field, Floats], Sequence[Floats]], Floats]
-"""From the fields of a matrix and the right side, each whole, to the solution, (k, rows, columns)."""
+"""Function of the whole fields of a matrix and of the right side that returns the solution, (k, rows, columns)."""
 
 
 @dataclass(frozen=True, eq=False)

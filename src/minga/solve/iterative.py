@@ -27,7 +27,7 @@ from minga.space.grid import Grid
 __all__ = ["Iterative"]
 
 USABLE: Final = 1e-6
-"""Of the right side's norm: what may be left at the limit."""
+"""Fraction of the right side's norm that the residual may have at the limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class Iterative:
 
     @property
     def hierarchies(self) -> tuple[BlockMultigrid, ...]:
-        """For a Model."""
+        """The hierarchies of grids, for a Model."""
         return (self.multigrid,)
 
     def setup(self, program: Program) -> None:
@@ -150,7 +150,7 @@ class Iterative:
         return solution
 
     def _weigh(self, program: Program, b: Sequence[Field]) -> None:
-        """What equations are multiplied by: 1 where there is nothing on the right."""
+        """Record the factors of the equations: 1 where the right side is 0."""
         sizes: list[Any] = [program.apply(_largest, item) for item in b]
         for group in self.shared or tuple((i,) for i in range(self.unknowns)):
             size = sizes[group[0]]

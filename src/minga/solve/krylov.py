@@ -22,9 +22,9 @@ from minga.space.boundary import BoundaryLike, fixed
 from minga.space.field import Field, Register, Slot
 
 TINY: Final = 1e-300
-"""Keeps a null vector that is all 0 from being divided by."""
+"""Smallest divisor, which avoids a division by a null vector that is all 0."""
 LARGEST: Final = 1e300
-"""Of a squared norm: what is not below it is lost."""
+"""Limit of a squared norm, at and above which the iteration has failed."""
 
 
 class Operator(Protocol):
@@ -227,7 +227,7 @@ def conjugate_gradients(
 
 
 def lenient(program: Program, method: str, unsolved: Register | None) -> AbstractContextManager[None]:
-    """Where a solve is recorded: unchecked if its failures are counted. ProgramError for what cannot count."""
+    """Return the context of a solve, unchecked if failures are counted; ProgramError for an invalid counter."""
     if unsolved is None:
         return nullcontext()
     if unsolved.dtype != "i8":
@@ -238,14 +238,14 @@ def lenient(program: Program, method: str, unsolved: Register | None) -> Abstrac
 def rounds(
     program: Program, done: Node, rr: Register, iterations: Register, limit: int, unsolved: Register | None
 ) -> AbstractContextManager[None]:
-    """The loop of a solve: until `done`, and where failures are counted also until it has failed."""
+    """Return the loop of a solve: until `done`, and if failures are counted also until it has failed."""
     if unsolved is None:
         return program.repeat(until=done, limit=limit)
     return program.repeat(until=done | (iterations >= limit) | ~(rr < LARGEST))
 
 
 def note(program: Program, x: Slot, done: Node, rr: Register, unsolved: Register) -> None:
-    """Record whether a solve has failed; where nothing is a number any more, x becomes 0."""
+    """Record whether a solve has failed; x becomes 0 if it is no longer finite."""
     known = rr < LARGEST
     program.let(unsolved, where(done & known, unsolved, unsolved + 1))
     with program.when(~known):
@@ -253,7 +253,7 @@ def note(program: Program, x: Slot, done: Node, rr: Register, unsolved: Register
 
 
 def check_system(method: str, x: Field, b: Field, tolerance: float | Register) -> None:
-    """ProgramError unless `x` and `b` are f8 fields of the same points, and the tolerance is one."""
+    """Raise ProgramError unless `x` and `b` are f8 fields of the same points, and the tolerance is valid."""
     if x.grid != b.grid or x.centre != b.centre or x.on != b.on or x.replicated:
         raise ProgramError(
             f"{method}: the unknown is {x!r}, the right side {b!r}",
@@ -271,13 +271,13 @@ def _faces(item: Field) -> tuple[int, ...]:
 
 
 def here_of(item: CellReader) -> tuple[int, ...]:
-    """The offsets of the cell itself, in a kernel for any number of axes."""
+    """Return the offsets of the cell itself, in a kernel for any number of axes."""
     return (0,) * len(item.axes)
 
 
 @kernel
 def first_residual(b: CellReader, image: CellReader, r: CellReader, d: CellReader) -> dict[str, Reduced]:
-    """r = b - A x and d = 0; returns |b|^2 and |r|^2."""
+    """Store r = b - A x and d = 0; return |b|^2 and |r|^2."""
     here = here_of(b)
     value = b[here] - image[here]
     r[here] = value
@@ -287,33 +287,33 @@ def first_residual(b: CellReader, image: CellReader, r: CellReader, d: CellReade
 
 @kernel
 def clear(x: CellReader) -> None:
-    """x = 0."""
+    """Store x = 0."""
     x[here_of(x)] = 0.0
 
 
 @kernel
 def copy(source: CellReader, target: CellReader) -> None:
-    """target = source, at the points that both have."""
+    """Store target = source, at the points that both have."""
     target[here_of(source)] = source[here_of(source)]
 
 
 @kernel
 def dot(a: CellReader, b: CellReader) -> Reduced:
-    """The inner product of two vectors."""
+    """Return the inner product of two vectors."""
     here = here_of(a)
     return cell_sum(a[here] * b[here])
 
 
 @kernel
 def share(a: CellReader, null: CellReader) -> dict[str, Reduced]:
-    """null . a and |null|^2."""
+    """Return null . a and |null|^2."""
     here = here_of(a)
     return {"value": cell_sum(null[here] * a[here]), "size": cell_sum(null[here] * null[here])}
 
 
 @kernel
 def remove(a: CellReader, null: CellReader, *, amount: Node) -> Reduced:
-    """a = a - amount * null; returns |a|^2."""
+    """Store a = a - amount * null; return |a|^2."""
     here = here_of(a)
     value = a[here] - amount * null[here]
     a[here] = value
@@ -322,21 +322,21 @@ def remove(a: CellReader, null: CellReader, *, amount: Node) -> Reduced:
 
 @kernel
 def xpby(z: CellReader, d: CellReader, *, beta: Node) -> None:
-    """d = z + beta * d."""
+    """Store d = z + beta * d."""
     here = here_of(d)
     d[here] = z[here] + beta * d[here]
 
 
 @kernel
 def axpy(x: CellReader, y: CellReader, *, alpha: Node) -> None:
-    """y = y + alpha * x."""
+    """Store y = y + alpha * x."""
     here = here_of(y)
     y[here] = y[here] + alpha * x[here]
 
 
 @kernel
 def update(x: CellReader, r: CellReader, d: CellReader, image: CellReader, *, alpha: Node) -> Reduced:
-    """x = x + alpha * d, r = r - alpha * A d; returns |r|^2."""
+    """Store x = x + alpha * d and r = r - alpha * A d; return |r|^2."""
     here = here_of(x)
     x[here] = x[here] + alpha * d[here]
     value = r[here] - alpha * image[here]

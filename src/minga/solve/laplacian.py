@@ -1,4 +1,4 @@
-"""The negative Laplacian of cell-centred finite volumes on rectilinear grids, as an operator for solvers.
+"""Negative Laplacian of cell-centred finite volumes on rectilinear grids, as an operator for solvers.
 
 `A u` in a cell is its volume times `shift * u - Laplace u`: what flows out through the cell's faces. Multiplied by the
 volume the operator is symmetric on any grid, stretched or not; the right side of `shift * u - Laplace u = f` is then
@@ -41,7 +41,7 @@ KINDS: Final = ("dirichlet", "neumann")
 
 
 def as_walls(walls: Walls, grid: Grid) -> tuple[tuple[Wall, Wall], ...]:
-    """The kind of wall at the low and the high end of every axis; one kind for all, or by axis (a word or a pair)."""
+    """Return the kinds of wall at both ends of every axis, given as one kind for all, or by axis (a kind or a pair)."""
     if isinstance(walls, str):
         return ((_kind(walls),) * 2,) * grid.ndim
     sides: list[tuple[Wall, Wall]] = [("dirichlet", "dirichlet")] * grid.ndim
@@ -61,7 +61,7 @@ def _kind(word: str) -> Wall:
 
 
 def couplings(grid: Grid, axis: int, walls: tuple[Wall, Wall]) -> tuple[Floats, Floats]:
-    """Coefficients of the differences to the lower and the upper neighbour, 1/(width * distance), shape (N,) each."""
+    """Return the coefficients of the differences to both neighbours, 1/(width * distance), of shape (N,) each."""
     width = grid.widths(axis)
     length = len(width)
     if length == 1 and grid.periodic[axis]:  # a cell that is its own neighbour exchanges nothing
@@ -79,17 +79,17 @@ def couplings(grid: Grid, axis: int, walls: tuple[Wall, Wall]) -> tuple[Floats, 
 
 # In kernels ----------------------------------------------------------------------------------------------------------
 def step(ndim: int, axis: int, distance: int) -> tuple[int, ...]:
-    """The offset of a neighbour along one axis."""
+    """Return the offset of a neighbour along one axis."""
     return tuple(distance if a == axis else 0 for a in range(ndim))
 
 
 def volume(width: Readers) -> Node:
-    """The volume of the cell."""
+    """Return the volume of the cell."""
     return functools.reduce(operator.mul, (w[0] for w in width))
 
 
 def outflow(u: CellReader, low: Readers, high: Readers, shift: Node) -> Node:
-    """`shift * u - Laplace u` in the cell."""
+    """Return `shift * u - Laplace u` in the cell."""
     ndim = len(low)
     here = u[(0,) * ndim]
     total = shift * here
@@ -100,7 +100,7 @@ def outflow(u: CellReader, low: Readers, high: Readers, shift: Node) -> Node:
 
 
 def diagonal(low: Readers, high: Readers, shift: Node) -> Node:
-    """What `outflow` multiplies the cell's own value with."""
+    """Return the factor of the cell's own value in `outflow`."""
     total = shift
     for below, above in zip(low, high, strict=True):
         total = total + (below[0] + above[0])
@@ -111,7 +111,7 @@ def diagonal(low: Readers, high: Readers, shift: Node) -> Node:
 def apply_laplacian(
     u: CellReader, result: CellReader, low: Readers, high: Readers, width: Readers, *, shift: Node
 ) -> Reduced:
-    """result = A u; returns the sum of u * A u."""
+    """Store result = A u; return the sum of u * A u."""
     value = volume(width) * outflow(u, low, high, shift)
     here = (0,) * len(low)
     result[here] = value
@@ -120,7 +120,7 @@ def apply_laplacian(
 
 @kernel
 def times_volume(f: CellReader, result: CellReader, width: Readers) -> None:
-    """result = volume * f."""
+    """Store result = volume * f."""
     here = (0,) * len(width)
     result[here] = volume(width) * f[here]
 
@@ -129,7 +129,7 @@ def times_volume(f: CellReader, result: CellReader, width: Readers) -> None:
 def subtract_laplacian(
     u: CellReader, f: CellReader, result: CellReader, low: Readers, high: Readers, width: Readers, *, shift: Node
 ) -> None:
-    """result = f - A u."""
+    """Store result = f - A u."""
     here = (0,) * len(low)
     result[here] = f[here] - volume(width) * outflow(u, low, high, shift)
 
@@ -146,7 +146,7 @@ def relax_laplacian(
     shift: Node,
     weight: Node,
 ) -> None:
-    """result = u + weight * (f - A u) / diagonal of A: one step of damped Jacobi."""
+    """Store u + weight * (f - A u) / diagonal of A: one step of damped Jacobi."""
     here = (0,) * len(low)
     size = volume(width)
     residual = f[here] - size * outflow(u, low, high, shift)
@@ -157,7 +157,7 @@ def relax_laplacian(
 def first_relaxation(
     f: CellReader, result: CellReader, low: Readers, high: Readers, width: Readers, *, shift: Node, weight: Node
 ) -> None:
-    """The same step from u = 0, which need not be read. Where nothing holds the cell (diagonal 0), it stays 0."""
+    """Store one step of damped Jacobi from u = 0; where nothing holds the cell (diagonal 0), it stays 0."""
     here = (0,) * len(low)
     total = volume(width) * diagonal(low, high, shift)
     result[here] = where(total > 0.0, weight * (f[here] / where(total > 0.0, total, 1.0)), 0.0)

@@ -1,4 +1,4 @@
-"""The part of an operator along one axis, solved exactly on every line of cells: a preconditioner, or a solver in 1-D.
+"""Exact solution of the part of an operator along one axis: a preconditioner, or a solver in one dimension.
 
 Through face i, between cells i - 1 and i, flows up[i] c[i-1] - down[i] c[i]; a cell loses what flows out of it, and
 rest * c besides:
@@ -221,7 +221,7 @@ class EllipticLines:
 # Kernels -------------------------------------------------------------------------------------------------------------
 @functools.cache
 def factorisation(ndim: int, axis: int) -> Kernel:
-    """Pivots and ratios, along +axis."""
+    """Return the kernel that computes pivots and ratios, along +axis."""
     here, below, above = (0,) * ndim, step(ndim, axis, -1), step(ndim, axis, 1)
 
     def factorise_lines(
@@ -239,7 +239,7 @@ def factorisation(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def elimination(ndim: int, axis: int) -> Kernel:
-    """The right side with the unknowns below eliminated, along +axis."""
+    """Return the kernel that eliminates the unknowns below from the right side, along +axis."""
     here, below = (0,) * ndim, step(ndim, axis, -1)
 
     def eliminate(up: CellReader, inverse: CellReader, b: CellReader, partial: CellReader) -> None:
@@ -250,7 +250,7 @@ def elimination(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def substitution(ndim: int, axis: int) -> Kernel:
-    """The unknowns, along -axis."""
+    """Return the kernel that computes the unknowns, along -axis."""
     here, above = (0,) * ndim, step(ndim, axis, 1)
 
     def substitute(ratio: CellReader, partial: CellReader, x: CellReader) -> None:
@@ -261,7 +261,7 @@ def substitution(ndim: int, axis: int) -> Kernel:
 
 @functools.cache
 def damped_substitution(ndim: int, axis: int, old: int) -> Kernel:
-    """The unknowns, and `weight` of them added to old ones, of which there are `old` fields: one or none."""
+    """Return the kernel that computes the unknowns and adds `weight` of them to old ones: `old` fields, 1 or 0."""
     here, above = (0,) * ndim, step(ndim, axis, 1)
 
     def substitute(

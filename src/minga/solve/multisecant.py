@@ -31,11 +31,11 @@ __all__ = ["Multisecant"]
 Readers = Sequence[CellReader]
 
 DEPTH: Final = 5
-"""Secants that are kept."""
+"""Number of secants that are kept."""
 DEPENDENT: Final = 1e-8
-"""A difference is left out if less of it than this (squared) is new."""
+"""A difference is left out if its new part (squared) is less than this."""
 GROWN: Final = 4.0
-"""Where the correction (squared) has grown by more than this, what was known is forgotten."""
+"""Growth of the correction (squared) beyond which all secants are discarded."""
 
 
 @dataclass(frozen=True, eq=False)

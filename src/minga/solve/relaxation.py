@@ -156,7 +156,7 @@ def _sweep(program: Program, order: Order, u: Field, f: Field | None, weight: fl
 
 
 def _parts(grid: Grid) -> tuple[tuple[float, ...], float]:
-    """What each of an axis' two neighbours contributes to a relaxed value, and what `f` does (an area, negative)."""
+    """Return the weight of a neighbour in a relaxed value, for each axis, and the factor of `f` (a negative area)."""
     widths: list[float] = []
     for axis, width in enumerate(grid.spacing):
         if not isinstance(width, float):
@@ -173,7 +173,7 @@ def _parts(grid: Grid) -> tuple[tuple[float, ...], float]:
 
 @functools.cache
 def sweep_kernel(order: Order, parts: tuple[float, ...], weight: float, with_source: bool) -> Kernel:
-    """The kernel of one sweep: fields u, f (with a source), then the target (Jacobi); returns the largest change."""
+    """Return the kernel of one sweep of u, f (with a source) and the target (Jacobi); it returns the largest change."""
 
     def relax(u: CellReader, target: CellReader, source: Node | None) -> Reduced:
         ndim = len(parts)

@@ -52,7 +52,7 @@ def planes(grid: Grid, unknowns: int, coupling: Pattern, name: str = "planes") -
 
 
 def _solved(matrix: FivePoint, values: Mapping[Field, Floats], right: Sequence[Floats]) -> Floats:
-    """The solution, (k, rows, cells)."""
+    """Return the solution, of shape (k, rows, cells)."""
     k, (rows, cells), places = matrix.unknowns, matrix.grid.shape, matrix.places
     lower, upper = matrix.lower, matrix.upper
     size = k * cells

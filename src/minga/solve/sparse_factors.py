@@ -33,11 +33,11 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 LEAF: Final = 9
-"""Cells: parts that are not worth dissecting."""
+"""Number of cells below which a part is not worth dissecting."""
 SMALL_PIVOT: Final = 1e-6
-"""Of the largest entry in its column: a diagonal entry that is smaller is no pivot."""
+"""Fraction of the largest entry in its column below which a diagonal entry is not used as a pivot."""
 REFINEMENTS: Final = 6
-"""Steps of refinement at most."""
+"""Largest number of refinement steps."""
 
 
 def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse") -> Direct:
@@ -71,7 +71,7 @@ def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse") -
 
 
 def _solved(matrix: FivePoint, structure: Structure, values: Mapping[Field, Floats], right: Sequence[Floats]) -> Floats:
-    """The solution, (k, rows, columns)."""
+    """Return the solution, of shape (k, rows, columns)."""
     system, b = structure.system(values, right)
     solve = factorised(system)
     if solve is None or not np.isfinite(b).all():
@@ -97,7 +97,7 @@ def factorised(matrix: Any) -> Callable[[Floats], Floats] | None:
 
 
 def refined(matrix: Any, b: Floats, solve: Any) -> Floats:
-    """A solution made better while that helps: until its backward error, entry by entry, is round-off."""
+    """Return a solution refined while that helps: until its backward error, entry by entry, is round-off."""
     sizes = abs(matrix)
     x: Floats = solve(b)
     best, error = x, np.inf
@@ -129,7 +129,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
-    """Where the entries of a matrix go in compressed columns, with the cells in the order of their elimination.
+    """Positions of a matrix' entries in compressed columns, with the cells in the order of their elimination.
 
     parts    fields, in the order in which their entries are lined up
     sources  of the entries in columns: their number in that line
@@ -166,7 +166,7 @@ class Structure:
         return cls(parts, sources, starts.astype(np.int32), row[sources].astype(np.int32), places.ravel(), shape)
 
     def system(self, values: Mapping[Field, Floats], right: Sequence[Floats]) -> tuple[Any, Floats]:
-        """The matrix in compressed columns and the right side, scaled, in the order of elimination."""
+        """Return the matrix in compressed columns and the right side, scaled, in the order of elimination."""
         from scipy.sparse import csc_array
 
         scale = self.scales(values, len(right), right[0].shape)
@@ -186,7 +186,7 @@ class Structure:
         return solution[self.places].reshape(-1, *self.shape)
 
     def scales(self, values: Mapping[Field, Floats], k: int, shape: tuple[int, ...]) -> Floats:
-        """For each equation a power of two that brings its largest entry near 1, (k, rows, columns)."""
+        """Return a power of two for each equation that brings its largest entry near 1, of shape (k, rows, columns)."""
         largest = np.zeros((k, *shape))
         for part in self.parts:
             inside = (part.equation, *part.inside)
@@ -198,7 +198,7 @@ class Structure:
 
 
 def parts_of(matrix: FivePoint) -> list[Part]:
-    """All fields of a matrix, with the entries that do not reach beyond the grid."""
+    """Return all fields of a matrix, with the entries that do not reach beyond the grid."""
     k, (rows, columns) = matrix.unknowns, matrix.grid.shape
     everywhere = (slice(0, rows), slice(0, columns))
     full = [(i, j) for i in range(k) for j in range(k)]
@@ -215,7 +215,7 @@ def parts_of(matrix: FivePoint) -> list[Part]:
 
 
 def dissection(rows: int, columns: int) -> Integers:
-    """The cells of a grid (row-major numbers) in the order of nested dissection."""
+    """Return the cells of a grid (row-major numbers) in the order of nested dissection."""
     numbers = np.arange(rows * columns).reshape(rows, columns)
     found: list[Integers] = []
 

@@ -1,4 +1,4 @@
-"""Between a grid and the one of half its resolution: linear interpolation axis by axis, and its exact transpose.
+"""Transfers between a grid and one of half its resolution: linear interpolation by axes, and its exact transpose.
 
 Fine cell i of an axis lies in coarse cell c = i // 2. Its value is interpolated between the centres of c and of the
 coarse neighbour on its own side; at a `dirichlet` wall between c and the wall's 0, at a `neumann` wall it is c's. The
@@ -24,7 +24,7 @@ from minga.space.field import Field, Slot
 from minga.space.grid import Grid
 
 RESTRICTED: tuple[int, ...] = (-1, 0, 1, 2)
-"""Offsets from fine cell 2 * c of the fine cells that coarse cell c takes part of."""
+"""Offsets, from fine cell 2 * c, of the fine cells that contribute to coarse cell c."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class AxisWeights:
 
 
 def axis_weights(fine: Grid, coarse: Grid, axis: int, walls: tuple[Wall, Wall]) -> AxisWeights:
-    """The weights of linear interpolation along one axis."""
+    """Return the weights of linear interpolation along one axis."""
     x, centre, width = fine.centres(axis), coarse.centres(axis), coarse.widths(axis)
     cells, length = len(x), len(centre)
     periodic = fine.periodic[axis]
@@ -63,7 +63,7 @@ def axis_weights(fine: Grid, coarse: Grid, axis: int, walls: tuple[Wall, Wall]) 
     from_beside = np.where(neighbour >= 0, share, 0.0)
 
     def child(values: Floats, bit: int) -> Floats:
-        """Values of the even or odd children, by coarse cell; 0 where there is no such child."""
+        """Return the values of the even or odd children, by coarse cell; 0 where there is no such child."""
         found = np.zeros(length)
         found[: len(values[bit::2])] = values[bit::2]
         return found
@@ -89,7 +89,7 @@ def axis_weights(fine: Grid, coarse: Grid, axis: int, walls: tuple[Wall, Wall]) 
 
 @functools.cache
 def restriction(factors: tuple[int, ...]) -> Kernel:
-    """coarse = P^T fine; `weights` holds, for each axis with factor 2, the fields of `AxisWeights.taken`."""
+    """Return the kernel of coarse = P^T fine; `weights` holds the fields of `AxisWeights.taken` of coarsened axes."""
     ndim = len(factors)
 
     def restrict(fine: CellReader, coarse: CellReader, weights: Readers) -> None:
@@ -110,7 +110,7 @@ def restriction(factors: tuple[int, ...]) -> Kernel:
 
 @functools.cache
 def prolongation(factors: tuple[int, ...]) -> Kernel:
-    """fine = fine + P coarse; `weights` has, for each axis with factor 2, own and aside of even and of odd children."""
+    """Return the kernel of fine = fine + P coarse; `weights` has own and aside of both children of coarsened axes."""
     ndim = len(factors)
 
     def prolong(coarse: CellReader, fine: CellReader, weights: Readers) -> None:

@@ -64,7 +64,7 @@ def solve_tridiagonal(
 
 @functools.cache
 def sweeps(ndim: int, axis: int) -> tuple[Kernel, Kernel]:
-    """Elimination along +axis, and substitution along -axis."""
+    """Return the kernels of elimination along +axis and substitution along -axis."""
     here, below, above = (0,) * ndim, step(ndim, axis, -1), step(ndim, axis, 1)
 
     def eliminate(

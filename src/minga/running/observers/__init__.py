@@ -1,1 +1,1 @@
-"""What happens between the steps of a run, one observer a file."""
+"""Observers: everything between the steps of a run, one observer a file."""

@@ -1,4 +1,4 @@
-"""Work moves between ranks while a run goes on."""
+"""Moves of work between ranks during a run."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["Balance", "Mover"]
 
 
 class Mover(Protocol):
-    """Moves work between ranks while a model runs, as :class:`minga.plan.balance.Balancer` does."""
+    """Mover of work between ranks, such as :class:`minga.plan.balance.Balancer`."""
 
     @property
     def interval(self) -> int | None:
-        """Steps from one look to the next; None for about five a second."""
+        """Steps from one check to the next; None for about five checks a second."""
 
     def start(self, model: Model, engine: Engine) -> None:
         """Prepare on all ranks before the first step."""
 
     def look(self, engine: Engine, step: int, remaining: int) -> bool:
-        """Look on all ranks after `step` steps since `start`; return whether the engine's layouts were changed."""
+        """Check on all ranks after `step` steps since `start`; return whether the engine's layouts were changed."""
 
 
 class Balance(Observer):
-    """Has a mover look at the times of the ranks, and move work where that pays; its time counts as steps."""
+    """Observer that moves work if the times of the ranks make it worthwhile; its time counts as steps."""
 
     phase = Phase.MOVE
     counted = True
@@ -44,7 +44,7 @@ class Balance(Observer):
         self._mover.start(simulation.model, simulation.engine)
 
     def observe(self, simulation: Simulation) -> None:
-        """Look, and move work."""
+        """Check the times, and move work."""
         if simulation.ended is None:
             done = simulation.step
             self._mover.look(simulation.engine, done - self._first, simulation.steps - done)

@@ -13,7 +13,7 @@ __all__ = ["Checkpoints"]
 
 
 class Checkpoints(Observer):
-    """Writes checkpoints, ends the run before its time limit, and resumes it where its keeper finds a checkpoint."""
+    """Observer that writes checkpoints, ends the run before its time limit, and resumes it from a checkpoint."""
 
     phase = Phase.KEEP
 
@@ -35,7 +35,7 @@ class Checkpoints(Observer):
         return due
 
     def ends(self, simulation: Simulation) -> Reason | None:
-        """Return "time limit" where there is no time for more steps."""
+        """Return "time limit" if there is no time for more steps."""
         return "time limit" if self._time_is_up else None
 
     def observe(self, simulation: Simulation) -> None:

@@ -1,4 +1,4 @@
-"""What ends a run before its last step, other than the model's state: people, signals and the clock."""
+"""Ends of a run before its last step other than by the model's state: by people, signals and the clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Asked", "LastStep", "WallTime"]
 
 
 class Asked(Observer):
-    """Ends a run where somebody asks for it, for instance by a signal.
+    """Observer that ends a run on request, for instance by a signal.
 
     A step that takes more than a second from then on is left and undone, where the state before it is small enough to
     be kept in memory.
@@ -30,16 +30,16 @@ class Asked(Observer):
         self._asked = asked
 
     def start(self, simulation: Simulation) -> None:
-        """Have steps left where they take long."""
+        """Let long steps be interrupted."""
         simulation.stepper.leave_where(self._asked)
 
     def ends(self, simulation: Simulation) -> Reason | None:
-        """Return "asked" where somebody asked."""
+        """Return "asked" if the end was requested."""
         return "asked" if self._asked() else None
 
 
 class WallTime(Observer):
-    """Ends a run after so many seconds of steps and observation."""
+    """Observer that ends a run after so many seconds of steps and observation."""
 
     phase = Phase.END
 
@@ -47,12 +47,12 @@ class WallTime(Observer):
         self._seconds = seconds
 
     def ends(self, simulation: Simulation) -> Reason | None:
-        """Return "wall time" where the time is over."""
+        """Return "wall time" if the time is over."""
         return "wall time" if simulation.seconds >= self._seconds else None
 
 
 class LastStep(Observer):
-    """Calls a function on every rank when all have agreed that there are no more steps, before the last output."""
+    """Observer that calls a function on every rank when all agree on the last step, before the last output."""
 
     phase = Phase.END
     schedule = Schedule(end=True)

@@ -1,4 +1,4 @@
-"""Errors where output fields hold values that are not finite."""
+"""Errors for output fields with values that are not finite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Finite"]
 
 
 class Finite(Observer):
-    """Raises RunError where an output field is not finite: every so many steps, after the frame, and at the end."""
+    """Observer that raises RunError if an output field is not finite: every so many steps and at the end."""
 
     phase = Phase.CHECK
 

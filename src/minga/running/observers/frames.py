@@ -1,4 +1,4 @@
-"""Frames: output fields as they are at some steps."""
+"""Frames: the output fields at some steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Frames", "Recorder"]
 
 
 class Recorder(Protocol):
-    """Takes frames, as `minga.output.snapshots.snapshots.Snapshots` and `WholeFrames` do."""
+    """Recorder of frames, such as `minga.output.snapshots.snapshots.Snapshots` and `WholeFrames`."""
 
     def take(self, step: int, engine: Engine) -> None:
         """Take the present state; collective."""
@@ -23,11 +23,11 @@ class Recorder(Protocol):
 
     @property
     def written(self) -> dict[str, Any] | None:
-        """What was written so far, for the ledger; None where frames stay in memory."""
+        """Counters of the written frames, for the ledger; None if frames stay in memory."""
 
 
 class Frames(Observer):
-    """Has frames taken at the first step, every so many steps, and at the last one; completes them at the end."""
+    """Observer that takes frames at the first step, every so many steps, and at the last one."""
 
     phase = Phase.FRAMES
 

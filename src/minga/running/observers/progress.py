@@ -1,4 +1,4 @@
-"""What people see of a run while it goes on: how far it is, and the field when somebody looks."""
+"""Progress of a run, and the present field when somebody watches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Preview", "Progress"]
 
 
 class Progress(Observer):
-    """Tells a function on rank 0, about five times a second, how far the run is.
+    """Observer that reports progress to a function on rank 0, about five times a second.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Progress(Observer):
 
 
 class Preview(Observer):
-    """Shows the state to whoever wants to see it while the run goes on.
+    """Observer that shows the state to people who want to see it during the run.
 
     Parameters
     ----------

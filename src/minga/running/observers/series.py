@@ -1,4 +1,4 @@
-"""Series: observables as they are at some steps."""
+"""Series: the observables at some steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Series"]
 
 
 class Series(Observer):
-    """Hands observables to a function on rank 0: at the first step, at multiples of `steps`, and at the last one."""
+    """Observer that passes observables to a function on rank 0 at the ends of a run and at multiples of `steps`."""
 
     phase = Phase.OBSERVE
     counted = True
