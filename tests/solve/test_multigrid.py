@@ -180,6 +180,7 @@ WHOLE = Layout.single(mg.Box((0, 0), (8, 8)), 1)
         ((Laplacian(mg.Grid((8, 8))), WHOLE), {"solids": True}, "option of Elliptic"),
         ((Elliptic(mg.Grid((8, 8))), WHOLE), {}, "option of Laplacian"),
         ((FivePoint(mg.Grid((8, 8)), 1, ((True,),)),), {}, "without held="),
+        ((mg.Grid((8, 8)), WHOLE), {"walls": "neumann"}, r"write Multigrid\(Laplacian\(grid, walls, shift\), layout\)"),
     ],
 )  # fmt: skip
 def test_options_of_other_operators_are_refused(arguments: tuple, options: dict, message: str) -> None:

@@ -7,7 +7,7 @@ computes the same bits on any number of ranks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from minga.engine.program import Program
@@ -90,9 +90,16 @@ class Multigrid:
     solids: bool = False
     held: Field | None = None
     name: str = "multigrid"
+    walls: InitVar[None] = None
+    shift: InitVar[None] = None
     cycle: LaplacianMultigrid | EllipticMultigrid | BlockMultigrid = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, walls: None, shift: None) -> None:
+        if walls is not None or shift is not None:
+            raise ProgramError(
+                "multigrid: walls= and shift= are those of the operator",
+                remedy="write Multigrid(Laplacian(grid, walls, shift), layout)",
+            )
         object.__setattr__(self, "cycle", self._made())
 
     def _made(self) -> LaplacianMultigrid | EllipticMultigrid | BlockMultigrid:
