@@ -75,7 +75,17 @@ class MingaError(Exception):
 
 
 class KernelError(MingaError):
-    """A mistake in a kernel or rule: an undeclared name, a wrong offset, a Python ``if`` on a cell."""
+    """A mistake in a kernel or rule: an undeclared name, a wrong offset, a Python ``if`` on a cell.
+
+    Parameters
+    ----------
+    message
+        The problem.
+    where
+        The place: a position in a file, or a phrase.
+    remedy
+        The correction that is proposed.
+    """
 
 
 class CaseError(MingaError):
@@ -86,7 +96,7 @@ class CaseError(MingaError):
     message, where, remedy
         As for :class:`MingaError`.
     key
-        Dotted name of the entry (``"run.steps"``).
+        The dotted name of the entry, such as ``"run.steps"``.
     suggestion
         The word that was probably meant.
     """
@@ -116,15 +126,45 @@ class CaseError(MingaError):
 
 
 class LayoutError(MingaError):
-    """An invalid grid, box or layout: an empty grid, overlapping blocks, cells without an owner."""
+    """An invalid grid, box or layout: an empty grid, overlapping blocks, cells without an owner.
+
+    Parameters
+    ----------
+    message
+        The problem.
+    where
+        The place: a position in a file, or a phrase.
+    remedy
+        The correction that is proposed.
+    """
 
 
 class ProgramError(MingaError):
-    """A mistake in a recorded Program: a value used before it is written, one field written twice at once."""
+    """A mistake in a recorded Program: a value used before it is written, one field written twice at once.
+
+    Parameters
+    ----------
+    message
+        The problem.
+    where
+        The place: a position in a file, or a phrase.
+    remedy
+        The correction that is proposed.
+    """
 
 
 class RunError(MingaError):
-    """A run that could not continue: a value that is not finite, no convergence, a full disk."""
+    """A run that could not continue: a value that is not finite, no convergence, a full disk.
+
+    Parameters
+    ----------
+    message
+        The problem.
+    where
+        The place: a position in a file, or a phrase.
+    remedy
+        The correction that is proposed.
+    """
 
 
 class DiskError(RunError):
@@ -132,7 +172,17 @@ class DiskError(RunError):
 
 
 class LaunchError(MingaError):
-    """A start of MPI that cannot work, such as with the launcher of another MPI library."""
+    """A start of MPI that cannot work, such as with the launcher of another MPI library.
+
+    Parameters
+    ----------
+    message
+        The problem.
+    where
+        The place: a position in a file, or a phrase.
+    remedy
+        The correction that is proposed.
+    """
 
 
 def shown(value: object, longest: int = 80) -> str:

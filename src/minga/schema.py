@@ -40,28 +40,33 @@ _EXPECTED = {
 def validate(
     kind: type[Settings], data: Mapping[str, object], key: str = "", thing: str = "a case", *, keywords: bool = False
 ) -> Settings:
-    """Return the settings in a table, checked against their schema.
+    """Return settings that were checked against their schema.
 
-    Types must match: ``"10"`` and ``10.0`` are not integers; lists are accepted as tuples, and strings as paths.
+    Types must match: ``"10"`` and ``10.0`` are not whole numbers; lists serve as tuples, and words as paths.
 
     Parameters
     ----------
     kind
-        The schema.
+        The class of the settings, a pydantic model.
     data
-        The entries of the table.
+        The data.
     key
-        The dotted key of the table, "" for the outermost one.
+        The name of the table, for messages.
     thing
-        The noun that error messages use for the whole that `data` is a part of.
+        The document that the data comes from, for messages.
     keywords
         True if the entries are keyword arguments, so that messages write them as in Python.
+
+    Returns
+    -------
+    object
+        An instance of ``kind``.
 
     Raises
     ------
     CaseError
         For the first invalid entry: its dotted key, what was expected and what was found, and for an unknown key the
-        most similar known one.
+        one that was probably meant.
     """
     try:
         # In JSON mode, pydantic is strict in the way that a case file needs; in Python mode, it would refuse lists.

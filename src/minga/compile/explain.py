@@ -26,7 +26,19 @@ Printer = Literal["llvm", "ptx", "numpy"]
 
 
 class Kernel(lang.Kernel):
-    """A kernel that can be inspected."""
+    """A kernel that can be inspected.
+
+    Parameters
+    ----------
+    function
+        A function of fields (positional parameters) and scalars (keyword-only parameters).
+    order
+        The order in which cells are computed, as for :func:`minga.kernel`.
+    across
+        ``"exact"`` or ``"block"``, as for :func:`minga.kernel`.
+    name
+        The name; by default that of the function.
+    """
 
     def explain(self, dtype: object = "f8", ndim: int | None = None) -> str:
         """Describe the kernel's accesses, radius, flops and bytes per cell, and the resulting bound on one core here.
@@ -79,6 +91,11 @@ class Kernel(lang.Kernel):
             "llvm", "ptx" or "numpy".
         dtype, ndim
             Cell type and number of axes, as in `explain`.
+
+        Returns
+        -------
+        str
+            The source text.
 
         Raises
         ------

@@ -47,9 +47,33 @@ class Clock:
             raise ProgramError(f"time={self.time!r}: expected a register", remedy="a constant step is mg.Clock(dt=...)")
 
     def at(self, step: int) -> float:
-        """The time after so many steps, NaN where the step alone does not tell."""
+        """The time after so many steps, NaN where the step alone does not tell.
+
+        Parameters
+        ----------
+        step
+            The number of steps done.
+
+        Returns
+        -------
+        float
+            The time, NaN if the step alone does not determine it.
+        """
         return math.nan if self.dt is None else step * float(self.dt)
 
     def read(self, step: int, engine: Engine) -> float:
-        """The time now, after so many steps."""
+        """The time now, after so many steps.
+
+        Parameters
+        ----------
+        step
+            The number of steps done.
+        engine
+            The engine that runs the model.
+
+        Returns
+        -------
+        float
+            The present time.
+        """
         return self.at(step) if self.time is None else float(engine.read(self.time))

@@ -99,21 +99,76 @@ class SerialComm:
     leads_node = True
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
+        """Return a channel without messages.
+
+        Parameters
+        ----------
+        sends, receives
+            The messages: their partner and memory.
+        tag
+            The tag of all messages of the channel.
+
+        Returns
+        -------
+        Channel
+            The channel.
+        """
         return _Silent()
 
     def allreduce(self, words: np.ndarray, operation: Operation) -> None:
-        return None
+        """Leave the words as they are: there is one rank.
+
+        Parameters
+        ----------
+        words
+            An array.
+        operation
+            The reduction.
+        """
+        return
 
     def gather(self, value: Any) -> list[Any] | None:
+        """Return a list with the value of the only rank.
+
+        Parameters
+        ----------
+        value
+            Any value.
+
+        Returns
+        -------
+        list
+            The value.
+        """
         return [value]
 
     def bcast(self, value: Any) -> Any:
+        """Return the value of the only rank.
+
+        Parameters
+        ----------
+        value
+            Any value.
+
+        Returns
+        -------
+        object
+            The value.
+        """
         return value
 
     def barrier(self) -> None:
-        return None
+        """Return at once: there is one rank."""
+        return
 
     def abort(self, error: BaseException) -> None:
+        """Raise the error: there is one rank.
+
+        Parameters
+        ----------
+        error
+            The error.
+        """
         raise error
 
 
@@ -233,7 +288,20 @@ class _VirtualChannel:
 
 
 def run_virtual(ranks: int, function: Callable[[Comm], Result]) -> list[Result]:
-    """Run `function(comm)` on `ranks` virtual ranks; their results in rank order. The first rank's error is raised."""
+    """Run `function(comm)` on `ranks` virtual ranks; their results in rank order. The first rank's error is raised.
+
+    Parameters
+    ----------
+    ranks
+        The number of ranks, which are threads of this process.
+    function
+        A function of the rank's communicator.
+
+    Returns
+    -------
+    list
+        The results in rank order.
+    """
     shared = _Shared(ranks, threading.Barrier(ranks), threading.Condition(), board=[None] * ranks)
     results: list[Any] = [None] * ranks
     errors: list[tuple[int, BaseException]] = []
@@ -277,6 +345,11 @@ class MPIComm:
     """Ranks of an MPI communicator (mpi4py). The communicator is duplicated, so tags cannot meet the caller's.
 
     With more than one rank, an exception that nobody catches ends the whole job and shows this rank's traceback.
+
+    Parameters
+    ----------
+    communicator
+        An mpi4py communicator; by default COMM_WORLD.
     """
 
     def __init__(self, communicator: Any = None) -> None:
@@ -300,9 +373,32 @@ class MPIComm:
         return f"MPIComm(rank {self.rank} of {self.size})"
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
+        """Return a channel for messages that are sent and received repeatedly.
+
+        Parameters
+        ----------
+        sends, receives
+            The messages: their partner and memory.
+        tag
+            The tag of all messages of the channel.
+
+        Returns
+        -------
+        Channel
+            The channel.
+        """
         return MPIChannel(self._mpi, self.communicator, sends, receives, tag)
 
     def allreduce(self, words: np.ndarray, operation: Operation) -> None:
+        """Combine words of all ranks in place.
+
+        Parameters
+        ----------
+        words
+            An array, equal in shape on all ranks.
+        operation
+            The reduction.
+        """
         kind = {"sum": self._mpi.SUM, "max": self._mpi.MAX, "min": self._mpi.MIN}[operation]
         if self._patient:
             wait_until(self.communicator.Iallreduce(self._mpi.IN_PLACE, [words, self._mpi.INT64_T], op=kind).Test)
@@ -310,15 +406,40 @@ class MPIComm:
             self.communicator.Allreduce(self._mpi.IN_PLACE, [words, self._mpi.INT64_T], op=kind)
 
     def gather(self, value: Any) -> list[Any] | None:
+        """Gather one value from each rank on rank 0; collective.
+
+        Parameters
+        ----------
+        value
+            Any value that can be pickled.
+
+        Returns
+        -------
+        list or None
+            The values in rank order on rank 0, None on the others.
+        """
         self._meet()
         result: list[Any] | None = self.communicator.gather(value, root=0)
         return result
 
     def bcast(self, value: Any) -> Any:
+        """Send a value from rank 0 to all ranks; collective.
+
+        Parameters
+        ----------
+        value
+            Any value that can be pickled; only that of rank 0 counts.
+
+        Returns
+        -------
+        object
+            The value of rank 0.
+        """
         self._meet()
         return self.communicator.bcast(value, root=0)
 
     def barrier(self) -> None:
+        """Wait until all ranks have called this."""
         if self._patient:
             self._meet()
         else:
@@ -330,6 +451,13 @@ class MPIComm:
             wait_until(self.communicator.Ibarrier().Test)
 
     def abort(self, error: BaseException) -> None:
+        """End all ranks because of an error on this one.
+
+        Parameters
+        ----------
+        error
+            The error.
+        """
         text = "".join(traceback.format_exception(error))
         sys.stderr.write(f"rank {self.rank} of {self.size} failed; the job ends.\n{text}")
         sys.stderr.flush()

@@ -11,7 +11,15 @@ __all__ = ["Drawing", "Span"]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of the axis with a name, such as a layer: from where to where in the axis's unit."""
+    """A named part of an axis, such as a layer.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    low, high
+        Its ends, in the unit of the axis.
+    """
 
     name: str
     low: float
@@ -22,15 +30,25 @@ class Span:
 class Drawing:
     """Several curves in one pair of axes.
 
-    title        what they are: "bands"; pictures are called after it
-    lines        what is drawn, by the label it gets: names of fields after the last step, or of observables
-    over         the observable that goes to the right; None: the axis `along`, for fields. Of a field's other axes the
-                 middle is taken
-    along        the axis of fields
-    unit         of what goes upwards
-    logarithmic  whether absolute values go upwards on a scale of powers of ten
-    spans        parts of the axis `along` to be named
-    state        an observable and its unit that say of what state fields are, in place of the step: ("V", "V")
+    Parameters
+    ----------
+    title
+        The title, such as "bands"; pictures are named after it.
+    lines
+        What is drawn, by its label: names of fields after the last step, or of observables.
+    over
+        The observable on the horizontal axis; None: the axis `along`, for fields. The middle of a field's other axes is
+        taken.
+    along
+        The axis of fields.
+    unit
+        The unit of the vertical axis.
+    logarithmic
+        Whether absolute values are drawn on a logarithmic scale.
+    spans
+        Named parts of the axis `along`.
+    state
+        An observable and its unit that identify the state of the fields in place of the step: ("V", "V").
     """
 
     title: str
@@ -43,12 +61,29 @@ class Drawing:
     state: tuple[str, str] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """In the terms of JSON; `of` reads it."""
+        """Return the drawing as plain data for JSON, which `of` reads.
+
+        Returns
+        -------
+        dict
+            Plain data.
+        """
         return asdict(self) | {"lines": dict(self.lines)}
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Drawing:
-        """From what `as_dict` gave."""
+        """Return the drawing that `as_dict` wrote.
+
+        Parameters
+        ----------
+        said
+            The result of `as_dict`.
+
+        Returns
+        -------
+        Drawing
+            The drawing.
+        """
         spans = tuple(Span(str(s["name"]), float(s["low"]), float(s["high"])) for s in said["spans"])
         state = said.get("state")
         return cls(**{**said, "spans": spans, "state": None if state is None else (str(state[0]), str(state[1]))})

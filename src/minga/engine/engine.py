@@ -67,18 +67,36 @@ class _Prepared:
 class Engine:
     """Runs Programs over a layout.
 
-    layouts     one layout, or one for each grid of the model
-    comm        ranks that share the work; alone by default
-    threads     workers of this rank
-    halo_depth  steps of a loop between two exchanges; more than 1 computes some cells twice to save messages, and
-                all tiles where a Program asks for active ones
-    overlap     send from the shell of a block while its interior is computed
-    native      run bound Programs in native code where possible (else Python interprets the same commands)
-    trace       keep so many of the last commands with their times: `events`
-    poll        how often computing looks at messages in flight, so that they move on: "auto", seconds, or "off"
-    device      "cpu", "gpu" (one for each rank of a machine), or "gpu-shared" (ranks may share one)
-    route       how what all other ranks take alike goes to them: see `minga.engine.routes`
-    group       of all ranks, for the route "group", or a function that makes one of the ranks
+    Parameters
+    ----------
+    layouts
+        One layout, or one for each grid of the model.
+    grid
+        The grid of the layout, if that is one layout.
+    comm
+        The ranks that share the work; by default this process alone.
+    threads
+        Threads of this rank.
+    halo_depth
+        Steps of a loop between two exchanges; more than 1 computes some cells twice to save messages, and all tiles
+        where a Program asks for active ones.
+    overlap
+        Whether the shell of a block is sent while its interior is computed.
+    native
+        Whether bound Programs run in native code where possible; else Python interprets the same commands.
+    cpus
+        Logical processors of the threads, one for each; by default they are not pinned.
+    trace
+        The number of recent commands that are kept with their times, see `events`.
+    poll
+        The time between two looks at messages in flight during computation, so that they progress: "auto", seconds, or
+        "off".
+    device
+        "cpu", "gpu" (one for each rank of a machine), or "gpu-shared" (ranks may share one).
+    route
+        The route by which data for all other ranks travel, see `minga.engine.routes`.
+    group
+        The broadcast group of all ranks for the route "group", or a function that makes one from the ranks.
     """
 
     def __init__(
@@ -133,7 +151,15 @@ class Engine:
 
     # Values --------------------------------------------------------------------------------------------------------
     def set(self, item: Field | Slot, value: FieldValue) -> None:
-        """Give a field values: a number, a global array, or a function of a box that returns that box's values."""
+        """Set the values of a field.
+
+        Parameters
+        ----------
+        item
+            A field, whose present values are meant, or a slot.
+        value
+            A number, a global array, or a function of a box that returns that box's values.
+        """
         slot = item if isinstance(item, Slot) else item.now
         self._changes(slot)
         if self._on_device is not None:
@@ -141,7 +167,20 @@ class Engine:
         set_values(self.storage, slot, value)
 
     def write(self, register: Register, value: bool | int | float) -> None:
-        """Give a register a value (the same on every rank)."""
+        """Set the value of a register, the same on every rank.
+
+        Parameters
+        ----------
+        register
+            The register.
+        value
+            Its value; a whole number for registers of integers.
+
+        Raises
+        ------
+        ProgramError
+            If the value does not fit the type of the register.
+        """
         memory = self.storage.of(register)
         if not is_float(register.dtype) and int(value) != value:
             raise ProgramError(
@@ -158,7 +197,18 @@ class Engine:
         self._active.forget()
 
     def read(self, register: Register) -> Any:
-        """A register's value as a Python number."""
+        """Return the value of a register.
+
+        Parameters
+        ----------
+        register
+            The register.
+
+        Returns
+        -------
+        bool, int or float
+            The value as a Python number.
+        """
         return self.storage.of(register)[0].item()
 
     def blocks(self, item: Field | Slot, *, write: bool = False) -> list[tuple[Box, np.ndarray]]:
@@ -167,6 +217,18 @@ class Engine:
         In a function that a Program calls, views of the slots that it names in `writes` can be written until it ends.
         All others are read-only; between runs `write=True`, on all ranks, gives views that can be written until the
         next Program is prepared or run. Take views anew after that: a Program that reads farther moves the arrays.
+
+        Parameters
+        ----------
+        item
+            A field, whose present values are meant, or a slot.
+        write
+            Whether the views can be written.
+
+        Returns
+        -------
+        list of (Box, ndarray)
+            Boxes in global indices and views of their values.
         """
         slot = item if isinstance(item, Slot) else item.now
         call = self._access.call
@@ -177,7 +239,13 @@ class Engine:
         return self._access.lend(slot, self.storage.pieces(slot), write or (call is not None and slot in call.writes))
 
     def touch(self, item: Field | Slot) -> None:
-        """Say, on all ranks, that a field was changed by other means than `set` and `blocks`, so its halo is old."""
+        """Declare, on all ranks, that a field was changed by other means than `set` and `blocks`, so its halo is stale.
+
+        Parameters
+        ----------
+        item
+            A field, whose present values are meant, or a slot.
+        """
         slot = item if isinstance(item, Slot) else item.now
         self._changes(slot)
         if slot.field.replicated:
@@ -190,7 +258,18 @@ class Engine:
         self._active.forget()
 
     def gather(self, item: Field | Slot) -> np.ndarray | None:
-        """The whole field as one array on rank 0, None elsewhere."""
+        """Return a whole field on rank 0; collective.
+
+        Parameters
+        ----------
+        item
+            A field, whose present values are meant, or a slot.
+
+        Returns
+        -------
+        ndarray or None
+            The values on rank 0, None on the others.
+        """
         slot = item if isinstance(item, Slot) else item.now
         self._access.check_read(slot)
         self.storage.check_known(slot.field)
@@ -202,6 +281,20 @@ class Engine:
         `target` is contiguous, of the box's shape and the field's dtype; of cells that other ranks own it keeps what it
         held. Programs may run meanwhile. On a CPU the copy is complete at once; on a GPU it leaves behind the computing
         if `target` is an array of `buffer`. LayoutError for an array that does not fit.
+
+        Parameters
+        ----------
+        item
+            A field, whose present values are meant, or a slot.
+        box
+            A box whose cells this rank owns at least in part.
+        target
+            A contiguous array of the box's shape and the field's dtype.
+
+        Returns
+        -------
+        Pending
+            The copy in progress.
         """
         slot = item if isinstance(item, Slot) else item.now
         self._access.check_read(slot)
@@ -212,7 +305,18 @@ class Engine:
         return copy_on_host(self.storage, slot, box, target)
 
     def buffer(self, size: int) -> np.ndarray:
-        """Bytes for `copy_out`: page-aligned, and pinned where a GPU copies to them."""
+        """Return memory for `copy_out`: page-aligned, and pinned if a GPU copies to it.
+
+        Parameters
+        ----------
+        size
+            The number of bytes.
+
+        Returns
+        -------
+        ndarray
+            Bytes (u1).
+        """
         return self.device.pinned(size) if self.device is not None else page_aligned(size)
 
     @property
@@ -227,8 +331,10 @@ class Engine:
 
     @property
     def busy(self) -> float:
-        """Seconds that this rank worked since the engine was made, rather than waited: kernels, boundaries, packing and
-        the model's own Python functions."""
+        """Seconds that this rank has worked, rather than waited, since the engine was made.
+
+        They count kernels, boundaries, packing and the model's own Python functions.
+        """
         worked = cmd.Category.COMPUTE, cmd.Category.BOUNDARY, cmd.Category.PACK, cmd.Category.CALL
         return float(self.booked[0, worked].sum()) * 1e-9 + sum(self.block_seconds.values())
 
@@ -247,8 +353,10 @@ class Engine:
 
     @property
     def skipped(self) -> tuple[int, int]:
-        """Cell updates that this rank left out since the engine was made, as their tiles could not change, and those of
-        all tiles that were looked at."""
+        """Cell updates that this rank has left out since the engine was made, and those of all examined tiles.
+
+        Updates are left out in tiles that could not change.
+        """
         return self._active.cells
 
     @property
@@ -264,7 +372,20 @@ class Engine:
 
     # Running -------------------------------------------------------------------------------------------------------
     def run(self, program: Program, times: int = 1) -> Outcome:
-        """Run a Program `times` times in a row (one loop, without Python between)."""
+        """Run a Program, several times in a row if asked to, in one loop without Python in between.
+
+        Parameters
+        ----------
+        program
+            The Program.
+        times
+            The number of times.
+
+        Returns
+        -------
+        Outcome
+            The end of the run.
+        """
         if times < 0:
             raise ProgramError(f"run {times} times", remedy="give 0 or more")
         prepared = self.prepare(program, looped=times != 1)  # raises in a call, whose own loop counts by TIMES
@@ -312,7 +433,20 @@ class Engine:
         )
 
     def prepare(self, program: Program, *, looped: bool = True) -> _Prepared:
-        """Compile and bind a Program ahead of its run; all ranks call it together. `looped`: for times other than 1."""
+        """Compile and bind a Program ahead of its run; all ranks call it together.
+
+        Parameters
+        ----------
+        program
+            The Program.
+        looped
+            Whether it will run other than once in a row.
+
+        Returns
+        -------
+        object
+            The bound Program, which `run` uses.
+        """
         self._access.between_runs(
             f"runs Program {program.name!r}",
             "record its operations in the Program that calls, or run it when that one is over",
@@ -392,14 +526,25 @@ class Engine:
         return self._prepare(program, operations, looped)
 
     def progress(self) -> bool:
-        """Let messages of moves that travel meanwhile get on; True when all have come. A long `call` does it often."""
+        """Let messages of moves in flight progress; a long `call` calls this often.
+
+        Returns
+        -------
+        bool
+            True when all messages have arrived.
+        """
         return sum(not move.test() for move in self._access.moving) == 0  # look at all of them
 
     # Layouts -------------------------------------------------------------------------------------------------------
     def time_blocks(self, grid: Grid | None) -> None:
-        """From now on book kernels by the blocks of a grid (None: no longer); all ranks call it together.
+        """Account kernels to the blocks of a grid from now on; all ranks call it together.
 
         It costs nothing while Programs run. Operations on other grids count where these have as many blocks.
+
+        Parameters
+        ----------
+        grid
+            The grid; None ends the accounting.
         """
         self.close_bindings()
         self._clocks = grid
@@ -408,21 +553,29 @@ class Engine:
     def relayout(
         self, layouts: Mapping[Grid, Layout], *, dead: Collection[Slot] = (), piece_bytes: int = PIECE_BYTES
     ) -> Moved:
-        """Bring all fields of some grids to other layouts; all ranks call it together, with the same layouts.
+        """Move all fields of some grids to other layouts; all ranks call it together, with the same layouts.
 
-        Values, registers and what was counted stay; Programs are bound anew when they run. Views that `blocks` gave are
-        of no use any more.
+        Values, registers and counters are preserved; Programs are bound anew when they run. Views that `blocks`
+        returned become invalid.
 
         Parameters
         ----------
         layouts
             The new layout of each grid that changes.
         dead
-            Slots that nothing reads before it is stored anew (:func:`minga.engine.live.dead_slots`): they become 0.
+            Slots that are stored anew before anything reads them (:func:`minga.engine.live.dead_slots`): they become 0.
         piece_bytes
-            Most bytes of messages under way at once to or from this rank.
+            The most bytes of messages in flight at once to or from this rank.
 
-        Raises LayoutError where ranks differ in what they ask for, or a layout does not fit its grid.
+        Returns
+        -------
+        Moved
+            What was moved.
+
+        Raises
+        ------
+        LayoutError
+            If ranks ask for different layouts, or a layout does not fit its grid.
         """
         self._access.between_runs("asks for another layout", "call Engine.relayout between runs of Programs")
         self._take_back()

@@ -67,47 +67,97 @@ class Over:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A simulation ready to run anywhere.
+    """A simulation that is ready to run anywhere.
 
-    step         one step; programs with mg.random() end it with P.let(mg.STEP, mg.STEP + 1)
-    initial      values by field, slot (u.previous), or the name of either ("u.previous"): a number, a global array, or
-                 a function of a Box; 0 where nothing is said
-    output       names of the fields that snapshots hold (default: all with all axes; packed ones as cells)
-    observe      a Program whose registers are the observables
-    observables  registers by the name people see; several of them (a histogram) become a list
-    units        the unit of each observable by its name, "V", or unit and description: ("V", "of the anode"); "1" of
-                 plain numbers. Files, summaries and reports tell them
-    registers    initial values of registers by name
-    recurrence   what its future follows from; None where that is random, or not said
-    packed       output fields whose cells are stored as bits, by name; their planes are among the fields
-    cost         what cells cost relative to each other, where that differs: a global array, a function of a Box that
-                 returns that box's values, or the name of a field whose initial values say it. Cells behind a mask cost
-                 0; it decides who does which cells, and nothing else
-    mask         the name of a field of cells: where it is not 0 cells cost nothing, as it is now and as it becomes.
-                 What leaves them out is `Program.masked`
-    notes        what people should know before it starts, as pairs of what and how much: ("points a wavelength", "8.2")
-    steps        how many steps a case does that does not say
-    traces       an observable that is samples at points, such as receivers; a case that does not say observes as often
-    window       the cells of the grid that frames of a case keep that does not say
-    velocity     names of the fields of a velocity on faces, one an axis of the grid: reports draw its streamlines
-    conserved    names of observables that say how much there is of something: reports compare the last with the first
-    hierarchies  grids that follow others by rules of their own, such as the levels of multigrid; their fields are among
-                 the fields
-    explain      called on every rank when a step ends without success: what went wrong, where and what to do about it;
-                 None where it does not know more than the engine
-    over         what ends a run well before all its steps are done; None: nothing
-    tables       names of observables that make a table, by its name: a row a step of the run, in the result and as
-                 NAME.csv. A case that does not say observes every step
-    cuts         by the name of an axis, the only indices at which layouts may cut the model's grid there: what steps
-                 compute would depend on other cuts. Layouts of words and plans are moved to them, others refused
-    former       present names of observables by names they once had, which conditions of older cases may use
-    updates      a register that counts how often all cells have been updated, by which cells a second are counted;
-                 None: once a step
-    presentation  the appearance of its fields in pictures, and curves that are drawn together
-    drawings     moved to `presentation`: an error that says so
-    about        what all files of its runs say of it, by the names of attributes
-    lookout      what is looked for while it runs, and told with the result; None: nothing
-    clock        how steps become time, which files then hold beside the steps; None: the steps are the time
+    Parameters
+    ----------
+    name
+        The name, which files and reports show.
+    grid
+        The grid of its cells.
+    fields
+        All fields that kernels of its Programs read or write.
+    step
+        One step; a Program that uses mg.random() ends it with P.let(mg.STEP, mg.STEP + 1).
+    initial
+        Initial values by field, slot (u.previous), or the name of either ("u.previous"): a number, a global array, or a
+        function of a Box; 0 by default.
+    output
+        Names of the fields that snapshots hold; by default all with all axes, packed ones as cells.
+    observe
+        A Program whose registers are the observables.
+    observables
+        Registers by the name that people see; several registers (a histogram) become a list.
+    registers
+        Initial values of registers.
+    parameters
+        The values the model was made with, for the record.
+    seed
+        The seed of mg.random().
+    packed
+        Output fields whose cells are stored as bits, by name; their planes are among the fields.
+    recurrence
+        The state that determines the future of the model; None if that is random or unknown.
+    cost
+        The relative cost of cells, where they differ: a global array, a function of a Box that returns that box's
+        values, or the name of a field whose initial values give it. Cells behind a mask cost 0. It influences the
+        assignment of cells to ranks only.
+    mask
+        The name of a field of cells: where it is not 0 cells cost nothing, both now and after it changes.
+        `Program.masked` leaves them out.
+    notes
+        Facts that people should know before the start, as pairs of name and value: ("points a wavelength", "8.2").
+    steps
+        The number of steps of a case that does not specify one.
+    traces
+        An observable that is sampled at points, such as receivers; a case that does not specify an interval observes as
+        often.
+    window
+        The cells of the grid that frames keep by default.
+    velocity
+        Names of the fields of a velocity on faces, one for each axis of the grid: reports draw its streamlines.
+    conserved
+        Names of observables of conserved quantities: reports compare the last value with the first.
+    hierarchies
+        Grids that follow others by rules of their own, such as the levels of multigrid; their fields are among the
+        fields.
+    explain
+        A function that is called on every rank when a step ends without success; it returns an error with cause, place
+        and remedy, or None if it knows no more than the engine.
+    over
+        The condition that ends a run well before all its steps are done; None: nothing.
+    tables
+        Names of observables that form a table, by the name of the table: a row for each step of the run, in the result
+        and as NAME.csv. A case that does not specify an interval observes every step.
+    updates
+        A register that counts how often all cells have been updated, by which cell updates per second are counted;
+        None: once a step.
+    cuts
+        By the name of an axis, the only indices at which layouts may cut the model's grid there, because results would
+        depend on other cuts. Layouts of words and plans are moved to them, others are refused.
+    lookout
+        An event that is watched for during the run and reported with the result; None: nothing.
+    clock
+        The time of steps, which files then hold beside the steps; None: the steps are the time.
+    former
+        Present names of observables by their former names, which conditions of older cases may use.
+    units
+        The unit of each observable by its name, "V", or unit and description: ("V", "of the anode"); "1" for plain
+        numbers. Files, summaries and reports show them.
+    about
+        Attributes that all files of its runs have.
+    presentation
+        The appearance of its fields in pictures, and curves that are drawn together.
+
+    Attributes
+    ----------
+    drawings
+        Moved to `presentation`: an error that says so.
+
+    Raises
+    ------
+    ProgramError
+        If fields, observables or Programs do not fit together.
     """
 
     name: str
@@ -216,7 +266,13 @@ class Model:
         return tuple(f for f in self.visible if not f.replicated and f.grid not in followers)
 
     def start_values(self) -> list[tuple[Slot, FieldValue]]:
-        """What every slot of every field holds at the start."""
+        """Return the initial values of every slot of every field.
+
+        Returns
+        -------
+        list of (Slot, value)
+            Slots and their values, as `initial` takes them.
+        """
         values: dict[Slot, FieldValue] = {item.slot(k): 0 for item in self.fields for k in range(item.slots)}
         return list((values | self.given).items())
 
@@ -245,7 +301,26 @@ class Model:
         return item.slot(levels[level])
 
     def field(self, name: str) -> Field:
-        """A field by name; of a packed one its cells, which an engine does not store (see `minga.output.cells`)."""
+        """Return a field by name.
+
+        Of a packed field this is the field of its cells, which an engine does not store (see
+        :func:`minga.gather_cells`).
+
+        Parameters
+        ----------
+        name
+            The name.
+
+        Returns
+        -------
+        Field
+            The field.
+
+        Raises
+        ------
+        ProgramError
+            If the model has no such field.
+        """
         for item in (*self.visible, *self.fields):
             if item.name == name:
                 return item
@@ -284,10 +359,22 @@ class Model:
         return layouts
 
     def layouts(self, text: str, ranks: int) -> dict[Grid, Layout]:
-        """For each grid the layout that a word in a case stands for; see `minga.space.cuts.parse_layout`.
+        """Return the layout of each grid for the description in a case; see :func:`minga.plan.parse_layout`.
 
         Words of cells may be cut anywhere: they hold no floats, whose sums go by runs of cells. So may a grid whose
         cuts move to places of the model's own.
+
+        Parameters
+        ----------
+        text
+            The description, such as ``"slabs"`` or ``"cartesian:2x3"``.
+        ranks
+            The number of ranks.
+
+        Returns
+        -------
+        dict
+            The layout of each grid.
         """
         free = {packed.words for packed in self.packed.values()} | ({self.grid} if self.cuts else set())
         cut = {grid: parse_layout(text, grid.box, ranks, 1 if grid in free else GRANULE) for grid in self.cut_grids}
@@ -313,7 +400,13 @@ class Model:
         return {grid: one.cut_at(self.places) if grid == self.grid else one for grid, one in layouts.items()}
 
     def check_cuts(self, layout: Layout) -> None:
-        """LayoutError where a layout cuts the model's grid at other places than it allows."""
+        """Raise LayoutError if a layout cuts the model's grid at places that the model does not allow.
+
+        Parameters
+        ----------
+        layout
+            The layout of the model's grid.
+        """
         for axis, (name, places) in enumerate(zip(self.grid.axes, self.places, strict=True)):
             wrong = set() if places is None or layout.replicated else set(layout.cuts[axis][1:]) - set(places)
             if wrong:
@@ -324,9 +417,21 @@ class Model:
                 )
 
     def layouts_like(self, layout: Layout, *, anywhere: bool = False) -> dict[Grid, Layout]:
-        """For each grid its layout where `layout` is that of `planned_grid`: equal places belong to equal ranks.
+        """Return the layout of each grid for a layout of `planned_grid`: equal places belong to equal ranks.
 
-        Cuts move to the places that the model allows; `anywhere`: not, for measuring, which needs no results.
+        Cuts move to the places that the model allows.
+
+        Parameters
+        ----------
+        layout
+            The layout of `planned_grid`.
+        anywhere
+            Whether cuts stay where they are, for measurements, which need no results.
+
+        Returns
+        -------
+        dict
+            The layout of each grid.
         """
         leader = self.planned_grid
         words = {packed.words: packed.cells.grid for packed in self.packed.values()}

@@ -12,7 +12,17 @@ __all__ = ["Ledger", "Outcome"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: `ok` unless something did not converge or was not finite; `place` says where."""
+    """The end of a run of a Program.
+
+    Parameters
+    ----------
+    ok
+        True unless something did not converge or was not finite.
+    reason
+        The reason of the end, such as "converged" or "limit".
+    place
+        The place where it ended.
+    """
 
     ok: bool
     reason: str

@@ -59,7 +59,15 @@ REASONS: Final = ("finished", "converged", "limit", "not finite", "stop")
 
 @dataclass(eq=False)
 class Program:
-    """A recorded sequence of operations; see the module's docstring."""
+    """A recorded sequence of operations; see :mod:`minga.engine.program`.
+
+    Parameters
+    ----------
+    name
+        The name, for messages and explanations.
+    operations
+        The operations, which the methods record.
+    """
 
     name: str = "program"
     operations: list[Operation] = field(default_factory=list)
@@ -95,10 +103,27 @@ class Program:
         into: Register | Mapping[str, Register] | None = None,
         **scalars: object,
     ) -> Register | SimpleNamespace | None:
-        """Apply a kernel to every cell of a region (default: all points of the fields it stores).
+        """Apply a kernel to every cell of a region.
 
-        Returns the kernel's reductions: None, one register, or a namespace of registers; `into` names registers to
-        write instead of new ones. Scalars are numbers, registers, or expressions of registers.
+        Scalars are numbers, registers, or expressions of registers.
+
+        Parameters
+        ----------
+        kernel
+            The kernel.
+        fields
+            A field, slot, or sequence of these for each positional parameter of the kernel.
+        region
+            The region; by default all points of the fields that the kernel stores.
+        into
+            Registers that reductions write; by default new ones.
+        **scalars
+            A value for each keyword-only parameter of the kernel.
+
+        Returns
+        -------
+        None, Register or SimpleNamespace
+            The kernel's reductions: one register, or a namespace of registers.
         """
         if not isinstance(kernel, Kernel):
             found = getattr(kernel, "__name__", shown(kernel))
@@ -161,7 +186,20 @@ class Program:
         return SimpleNamespace(**{r.name: register for r, register in zip(graph.reductions, results, strict=True)})
 
     def let(self, register: Register, value: object) -> Register:
-        """Give a register the value of an expression of registers and numbers."""
+        """Give a register the value of an expression of registers and numbers.
+
+        Parameters
+        ----------
+        register
+            The register.
+        value
+            A number, or an expression of registers and numbers.
+
+        Returns
+        -------
+        Register
+            The register.
+        """
         if not isinstance(register, Register):
             raise ProgramError(
                 f"let expects a register first, found {shown(register)}", remedy='make one: mg.Register("dt")'
@@ -171,9 +209,16 @@ class Program:
 
     @contextmanager
     def unchecked(self) -> Iterator[None]:
-        """Reductions recorded inside may be NaN or infinite without ending the run: what follows looks at them.
+        """Return a context in which reductions may be NaN or infinite without ending the run.
 
-        For attempts that may fail and are then given up, such as a time step that proves too long.
+        Later operations examine them.
+
+        It is for attempts that may fail and are then given up, such as a time step that proves too long.
+
+        Returns
+        -------
+        context manager
+            A ``with`` block records into it.
         """
         before, self._checked = self._checked, False
         try:
@@ -183,14 +228,23 @@ class Program:
 
     @contextmanager
     def masked(self, mask: Field | Slot | None) -> Iterator[None]:
-        """The operations recorded inside may leave out cells where `mask` is not 0, such as solid ones.
+        """Return a context whose operations may leave out cells where a mask is not 0, such as solid ones.
 
-        What they store there must not change while the mask does not, nobody else may store something else there, and
+        What they store there must not change while the mask does not, nothing else may store something else there, and
         their sums and extremes must be those of the other cells; then results are those of all cells, and cells left
         out cost nothing. A face may be left out where the mask is not 0 on both sides, beyond the ends of the grid
-        included. Left out are whole pieces of rows, and nothing by operations on other grids, with mg.local, an order
-        along several axes, argmax or argmin, or that store what the Program rotates. `mask` is u1 or bool with one
-        value a cell; None: nothing is left out.
+        included. Whole pieces of rows are left out, and nothing by operations on other grids, with mg.local, an order
+        along several axes, argmax or argmin, or that store what the Program rotates.
+
+        Parameters
+        ----------
+        mask
+            A field of u1 or bool with one value a cell; None: nothing is left out.
+
+        Returns
+        -------
+        context manager
+            A ``with`` block records into it.
         """
         before, self._mask = self._mask, None if mask is None else check_mask(_as_slot(mask))
         try:
@@ -202,7 +256,22 @@ class Program:
     def repeat(
         self, count: int | Register | None = None, *, until: object = None, limit: int | Register | None = None
     ) -> Iterator[None]:
-        """Repeat the operations recorded inside: `count` times, or until a condition holds before a round."""
+        """Return a context whose operations are repeated: `count` times, or until a condition holds before a round.
+
+        Parameters
+        ----------
+        count
+            The number of rounds.
+        until
+            A condition of registers.
+        limit
+            The most rounds, for `until`.
+
+        Returns
+        -------
+        context manager
+            A ``with`` block records into it.
+        """
         if (count is None) == (until is None):
             raise ProgramError(
                 "repeat needs either a count or until=", remedy="e.g. P.repeat(10), P.repeat(until=r < 1e-8, limit=100)"
@@ -222,7 +291,18 @@ class Program:
 
     @contextmanager
     def when(self, condition: object) -> Iterator[None]:
-        """Do the operations recorded inside only if a condition of registers holds."""
+        """Return a context whose operations are done only if a condition of registers holds.
+
+        Parameters
+        ----------
+        condition
+            The condition.
+
+        Returns
+        -------
+        context manager
+            A ``with`` block records into it.
+        """
         body: list[Operation] = []
         self._add(When(body, self._condition(condition)))
         with self._inside(body):
@@ -233,6 +313,11 @@ class Program:
 
         Where operations of this Program stored part of `next` from other levels of the field, the other cells keep
         their value: a copy from `now` is recorded before the first of these operations.
+
+        Parameters
+        ----------
+        fields
+            Fields with two or more slots.
         """
         for item in fields:
             if not isinstance(item, Field) or item.slots < 2:
@@ -250,6 +335,17 @@ class Program:
         With `box` only these points of the source, to the first points of a target of any grid. Of several boxes the
         one of a number is copied, and nothing where none has it: `number` is a register or an expression of registers.
         Messages travel while operations go on that do not touch what is moved.
+
+        Parameters
+        ----------
+        source
+            The field or slot that is copied.
+        target
+            The field or slot that is written.
+        box
+            The points of the source that are copied, or several boxes of them; by default all.
+        number
+            Of several boxes, the number of the one that is copied: a register or an expression of registers.
         """
         a, b = _as_slot(source), _as_slot(target)
         boxes = moved_boxes(a, b, box, number)
@@ -263,18 +359,39 @@ class Program:
 
         The function may look at owned cells of the fields named in `reads`, and look at and change those named in
         `writes`; anything else raises ProgramError. It may read and write all registers.
+
+        Parameters
+        ----------
+        function
+            A function of the engine.
+        reads, writes
+            The fields or slots that it reads and changes.
         """
         label = getattr(function, "__name__", "call")
         self._add(Call(function, tuple(map(_as_slot, reads)), tuple(map(_as_slot, writes)), label))
 
     def refresh(self, item: Field | Slot, width: int = 1) -> None:
-        """Make the halo of a field valid to `width` cells, boundaries included (for a call that reads it)."""
+        """Make the halo of a field valid to `width` cells, boundaries included (for a call that reads it).
+
+        Parameters
+        ----------
+        item
+            The field or slot.
+        width
+            The number of cells.
+        """
         if width < 1:
             raise ProgramError(f"refresh: width {width}", remedy="give 1 or more")
         self._add(Refresh(_as_slot(item), width))
 
     def include(self, other: Program) -> None:
-        """Record the operations of another Program here, as if they were recorded anew."""
+        """Record the operations of another Program here, as if they were recorded anew.
+
+        Parameters
+        ----------
+        other
+            The Program.
+        """
         for operation in list(other.operations):
             if isinstance(operation, Rotate):
                 self._keep_levels(operation.fields)

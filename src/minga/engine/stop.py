@@ -47,12 +47,19 @@ def duration(value: float | str, key: str) -> float:
 class Stop:
     """When to end a run before its last step; whatever comes first.
 
-    when         a condition on observables and `step`, "population < 10"; checked after every `every` steps
-    fixed_point  a step that changes nothing, from where on nothing can change
-    period       the state comes back after at most so many steps (a fixed point is a period of 1)
-    wall_time    seconds of steps and observation, or "10 min", "2 h"
-    every        steps from one check to the next. With 1 the first fixed point or return is found at once; with more,
-                 a return is looked for during the first `period` steps after each check
+    Parameters
+    ----------
+    when
+        A condition on observables and `step`, "population < 10"; checked after every `every` steps.
+    fixed_point
+        A step that changes nothing, from where on nothing can change.
+    period
+        The state comes back after at most so many steps (a fixed point is a period of 1).
+    wall_time
+        Seconds of steps and observation, or "10 min", "2 h".
+    every
+        Steps from one check to the next. With 1 the first fixed point or return is found at once; with more, a return
+        is looked for during the first `period` steps after each check.
     """
 
     when: str | None = None

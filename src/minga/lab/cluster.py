@@ -46,7 +46,13 @@ _SERIAL = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A lab that has been built, and access to its nodes."""
+    """A lab that has been built, and access to its nodes.
+
+    Parameters
+    ----------
+    state
+        The record of the lab's nodes and processes.
+    """
 
     state: State
 
@@ -83,6 +89,16 @@ class Cluster:
     def node(self, which: int | str) -> int:
         """Return the number of a node, which may be given by number, name or address.
 
+        Parameters
+        ----------
+        which
+            Number, name or address of the node.
+
+        Returns
+        -------
+        int
+            The number.
+
         Raises
         ------
         CaseError
@@ -104,12 +120,41 @@ class Cluster:
 
         The command replaces itself with the program, so that signals reach the program. The variables in
         ``environment`` are added to the inherited environment.
+
+        Parameters
+        ----------
+        node
+            Number, name or address of the node.
+        words
+            The command line of the program.
+        environment
+            Environment variables that are added.
+
+        Returns
+        -------
+        list of str
+            The command line.
         """
         changes = ["env", *(f"{key}={value}" for key, value in environment.items())] if environment else []
         return ["/bin/sh", str(entrance(self.state)), str(self.node(node)), *changes, *words]
 
     def execute(self, node: int | str, words: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
-        """Run a program inside a node with ``subprocess.run``; ``options`` are passed to it."""
+        """Run a program inside a node with ``subprocess.run``; ``options`` are passed to it.
+
+        Parameters
+        ----------
+        node
+            Number, name or address of the node.
+        words
+            The command line of the program.
+        options
+            Options of ``subprocess.run``.
+
+        Returns
+        -------
+        subprocess.CompletedProcess
+            The finished process.
+        """
         return subprocess.run(self.command(node, words), **{"check": False, **options})
 
     def run(
@@ -121,30 +166,81 @@ class Cluster:
         timeout: float | None = None,
         **options: Any,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program on MPI ranks on the nodes and wait until it ends; see :func:`minga.lab.launch.run`."""
+        """Run a program on MPI ranks on the nodes and wait until it ends; see :func:`minga.lab.launch.run`.
+
+        Parameters
+        ----------
+        argv
+            The command line of the program.
+        ranks
+            The number of ranks; by default one for each node.
+        mpi
+            The MPI library: ``"mpich"``, ``"openmpi"`` or ``"impi"``.
+        environment
+            Environment variables that are added.
+        timeout
+            Seconds after which the job is ended.
+        options
+            Options of :func:`minga.lab.launch.run`.
+
+        Returns
+        -------
+        subprocess.CompletedProcess
+            The finished job.
+        """
         from minga.lab.launch import run
 
         return run(self, argv, ranks, mpi, environment, timeout, **options)
 
     def counters(self) -> dict[int, Counters]:
-        """Return the traffic of each node's link, from the counters of the interfaces."""
+        """Return the traffic of each node's link, from the counters of the interfaces.
+
+        Returns
+        -------
+        dict
+            Counters by the number of the node.
+        """
         return counters(self.state)
 
     def processes(self) -> dict[int, set[int]]:
-        """Return the process ids in each node; key -1 holds those in the switch and those that left their node."""
+        """Return the process ids in each node; key -1 holds those in the switch and those that left their node.
+
+        Returns
+        -------
+        dict
+            Process ids by the number of the node.
+        """
         return inside(self.state)
 
     def killed_for_memory(self) -> dict[str, int]:
-        """Return, for each node with a memory limit, the number of processes killed because it was reached."""
+        """Return, for each node with a memory limit, the number of processes killed because it was reached.
+
+        Returns
+        -------
+        dict
+            Numbers of processes by the name of the node.
+        """
         limited = (pair for pair in zip(self.lab.nodes, self.state.groups) if pair[0].memory is not None)
         return {node.name: killed_for_memory(groups) for node, groups in limited}
 
     def fault(self) -> str | None:
-        """Return the reason why the lab can no longer be used, or None if it works."""
+        """Return the reason why the lab can no longer be used, or None if it works.
+
+        Returns
+        -------
+        str or None
+            The reason.
+        """
         return self.state.fault()
 
     def status(self) -> dict[str, Any]:
-        """Return everything that is known about the lab, as JSON-serialisable data."""
+        """Return everything that is known about the lab, as JSON-serialisable data.
+
+        Returns
+        -------
+        dict
+            Plain data.
+        """
         state, fault = self.state, self.fault()
         crossed = {} if fault else self.counters()
         running = self.processes()
@@ -355,6 +451,11 @@ def laboratory(lab: Lab | str | Path, *, quota: bool = True, rootless: bool | No
         Description of the lab, path of its TOML file, or name of a lab that is shipped with minga.
     quota, rootless
         See :func:`up`.
+
+    Returns
+    -------
+    context manager
+        A ``with`` block gets the `Cluster`.
     """
     chosen = lab if isinstance(lab, Lab) else read_lab(lab)
     name = f"{chosen.name}-{os.getpid()}-{next(_SERIAL)}"

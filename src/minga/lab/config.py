@@ -34,6 +34,17 @@ class LabNode:
 
     ``share`` is in units of one CPU core; ``memory`` is in bytes, None for no limit; ``rate`` is that of the node's
     link in bit/s, None for the rate of the lab.
+
+    Parameters
+    ----------
+    name
+        The name.
+    share
+        The share of one CPU core.
+    memory
+        Bytes; None is no limit.
+    rate
+        bit/s of its line; None is the rate of the lab.
     """
 
     name: str
@@ -51,6 +62,29 @@ class Lab:
     share. ``period`` is that of the CPU quotas: a node that has used up its share of a period waits for the next one.
     ``scale`` multiplies the shares, see :meth:`shares`. ``socket_buffer`` is the largest number of bytes that TCP
     buffers for a connection, in each direction; None leaves the limit to the system.
+
+    Parameters
+    ----------
+    name
+        The name.
+    nodes
+        The nodes.
+    wiring
+        ``"switch"`` or ``"hub"``.
+    rate
+        bit/s of lines without a rate of their own, or of the hub.
+    latency
+        Seconds.
+    loss, duplicate, reorder
+        Probabilities of a frame to be lost, duplicated or reordered.
+    seed
+        The seed of these draws.
+    period
+        The period of CPU quotas, in seconds.
+    scale
+        A factor of all shares; None: chosen by :meth:`factor`.
+    socket_buffer
+        The most bytes that TCP keeps for a connection, each way; None: as the system has it.
     """
 
     name: str
@@ -80,23 +114,61 @@ class Lab:
         """Return the factor that multiplies the shares on a machine with ``cores`` cores.
 
         This is ``scale`` if it is set; otherwise 1 if the shares fit into 0.9 of the cores, and less if they do not.
+
+        Parameters
+        ----------
+        cores
+            Cores of the machine.
+
+        Returns
+        -------
+        float
+            The factor.
         """
         if self.scale is not None:
             return self.scale
         return min(1.0, _BUSY * cores / sum(node.share for node in self.nodes))
 
     def shares(self, cores: float) -> tuple[float, ...]:
-        """Return the cores that each node gets on a machine with ``cores`` cores, in the ratios of the description."""
+        """Return the cores that each node gets on a machine with ``cores`` cores, in the ratios of the description.
+
+        Parameters
+        ----------
+        cores
+            Cores of the machine.
+
+        Returns
+        -------
+        tuple of float
+            Cores of each node.
+        """
         factor = self.factor(cores)
         return tuple(node.share * factor for node in self.nodes)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the description as JSON-serialisable data, which :meth:`from_dict` reads."""
+        """Return the description as JSON-serialisable data, which :meth:`from_dict` reads.
+
+        Returns
+        -------
+        dict
+            Plain data.
+        """
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Lab:
-        """Return the lab that :meth:`as_dict` wrote."""
+        """Return the lab that :meth:`as_dict` wrote.
+
+        Parameters
+        ----------
+        data
+            The result of :meth:`as_dict`.
+
+        Returns
+        -------
+        Lab
+            The lab.
+        """
         return cls(**{**data, "nodes": tuple(LabNode(**node) for node in data["nodes"])})
 
 
@@ -107,6 +179,16 @@ def labs() -> dict[str, Path]:
 
 def read_lab(target: str | Path) -> Lab:
     """Read a lab from a TOML file, or a lab that ships with minga by its name: ``read_lab("three-ages")``.
+
+    Parameters
+    ----------
+    target
+        The name or the file.
+
+    Returns
+    -------
+    Lab
+        The lab.
 
     Raises
     ------

@@ -48,7 +48,7 @@ Place = tuple[int, ...]
 class BlockRule:
     """A rule that replaces each block of two cells along every axis by another block.
 
-    Attributes
+    Parameters
     ----------
     name
         Name of the rule.
@@ -221,6 +221,11 @@ def block_table(
         Name of the rule.
     phase
         0 if blocks begin at even indices at the first step, 1 if at odd ones.
+
+    Returns
+    -------
+    BlockRule
+        The rule.
 
     Raises
     ------

@@ -33,9 +33,9 @@ def derivative(expression: object, variable: object) -> Node:
     expression
         A float.
     variable
-        A float that the expression depends on: a read (`u[0, 0]`, `u[1, 0]`; other cells count as constants), a
-        scalar, or an intermediate. Every equal subexpression is the variable; the operands of the variable itself
-        count as constants.
+        A float that the expression depends on: a read (`u[0, 0]`, `u[1, 0]`; other cells count as constants), a scalar,
+        or an intermediate. Every equal subexpression is the variable; the operands of the variable itself count as
+        constants.
 
     Returns
     -------

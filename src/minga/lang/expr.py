@@ -510,6 +510,11 @@ def fused_multiply_add(a: object, b: object, c: object) -> Node:
     a, b, c
         Floats, which are converted to their common type.
 
+    Returns
+    -------
+    Node
+        The value of a * b + c.
+
     Raises
     ------
     KernelError

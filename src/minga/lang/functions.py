@@ -62,6 +62,16 @@ def argmax(value: object) -> Reduced:
     """Reduce to the linear global index (row-major, i8) of the first cell with the largest value.
 
     The kernel must return the reduction; its value is -1 over no cell.
+
+    Parameters
+    ----------
+    value
+        A value of each cell.
+
+    Returns
+    -------
+    Reduced
+        The index, to be returned from the kernel.
     """
     return _reduce("argmax", value)
 
@@ -70,12 +80,33 @@ def argmin(value: object) -> Reduced:
     """Reduce to the linear global index (row-major, i8) of the first cell with the smallest value.
 
     The kernel must return the reduction; its value is -1 over no cell.
+
+    Parameters
+    ----------
+    value
+        A value of each cell.
+
+    Returns
+    -------
+    Reduced
+        The index, to be returned from the kernel.
     """
     return _reduce("argmin", value)
 
 
 def count(condition: object) -> Reduced:
-    """Reduce to the number of cells (i8) where the condition holds; the kernel must return the reduction."""
+    """Reduce to the number of cells (i8) where the condition holds; the kernel must return the reduction.
+
+    Parameters
+    ----------
+    condition
+        A condition of each cell.
+
+    Returns
+    -------
+    Reduced
+        The number, to be returned from the kernel.
+    """
     current_trace("mg.count")
     node = as_node(condition)
     return Reduced("count", cast(node, "bool"))
@@ -86,6 +117,16 @@ def sum(value: object) -> Reduced:
 
     Floats are added in f8 within runs of 64 cells, and the sums of the runs are added exactly, so that no layout
     changes a bit of the result. Signed integers are summed as i8, unsigned ones and bools as u8.
+
+    Parameters
+    ----------
+    value
+        A value of each cell.
+
+    Returns
+    -------
+    Reduced
+        The sum, to be returned from the kernel.
     """
     current_trace("mg.sum")
     node = as_node(value)
@@ -100,12 +141,34 @@ def _reduce(kind: str, value: object) -> Reduced:
 
 
 def abs(value: object) -> Node:
-    """Return the absolute value."""
+    """Return the absolute value.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The absolute value.
+    """
     return as_node(value).__abs__()
 
 
 def sqrt(value: object) -> Node:
-    """Return the correctly rounded square root; integers become f8."""
+    """Return the correctly rounded square root; integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The square root.
+    """
     return square_root(value)
 
 
@@ -153,13 +216,34 @@ def index(axis: int | str, dtype: object = "i8") -> Node:
 
 
 def coordinate(axis: int | str) -> Node:
-    """Return the position (f8) of the cell's point along an axis, given by number or name, in the grid's units."""
+    """Return the position (f8) of the cell's point along an axis, given by number or name, in the grid's units.
+
+    Parameters
+    ----------
+    axis
+        Name or number of the axis.
+
+    Returns
+    -------
+    Node
+        The coordinate.
+    """
     trace = current_trace("mg.coordinate")
     return trace.coordinate(trace.axis(axis))
 
 
 def flush(value: object) -> Node:
     """Replace numbers below the smallest normal number by zero (denormals are slow on some hardware).
+
+    Parameters
+    ----------
+    value
+        A float.
+
+    Returns
+    -------
+    Node
+        The value, or 0.
 
     Raises
     ------

@@ -109,7 +109,18 @@ class Kernel:
         return f"<kernel {self.name}({', '.join(self.fields)}{scalars})>"
 
     def graph(self, signature: Signature) -> KernelGraph:
-        """Return the traced graph for these argument types and the present values that the function captures."""
+        """Return the traced graph for these argument types and the present values that the function captures.
+
+        Parameters
+        ----------
+        signature
+            Types of the arguments.
+
+        Returns
+        -------
+        KernelGraph
+            The graph.
+        """
         key = signature, captured(self.function)
         graph = self._graphs.get(key)
         if graph is None:

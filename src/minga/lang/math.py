@@ -136,7 +136,18 @@ _COS_F4: Final = tuple(map(_hex, (
 
 # Public functions ----------------------------------------------------------------------------------------------------
 def exp(value: object) -> Node:
-    """Return e to the power of the value, with an error below 2 ulp; integers become f8."""
+    """Return e to the power of the value, with an error below 2 ulp; integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The exponential.
+    """
     x, f, weak = _argument(value)
     low, high = f.exp_range
     k, r, _ = _split_exponential(_clamp(x, f, low, high), f)
@@ -148,7 +159,18 @@ def exp(value: object) -> Node:
 
 
 def expm1(value: object) -> Node:
-    """Return exp(x) - 1 without cancellation near zero, with an error below 2 ulp; integers become f8."""
+    """Return exp(x) - 1 without cancellation near zero, with an error below 2 ulp; integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The value of exp(value) - 1.
+    """
     x, f, weak = _argument(value)
     k, r, c = _split_exponential(_clamp(x, f, f.expm1_low, f.exp_range[1]), f)
     # 2**k may be just too large for the format: then half of it is used, and the sum is doubled.
@@ -163,6 +185,16 @@ def log(value: object) -> Node:
     """Return the natural logarithm, with an error below 2 ulp; integers become f8.
 
     log(0) is -inf; the logarithm of a negative number is NaN.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The logarithm.
     """
     x, f, weak = _argument(value)
     tiny = x < f.const(2.0 ** (1 - f.bias))
@@ -174,7 +206,18 @@ def log(value: object) -> Node:
 
 
 def log1p(value: object) -> Node:
-    """Return log(1 + x) without cancellation near zero, with an error below 2 ulp; integers become f8."""
+    """Return log(1 + x) without cancellation near zero, with an error below 2 ulp; integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The value of log(1 + value).
+    """
     x, f, weak = _argument(value)
     one = f.const(1.0)
     u = one + x
@@ -191,6 +234,16 @@ def sin(value: object) -> Node:
     """Return the sine of an angle in radians, with an error below 2 ulp for |x| <= 2**20; integers become f8.
 
     Beyond 2**20 the error of f8 grows as |x| * 2**-53, and beyond 2**46 the result is an arbitrary number in [-1, 1].
+
+    Parameters
+    ----------
+    value
+        An angle in radians.
+
+    Returns
+    -------
+    Node
+        The sine.
     """
     x, f, weak = _argument(value)
     return _result(where(x == f.const(0.0), x, _sine(x, f, 0)), weak, ("sin", x))
@@ -200,13 +253,34 @@ def cos(value: object) -> Node:
     """Return the cosine of an angle in radians, with an error below 2 ulp for |x| <= 2**20; integers become f8.
 
     Beyond 2**20 the error grows as for `sin`.
+
+    Parameters
+    ----------
+    value
+        An angle in radians.
+
+    Returns
+    -------
+    Node
+        The cosine.
     """
     x, f, weak = _argument(value)
     return _result(_sine(x, f, 1), weak, ("cos", x))
 
 
 def tanh(value: object) -> Node:
-    """Return the hyperbolic tangent, with an error below 2 ulp; integers become f8."""
+    """Return the hyperbolic tangent, with an error below 2 ulp; integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The hyperbolic tangent.
+    """
     x, f, weak = _argument(value)
     size = x.__abs__()
     size = where(size > f.const(f.tanh_one), f.const(f.tanh_one), size)

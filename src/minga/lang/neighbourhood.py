@@ -66,6 +66,16 @@ def moore(radius: int = 1) -> Neighbourhood:
     """Return the box around the cell: offsets of at most `radius` along every axis.
 
     With radius 1, it has 8 cells in two dimensions and 26 in three.
+
+    Parameters
+    ----------
+    radius
+        The radius in cells.
+
+    Returns
+    -------
+    Neighbourhood
+        The neighbourhood.
     """
     return _inside(f"moore({_checked(radius)})", radius, lambda _: True)
 
@@ -74,17 +84,44 @@ def von_neumann(radius: int = 1) -> Neighbourhood:
     """Return the diamond around the cell: offsets whose absolute values sum to at most `radius`.
 
     With radius 1, it has 4 cells in two dimensions.
+
+    Parameters
+    ----------
+    radius
+        The radius in cells.
+
+    Returns
+    -------
+    Neighbourhood
+        The neighbourhood.
     """
     return _inside(f"von_neumann({_checked(radius)})", radius, lambda o: sum(map(builtins.abs, o)) <= radius)
 
 
 def circular(radius: int) -> Neighbourhood:
-    """Return the disc (ball) around the cell: offsets of Euclidean length below `radius` + 1/2, as in Golly."""
+    """Return the disc (ball) around the cell: offsets of Euclidean length below `radius` + 1/2, as in Golly.
+
+    Parameters
+    ----------
+    radius
+        The radius in cells.
+
+    Returns
+    -------
+    Neighbourhood
+        The neighbourhood.
+    """
     return _inside(f"circular({_checked(radius)})", radius, lambda o: sum(x * x for x in o) <= radius * (radius + 1))
 
 
 def hex() -> Neighbourhood:
-    """Return six neighbours on a square array: Moore without north-east (-1, 1) and south-west (1, -1), as in Golly."""
+    """Return six neighbours on a square array: Moore without north-east (-1, 1) and south-west (1, -1), as in Golly.
+
+    Returns
+    -------
+    Neighbourhood
+        The neighbourhood.
+    """
     inside = _box(1, lambda o: o not in ((-1, 1), (1, -1)))
     return Neighbourhood("hex()", 2, inside)
 
@@ -96,6 +133,11 @@ def offsets(cells: Iterable[int | Sequence[int]]) -> Neighbourhood:
     ----------
     cells
         Offsets with one integer per axis; in one dimension, plain integers.
+
+    Returns
+    -------
+    Neighbourhood
+        The neighbourhood.
 
     Raises
     ------
@@ -127,6 +169,11 @@ def weights(array: object) -> Neighbourhood:
     array
         Weights by offset from the middle of the array, with as many axes as the grid has and an odd number of entries
         along each. The neighbourhood consists of the cells whose weight is not 0. Integers stay integers.
+
+    Returns
+    -------
+    Neighbourhood
+        The neighbourhood.
 
     Raises
     ------

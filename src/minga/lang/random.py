@@ -67,8 +67,13 @@ def random(dtype: object = "f8") -> Node:
     Parameters
     ----------
     dtype
-        "f8" for a random word times 2**-32, which is a multiple of 2**-32, or "f4" for its upper 24 bits times
-        2**-24. Both products are exact.
+        "f8" for a random word times 2**-32, which is a multiple of 2**-32, or "f4" for its upper 24 bits times 2**-24.
+        Both products are exact.
+
+    Returns
+    -------
+    Node
+        The number.
 
     Raises
     ------
@@ -91,7 +96,13 @@ def random(dtype: object = "f8") -> Node:
 
 
 def random_bits() -> Node:
-    """Draw 32 random bits as a u4, a different word at each call, cell and step."""
+    """Draw 32 random bits as a u4, a different word at each call, cell and step.
+
+    Returns
+    -------
+    Node
+        The word, u4.
+    """
     trace = current_trace("mg.random")
     draw = trace.draws.get("count", 0)
     assert isinstance(draw, int)

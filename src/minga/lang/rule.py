@@ -27,7 +27,7 @@ __all__ = ["Rule", "rule"]
 class Rule:
     """A rule that computes a cell's next value from its own value and those of its neighbours.
 
-    Attributes
+    Parameters
     ----------
     name
         Name of the rule; by default, the function's name.
@@ -63,6 +63,16 @@ class Rule:
 
     def updated(self, update: Update) -> Rule:
         """Return the same rule with another update.
+
+        Parameters
+        ----------
+        update
+            The update.
+
+        Returns
+        -------
+        Rule
+            The rule with that update.
 
         Raises
         ------
@@ -125,8 +135,8 @@ def rule(
     states
         Number of states, at most 256; cells are bytes 0 .. states - 1. The default is 2 unless `dtype` or `fields` is
         given. With two states, the next value is 1 where the function's result is true, i.e. a true comparison or a
-        positive number (~cell is negative: write 1 - cell). With more states, it must be evident from the function
-        that the result is one of them: `% states`, mg.where, mg.min.
+        positive number (~cell is negative: write 1 - cell). With more states, it must be evident from the function that
+        the result is one of them: `% states`, mg.where, mg.min.
     dtype
         Cell type of fields that have none of their own; "f8" by default if fields are named.
     fields

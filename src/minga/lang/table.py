@@ -43,8 +43,8 @@ def lookup(table: Sequence[bool | int | float] | NDArray[Any], index: object) ->
     Parameters
     ----------
     table
-        A sequence of numbers or a one-dimensional array, known when the kernel is traced. Python integers are stored
-        in the narrowest type that holds them all, other Python numbers as f8.
+        A sequence of numbers or a one-dimensional array, known when the kernel is traced. Python integers are stored in
+        the narrowest type that holds them all, other Python numbers as f8.
     index
         An integer or a bool. Indices beyond the ends give the first or the last entry.
 

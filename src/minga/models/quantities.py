@@ -33,7 +33,23 @@ class Quantity:
     plain: str
 
     def read(self, value: object) -> float:
-        """Return a number in the unit whose factor is 1. Raises ValueError that says what was expected."""
+        """Return a number in the unit whose factor is 1. Raises ValueError that says what was expected.
+
+        Parameters
+        ----------
+        value
+            A number, or a number with a unit as text, such as ``"12 um"``.
+
+        Returns
+        -------
+        float
+            The number.
+
+        Raises
+        ------
+        ValueError
+            If the value is neither; the message says what was expected.
+        """
         number = self._number(value)
         if number is None or not math.isfinite(number):
             raise ValueError(self.expected)

@@ -12,7 +12,15 @@ Length = Annotated[int, Field(strict=True, gt=0)]
 
 
 class GridSettings(BaseModel):
-    """Table [grid] of a case. `shape` and `boundary` are None where the case leaves them to the model."""
+    """Table [grid] of a case. `shape` and `boundary` are None where the case leaves them to the model.
+
+    Parameters
+    ----------
+    shape
+        Cells along each axis; None if the case leaves them to the model.
+    boundary
+        Boundary conditions; None if the case leaves them to the model.
+    """
 
     model_config = ConfigDict(extra="forbid")
 

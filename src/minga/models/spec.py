@@ -39,8 +39,8 @@ class ModelSpec:
         ``make(settings, grid, directory)`` returns the Model. ``settings`` is an instance of the class above, ``grid``
         the case's table [grid], and ``directory`` that of the case file: names of files are relative to it.
     make_to_plan
-        The same for a Model that is planned with and never run: what takes long on a large grid may be estimated from
-        a part of it. By default `make`.
+        The same for a Model that is planned with and never run: what takes long on a large grid may be estimated from a
+        part of it. By default `make`.
     bytes_per_cell
         Bytes that the model stores for each cell at least. A case that needs more than the machine has is refused
         before anything is made.

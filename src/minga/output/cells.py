@@ -23,7 +23,22 @@ _SLAB = 1 << 22
 
 
 def gather_cells(engine: Engine, model: Model, name: str) -> Array | None:
-    """Return a whole field of a model on rank 0, None elsewhere; collective."""
+    """Return a whole field of a model on rank 0, None elsewhere; collective.
+
+    Parameters
+    ----------
+    engine
+        The engine that runs the model.
+    model
+        The model.
+    name
+        The name of the field.
+
+    Returns
+    -------
+    ndarray or None
+        The values on rank 0, None on the others.
+    """
     packed = model.packed.get(name)
     if packed is None:
         return engine.gather(model.field(name))

@@ -244,6 +244,15 @@ def write_whole(path: Path, content: str | bytes | dict[str, Any], *, lasting: b
     """Write a file (a dict as JSON) under a temporary name and rename it, so that readers never see a partial file.
 
     Without ``lasting`` the system decides when the file reaches the disk: for files that are renewed every second.
+
+    Parameters
+    ----------
+    path
+        The file.
+    content
+        Its content; a dict is written as JSON.
+    lasting
+        Whether the file is on the disk when this returns.
     """
     text = json.dumps(content, indent=2, allow_nan=False) + "\n" if isinstance(content, dict) else content
     with appearing(path) as temporary, temporary.open("wb") as stream:

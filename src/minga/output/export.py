@@ -30,7 +30,7 @@ REMOVED = {"vti": "vtr", "vtkhdf": "vtr"}
 class Export:
     """The content of one file that is to be written.
 
-    Attributes
+    Parameters
     ----------
     run
         The directory of the run.
@@ -77,7 +77,13 @@ class Export:
         return self.reader.times[self.frame]
 
     def values(self) -> NDArray[Any]:
-        """Read the values of the first field in the first frame."""
+        """Read the values of the first field in the first frame.
+
+        Returns
+        -------
+        ndarray
+            The values.
+        """
         return self.reader.frame(self.field, self.frame)
 
 

@@ -16,7 +16,7 @@ __all__ = ["Crew"]
 class Crew:
     """The ranks of a run.
 
-    Attributes
+    Parameters
     ----------
     speeds
         The different speeds; many ranks have few of them.
@@ -45,7 +45,18 @@ class Crew:
         return len(self.speed_of)
 
     def part(self, ranks: Ints) -> Crew:
-        """Return some of the ranks, in this order."""
+        """Return some of the ranks, in this order.
+
+        Parameters
+        ----------
+        ranks
+            Numbers of ranks.
+
+        Returns
+        -------
+        Crew
+            These ranks, in this order.
+        """
         return replace(
             self,
             speed_of=self.speed_of[ranks],
@@ -54,6 +65,17 @@ class Crew:
         )
 
     def node(self, rank: int) -> str:
-        """Return the name of a rank's node."""
+        """Return the name of a rank's node.
+
+        Parameters
+        ----------
+        rank
+            The rank.
+
+        Returns
+        -------
+        str
+            The name.
+        """
         number = int(self.seats.paths[rank, 0])
         return self.names[number] if number < len(self.names) else f"node {number}"

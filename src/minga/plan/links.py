@@ -18,7 +18,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A range of message sizes: ``least`` bytes and more take ``alpha + beta * bytes`` seconds."""
+    """A range of message sizes: ``least`` bytes and more take ``alpha + beta * bytes`` seconds.
+
+    Parameters
+    ----------
+    least
+        The least bytes of a message.
+    alpha
+        Seconds of a message.
+    beta
+        Seconds of a byte.
+    """
 
     least: int
     alpha: float
@@ -27,7 +37,15 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A class of connections. ``overlap`` is the share of a message's time that computation can hide, 0 to 1."""
+    """A class of connections. ``overlap`` is the share of a message's time that computation can hide, 0 to 1.
+
+    Parameters
+    ----------
+    segments
+        Costs by the size of messages, ascending.
+    overlap
+        The fraction of a message's time that computation can hide, 0 to 1.
+    """
 
     segments: tuple[Segment, ...]
     overlap: float = 1.0
@@ -36,6 +54,16 @@ class Link:
         """Return the one-way seconds of messages of ``count`` bytes, with the shape of ``count``.
 
         No message is faster than an empty one, even if a segment has a negative ``alpha``.
+
+        Parameters
+        ----------
+        count
+            Bytes.
+
+        Returns
+        -------
+        ndarray
+            Seconds, of the shape of ``count``.
         """
         size = np.asarray(count, float)
         at = np.searchsorted([s.least for s in self.segments], size, side="right") - 1
@@ -50,7 +78,7 @@ class Link:
 class Links:
     """The links of a machine.
 
-    Attributes
+    Parameters
     ----------
     levels
         ``levels[c]`` joins two ranks that have ``c`` levels of the tree in common: the first is between nodes, the last
@@ -69,6 +97,22 @@ class Links:
         """Return the seconds of one message for each pair of ranks, alone on the network; shape of ``sender``.
 
         ``common`` are the numbers of levels that the pairs have in common, if known already.
+
+        Parameters
+        ----------
+        seats
+            The place of each rank in the machine.
+        sender, receiver
+            Numbers of ranks, int64 arrays.
+        count
+            Bytes.
+        common
+            The number of levels that each pair has in common, if it is known.
+
+        Returns
+        -------
+        ndarray
+            Seconds, of the shape of ``sender``.
         """
         size = np.broadcast_to(np.asarray(count, float), np.shape(sender))
         common = np.minimum(seats.common(sender, receiver) if common is None else common, len(self.levels) - 1)
@@ -93,6 +137,19 @@ class Links:
 
     @classmethod
     def uniform(cls, depth: int, between: Sequence[tuple[float, float]]) -> Links:
-        """Make links from (alpha, beta) by number of levels in common; the last pair is used for all deeper ones."""
+        """Make links from (alpha, beta) by number of levels in common; the last pair is used for all deeper ones.
+
+        Parameters
+        ----------
+        depth
+            The number of levels.
+        between
+            (alpha, beta) by levels in common, the outermost first.
+
+        Returns
+        -------
+        Links
+            The links.
+        """
         chosen = [between[min(level, len(between) - 1)] for level in range(depth + 1)]
         return cls(tuple(Link((Segment(0, alpha, beta),)) for alpha, beta in chosen))

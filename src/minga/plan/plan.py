@@ -64,7 +64,7 @@ class Prediction:
 class Plan:
     """The best way to run that :func:`minga.plan.planner.make_plan` found.
 
-    Attributes
+    Parameters
     ----------
     layout
         Cuts of the grid of ``Work.domain``; other grids of the model follow it (``Model.layouts_like``).
@@ -115,7 +115,13 @@ class Plan:
         return f"{self.word} on {of}{depth}{alone}: {duration(self.prediction.seconds)} a step predicted{against}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data for ``plan.json``."""
+        """Return plain data for ``plan.json``.
+
+        Returns
+        -------
+        dict
+            Plain data.
+        """
         return {
             "format": _FORMAT,
             "version": 1,
@@ -147,7 +153,18 @@ class Plan:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """Read a plan that :meth:`as_dict` wrote; raise CaseError if the data is not a plan."""
+        """Read a plan that :meth:`as_dict` wrote; raise CaseError if the data is not a plan.
+
+        Parameters
+        ----------
+        data
+            The result of :meth:`as_dict`.
+
+        Returns
+        -------
+        Plan
+            The plan.
+        """
         if data.get("format") != _FORMAT or data.get("version") != 1:
             raise CaseError(
                 f"expected a {_FORMAT} of version 1, found {data.get('format')!r} of version {data.get('version')!r}",

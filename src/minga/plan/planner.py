@@ -64,6 +64,11 @@ def make_plan(
     source
         Origin of the speeds, which is recorded in the plan.
 
+    Returns
+    -------
+    Plan
+        The plan.
+
     Raises
     ------
     LayoutError

@@ -30,6 +30,13 @@ class Speed:
 
     ``cells`` ascends strictly, and ``seconds`` never decreases; both have shape (points,). Below the first point, the
     time is proportional to the number of cells; beyond the last point, a cell costs as much as there.
+
+    Parameters
+    ----------
+    cells
+        Numbers of cells, strictly ascending, f8 of shape (points,).
+    seconds
+        Seconds of a step with so many cells, never falling, f8 of shape (points,).
     """
 
     cells: Floats
@@ -37,7 +44,18 @@ class Speed:
 
     @classmethod
     def constant(cls, cells_per_second: float) -> Speed:
-        """Return a speed that is the same for every size."""
+        """Return a speed that is the same for every size.
+
+        Parameters
+        ----------
+        cells_per_second
+            The speed.
+
+        Returns
+        -------
+        Speed
+            The speed.
+        """
         return cls(np.array([1.0]), np.array([1 / cells_per_second]))
 
     @classmethod
@@ -45,6 +63,18 @@ class Speed:
         """Make a speed from measurements in any order.
 
         Noise that makes more cells take less time is removed by a running maximum.
+
+        Parameters
+        ----------
+        cells
+            Numbers of cells.
+        seconds
+            Measured seconds.
+
+        Returns
+        -------
+        Speed
+            The speed.
 
         Raises
         ------
@@ -62,7 +92,18 @@ class Speed:
         return cls(size, np.maximum.accumulate(least))
 
     def time(self, cells: ArrayLike) -> Floats:
-        """Return the seconds of a step of ``cells`` cells, with the shape of ``cells``."""
+        """Return the seconds of a step of ``cells`` cells, with the shape of ``cells``.
+
+        Parameters
+        ----------
+        cells
+            Numbers of cells.
+
+        Returns
+        -------
+        ndarray
+            Seconds.
+        """
         size = np.asarray(cells, float)
         known, seconds = self._from_nothing
         inside = np.interp(size, known, seconds)
@@ -75,7 +116,18 @@ class Speed:
         return np.concatenate(([0.0], self.cells)), np.concatenate(([0.0], self.seconds))
 
     def within(self, seconds: ArrayLike) -> Floats:
-        """Return the largest number of cells whose step takes at most ``seconds``: the inverse of :meth:`time`."""
+        """Return the largest number of cells whose step takes at most ``seconds``: the inverse of :meth:`time`.
+
+        Parameters
+        ----------
+        seconds
+            Seconds of a step.
+
+        Returns
+        -------
+        ndarray
+            Numbers of cells.
+        """
         time = np.asarray(seconds, float)
         # On a constant stretch, the right end is returned.
         at = np.searchsorted(self.seconds, time, side="right")
@@ -90,6 +142,17 @@ class Speed:
         return cells
 
     def rate(self, cells: ArrayLike) -> Floats:
-        """Return the cells per second at a size."""
+        """Return the cells per second at a size.
+
+        Parameters
+        ----------
+        cells
+            Numbers of cells.
+
+        Returns
+        -------
+        ndarray
+            Cells per second.
+        """
         size = np.asarray(cells, float)
         return size / self.time(size)

@@ -43,13 +43,13 @@ Processors = tuple[int, ...]
 class Tree:
     """Places in a hierarchy, one per row: all cores of a machine, or the ranks of a run.
 
-    Attributes
+    Parameters
     ----------
     levels
         Names of the levels, the outermost first.
     paths
-        ``paths[p, l]`` is the number of place ``p``'s group on level ``levels[l]``, counted from 0 within the
-        enclosing group; int64, shape (places, levels). Two ranks on one core have equal rows.
+        ``paths[p, l]`` is the number of place ``p``'s group on level ``levels[l]``, counted from 0 within the enclosing
+        group; int64, shape (places, levels). Two ranks on one core have equal rows.
     """
 
     levels: tuple[str, ...]
@@ -58,6 +58,16 @@ class Tree:
     @classmethod
     def parse(cls, text: str) -> Tree:
         """Return the cores of a machine from a description, or from a file of ``lstopo --of xml``.
+
+        Parameters
+        ----------
+        text
+            Such as ``"4x2x2"``, ``"[[2, 2], [4]]"`` or the name of an XML file.
+
+        Returns
+        -------
+        Tree
+            The cores.
 
         Raises
         ------
@@ -84,7 +94,20 @@ class Tree:
 
     @classmethod
     def nested(cls, groups: Sequence[object], levels: Sequence[str] = ()) -> Tree:
-        """Return the cores of nested lists: ``[4, 4, 5]`` is three nodes, ``[[2, 2], [4]]`` also has chips."""
+        """Return the cores of nested lists: ``[4, 4, 5]`` is three nodes, ``[[2, 2], [4]]`` also has chips.
+
+        Parameters
+        ----------
+        groups
+            Nested lists of numbers of cores.
+        levels
+            Names of the levels; by default the usual ones.
+
+        Returns
+        -------
+        Tree
+            The cores.
+        """
         paths = list(itertools.islice(_paths(groups), MOST_CORES + 1))
         depths = {len(path) for path in paths}
         if len(paths) > MOST_CORES or not paths:
@@ -108,7 +131,18 @@ class Tree:
         return (*(f"inter-{name}" for name in groups), inside, f"same {last}")
 
     def common(self, a: Ints | int, b: Ints | int) -> Ints:
-        """Return the number of levels that places ``a`` and ``b`` have in common: 0 on different nodes."""
+        """Return the number of levels that places ``a`` and ``b`` have in common: 0 on different nodes.
+
+        Parameters
+        ----------
+        a, b
+            Numbers of places.
+
+        Returns
+        -------
+        ndarray
+            Numbers of levels.
+        """
         levels = np.zeros(np.broadcast(a, b).shape, np.int64)
         same = np.ones(levels.shape, bool)
         for column in self.paths.T:
@@ -125,6 +159,16 @@ class Tree:
         """Return the places of so many ranks, started in order and filling one node after another, one row per rank.
 
         If there are more ranks than cores, they share the cores evenly.
+
+        Parameters
+        ----------
+        ranks
+            The number of ranks.
+
+        Returns
+        -------
+        Tree
+            A row for each rank.
         """
         cores = len(self.paths)
         chosen = np.arange(ranks) if ranks <= cores else np.arange(ranks) * cores // ranks
@@ -135,7 +179,20 @@ class Tree:
 
 
 def traffic_by_level(sent: Sequence[Mapping[int, Traffic]], seats: Tree) -> dict[str, Traffic]:
-    """Return the total traffic (``sent[rank][receiver]``) by relation between sender and receiver."""
+    """Return the total traffic (``sent[rank][receiver]``) by relation between sender and receiver.
+
+    Parameters
+    ----------
+    sent
+        For each rank the traffic to each receiver.
+    seats
+        The place of each rank in the machine.
+
+    Returns
+    -------
+    dict
+        Traffic by relation, such as "inter-node".
+    """
     total = dict.fromkeys(seats.relations, Traffic())
     for rank, receivers in enumerate(sent):
         for receiver, traffic in receivers.items():

@@ -30,24 +30,24 @@ CHUNK_SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to.
+    """The result of a run.
 
-    Attributes
+    Parameters
     ----------
     steps, seconds
-        How many steps were done, and the time in steps and observation, without output.
+        The number of steps done, and the time in steps and observation, without output.
     outcome
-        How the last steps ended.
+        The end of the last steps.
     observables
-        Of the last state.
+        Observables of the last state.
     cells_per_second
-        Updates of cells a second.
+        Cell updates per second.
     ended
-        Why there are no more steps.
+        The reason of the end.
     resumed
-        With how many steps and seconds the run began, which are counted in.
+        The steps and seconds with which the run began, which are counted in.
     findings
-        What people should know of the run.
+        Facts that people should know of the run.
     """
 
     steps: int
@@ -74,15 +74,20 @@ def drive(
     Parameters
     ----------
     model, engine
-        What is run, and on what.
+        The model and the engine that runs it.
     steps
-        How many steps there are at most.
+        The most steps.
     observers
-        Everything that happens between steps, alike on all ranks: see `Observer`.
+        Everything that happens between steps, the same on all ranks: see `Observer`.
     until
-        When to end before the last step.
+        The condition that ends the run before the last step.
     output
-        Counts the time of output, and keeps when it was.
+        A stopwatch of the time of output.
+
+    Returns
+    -------
+    Result
+        The result, equal on all ranks.
 
     Raises
     ------

@@ -58,28 +58,82 @@ class Observer:
     counted: bool = False
 
     def start(self, simulation: Simulation) -> None:
-        """Prepare, when initial values are in the engine and before the first step."""
+        """Prepare, when initial values are in the engine and before the first step.
+
+        Parameters
+        ----------
+        simulation
+            The run.
+        """
 
     def resume(self, simulation: Simulation, state: Any) -> None:
-        """Continue a run from a checkpoint, with what `state` returned then (None where there was nothing)."""
+        """Continue a run from a checkpoint, with what `state` returned then (None where there was nothing).
+
+        Parameters
+        ----------
+        simulation
+            The run.
+        state
+            The state from the checkpoint; None if there was none.
+        """
 
     def wants(self, simulation: Simulation) -> bool:
-        """Return whether this rank wants `observe` to be called now, beside its schedule; one rank is enough."""
+        """Return whether this rank wants `observe` to be called now, beside its schedule; one rank is enough.
+
+        Parameters
+        ----------
+        simulation
+            The run.
+
+        Returns
+        -------
+        bool
+            True to be called now.
+        """
         return False
 
     def ends(self, simulation: Simulation) -> Reason | None:
-        """Return why this rank wants the run to end now, None if it does not; one rank is enough."""
+        """Return why this rank wants the run to end now, None if it does not; one rank is enough.
+
+        Parameters
+        ----------
+        simulation
+            The run.
+
+        Returns
+        -------
+        Reason or None
+            The reason to end the run.
+        """
         return None
 
     def observe(self, simulation: Simulation) -> None:
-        """Examine the state after a step for which the observer is due; `simulation.ended` is set at the last one."""
+        """Examine the state after a step for which the observer is due; `simulation.ended` is set at the last one.
+
+        Parameters
+        ----------
+        simulation
+            The run.
+        """
 
     def state(self) -> Any:
-        """Return the state for a checkpoint, as data for JSON; that of rank 0 counts."""
+        """Return the state for a checkpoint, as data for JSON; that of rank 0 counts.
+
+        Returns
+        -------
+        object
+            Data for JSON.
+        """
         return None
 
     def finish(self, simulation: Simulation) -> None:
-        """Clean up after the last step, also if the run failed."""
+        """Clean up after the last step, also if the run failed.
+
+        Parameters
+        ----------
+        simulation
+            The run.
+        """
 
 
 class _Call(Observer):

@@ -30,30 +30,34 @@ __all__ = ["Simulation"]
 class Simulation:
     """A model that is being run on an engine, between two steps; equal on all ranks.
 
-    Attributes
+    Parameters
     ----------
     model, engine
-        What is run, and on what.
+        The model and the engine that runs it.
     steps
-        How many steps there will be at most.
-    step
-        How many are done.
-    seconds
-        The wall time they took.
-    latest
-        Seconds of the steps since observers were asked last, on this rank.
+        The most steps.
+    stepper
+        The part that advances the state.
     observers
         All observers of the run, in the order in which they see a step.
+    step
+        The number of steps done.
+    seconds
+        The wall time of these steps.
+    latest
+        Seconds of the steps since observers were asked last, on this rank.
     resumed
         The position at which the run was resumed; None if it began at the beginning.
     ended
-        Why there are no more steps; None while there are.
+        The reason why there are no more steps; None while there are.
     output
-        Counts the time that this rank spends in output.
+        A stopwatch of the time that this rank spends in output.
     failed
         Whether an error ended the run.
     kept
-        What observers had put into the checkpoint at which the run was resumed, by name.
+        The state of observers in the checkpoint at which the run was resumed, by name.
+    steps_done
+        The register of the number of steps done, which conditions read.
     """
 
     model: Model
@@ -87,21 +91,55 @@ class Simulation:
         return float(self.step) if clock is None else clock.read(self.step, self.engine)
 
     def observe(self) -> Mapping[str, Any]:
-        """Return the observables by name; collective, computed once a step."""
+        """Return the observables by name; collective, computed once a step.
+
+        Returns
+        -------
+        Mapping
+            Values by name.
+        """
         if self._observed is None or self._observed[0] != self.step:
             self._observed = self.step, observe(self.model, self.engine)
         return self._observed[1]
 
     def states(self) -> dict[str, Any]:
-        """Return what observers put into a checkpoint now, by name."""
+        """Return the present state of observers for a checkpoint, by name.
+
+        Returns
+        -------
+        dict
+            Data for JSON by the name of the observer.
+        """
         return {one.name: one.state() for one in self.observers if one.name is not None}
 
     def local(self, name: str) -> list[tuple[Box, NDArray[Any]]]:
-        """Return this rank's boxes of a field and their values, which are only valid now and only to be read."""
+        """Return this rank's boxes of a field and their values, which are only valid now and only to be read.
+
+        Parameters
+        ----------
+        name
+            The name of the field.
+
+        Returns
+        -------
+        list of (Box, ndarray)
+            Boxes in global indices and their values.
+        """
         return [(box, _locked(values)) for box, values in blocks_of_cells(self.engine, self.model, name)]
 
     def whole(self, name: str) -> NDArray[Any] | None:
-        """Return a copy of a whole field on rank 0 and None on the others; collective."""
+        """Return a copy of a whole field on rank 0 and None on the others; collective.
+
+        Parameters
+        ----------
+        name
+            The name of the field.
+
+        Returns
+        -------
+        ndarray or None
+            The values on rank 0.
+        """
         return gather_cells(self.engine, self.model, name)
 
 

@@ -87,6 +87,11 @@ def fixed(value: object) -> Condition:
     ----------
     value
         A number, a register, a function of the ghost cells' coordinates, or an array over the face.
+
+    Returns
+    -------
+    Condition
+        The boundary condition.
     """
     if isinstance(value, np.ndarray) and value.ndim:
         values = value.copy()
@@ -109,6 +114,11 @@ def reflect(about: Literal["edge", "cell"] = "edge") -> Condition:
     about
         "edge" mirrors about the edge of the domain (ghost k = cell k - 1, zero flux), "cell" about the last cell (ghost
         k = cell k).
+
+    Returns
+    -------
+    Condition
+        The boundary condition.
     """
     if about not in ("edge", "cell"):
         raise LayoutError(f"reflect({about!r})", remedy='reflect about "edge" or "cell"')
@@ -117,7 +127,13 @@ def reflect(about: Literal["edge", "cell"] = "edge") -> Condition:
 
 
 def zero_gradient() -> Condition:
-    """Return the condition by which every ghost cell repeats the last cell inside."""
+    """Return the condition by which every ghost cell repeats the last cell inside.
+
+    Returns
+    -------
+    Condition
+        The boundary condition.
+    """
     return Condition("zero_gradient()", lambda edge: edge[0])
 
 
@@ -130,6 +146,11 @@ def custom(function: Callable[[Edge], object], name: str | None = None) -> Condi
         `function(edge)` returns the value of ghost cell `edge.layer`, computed from cells `edge[n]` inside.
     name
         Name in messages and graphs; by default made from the name of the function.
+
+    Returns
+    -------
+    Condition
+        The boundary condition.
     """
     return Condition(name or f"custom({getattr(function, '__name__', 'function')})", function)
 

@@ -27,6 +27,11 @@ class Box:
     """All indices ``i`` with ``lo[a] <= i[a] < hi[a]`` on every axis ``a``; empty if ``hi[a] <= lo[a]`` for some axis.
 
     Axes are ordered as in NumPy: the last one is the innermost, contiguous in memory.
+
+    Parameters
+    ----------
+    lo, hi
+        The first index and the index after the last one, for each axis.
     """
 
     lo: Point
@@ -38,7 +43,18 @@ class Box:
 
     @classmethod
     def of(cls, shape: Iterable[int]) -> Box:
-        """Return the box of an array of this shape: from index zero to ``shape``."""
+        """Return the box of an array of this shape: from index zero to ``shape``.
+
+        Parameters
+        ----------
+        shape
+            The extent along each axis.
+
+        Returns
+        -------
+        Box
+            The box from index zero to ``shape``.
+        """
         hi = tuple(int(length) for length in shape)
         return cls((0,) * len(hi), hi)
 
@@ -63,28 +79,72 @@ class Box:
         return any(high <= low for low, high in zip(self.lo, self.hi, strict=True))
 
     def intersect(self, other: Box) -> Box:
-        """Return the indices in both boxes; an empty result keeps ``hi >= lo`` so that it stays empty when shifted."""
+        """Return the indices in both boxes; an empty result keeps ``hi >= lo`` so that it stays empty when shifted.
+
+        Parameters
+        ----------
+        other
+            A box with as many axes.
+
+        Returns
+        -------
+        Box
+            The indices in both boxes.
+        """
         lo = tuple(map(max, self.lo, other.lo))
         return Box(lo, tuple(map(max, lo, map(min, self.hi, other.hi))))
 
     __and__ = intersect
 
     def shift(self, vector: Sequence[int]) -> Box:
-        """Return the box moved by ``vector``."""
+        """Return the box moved by ``vector``.
+
+        Parameters
+        ----------
+        vector
+            The offset along each axis.
+
+        Returns
+        -------
+        Box
+            The shifted box.
+        """
         return Box(
             tuple(low + v for low, v in zip(self.lo, vector, strict=True)),
             tuple(high + v for high, v in zip(self.hi, vector, strict=True)),
         )
 
     def grow(self, lo: Widths, hi: Widths) -> Box:
-        """Return the box extended by ``lo`` below and ``hi`` above on each axis; negative widths shrink it."""
+        """Return the box extended by ``lo`` below and ``hi`` above on each axis; negative widths shrink it.
+
+        Parameters
+        ----------
+        lo, hi
+            Widths below and above, one number or one for each axis.
+
+        Returns
+        -------
+        Box
+            The extended box.
+        """
         return Box(
             tuple(low - w for low, w in zip(self.lo, _per_axis(lo, self.ndim), strict=True)),
             tuple(high + w for high, w in zip(self.hi, _per_axis(hi, self.ndim), strict=True)),
         )
 
     def contains(self, other: Box) -> bool:
-        """Return whether every index of ``other`` is in this box (true for an empty ``other``)."""
+        """Return whether every index of ``other`` is in this box (true for an empty ``other``).
+
+        Parameters
+        ----------
+        other
+            A box with as many axes.
+
+        Returns
+        -------
+        bool
+            True if all indices of ``other`` are in this box.
+        """
         return other.empty or (
             all(a <= b for a, b in zip(self.lo, other.lo, strict=True))
             and all(a >= b for a, b in zip(self.hi, other.hi, strict=True))
@@ -95,6 +155,16 @@ class Box:
 
         Axis by axis, the slab below and the slab above are cut off, so outer axes give the largest pieces and the order
         is always the same.
+
+        Parameters
+        ----------
+        other
+            A box with as many axes.
+
+        Returns
+        -------
+        list of Box
+            Disjoint boxes.
         """
         if self.empty:
             return []
@@ -112,7 +182,18 @@ class Box:
         return pieces
 
     def hull(self, other: Box) -> Box:
-        """Return the smallest box that contains both; an empty box adds nothing."""
+        """Return the smallest box that contains both; an empty box adds nothing.
+
+        Parameters
+        ----------
+        other
+            A box with as many axes.
+
+        Returns
+        -------
+        Box
+            The smallest box that contains both.
+        """
         if self.empty:
             return other
         if other.empty:
@@ -121,6 +202,16 @@ class Box:
 
     def slices(self, origin: Sequence[int]) -> tuple[slice, ...]:
         """Return the box as slices of an array whose element 0 has index ``origin``.
+
+        Parameters
+        ----------
+        origin
+            The index of element 0 of the array, for each axis.
+
+        Returns
+        -------
+        tuple of slice
+            One slice for each axis.
 
         Raises
         ------
@@ -132,7 +223,18 @@ class Box:
         return tuple(slice(low - o, high - o) for low, high, o in zip(self.lo, self.hi, origin, strict=True))
 
     def coarsen(self, factor: Widths) -> Box:
-        """Return the coarse cells whose first fine cell is in this box; that of coarse cell ``c`` is ``factor * c``."""
+        """Return the coarse cells whose first fine cell is in this box; that of coarse cell ``c`` is ``factor * c``.
+
+        Parameters
+        ----------
+        factor
+            Fine cells in a coarse one, one number or one for each axis.
+
+        Returns
+        -------
+        Box
+            The box of coarse cells.
+        """
         factors = _per_axis(factor, self.ndim)
         return Box(
             tuple(-(-low // f) for low, f in zip(self.lo, factors, strict=True)),
@@ -140,7 +242,18 @@ class Box:
         )
 
     def refine(self, factor: Widths) -> Box:
-        """Return all fine cells of the coarse cells in this box."""
+        """Return all fine cells of the coarse cells in this box.
+
+        Parameters
+        ----------
+        factor
+            Fine cells in a coarse one, one number or one for each axis.
+
+        Returns
+        -------
+        Box
+            The box of fine cells.
+        """
         factors = _per_axis(factor, self.ndim)
         return Box(
             tuple(low * f for low, f in zip(self.lo, factors, strict=True)),

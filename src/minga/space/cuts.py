@@ -50,7 +50,26 @@ def cut_positions(low: int, high: int, weights: Sequence[float], granule: int = 
 def slabs(
     domain: Box, ranks: int, axis: int = 0, weights: Sequence[float] | None = None, granule: int = GRANULE
 ) -> Layout:
-    """Cut slabs across one axis, one for each rank, with thickness in proportion to ``weights`` (not negative)."""
+    """Cut slabs across one axis, one for each rank, with thickness in proportion to ``weights`` (not negative).
+
+    Parameters
+    ----------
+    domain
+        The box that is divided.
+    ranks
+        The number of ranks.
+    axis
+        The number of the axis that is cut.
+    weights
+        The relative work of each rank; by default equal.
+    granule
+        Cuts of the innermost axis lie on multiples of this many cells.
+
+    Returns
+    -------
+    Layout
+        The layout.
+    """
     parts = [1] * domain.ndim
     parts[_axis(axis, domain)] = ranks
     along = [weights if a == axis % domain.ndim else None for a in range(domain.ndim)]
@@ -66,6 +85,22 @@ def cartesian(
     """Cut ``parts[a]`` parts along each axis, with ranks numbered in row-major order.
 
     ``weights`` has for each axis one number for each part, or None for equal parts.
+
+    Parameters
+    ----------
+    domain
+        The box that is divided.
+    parts
+        The number of parts along each axis.
+    weights
+        For each axis one number a part, or None for equal parts.
+    granule
+        Cuts of the innermost axis lie on multiples of this many cells.
+
+    Returns
+    -------
+    Layout
+        The layout.
     """
     if len(parts) != domain.ndim or min(parts) < 1:
         raise LayoutError(f"a Cartesian layout needs a number of parts for each of {domain.ndim} axes; found {parts}")
@@ -83,7 +118,24 @@ def cartesian(
 
 
 def best_cartesian(domain: Box, ranks: int, granule: int = GRANULE, halo: int = 1) -> Layout:
-    """Return the Cartesian layout whose largest block, with a halo of ``halo`` cells on the cut axes, is smallest."""
+    """Return the Cartesian layout whose largest block, with a halo of ``halo`` cells on the cut axes, is smallest.
+
+    Parameters
+    ----------
+    domain
+        The box that is divided.
+    ranks
+        The number of ranks.
+    granule
+        Cuts of the innermost axis lie on multiples of this many cells.
+    halo
+        Cells of the halo.
+
+    Returns
+    -------
+    Layout
+        The layout.
+    """
 
     def cost(parts: Point) -> tuple[int, Point]:
         extended = 1
@@ -102,7 +154,22 @@ def best_cartesian(domain: Box, ranks: int, granule: int = GRANULE, halo: int = 
 
 
 def bisection(domain: Box, weights: Sequence[float], granule: int = GRANULE) -> Layout:
-    """Cut one block for each rank, in proportion to ``weights``, by halving the ranks and cutting their box."""
+    """Cut one block for each rank, in proportion to ``weights``, by halving the ranks and cutting their box.
+
+    Parameters
+    ----------
+    domain
+        The box that is divided.
+    weights
+        The relative work of each rank.
+    granule
+        Cuts of the innermost axis lie on multiples of this many cells.
+
+    Returns
+    -------
+    Layout
+        The layout.
+    """
     lo, hi = _bisect(domain, _weights(weights), granule)
     kept = np.flatnonzero((lo < hi).all(axis=1))
     return Layout(domain, len(weights), lo[kept], hi[kept], kept)
@@ -111,7 +178,26 @@ def bisection(domain: Box, weights: Sequence[float], granule: int = GRANULE) -> 
 def blocks(
     domain: Box, ranks: int, blocks_per_rank: int, weights: Sequence[float] | None = None, granule: int = GRANULE
 ) -> Layout:
-    """Cut ``blocks_per_rank`` blocks for each rank, near one another, together in proportion to ``weights``."""
+    """Cut ``blocks_per_rank`` blocks for each rank, near one another, together in proportion to ``weights``.
+
+    Parameters
+    ----------
+    domain
+        The box that is divided.
+    ranks
+        The number of ranks.
+    blocks_per_rank
+        The number of blocks of a rank.
+    weights
+        The relative work of each rank; by default equal.
+    granule
+        Cuts of the innermost axis lie on multiples of this many cells.
+
+    Returns
+    -------
+    Layout
+        The layout.
+    """
     if blocks_per_rank < 1:
         raise LayoutError(f"a rank needs at least one block; found {blocks_per_rank} blocks a rank")
     if ranks * blocks_per_rank > MOST_BLOCKS:
@@ -132,7 +218,29 @@ _OPTIONS = (
 
 
 def parse_layout(text: str, domain: Box, ranks: int, granule: int = GRANULE) -> Layout:
-    """Return the layout that a text in a case names, such as ``"slabs"``, ``"cartesian:2x3"`` or ``"blocks:4"``."""
+    """Return the layout that a text in a case names, such as ``"slabs"``, ``"cartesian:2x3"`` or ``"blocks:4"``.
+
+    Parameters
+    ----------
+    text
+        The description.
+    domain
+        The box that is divided.
+    ranks
+        The number of ranks.
+    granule
+        Cuts of the innermost axis lie on multiples of this many cells.
+
+    Returns
+    -------
+    Layout
+        The layout.
+
+    Raises
+    ------
+    LayoutError
+        If the description is invalid.
+    """
     kind, _, detail = text.strip().lower().partition(":")
     numbers = [int(n) for n in detail.split("x")] if re.fullmatch(r"\d+(x\d+)*", detail) else []
     match kind, numbers, bool(detail) and not numbers:

@@ -127,7 +127,18 @@ class Field:
         return self.project(self.points)
 
     def project(self, box: Box) -> Box:
-        """Return a box of the grid projected to the field's own axes."""
+        """Return a box of the grid projected to the field's own axes.
+
+        Parameters
+        ----------
+        box
+            A box of the grid, along all its axes.
+
+        Returns
+        -------
+        Box
+            The box along the field's own axes.
+        """
         return Box(tuple(box.lo[a] for a in self.axes), tuple(box.hi[a] for a in self.axes))
 
     @property
@@ -139,7 +150,23 @@ class Field:
         )
 
     def slot(self, index: int) -> Slot:
-        """Return one of the field's copies; negative numbers count from the last."""
+        """Return one of the field's copies; negative numbers count from the last.
+
+        Parameters
+        ----------
+        index
+            The number of the slot.
+
+        Returns
+        -------
+        Slot
+            The slot.
+
+        Raises
+        ------
+        LayoutError
+            If the field has no such slot.
+        """
         if not -self.slots <= index < self.slots:
             raise LayoutError(
                 f"field {self.name!r} has no slot {index}; it has {self.slots}", remedy="declare it with more slots="
@@ -197,7 +224,15 @@ def _names(axes: Sequence[str | int] | str) -> Sequence[str | int]:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One copy of a field, by its present position: rotation moves the contents, not the name."""
+    """One copy of a field, by its present position: rotation moves the contents, not the name.
+
+    Parameters
+    ----------
+    field
+        The field.
+    index
+        The present position of the slot.
+    """
 
     field: Field
     index: int
@@ -221,7 +256,17 @@ class RegisterKey(str):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Register(Arithmetic):
-    """Number that is equal on all ranks: time, dt, a residual. Kernels read it, reductions and `let` write it."""
+    """Number that is equal on all ranks: time, dt, a residual. Kernels read it, reductions and `let` write it.
+
+    Parameters
+    ----------
+    name
+        The name, unique in a model.
+    dtype
+        The type of the value.
+    initial
+        The value at the start.
+    """
 
     name: str
     dtype: DType = "f8"

@@ -55,14 +55,14 @@ class Grid:
         axes on leaving through its high end, as ``{"y": {"x": 5}}`` or ``{"y": (0, 5)}``. Cell ``(y + N, x)`` is cell
         ``(y, x + 5)``, as in Golly's ``:T30+5,20`` (golly.sourceforge.io/Help/bounded.html). Kept as one vector for
         each axis.
+    label
+        Distinguishes grids of equal shape that have different layouts.
     down
         Axes, by name or number, whose coordinates grow downwards, such as depth, or the rows of a table. Pictures draw
         them so, and files for programs whose z grows upwards store them with the opposite sign; nothing else changes.
     nodes
         For each axis the positions of its points, ascending with one in each cell, or None: in the middle of each cell.
         Control volumes of unequal nodes have theirs elsewhere.
-    label
-        Distinguishes grids of equal shape that have different layouts.
 
     Raises
     ------
@@ -130,7 +130,18 @@ class Grid:
         return any(map(any, self.shift))
 
     def axis(self, name: str | int) -> int:
-        """Return the number of an axis given by name or number (negative ones count from the innermost)."""
+        """Return the number of an axis given by name or number (negative ones count from the innermost).
+
+        Parameters
+        ----------
+        name
+            Name or number of an axis; negative numbers count from the innermost.
+
+        Returns
+        -------
+        int
+            The number of the axis.
+        """
         if isinstance(name, str):
             if name in self.axes:
                 return self.axes.index(name)
@@ -144,12 +155,34 @@ class Grid:
         return name % self.ndim
 
     def widths(self, axis: str | int) -> Floats:
-        """Return the width of every cell along an axis, f8 of shape (N,)."""
+        """Return the width of every cell along an axis, f8 of shape (N,).
+
+        Parameters
+        ----------
+        axis
+            Name or number of the axis.
+
+        Returns
+        -------
+        ndarray
+            Widths, f8 of shape (N,).
+        """
         number = self.axis(axis)
         return np.broadcast_to(np.asarray(self.spacing[number], np.float64), (self.shape[number],)).copy()
 
     def faces(self, axis: str | int) -> Floats:
-        """Return the coordinates of the faces between cells along an axis, both ends included, f8 of shape (N + 1,)."""
+        """Return the coordinates of the faces between cells along an axis, both ends included, f8 of shape (N + 1,).
+
+        Parameters
+        ----------
+        axis
+            Name or number of the axis.
+
+        Returns
+        -------
+        ndarray
+            Coordinates, f8 of shape (N + 1,).
+        """
         number = self.axis(axis)
         width = self.spacing[number]
         if isinstance(width, float):
@@ -159,7 +192,18 @@ class Grid:
         return self.origin[number] + distance
 
     def centres(self, axis: str | int) -> Floats:
-        """Return the coordinates of the cell centres along an axis, f8 of shape (N,)."""
+        """Return the coordinates of the cell centres along an axis, f8 of shape (N,).
+
+        Parameters
+        ----------
+        axis
+            Name or number of the axis.
+
+        Returns
+        -------
+        ndarray
+            Coordinates, f8 of shape (N,).
+        """
         number = self.axis(axis)
         width = self.spacing[number]
         if isinstance(width, float):
@@ -168,13 +212,35 @@ class Grid:
         return 0.5 * (faces[:-1] + faces[1:])
 
     def positions(self, axis: str | int) -> Floats:
-        """Return the coordinates of the points that represent cells along an axis: its nodes, or the cell centres."""
+        """Return the coordinates of the points that represent cells along an axis: its nodes, or the cell centres.
+
+        Parameters
+        ----------
+        axis
+            Name or number of the axis.
+
+        Returns
+        -------
+        ndarray
+            Coordinates, f8 of shape (N,).
+        """
         number = self.axis(axis)
         nodes = self.nodes[number]
         return self.centres(number) if nodes is None else np.array(nodes)
 
     def place(self, cell: int) -> str:
-        """Describe the location of a cell: the indices of cell number `cell`, counted row by row, and its position."""
+        """Describe the location of a cell: the indices of cell number `cell`, counted row by row, and its position.
+
+        Parameters
+        ----------
+        cell
+            The number of the cell, counted row by row.
+
+        Returns
+        -------
+        str
+            Its indices and position.
+        """
         indices = tuple(map(int, np.unravel_index(cell, self.shape)))
         positions = (
             f"{axis} = {self.positions(axis)[index]:.4g} {unit}".removesuffix(" 1")
@@ -187,6 +253,16 @@ class Grid:
 
         Bit 0 means cell centres, N points; bit 1 means cell faces, N + 1 points, or N on a periodic axis, whose last
         face is its first one.
+
+        Parameters
+        ----------
+        centre
+            One bit for each axis: 0 for cell centres, 1 for faces.
+
+        Returns
+        -------
+        Box
+            The box of all points.
         """
         if len(centre) != self.ndim or any(bit not in (0, 1) for bit in centre):
             raise LayoutError(f"centre needs a bit (0 cells, 1 faces) for each axis {self.axes}; found {tuple(centre)}")
@@ -198,6 +274,18 @@ class Grid:
 
         Images of all points of a periodic axis tile it, so each index of ``reach`` lies in at most one of them, however
         many periods away. The zero translation comes first if it is among them, the others in ascending order.
+
+        Parameters
+        ----------
+        reach
+            The box that images may meet.
+        points
+            The box that is translated.
+
+        Returns
+        -------
+        list of tuple of int
+            Translations, one number for each axis.
         """
         if reach.empty or points.empty:
             return []
@@ -210,6 +298,16 @@ class Grid:
         """Return the grid of ``ceil(N / factor)`` cells along each axis.
 
         Each coarse cell is the union of ``factor`` fine ones; the last one may consist of fewer.
+
+        Parameters
+        ----------
+        factor
+            Fine cells in a coarse one, one number or one for each axis.
+
+        Returns
+        -------
+        Grid
+            The coarse grid.
 
         Raises
         ------
@@ -234,7 +332,18 @@ class Grid:
         )
 
     def project(self, axes: Sequence[int]) -> Grid:
-        """Return the grid along some of the axes, in their order here; shifts from or to other axes are left out."""
+        """Return the grid along some of the axes, in their order here; shifts from or to other axes are left out.
+
+        Parameters
+        ----------
+        axes
+            Numbers of the axes that are kept.
+
+        Returns
+        -------
+        Grid
+            The grid along these axes.
+        """
         return Grid(
             shape=[self.shape[a] for a in axes],
             axes=[self.axes[a] for a in axes],
@@ -249,7 +358,18 @@ class Grid:
         )
 
     def relabel(self, label: str) -> Grid:
-        """Return the same grid with another label."""
+        """Return the same grid with another label.
+
+        Parameters
+        ----------
+        label
+            The new label.
+
+        Returns
+        -------
+        Grid
+            An otherwise equal grid.
+        """
         return replace(self, label=label)
 
     def __repr__(self) -> str:

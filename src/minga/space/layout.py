@@ -32,6 +32,19 @@ class Layout:
     :func:`cartesian`, :func:`best_cartesian`, :func:`bisection` and :func:`blocks` of :mod:`minga.space.cuts`, and
     :meth:`single`, :meth:`from_boxes` and :meth:`everywhere` here. Only the last makes a layout that is ``replicated``:
     every rank owns one block, the whole domain.
+
+    Parameters
+    ----------
+    domain
+        The box that is divided.
+    ranks
+        The number of ranks.
+    lo, hi
+        Ends of the blocks, int64 arrays of shape (blocks, axes).
+    owner
+        The rank of each block, int64 array of shape (blocks,).
+    replicated
+        Whether every rank owns the whole domain.
     """
 
     domain: Box
@@ -73,18 +86,61 @@ class Layout:
         """Return the layout with the whole domain on every rank, as one block with the rank's number.
 
         Data moved to this layout reaches all ranks.
+
+        Parameters
+        ----------
+        domain
+            The box.
+        ranks
+            The number of ranks.
+
+        Returns
+        -------
+        Layout
+            A replicated layout.
         """
         lo, hi = np.array([domain.lo]), np.array([domain.hi])
         return cls(domain, ranks, lo.repeat(ranks, axis=0), hi.repeat(ranks, axis=0), np.arange(ranks), True)
 
     @classmethod
     def single(cls, domain: Box, ranks: int, owner: int = 0) -> Layout:
-        """Return the layout with the whole domain as one block of one rank."""
+        """Return the layout with the whole domain as one block of one rank.
+
+        Parameters
+        ----------
+        domain
+            The box.
+        ranks
+            The number of ranks.
+        owner
+            The rank that owns the block.
+
+        Returns
+        -------
+        Layout
+            A layout with one block.
+        """
         return cls(domain, ranks, np.array([domain.lo]), np.array([domain.hi]), np.array([owner]))
 
     @classmethod
     def from_boxes(cls, domain: Box, boxes: Sequence[Box], owners: Sequence[int], ranks: int) -> Layout:
         """Return a layout of given boxes.
+
+        Parameters
+        ----------
+        domain
+            The box that is divided.
+        boxes
+            The blocks.
+        owners
+            The rank of each block.
+        ranks
+            The number of ranks.
+
+        Returns
+        -------
+        Layout
+            The layout.
 
         Raises
         ------
@@ -125,34 +181,94 @@ class Layout:
         return len(self.owner)
 
     def box(self, block: int) -> Box:
-        """Return the cells of one block."""
+        """Return the cells of one block.
+
+        Parameters
+        ----------
+        block
+            The number of the block.
+
+        Returns
+        -------
+        Box
+            Its cells.
+        """
         return Box(tuple(self.lo[block].tolist()), tuple(self.hi[block].tolist()))
 
     def blocks_of(self, rank: int) -> list[int]:
-        """Return the blocks that a rank owns, ascending."""
+        """Return the blocks that a rank owns, ascending.
+
+        Parameters
+        ----------
+        rank
+            The rank.
+
+        Returns
+        -------
+        list of int
+            Numbers of its blocks.
+        """
         order, starts = self._by_owner
         owned: list[int] = order[starts[rank] : starts[rank + 1]].tolist()
         return owned
 
     def cells_of(self, rank: int) -> int:
-        """Return the number of cells that a rank owns."""
+        """Return the number of cells that a rank owns.
+
+        Parameters
+        ----------
+        rank
+            The rank.
+
+        Returns
+        -------
+        int
+            The number of its cells.
+        """
         mine = self.blocks_of(rank)
         return int(volumes(self.lo[mine], self.hi[mine]).sum())
 
     def cells(self) -> Ints:
-        """Return the number of cells of every rank, shape (ranks,)."""
+        """Return the number of cells of every rank, shape (ranks,).
+
+        Returns
+        -------
+        ndarray
+            Numbers of cells, int64 of shape (ranks,).
+        """
         totals = np.zeros(self.ranks, np.int64)
         np.add.at(totals, self.owner, volumes(self.lo, self.hi))
         return totals
 
     def overlapping(self, box: Box) -> Ints:
-        """Return the blocks that share a cell with ``box``, ascending."""
+        """Return the blocks that share a cell with ``box``, ascending.
+
+        Parameters
+        ----------
+        box
+            The box.
+
+        Returns
+        -------
+        ndarray
+            Numbers of blocks, int64.
+        """
         return self.index.overlapping(box)
 
     def coarsen(self, factor: Widths = 2) -> Layout:
         """Return the layout of the coarse grid: coarse cell ``c`` goes to the owner of fine cell ``factor * c``.
 
         Blocks that hold no such cell vanish, so block numbers may differ from those here.
+
+        Parameters
+        ----------
+        factor
+            Fine cells in a coarse one, one number or one for each axis.
+
+        Returns
+        -------
+        Layout
+            The layout of the coarse grid.
         """
         step = np.broadcast_to(np.asarray(factor, np.int64), (self.ndim,))
         lo, hi = -(-self.lo // step), -(-self.hi // step)
@@ -165,6 +281,16 @@ class Layout:
 
         Each of these ranks takes over the blocks of a run of ranks, merged into larger boxes where possible. A number
         spreads that many ranks evenly, each the first of its run, so that its own cells stay in place.
+
+        Parameters
+        ----------
+        ranks_to_use
+            The ranks, or their number.
+
+        Returns
+        -------
+        Layout
+            The layout on fewer ranks.
         """
         if self.replicated:
             raise LayoutError("every rank has the whole domain already", remedy="gather the layout it was moved from")
@@ -179,7 +305,18 @@ class Layout:
         return Layout(self.domain, self.ranks, *merge(self.lo, self.hi, owner))
 
     def cut_at(self, places: Sequence[Sequence[int] | None]) -> Layout:
-        """Return the layout with its cuts moved to the nearest of the ``places`` that each axis allows (None: any)."""
+        """Return the layout with its cuts moved to the nearest of the ``places`` that each axis allows (None: any).
+
+        Parameters
+        ----------
+        places
+            For each axis the indices of allowed cuts, or None.
+
+        Returns
+        -------
+        Layout
+            The layout with moved cuts.
+        """
         if self.replicated or all(found is None for found in places):
             return self
         lo, hi = self.lo.copy(), self.hi.copy()
@@ -195,7 +332,18 @@ class Layout:
         return Layout(self.domain, self.ranks, lo[kept], hi[kept], self.owner[kept])
 
     def aligned(self, granule: int = GRANULE) -> bool:
-        """Return whether the innermost axis is cut only at multiples of ``granule``, not counting the domain's ends."""
+        """Return whether the innermost axis is cut only at multiples of ``granule``, not counting the domain's ends.
+
+        Parameters
+        ----------
+        granule
+            The number of cells.
+
+        Returns
+        -------
+        bool
+            True if all cuts of the innermost axis lie on multiples.
+        """
         cuts = self.lo[:, -1]
         return not (cuts[cuts != self.domain.lo[-1]] % granule).any()
 
@@ -222,7 +370,13 @@ class Layout:
         return hashlib.sha256(b"".join(a.astype("<i8").tobytes() for a in arrays)).hexdigest()
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the layout's contents, in hexadecimal: equal on all machines for equal layouts."""
+        """Return the SHA-256 of the layout's contents, in hexadecimal: equal on all machines for equal layouts.
+
+        Returns
+        -------
+        str
+            The digest in hexadecimal.
+        """
         return self._digest
 
     def __eq__(self, other: object) -> bool:

@@ -84,7 +84,18 @@ class Region:
         return self.stride is not None or self.colour is not None or self.points is not None
 
     def within(self, space: Box) -> Region:
-        """Return the same cells, with the box (and a stride for each axis) made explicit for the points of a field."""
+        """Return the same cells, with the box (and a stride for each axis) made explicit for the points of a field.
+
+        Parameters
+        ----------
+        space
+            The box of all points of the field.
+
+        Returns
+        -------
+        Region
+            The region with an explicit box.
+        """
         if self.points is not None:
             if {len(p) for p in self.points} != {space.ndim}:
                 raise LayoutError(

@@ -95,6 +95,11 @@ def automaton(
     colours
         Colours in which pictures draw the states, "#rrggbb" each, if they differ from those of the rule.
 
+    Returns
+    -------
+    Model
+        The model.
+
     Raises
     ------
     CaseError

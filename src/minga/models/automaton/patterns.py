@@ -37,7 +37,7 @@ _CELLS: Final = "cells are b and o (or . and A to X, pA to yO), $ ends a row, ! 
 class Pattern:
     """Pattern of cells.
 
-    Attributes
+    Parameters
     ----------
     cells
         States, u1, of shape (rows, columns).
@@ -67,7 +67,20 @@ class Pattern:
 
 
 def read_pattern(path: Path, key: str = "automaton.init") -> Pattern:
-    """Read the pattern in a file by its extension: .rle, .cells, .lif, .life. A CaseError names `key` and the line."""
+    """Read the pattern in a file by its extension: .rle, .cells, .lif, .life. A CaseError names `key` and the line.
+
+    Parameters
+    ----------
+    path
+        The file.
+    key
+        The key of a case that messages name.
+
+    Returns
+    -------
+    Pattern
+        The pattern.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:

@@ -33,7 +33,22 @@ _WORD: Final = re.compile(r"[A-Za-z][\w.+-]{0,99}")
 
 
 def find_rule(text: str, ndim: int, directory: Path) -> Rule | BlockRule:
-    """Return the rule that a case names; files are looked for in `directory`. A CaseError suggests a correct form."""
+    """Return the rule that a case names; files are looked for in `directory`. A CaseError suggests a correct form.
+
+    Parameters
+    ----------
+    text
+        The rule in a case, such as "B3/S23", "W30" or "file.py:name".
+    ndim
+        The number of axes.
+    directory
+        The directory of the case.
+
+    Returns
+    -------
+    Rule or BlockRule
+        The rule.
+    """
     text = text.strip()
     if match := _FILE.fullmatch(text):
         return _from_file(locate(match[1], directory), match[2])

@@ -50,6 +50,11 @@ def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **opti
         concentrations' systems, 1e-12), ``limit`` (of the iterations of a linear system, 500) and ``attempts`` (largest
         number of attempted time steps in one step of the model, 10 000).
 
+    Returns
+    -------
+    Model
+        The model.
+
     Raises
     ------
     CaseError

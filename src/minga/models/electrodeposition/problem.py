@@ -33,7 +33,7 @@ INSULATOR: Final = 3
 class Constants:
     """Physical constants and properties of the solvent.
 
-    Attributes
+    Parameters
     ----------
     faraday
         Faraday constant, C/mol; 1 in scaled problems.
@@ -58,7 +58,7 @@ class Constants:
 class Species:
     """One kind of ion.
 
-    Attributes
+    Parameters
     ----------
     name
         Name of the ion.
@@ -81,7 +81,13 @@ class Species:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A condition that holds the concentration at the metal at `concentration` (mol/m3)."""
+    """A condition that holds the concentration at the metal at `concentration` (mol/m3).
+
+    Parameters
+    ----------
+    concentration
+        Concentration, mol/m3.
+    """
 
     concentration: float
 
@@ -90,7 +96,7 @@ class Held:
 class Flux:
     """A prescribed flux into the solution.
 
-    Attributes
+    Parameters
     ----------
     density
         Flux, mol/m2/s; None for the flux whose total over the electrode balances what the other electrode removes.
@@ -103,7 +109,7 @@ class Flux:
 class ButlerVolmer:
     """Electrode kinetics: flux into the metal = i0/(n F) [(c/reference) exp(-b n F eta/RT) - exp((1-b) n F eta/RT)].
 
-    Attributes
+    Parameters
     ----------
     exchange
         Exchange current density i0, A/m2.
@@ -126,7 +132,13 @@ class ButlerVolmer:
 
 @dataclass(frozen=True, slots=True)
 class Reversible:
-    """Equilibrium at the outer edge of a double layer that is not resolved: phi = metal - RT/(zF) ln(c/reference)."""
+    """Equilibrium at the outer edge of a double layer that is not resolved: phi = metal - RT/(zF) ln(c/reference).
+
+    Parameters
+    ----------
+    reference
+        Concentration at which the difference of potential is 0, mol/m3.
+    """
 
     reference: float
 
@@ -138,7 +150,7 @@ Surface = Held | Flux | ButlerVolmer | Reversible
 class Electrode:
     """Conditions at a metal.
 
-    Attributes
+    Parameters
     ----------
     surfaces
         Conditions by the name of the species; other species do not pass.
@@ -154,7 +166,7 @@ class Electrode:
 class Growth:
     """Growth of the deposit: a cell turns solid whenever the charge that has passed has deposited its volume.
 
-    Attributes
+    Parameters
     ----------
     ion
         Name of the species that is deposited.
@@ -176,7 +188,7 @@ class Growth:
 class Steps:
     """Time steps.
 
-    Attributes
+    Parameters
     ----------
     end
         Duration of the run, s.
@@ -206,7 +218,7 @@ class Problem:
 
     The walls at the ends of x and z are glass; the ends of y are the electrodes.
 
-    Attributes
+    Parameters
     ----------
     grid
         Grid with 1 to 3 of the axes y, z, x, in metres, uniform or stretched; x and z may be periodic.

@@ -120,7 +120,7 @@ class Timing:
 class Plan:
     """A way to compute a product.
 
-    Attributes
+    Parameters
     ----------
     name
         "rows", "columns", "alone" or "equal".
@@ -150,7 +150,13 @@ class Plan:
         return tuple(sorted(rank for column in self.columns for rank in column.ranks))
 
     def describe(self) -> str:
-        """Return a short description: ``rows on 3 ranks``."""
+        """Return a short description: ``rows on 3 ranks``.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         count = len(self.ranks)
         ranks = f"{count} rank{'s' if count != 1 else ''}"
         if self.name == "alone":
@@ -160,7 +166,13 @@ class Plan:
         return f"{'equal ' if self.name == 'equal' else ''}rows on {ranks}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the plan as plain data for JSON."""
+        """Return the plan as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Plain data.
+        """
         return {
             "name": self.name,
             "columns": [
@@ -220,6 +232,11 @@ def make_plan(
         Number of columns of a panel; by default enough to hide the sending of the next one and to suit BLAS.
     memory
         Bytes of operands and result that each rank may hold; by default the memory of the workers.
+
+    Returns
+    -------
+    Plan
+        The plan.
 
     Raises
     ------

@@ -41,6 +41,18 @@ def photodiode(device: Device, problem: Problem) -> Model:
     (V/cm), M (the current divided by the current that remains without the pairs made by ionisation), iterations,
     E_<layer> (V/cm, in the middle of the layer), punch_through and breakdown (V).
 
+    Parameters
+    ----------
+    device
+        The device.
+    problem
+        Voltages, physics and accuracy.
+
+    Returns
+    -------
+    Model
+        The model.
+
     Raises
     ------
     CaseError

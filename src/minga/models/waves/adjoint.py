@@ -32,7 +32,18 @@ __all__ = ["adjoint_fields", "adjoint_kernel", "record_adjoint_step"]
 
 
 def adjoint_fields(waves: Waves) -> tuple[Field, ...]:
-    """Return fields for the adjoint waves of a model, named like its waves with "_adjoint" appended."""
+    """Return fields for the adjoint waves of a model, named like its waves with "_adjoint" appended.
+
+    Parameters
+    ----------
+    waves
+        The waves.
+
+    Returns
+    -------
+    tuple of Field
+        The fields.
+    """
     return tuple(
         Field(f"{f.name}_adjoint", f.grid, f.dtype, slots=2, boundary=fixed(0.0), description=f"adjoint of {f.name}")
         for f in waves.fields
@@ -40,7 +51,17 @@ def adjoint_fields(waves: Waves) -> tuple[Field, ...]:
 
 
 def record_adjoint_step(step: Program, waves: Waves, fields: Sequence[Field]) -> None:
-    """Record a step of the adjoint waves; the result becomes the present wave, as in a step backwards in time."""
+    """Record a step of the adjoint waves; the result becomes the present wave, as in a step backwards in time.
+
+    Parameters
+    ----------
+    step
+        The Program to record into.
+    waves
+        The waves.
+    fields
+        The fields of `adjoint_fields`.
+    """
     medium = [list(waves.medium)] if waves.medium else []
     step.apply(adjoint_kernel(waves.equations), list(fields), [f.previous for f in fields], *medium)
     step.rotate(*fields)

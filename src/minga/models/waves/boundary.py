@@ -36,7 +36,13 @@ class Release:
 
 
 def Rigid() -> Release:
-    """Return `Release()`, whose former name this is; it is no rigid wall, at which waves would keep their sign."""
+    """Return `Release()`, whose former name this is; it is no rigid wall, at which waves would keep their sign.
+
+    Returns
+    -------
+    Release
+        The boundary.
+    """
     warnings.warn(
         "Rigid() is now called Release(), with the same results: waves are 0 beyond the ends (pressure release)",
         FutureWarning,
@@ -53,7 +59,7 @@ class Random:
     velocity of the nearest cell of the model, v_max the largest velocity of the model, and U uniform in [0, 1). Source:
     R. G. Clapp, "Reverse time migration with random boundaries", SEG 2009.
 
-    Attributes
+    Parameters
     ----------
     cells
         Number of cells of a layer.
@@ -74,6 +80,13 @@ class Sponge:
 
     Source: C. Cerjan, D. Kosloff, R. Kosloff, M. Reshef, "A nonreflecting boundary condition for discrete acoustic and
     elastic wave equations", Geophysics 50(4), 1985.
+
+    Parameters
+    ----------
+    cells
+        Cells of the layers.
+    strength
+        The strength of the damping.
     """
 
     cells: int = 40
@@ -87,7 +100,18 @@ class Sponge:
             )
 
     def factors(self, length: int) -> Floats:
-        """Return the factor of each cell along an axis with `length` cells."""
+        """Return the factor of each cell along an axis with `length` cells.
+
+        Parameters
+        ----------
+        length
+            Cells along the axis, layers included.
+
+        Returns
+        -------
+        ndarray
+            Factors, f8 of shape (length,).
+        """
         away = depth(np.arange(length), length, self.cells)
         return _rounded(np.exp(-np.square(self.strength * away / self.cells)))
 
@@ -99,7 +123,7 @@ class Cpml:
     Source: D. Pasalic, R. McGarry, "Convolutional perfectly matched layer for isotropic and anisotropic acoustic wave
     equations", SEG 2010; parameters by D. Komatitsch, R. Martin, Geophysics 72(5), 2007.
 
-    Attributes
+    Parameters
     ----------
     cells
         Number of cells of a layer.
@@ -125,7 +149,26 @@ class Cpml:
     def coefficients(
         self, length: int, spacing: float, fastest: float, dt: float, frequency: float
     ) -> tuple[Floats, Floats]:
-        """Return a and b of each cell along an axis: memory = b * memory + a * derivative; a is 0 outside layers."""
+        """Return a and b of each cell along an axis: memory = b * memory + a * derivative; a is 0 outside layers.
+
+        Parameters
+        ----------
+        length
+            Cells along the axis, layers included.
+        spacing
+            Metres between cells.
+        fastest
+            The largest velocity, m/s.
+        dt
+            Seconds of a step.
+        frequency
+            Frequency, Hz.
+
+        Returns
+        -------
+        tuple of ndarray
+            A and b, f8 of shape (length,) each.
+        """
         width = self.cells * spacing
         away = depth(np.arange(length), length, self.cells) / self.cells
         damping = -3 * fastest * math.log(self.reflection) / (2 * width) * away**2

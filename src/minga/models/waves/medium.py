@@ -33,7 +33,7 @@ class Medium:
 
     Source: L. Thomsen, "Weak elastic anisotropy", Geophysics 51(10), 1986.
 
-    Attributes
+    Parameters
     ----------
     vp
         P velocity along the symmetry axis, m/s.
@@ -70,7 +70,13 @@ class Medium:
         return all(not callable(given) and np.ndim(given) == 0 for given in entries)
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Raise CaseError for an entry that is neither a number nor a function nor an array of this shape."""
+        """Raise CaseError for an entry that is neither a number nor a function nor an array of this shape.
+
+        Parameters
+        ----------
+        shape
+            Cells along each axis.
+        """
         for entry in fields(self):
             value = getattr(self, entry.name)
             if callable(value):

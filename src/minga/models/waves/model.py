@@ -57,12 +57,26 @@ ABOUT: Final = {
 class Waves:
     """Fields and coefficients of a time step; see `fletcher` for the arguments from which they follow.
 
-    Attributes
+    Parameters
     ----------
     grid
         Grid with layers at its ends; cell (0, 0, 0) of the model lies at coordinate 0.
     inside
         Box of the grid that is the model.
+    shape
+        Cells of the model, without layers.
+    spacing
+        Metres between cells, along each axis.
+    dt
+        Seconds of a step.
+    boundary
+        The boundary.
+    equations
+        The wave equations and their differences.
+    extremes
+        Extreme values of the medium, and the stable time step.
+    sampler
+        Values of the medium on the grid.
     fields
         p, and q unless the medium is isotropic; two slots each.
     medium
@@ -90,7 +104,20 @@ class Waves:
         return self.boundary.cells
 
     def values(self, name: str, box: Box) -> NDArray[np.float64]:
-        """Return a coefficient on a box of the grid, f8."""
+        """Return a coefficient on a box of the grid, f8.
+
+        Parameters
+        ----------
+        name
+            The name of the coefficient.
+        box
+            The box.
+
+        Returns
+        -------
+        ndarray
+            Values, f8 of the box's shape.
+        """
         if name == "vp2":
             vp = self.sampler.values("vp", box)
             if isinstance(self.boundary, Random):
@@ -102,7 +129,13 @@ class Waves:
         return np.asarray(axis[NAMES.index(name) - 3], np.float64)
 
     def start(self) -> dict[str, Callable[[Box], NDArray[np.float64]]]:
-        """Return the initial values of the medium's fields, by name."""
+        """Return the initial values of the medium's fields, by name.
+
+        Returns
+        -------
+        dict
+            A function of a Box for each field.
+        """
 
         def of(name: str) -> Callable[[Box], NDArray[np.float64]]:
             return lambda box: self.values(name, box)
@@ -110,7 +143,13 @@ class Waves:
         return {field.name: of(field.name) for field in self.medium}
 
     def record_kernel(self, step: Program) -> None:
-        """Record the computation of the next waves in the previous slots; a step must then rotate `fields`."""
+        """Record the computation of the next waves in the previous slots; a step must then rotate `fields`.
+
+        Parameters
+        ----------
+        step
+            The Program to record into.
+        """
         medium = [list(self.medium)] if self.medium else []
         step.apply(forward_kernel(self.equations), list(self.fields), [f.previous for f in self.fields], *medium)
 
@@ -133,10 +172,33 @@ def prepare(
 
     Parameters
     ----------
+    shape
+        Cells of the model along z, y, x.
+    spacing
+        Metres between cells, along each axis or for all.
+    dt
+        Seconds of a step.
+    medium
+        Velocity, anisotropy and axis.
+    sigma
+        Determines the SV velocity, as in `fletcher`.
+    order
+        The order of differences in space: 4, 8, 12 or 16.
+    form
+        ``"fletcher"`` or ``"selfadjoint"``.
+    boundary
+        The boundary; None: Random().
+    dtype
+        "f4" or "f8".
     extremes
         Result of `survey` for this medium, if it was inspected before.
     section
         Position along y, m, at which pictures of the waves cut the model; None: in the middle.
+
+    Returns
+    -------
+    Waves
+        The waves.
     """
     lengths = _shape(shape)
     widths = _spacing(spacing)

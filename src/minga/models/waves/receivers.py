@@ -22,7 +22,7 @@ __all__ = ["Receivers", "Taps", "record_samples"]
 class Receivers:
     """Positions at which p is recorded.
 
-    Attributes
+    Parameters
     ----------
     positions
         (z, y, x) of each receiver in m, measured from the first cell of the model.
@@ -45,7 +45,22 @@ class Receivers:
             )
 
     def placed(self, shape: Sequence[int], spacing: Sequence[float], layers: int) -> list[Placed]:
-        """Return their places on a grid; `shape` is the model's, without layers. Raise CaseError for those outside."""
+        """Return their places on a grid; `shape` is the model's, without layers. Raise CaseError for those outside.
+
+        Parameters
+        ----------
+        shape
+            Cells of the model, without layers.
+        spacing
+            Metres between cells, along each axis.
+        layers
+            Cells of the layers at each end.
+
+        Returns
+        -------
+        list of Placed
+            One entry for each receiver.
+        """
         return [place(point, shape, spacing, layers, self.interpolation, "receiver") for point in self.positions]
 
 
@@ -53,8 +68,12 @@ class Receivers:
 class Taps:
     """Cells that represent points, as arrays: `cells` of (axis, tap, point), `weights` of (tap, point).
 
-    Attributes
+    Parameters
     ----------
+    cells
+        Cells, int64 of shape (axes, taps, points).
+    weights
+        Weights, f8 of shape (taps, points).
     bases
         Cells (axis, point) whose owner is in charge of a point.
     reach
@@ -68,7 +87,18 @@ class Taps:
 
     @classmethod
     def of(cls, placed: Sequence[Placed]) -> Taps:
-        """Return taps with the same number for all points; unused ones have the weight 0, at the base cell."""
+        """Return taps with the same number for all points; unused ones have the weight 0, at the base cell.
+
+        Parameters
+        ----------
+        placed
+            The points.
+
+        Returns
+        -------
+        Taps
+            Their taps.
+        """
         bases = np.array([p.base for p in placed], np.int64).reshape(-1, 3).T
         most = max((p.box.size for p in placed), default=1)
         cells = np.repeat(bases[:, None, :], most, axis=1)
@@ -86,6 +116,18 @@ class Taps:
         """Return a field's values at all points; collective, equal on all ranks. Its halo must be valid to `reach`.
 
         Each value is summed by one rank in the order of its taps, so that no layout changes a bit.
+
+        Parameters
+        ----------
+        engine
+            The engine.
+        field
+            The field.
+
+        Returns
+        -------
+        ndarray
+            Values, f8 of shape (points,).
         """
         found = np.zeros(self.weights.shape[1])
         for block in engine.storage.stored(field).blocks.values():
@@ -102,7 +144,17 @@ class Taps:
         return found
 
     def inject(self, engine: Engine, fields: Sequence[Field], amounts: Floats) -> None:
-        """Add amounts at points to the owned cells of fields: the transpose of `sample`."""
+        """Add amounts at points to the owned cells of fields: the transpose of `sample`.
+
+        Parameters
+        ----------
+        engine
+            The engine.
+        fields
+            The fields.
+        amounts
+            Amounts, f8 of shape (points,).
+        """
         for field in fields:
             for box, values in engine.blocks(field, write=True):
                 lo, hi = (np.array(x).reshape(3, 1, 1) for x in (box.lo, box.hi))

@@ -34,7 +34,7 @@ __all__ = ["PlaneSource", "PointSource", "Ricker", "Source", "Wavelet", "add_sou
 class Ricker:
     """Ricker wavelet, (1 - 2 e) exp(-e) with e = (pi frequency (t - delay))^2.
 
-    Attributes
+    Parameters
     ----------
     frequency
         Peak frequency of the spectrum, Hz; the highest significant frequency is three times as high.
@@ -70,12 +70,34 @@ class Ricker:
         return 3 * self.frequency
 
     def at(self, time: Any) -> Any:
-        """Return the values at times in seconds, computed by NumPy."""
+        """Return the values at times in seconds, computed by NumPy.
+
+        Parameters
+        ----------
+        time
+            Times in seconds.
+
+        Returns
+        -------
+        ndarray
+            Values.
+        """
         e = np.square(math.pi * self.frequency * (np.asarray(time) - self.starts))
         return self.amplitude * (1 - 2 * e) * np.exp(-e)
 
     def value(self, dt: float) -> Any:
-        """Return the value at the present step, an expression of registers."""
+        """Return the value at the present step, an expression of registers.
+
+        Parameters
+        ----------
+        dt
+            Seconds of a step.
+
+        Returns
+        -------
+        Node
+            The value.
+        """
         late = cast(as_node(STEP), "f8") * dt - self.starts
         e = late * late * (math.pi * self.frequency) ** 2
         return (1.0 - 2.0 * e) * exp(-e) * self.amplitude
@@ -85,12 +107,15 @@ class Ricker:
 class Wavelet:
     """Samples, one for each step from the first; 0 after the last.
 
-    Attributes
+    Parameters
     ----------
     samples
         Values, or a file of them: .npy, or text with a number per line.
     frequency
         Peak frequency of the spectrum, Hz, for notes about wavelengths; None: unknown.
+
+    Attributes
+    ----------
     values
         The samples as an array.
     """
@@ -123,7 +148,18 @@ class Wavelet:
         return None if self.frequency is None else 3 * self.frequency
 
     def value(self, dt: float) -> Any:
-        """Return the value at the present step, an expression of registers."""
+        """Return the value at the present step, an expression of registers.
+
+        Parameters
+        ----------
+        dt
+            Seconds of a step.
+
+        Returns
+        -------
+        Node
+            The value.
+        """
         step = as_node(STEP)
         return where(step < len(self.values), lookup(self.values, step), 0.0)
 
@@ -145,7 +181,7 @@ def _read(path: Path) -> NDArray[np.float64]:
 class PointSource:
     """A source at a point.
 
-    Attributes
+    Parameters
     ----------
     position
         Position along z, y, x in m from the first cell of the model (cell i lies at i * spacing); None: the middle.
@@ -164,7 +200,7 @@ class PointSource:
 class PlaneSource:
     """A source on a plane of cells that extends from end to end of the grid.
 
-    Attributes
+    Parameters
     ----------
     axis
         Axis normal to the plane.

@@ -65,6 +65,15 @@ class Group:
 
     Threads may share a group; their broadcasts are then carried out one after another.
 
+    Parameters
+    ----------
+    meeting
+        How members find each other.
+    key
+        32 random bytes that all members share.
+    wishes
+        Options of the group.
+
     Attributes
     ----------
     rank
@@ -134,6 +143,11 @@ class Group:
         dead_timeout
             Seconds of silence after which a member is considered lost.
 
+        Returns
+        -------
+        Group
+            The group.
+
         Raises
         ------
         CaseError, LaunchError, RunError
@@ -181,6 +195,11 @@ class Group:
         patience
             Seconds to wait for the other members.
 
+        Returns
+        -------
+        Group
+            The group.
+
         Raises
         ------
         CaseError
@@ -203,7 +222,27 @@ class Group:
 
     @classmethod
     def by_lines(cls, rank: int, size: int, key: bytes, ask: Callable[[Any], list[Any]], wishes: Wishes) -> Group:
-        """Create a group of processes that share a parent; it answers their ``ask`` once all of them have asked."""
+        """Create a group of processes that share a parent; it answers their ``ask`` once all of them have asked.
+
+        Parameters
+        ----------
+        rank
+            The number of this member.
+        size
+            The number of members.
+        key
+            32 random bytes that all members share.
+        ask
+            A function that passes a value to the starter of the processes and returns the values of all when all have
+            asked.
+        wishes
+            Options of the group.
+
+        Returns
+        -------
+        Group
+            The group.
+        """
         return cls(LineMeeting(rank, size, ask), key, wishes)
 
     def __repr__(self) -> str:
@@ -291,7 +330,13 @@ class Group:
         return value
 
     def under_way(self) -> int:
-        """Return the bytes of this member's latest message sent so far; may be called while another thread sends it."""
+        """Return the bytes of this member's latest message sent so far; may be called while another thread sends it.
+
+        Returns
+        -------
+        int
+            The number of bytes.
+        """
         transport = self._transport
         if isinstance(transport, Chain):
             return transport.sent

@@ -14,6 +14,17 @@ class MembersLost(RunError):
     """Error raised when members of a group no longer respond, as receivers of a message or as its root.
 
     ``members`` are their numbers, ``names`` their names if known, and ``why`` is the observed reason.
+
+    Parameters
+    ----------
+    members
+        Numbers of the members.
+    names
+        Names of the members, if known.
+    while_
+        The operation during which they were lost.
+    why
+        The observation.
     """
 
     def __init__(self, members: Sequence[int], names: Sequence[str] = (), *, while_: str = "", why: str = "") -> None:
@@ -31,6 +42,17 @@ class MembersLost(RunError):
         )
 
     def named(self, names: Sequence[str]) -> Self:
-        """Return the same error with the names of its members; ``names`` lists those of all members of the group."""
+        """Return the same error with the names of its members; ``names`` lists those of all members of the group.
+
+        Parameters
+        ----------
+        names
+            Names of all members of the group.
+
+        Returns
+        -------
+        MembersLost
+            The error.
+        """
         mine = [names[number] for number in self.members if number < len(names)]
         return type(self)(self.members, mine, while_=self.while_, why=self.why)

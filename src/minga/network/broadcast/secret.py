@@ -18,6 +18,16 @@ KEY_BYTES: Final = 32
 def make_key_file(path: str | Path) -> bytes:
     """Write a new key to a new file that only its owner may read, and return the key.
 
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    bytes
+        The key.
+
     Raises
     ------
     RunError

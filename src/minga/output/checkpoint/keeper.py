@@ -40,20 +40,20 @@ _RESERVE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """Schedule of checkpoints, by one of `steps` and `seconds`, or only the last one if neither is given.
+    """The schedule of checkpoints: by steps or by seconds, or only the last one if neither is given.
 
-    Attributes
+    Parameters
     ----------
     steps
-        Steps from one to the next.
+        Steps from one checkpoint to the next.
     seconds
-        Seconds from one to the next; more if writing one takes more than 2 % of that.
+        Seconds from one checkpoint to the next; more if writing one takes more than 2 % of that.
     time_limit
         Seconds that the process may take: a last checkpoint is written in time, and the run ends.
     at_end
-        Whether a complete run keeps one, so that it can be extended.
+        Whether a complete run leaves a checkpoint, so that it can be made longer.
     off
-        Whether there are none at all.
+        Whether no checkpoints are written at all.
     """
 
     steps: int | None = None

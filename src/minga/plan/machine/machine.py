@@ -135,7 +135,7 @@ class NodeKind:
 class Machine:
     """Nodes and the links between them.
 
-    Attributes
+    Parameters
     ----------
     nodes
         Kinds of nodes.
@@ -173,7 +173,13 @@ class Machine:
         return ("node", *(name for name in LEVELS if name in used))
 
     def tree(self) -> Tree:
-        """Return the tree of all cores, one row each, node after node."""
+        """Return the tree of all cores, one row each, node after node.
+
+        Returns
+        -------
+        Tree
+            All cores.
+        """
         return Tree(self.levels, np.concatenate([self._paths(number) for number in range(len(self.nodes))]))
 
     def _paths(self, number: int) -> Ints:
@@ -188,7 +194,18 @@ class Machine:
         return rows
 
     def ranks(self, threads: int = 1) -> int:
-        """Return the number of ranks with so many threads that have cores of their own, at least one per node."""
+        """Return the number of ranks with so many threads that have cores of their own, at least one per node.
+
+        Parameters
+        ----------
+        threads
+            Threads of a rank.
+
+        Returns
+        -------
+        int
+            The number of ranks.
+        """
         return sum(kind.count * max(1, len(kind.cores) // threads) for kind in self.nodes)
 
     def crew(
@@ -216,6 +233,11 @@ class Machine:
             bandwidth, are assumed to be limited by it.
         device
             The device whose speeds are used.
+
+        Returns
+        -------
+        Crew
+            The ranks.
 
         Raises
         ------
@@ -266,7 +288,13 @@ class Machine:
         return np.arange(max(1, len(kind.cores) // threads)) * threads
 
     def link_levels(self) -> Links:
-        """Return the links by the number of levels in common."""
+        """Return the links by the number of levels in common.
+
+        Returns
+        -------
+        Links
+            The links.
+        """
         relations = self.tree_relations
         inside: Link = self.links.get("intra-node", SHARED_MEMORY)
         chosen = [self.links.get("inter-node") or self._fastest_own()]
@@ -309,11 +337,28 @@ class Machine:
         )
 
     def named(self, name: str) -> Machine:
-        """Return the same machine under another name."""
+        """Return the same machine under another name.
+
+        Parameters
+        ----------
+        name
+            The new name.
+
+        Returns
+        -------
+        Machine
+            The machine.
+        """
         return replace(self, name=name, data={**self.data, "name": name})
 
     def write(self, path: Path) -> None:
-        """Write the file completely or not at all; raise CaseError if it cannot be written."""
+        """Write the file completely or not at all; raise CaseError if it cannot be written.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         text = json.dumps(self.data, indent=1, allow_nan=False) + "\n"
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         try:
@@ -364,7 +409,18 @@ class Machine:
 
 
 def read_machine(path: Path | str) -> Machine:
-    """Read the machine in a file, or the one of this name that ships with minga; raise CaseError if it is invalid."""
+    """Read the machine in a file, or the one of this name that ships with minga; raise CaseError if it is invalid.
+
+    Parameters
+    ----------
+    path
+        A file, or the name of a machine that ships with minga.
+
+    Returns
+    -------
+    Machine
+        The machine.
+    """
     from minga.plan.machine.machine_file import read
 
     return read(Path(path))

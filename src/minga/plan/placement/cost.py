@@ -60,7 +60,28 @@ def cost_of(
     links: Links | None = None,
     shift: Sequence[Point] = (),
 ) -> Cost:
-    """Return the cost of a layout's step with its ranks on ``seats``; other arguments as for :func:`edges_of`."""
+    """Return the cost of a layout's step with its ranks on ``seats``; other arguments as for :func:`edges_of`.
+
+    Parameters
+    ----------
+    layout
+        The layout.
+    seats
+        The place of each rank in the machine.
+    periodic
+        Whether each axis is periodic.
+    exchanges
+        The halo messages of a step; by default a width of one cell.
+    links
+        The links of the machine; None: bytes are counted.
+    shift
+        Shifts of periodic axes, as of `Grid.shift`.
+
+    Returns
+    -------
+    Cost
+        Messages and bytes by distance, and their total.
+    """
     return Pricing(edges_of(layout, periodic, exchanges, shift), seats, links).cost(np.arange(layout.ranks))
 
 

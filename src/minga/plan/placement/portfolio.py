@@ -59,7 +59,28 @@ def place(
     exchanges: Sequence[Exchange] = (),
     links: Links | None = None,
 ) -> Layout:
-    """Return the same blocks on the ranks to which ``mapping`` assigns them; see :func:`arrange`."""
+    """Return the same blocks on the ranks to which ``mapping`` assigns them; see :func:`arrange`.
+
+    Parameters
+    ----------
+    layout
+        The layout.
+    seats
+        The place of each rank in the machine.
+    mapping
+        One of sequential, round-robin, tiles, bisection and auto.
+    periodic
+        Whether each axis is periodic.
+    exchanges
+        The halo messages of a step; by default a width of one cell.
+    links
+        The links of the machine; None: bytes are counted.
+
+    Returns
+    -------
+    Layout
+        The layout with other owners.
+    """
     return reassigned(layout, arrange(layout, seats, mapping, periodic, exchanges, links))
 
 
@@ -148,6 +169,28 @@ def portfolio(
 
     Equally cheap placements are ordered by messages between nodes, then by the bytes that leave the busiest node; of
     equal ones, the plainest comes first, beginning with the one that leaves everything as it is.
+
+    Parameters
+    ----------
+    layout
+        The layout.
+    seats
+        The place of each rank in the machine.
+    periodic
+        Whether each axis is periodic.
+    exchanges
+        The halo messages of a step; by default a width of one cell.
+    links
+        The links of the machine; None: bytes are counted.
+    kinds
+        A number for each rank: blocks go to ranks of the same kind only; None: all are alike.
+    shift
+        Shifts of periodic axes, as of `Grid.shift`.
+
+    Returns
+    -------
+    list of Candidate
+        Placements with their costs, the best first.
     """
     found = _portfolio(_Problem.of(layout, seats, periodic, exchanges, links, kinds, shift))
     return sorted(found, key=lambda candidate: candidate.cost.rank)

@@ -84,15 +84,22 @@ def probe_crew(
     ----------
     model
         The model whose step is timed, on parts of its grid: an equal share per rank, a quarter and a sixteenth of it.
+    comm
+        The ranks.
     threads, cpus
         As in the run.
     seconds
         Approximate time for kernels; messages take at most 0.3 s more, and compiling takes additional time.
     cache
-        True if speeds that this host has measured for the same kernels within the last week may be reused, and
-        likewise message times within the host.
+        True if speeds that this host has measured for the same kernels within the last week may be reused, and likewise
+        message times within the host.
     stop
         Called on every rank from time to time; if it returns True on any rank, all raise KeyboardInterrupt.
+
+    Returns
+    -------
+    Crew
+        The ranks.
     """
     work = work_of(model)
     seats = seats_of(comm)

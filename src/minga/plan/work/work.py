@@ -15,7 +15,7 @@ __all__ = ["Deep", "Exchange", "Extent", "Work"]
 class Exchange:
     """A round of halo messages, which is done ``times`` times per step.
 
-    Attributes
+    Parameters
     ----------
     low, high
         Widths read below and above a block along each axis.
@@ -59,7 +59,7 @@ class Deep:
 class Work:
     """A step of a model, as far as planning needs it.
 
-    Attributes
+    Parameters
     ----------
     name
         Name of the model.
@@ -119,7 +119,18 @@ class Work:
     cuts: tuple[tuple[int, ...] | None, ...] = ()
 
     def aligned(self, layout: Layout) -> Layout:
-        """Return the layout with its cuts moved to places where they may lie."""
+        """Return the layout with its cuts moved to places where they may lie.
+
+        Parameters
+        ----------
+        layout
+            A layout of the domain.
+
+        Returns
+        -------
+        Layout
+            The layout with moved cuts.
+        """
         return layout.cut_at(self.cuts)
 
     @property
@@ -128,7 +139,18 @@ class Work:
         return sum(exchange.times for exchange in self.exchanges)
 
     def depth(self, steps: int) -> Deep:
-        """Return the work of so many steps with one exchange."""
+        """Return the work of so many steps with one exchange.
+
+        Parameters
+        ----------
+        steps
+            The number of steps.
+
+        Returns
+        -------
+        Deep
+            Widths, bytes and extra cells.
+        """
         own = Extent(1.0, (0,) * self.domain.ndim, (0,) * self.domain.ndim)
         if steps == 1:
             return Deep(1, self.exchanges, (own,))

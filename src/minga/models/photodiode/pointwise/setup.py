@@ -29,7 +29,7 @@ DIRECTIONS: Final = {"phi": 1, "u": 1, "v": -1}
 class Pointwise:
     """Options of the iteration.
 
-    Attributes
+    Parameters
     ----------
     directions
         Directions of the sweeps phi, u and v along x: 1 or -1.
@@ -56,6 +56,12 @@ class Pointwise:
         "measured": nodes cost what their equation costs. "synthetic": `heavy` nodes (first and end) cost more as
         iterations proceed, by a factor exp(growth (2 k/expected - 1)) from half of `expected` iterations on, as in the
         paper's Fig. 14. Results do not depend on it.
+    heavy
+        The first heavy node and the one after the last, for synthetic costs.
+    growth
+        The growth of synthetic costs, see `cost`.
+    expected
+        The number of iterations that synthetic costs are made for.
     labour
         Number of times that each Newton step is repeated, for machines that would otherwise only exchange data.
     """

@@ -34,25 +34,19 @@ def suffix(curve: Curve) -> str:
 class Problem:
     """Statement of the problem; each step of a run moves to the next voltage of `bias`.
 
-    Attributes
+    Parameters
     ----------
     bias
         Voltages of the anode relative to the cathode, V; each is reached from the previous one, the first from
         equilibrium.
-    current
-        Current densities, A/cm2, instead of `bias`: each step finds the voltage of the next one, for one curve.
     curves
         "dark", "lit" or both: each is solved at every voltage.
     ionisation
         Whether to include impact ionisation.
     gain
         Whether to solve each curve without ionisation as well; the gain is (J_lit - J_dark) over the same without.
-    quasistatic_capacitance
-        Whether to compute dQ/dV of each curve.
     scheme
         "newton": all equations together; "gummel": one after the other; "pointwise": node by node.
-    linear
-        Solver of linear systems with two axes, see `minga.models.photodiode.solver.linear`.
     tolerance
         Tolerance, kT/q, of the Newton corrections of all potentials and of all residuals over their diagonal.
     limit
@@ -63,6 +57,12 @@ class Problem:
         Mean field in the illuminated layer, V/cm, from which the layer counts as reached by the field.
     breakdown
         1/M at which breakdown is reached, with M the current over the current that remains without ionisation.
+    current
+        Current densities, A/cm2, instead of `bias`: each step finds the voltage of the next one, for one curve.
+    quasistatic_capacitance
+        Whether to compute dQ/dV of each curve.
+    linear
+        Solver of linear systems with two axes, see `minga.models.photodiode.solver.linear`.
     """
 
     bias: tuple[float, ...] = ()

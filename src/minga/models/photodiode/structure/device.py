@@ -35,7 +35,19 @@ _WHOLE: Final = 1 - 1e-9  # a fraction of a volume that differs from 1 by round-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terminal:
-    """Contact of a device: its nodes (bool, of the grid's shape) and its kind; `barrier` of Schottky contacts, eV."""
+    """Contact of a device: its nodes (bool, of the grid's shape) and its kind; `barrier` of Schottky contacts, eV.
+
+    Parameters
+    ----------
+    name
+        The name.
+    nodes
+        Nodes of the contact, bool, of the grid's shape.
+    kind
+        ``"ohmic"`` or ``"schottky"``.
+    barrier
+        Barrier of a Schottky contact for electrons, eV.
+    """
 
     name: str
     nodes: NDArray[np.bool_]
@@ -47,7 +59,7 @@ class Terminal:
 class Device:
     """A device on its mesh; grid cells are nodes. Arrays are f8 of the grid's shape unless stated otherwise.
 
-    Attributes
+    Parameters
     ----------
     grid
         Axes ("x",) or ("x", "y") in um; x runs from the anode to the cathode. Cell faces lie half-way between nodes, so
@@ -95,9 +107,17 @@ class Device:
         Layers from the anode to the cathode.
     terminals
         Contacts.
+    temperature
+        Temperature, K.
+    statistics
+        ``"boltzmann"`` or ``"fermi-dirac"``.
+    field_mobility
+        Whether mobilities fall with the field.
+    light
+        The light; None: dark.
     emission
-        Reciprocal emission velocities on the edges along each axis, see `structure.emission`; empty if emission
-        limits no flux.
+        Reciprocal emission velocities on the edges along each axis, see `structure.emission`; empty if emission limits
+        no flux.
     unheated
         Quantities that keep their values at 300 K although the temperature is another one: the kind, and the materials
         or sets concerned (empty: all).
@@ -146,7 +166,18 @@ class Device:
         return thermal_voltage(self.temperature)
 
     def terminal(self, name: str) -> Terminal:
-        """Return the contact of the given name."""
+        """Return the contact of the given name.
+
+        Parameters
+        ----------
+        name
+            The name of the contact.
+
+        Returns
+        -------
+        Terminal
+            The contact.
+        """
         return next(t for t in self.terminals if t.name == name)
 
 
@@ -161,6 +192,11 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         Mesh along x.
     across
         Mesh along y for a device with two axes.
+
+    Returns
+    -------
+    Device
+        The device.
 
     Raises
     ------

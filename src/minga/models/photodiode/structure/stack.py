@@ -21,22 +21,24 @@ Side = Literal["top", "bottom"]
 class Layer:
     """One layer.
 
-    Attributes
+    Parameters
     ----------
+    name
+        The name.
     material
         Semiconductor of the layer, or a function that returns it at a fraction (0 to 1) of the layer's depth.
     thickness
         Thickness, cm.
     doping
         Donors minus acceptors at the start and at the end of the layer, 1/cm3, linear between them.
-    impurities
-        Donors plus acceptors, likewise; None if they equal the absolute value of the doping.
     rows
         Number of nodes, if the mesh is specified by rows.
     changes
         Properties that differ from the material's: tau_n, tau_p, mobility_n, mobility_p, absorption (1/cm).
     ionisation
         Name of a coefficient set that replaces the material's; "none" for no ionisation.
+    impurities
+        Donors plus acceptors, likewise; None if they equal the absolute value of the doping.
     """
 
     name: str
@@ -49,13 +51,34 @@ class Layer:
     impurities: tuple[float, float] | None = None
 
     def at(self, fraction: float) -> Material:
-        """Return the semiconductor at a fraction of the layer's depth."""
+        """Return the semiconductor at a fraction of the layer's depth.
+
+        Parameters
+        ----------
+        fraction
+            The fraction of the depth, 0 to 1.
+
+        Returns
+        -------
+        Material
+            The material.
+        """
         return self.material if isinstance(self.material, Material) else self.material(fraction)
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Rectangular region of other doping in a device with two axes; x and y are ranges in cm."""
+    """Rectangular region of other doping in a device with two axes; x and y are ranges in cm.
+
+    Parameters
+    ----------
+    name
+        The name.
+    x, y
+        Ends along each axis, cm.
+    doping
+        Donors minus acceptors, 1/cm3.
+    """
 
     name: str
     x: tuple[float, float]
@@ -67,10 +90,16 @@ class Region:
 class Contact:
     """A contact on the first row (`at` "top") or the last one ("bottom").
 
-    Attributes
+    Parameters
     ----------
+    name
+        The name.
+    at
+        ``"top"`` or ``"bottom"``.
     y
         Range along y, cm; None for the whole row.
+    kind
+        ``"ohmic"`` or ``"schottky"``.
     barrier
         Barrier of a Schottky contact for electrons, eV.
     """
@@ -84,7 +113,19 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class Light:
-    """Light incident from one side: `power` in W/cm2 at a wavelength in nm, or `flux` in photons per cm2 and second."""
+    """Light incident from one side: `power` in W/cm2 at a wavelength in nm, or `flux` in photons per cm2 and second.
+
+    Parameters
+    ----------
+    wavelength
+        Wavelength, nm.
+    power
+        Power density, W/cm2.
+    flux
+        Photons per cm2 and second, in place of `power`.
+    side
+        ``"cathode"`` or ``"anode"``.
+    """
 
     wavelength: float
     power: float = 0.0
@@ -106,7 +147,31 @@ class LayerOf:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Complete structure of a device without its mesh; `emission`: thermionic emission limits fluxes at barriers."""
+    """Complete structure of a device without its mesh; `emission`: thermionic emission limits fluxes at barriers.
+
+    Parameters
+    ----------
+    layers
+        The layers, from the anode to the cathode.
+    contacts
+        The contacts.
+    regions
+        Boxes of other doping.
+    temperature
+        Temperature, K.
+    light
+        The light; None: dark.
+    statistics
+        ``"boltzmann"`` or ``"fermi-dirac"``.
+    mobility
+        The model of mobilities: ``"constant"``, or dependent on doping, field or both.
+    recombination
+        The kinds of recombination: ``"srh"``, ``"radiative"``, ``"auger"``.
+    ionisation
+        Names of sets of ionisation coefficients by the name of a material, in place of the material's own.
+    emission
+        Whether thermionic emission limits currents across barriers.
+    """
 
     layers: tuple[Layer, ...]
     contacts: tuple[Contact, ...]
