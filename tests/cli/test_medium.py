@@ -54,7 +54,7 @@ WRONG = [
     (("salt", "a.zarr", "--shape", "999999,999999,9999"), "too large"),
     (("salt", "a.zarr", "--spacing", "1,2"), "one number"),
     (("salt", "a.zarr", "--spacing", "-3"), "not negative"),
-    (("salt", "a.zarr", "--seed", "-1"), "from 0"),
+    (("salt", "a.zarr", "--seed", "-1"), "0 or more"),
     (("salt", "no/a.zarr", "--shape", "4,4,4"), "does not exist"),
     (("salt", "a.zarr", "--picture", "a.doc"), ".png or .svg"),
     (("salt", "a.zarr", "--anisotropy", "9"), "from 0 to 2"),
