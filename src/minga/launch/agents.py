@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from minga.errors import LaunchError
 from minga.launch.hosts import Host, Launcher
+from minga.launch.jobs import await_jobs, end_jobs, start_job
+from minga.launch.signals import uninterrupted
 
 __all__ = ["HostProcess", "end_all", "reach", "start"]
+
+_PATIENCE: Final = 2.0
+"""Seconds that processes get to end with their standard input, and again after they are asked by a signal."""
 
 Heard = Callable[[dict[str, Any] | None], None]
 """What takes each message, and None at the end of the output; called by a thread of its own."""
@@ -66,36 +68,26 @@ def start(host: Host, module: str, launcher: Launcher | None, heard: Heard, reme
         command = list(launcher(host, command))
     errors = tempfile.TemporaryFile("a+", errors="replace")  # noqa: SIM115  (no name, so nothing to remove)
     try:
-        popen = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,  # an interrupt is for us; agents then end with their standard input
-        )
-    except OSError as error:
+        popen = start_job(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            purpose=f"to reach host {host.name}", remedy=f"install {command[0]}, or {remedy}",
+        )  # fmt: skip
+    except LaunchError:
         errors.close()
-        raise LaunchError(
-            f"{command[0]} could not be started to reach host {host.name}: {error.strerror}",
-            remedy=f"install {command[0]}, or {remedy}",
-        ) from error
+        raise
     threading.Thread(target=_listen, args=(_pipe(popen.stdout), heard), daemon=True).start()
     return HostProcess(host, popen, errors)
 
 
 def end_all(processes: Sequence[HostProcess]) -> None:
-    """End them, the patient way first."""
-    for process in processes:
-        with contextlib.suppress(OSError):
-            _pipe(process.popen.stdin).close()
-    _await(processes, 2.0)
-    for sign in (signal.SIGTERM, signal.SIGKILL):
+    """End processes: first by closing their standard input, then as any other job."""
+    with uninterrupted():
         for process in processes:
-            if process.popen.poll() is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.popen.pid, sign)
-        _await(processes, 1.0)
+            with contextlib.suppress(OSError):
+                _pipe(process.popen.stdin).close()
+        jobs = [process.popen for process in processes]
+        await_jobs(jobs, _PATIENCE)
+        end_jobs(jobs, patience=_PATIENCE)
     for process in processes:
         _pipe(process.popen.stdout).close()
         process.errors.close()
@@ -115,13 +107,6 @@ def _listen(lines: Iterable[str], heard: Heard) -> None:
                 if isinstance(message, dict):
                     heard(message)
     heard(None)
-
-
-def _await(processes: Sequence[HostProcess], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    for process in processes:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.popen.wait(max(0.0, deadline - time.monotonic()))
 
 
 def _pipe(pipe: IO[str] | None) -> IO[str]:

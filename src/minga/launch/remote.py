@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 import subprocess
@@ -15,6 +14,8 @@ from typing import Any
 
 from minga.errors import LaunchError, RunError
 from minga.launch.hosts import Host, Launcher
+from minga.launch.jobs import end_jobs, start_job
+from minga.launch.signals import interruptible, uninterrupted
 
 __all__ = ["measure_nodes"]
 
@@ -30,25 +31,18 @@ def measure_nodes(
     LaunchError or RunError naming the host where one cannot be reached, or its measurement fails; all others are ended.
     """
     started: list[subprocess.Popen[str]] = []
-    with tempfile.TemporaryDirectory(prefix="minga-measure-") as folder:
+    with interruptible(), tempfile.TemporaryDirectory(prefix="minga-measure-") as folder:
         try:
             for number, host in enumerate(hosts):
-                started.append(_start(host, launcher, cases, seconds, Path(folder), number))
+                with uninterrupted():
+                    started.append(_start(host, launcher, cases, seconds, Path(folder), number))
             deadline = time.monotonic() + 3 * seconds + _PATIENCE
             return [
                 _node(host, process, deadline, Path(folder), number)
                 for number, (host, process) in enumerate(zip(hosts, started, strict=True))
             ]
         finally:
-            for process in started:
-                if process.poll() is None:
-                    process.terminate()
-            for process in started:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(5.0)
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
+            end_jobs(started)
 
 
 def _start(
@@ -59,15 +53,11 @@ def _start(
         host.python or sys.executable, "-m", "minga.cli.main", "measure", "--json", "--no-network",
         "--seconds", f"{seconds:g}", *wanted,
     ]  # fmt: skip
-    try:
-        with Path(folder, f"{number}.out").open("w") as out, Path(folder, f"{number}.err").open("w") as err:
-            return subprocess.Popen(
-                list(launcher(host, command)), stdin=subprocess.DEVNULL, stdout=out, stderr=err, text=True
-            )
-    except OSError as error:
-        raise LaunchError(
-            f"host {host.name} cannot be reached: {error.strerror}", remedy="is ssh installed? --shell names another"
-        ) from None
+    with Path(folder, f"{number}.out").open("w") as out, Path(folder, f"{number}.err").open("w") as err:
+        return start_job(
+            list(launcher(host, command)), stdout=out, stderr=err,
+            purpose=f"to reach host {host.name}", remedy="is ssh installed? --shell names another",
+        )  # fmt: skip
 
 
 def _node(host: Host, process: subprocess.Popen[str], deadline: float, folder: Path, number: int) -> dict[str, Any]:
