@@ -50,7 +50,7 @@ def check_active(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand]
 
 
 def unfit_operation(graph: KernelGraph, operands: Sequence[Operand], whole: bool) -> str | None:
-    """Why an operation cannot be done on active tiles only, whatever else its Program does; None if it can."""
+    """Return why an operation cannot be done on active tiles only, whatever else its Program does; None if it can."""
     slots = [operand for operand in operands if isinstance(operand, Slot)]
     stored = {operand for number in graph.written if isinstance(operand := operands[number], Slot)}
     found = reads(graph)
@@ -72,6 +72,11 @@ def unfit_operation(graph: KernelGraph, operands: Sequence[Operand], whole: bool
         return "it stores elsewhere than at its own cell"
     if any(operands[number] in stored for number in found):
         return "it reads what it overwrites"
+    return _unfit_boundaries(graph, operands)
+
+
+def _unfit_boundaries(graph: KernelGraph, operands: Sequence[Operand]) -> str | None:
+    """Return which boundary condition changes cells that no active tile is near to; None if there is none."""
     for fill, target in _fills(graph, operands):
         if any(not scalar.name.startswith("@extent") for scalar in fill.graph.scalars):
             return f"the boundary of {target.name!r} depends on a register"

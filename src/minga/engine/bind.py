@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -172,34 +172,14 @@ class Binder:
     # Items ---------------------------------------------------------------------------------------------------------
     def items(self, items: Sequence[Item]) -> None:
         for item in items:
-            match item:
-                case Stage():
-                    self.stage(item)
-                case Begin():
-                    self.begin(item.exchange)
-                case Finish():
-                    self.finish(item.exchange)
-                case Boundaries():
-                    self.boundaries(item)
-                case Let():
-                    self.let(item)
-                case Rotate():
-                    self.rotate(item)
-                case Move():
-                    bind_move(self, item)
-                case StartMove():
-                    start_move(self, item.move)
-                case FinishMove():
-                    finish_move(self, item.move)
-                case Call():
-                    function = self.call(item, tuple(self.moving.values()))
-                    self.emit(*self.backend.settled(), cmd.Call(function, item.label))
-                    self.continued(slot for slot in item.writes if slot.field.replicated)
-                case Loop():
-                    self.loop(item)
-                case Branch():
-                    self.branch(item)
+            _BINDERS[type(item)](self, item)
             self.masks.after(self, item)
+
+    def operation(self, call: Call) -> None:
+        """Bind an operation that Python does."""
+        function = self.call(call, tuple(self.moving.values()))
+        self.emit(*self.backend.settled(), cmd.Call(function, call.label))
+        self.continued(slot for slot in call.writes if slot.field.replicated)
 
     def exchange(self, exchange: Exchange) -> BoundExchange:
         bound = self.exchanges.get(id(exchange))
@@ -490,3 +470,20 @@ def _nearest(operand: BoundOperand, index: Mapping[int, int]) -> BoundOperand:
     slot, start, strides = operand
     start += sum(at * strides[axis] for axis, at in index.items())
     return slot, start, tuple(0 if axis in index else stride for axis, stride in enumerate(strides))
+
+
+_BINDERS: Final[dict[type, Callable[[Binder, Any], None]]] = {
+    Stage: Binder.stage,
+    Begin: lambda binder, begin: binder.begin(begin.exchange),
+    Finish: lambda binder, finish: binder.finish(finish.exchange),
+    Boundaries: Binder.boundaries,
+    Let: Binder.let,
+    Rotate: Binder.rotate,
+    Move: bind_move,
+    StartMove: lambda binder, start: start_move(binder, start.move),
+    FinishMove: lambda binder, finish: finish_move(binder, finish.move),
+    Call: Binder.operation,
+    Loop: Binder.loop,
+    Branch: Binder.branch,
+}
+"""Functions that emit the commands of each kind of item."""

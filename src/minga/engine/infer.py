@@ -10,7 +10,7 @@ establishes it, one at the end of each round (started inside the operation that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -293,43 +293,55 @@ def _in_groups(operations: Sequence[Operation], depth: int) -> dict[int, Reach]:
 
 
 def _needed_at_head(operations: Sequence[Operation], extents: dict[int, Reach]) -> dict[Slot, Reach]:
-    """What a loop's body reads around blocks before it writes it, under the names at the head."""
-    needs: dict[Slot, Reach] = {}
-    written: set[Slot] = set()
-    name: dict[Slot, Slot] = {}  # present name -> name at the head
+    """Return what a loop's body reads around blocks before it writes it, under the names at the head."""
+    needs = _Needs()
+    needs.walk(operations, extents)
+    return needs.found
 
-    def walk(items: Sequence[Operation], extents: dict[int, Reach]) -> None:
-        for number, operation in enumerate(items):
-            if isinstance(operation, Apply) and not operation.replicated:
-                extent = extents.get(number) or Reach.none(operation.grid.ndim)
-                for slot, reach in requirements(operation, extent)[0].items():
-                    add(slot, reach)
-                for param in operation.graph.written:
-                    slot = operation.slot(param)
-                    written.add(name.get(slot, slot))
-            elif isinstance(operation, Rotate):
-                for item in operation.fields:
-                    slots = [Slot(item, k) for k in range(item.slots)]
-                    old = [name.get(s, s) for s in slots]
-                    for k, slot in enumerate(slots):
-                        name[slot] = old[(k + 1) % item.slots]
-            elif isinstance(operation, Refresh) and not operation.slot.field.replicated:
-                for slot, reach in refreshed(operation)[0].items():
-                    add(slot, reach)
-            elif isinstance(operation, Call):
-                written.update(name.get(s, s) for s in operation.writes)
-            elif isinstance(operation, Move):
-                written.add(name.get(operation.target, operation.target))
-            elif isinstance(operation, Repeat | When):
-                walk(operation.body, {})
 
-    def add(slot: Slot, reach: Reach) -> None:
-        first = name.get(slot, slot)
-        if first not in written:
-            needs[first] = needs.get(first, Reach.none(len(reach.lo))).union(reach)
+@dataclass(slots=True)
+class _Needs:
+    """The reads of operations that nothing has written before, under the names that slots have at the beginning."""
 
-    walk(operations, extents)
-    return needs
+    found: dict[Slot, Reach] = field(default_factory=dict)
+    written: set[Slot] = field(default_factory=set)
+    first: dict[Slot, Slot] = field(default_factory=dict)
+    """The name at the beginning of each slot that has been renamed since."""
+
+    def walk(self, operations: Sequence[Operation], extents: dict[int, Reach]) -> None:
+        """Add the reads of operations; those with an extent are also done around blocks."""
+        for number, operation in enumerate(operations):
+            match operation:
+                case Apply() if not operation.replicated:
+                    extent = extents.get(number) or Reach.none(operation.grid.ndim)
+                    self.read(requirements(operation, extent)[0])
+                    self.write(operation.slot(param) for param in operation.graph.written)
+                case Rotate():
+                    self.rotate(operation)
+                case Refresh() if not operation.slot.field.replicated:
+                    self.read(refreshed(operation)[0])
+                case Call():
+                    self.write(operation.writes)
+                case Move():
+                    self.write([operation.target])
+                case Repeat() | When():
+                    self.walk(operation.body, {})
+
+    def read(self, reaches: Mapping[Slot, Reach]) -> None:
+        for slot, reach in reaches.items():
+            first = self.first.get(slot, slot)
+            if first not in self.written:
+                self.found[first] = self.found.get(first, Reach.none(len(reach.lo))).union(reach)
+
+    def write(self, slots: Iterable[Slot]) -> None:
+        self.written.update(self.first.get(slot, slot) for slot in slots)
+
+    def rotate(self, rotation: Rotate) -> None:
+        for item in rotation.fields:
+            slots = [Slot(item, k) for k in range(item.slots)]
+            old = [self.first.get(slot, slot) for slot in slots]
+            for k, slot in enumerate(slots):
+                self.first[slot] = old[(k + 1) % item.slots]
 
 
 @dataclass(frozen=True, slots=True)

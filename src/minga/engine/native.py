@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,42 +205,33 @@ class NativeLoop:
 
     # encoding --------------------------------------------------------------------------------------------------------
     def _encode(self, number: int, command: Command) -> tuple[int, ...]:
-        """The words of a command; a command without effect becomes a jump to the next one."""
-        nothing = words.OP_JUMP, number + 1
-        match command:
-            case Kernel():
-                polls = self._poll_list(command.polls)
-                return words.OP_KERNEL, command.function, command.args, command.tiles, command.column, polls
-            case Launch() | Synchronise() | Fetch():
-                assert self._launcher is not None
-                return self._launcher.encode(command)
-            case Start():
-                if self._needs_python(command.channel):
-                    return (words.OP_CALL,)
-                record = self._on_channel(words.OP_START, command.channel)
-                return nothing if record is None else (*record, int(command.channel.started.ctypes.data))
-            case Wait():
-                if self._needs_python(command.channel):
-                    return (words.OP_CALL,)
-                return self._on_channel(words.OP_WAIT, command.channel) or nothing
-            case Allreduce():
-                return self._allreduce(command) or nothing
-            case Rotate():
-                return words.OP_ROTATE, len(command.tables), self._array(command.tables), command.slots
-            case Jump():
-                return words.OP_JUMP, command.target
-            case JumpIf():
-                return words.OP_JUMP_IF, command.address, int(command.when), command.target
-            case Switch():
-                return words.OP_SWITCH, command.address, len(command.targets), self._array(command.targets or (0,))
-            case Set():
-                return words.OP_SET, command.address, command.value
-            case Count():
-                return words.OP_COUNT, command.counter, command.limit, command.target
-            case Call():
-                return (words.OP_CALL,)
-            case End():
-                return words.OP_END, command.reason
+        """Return the words of a command; a command without effect becomes a jump to the next one."""
+        return _ENCODERS[type(command)](self, command) or (words.OP_JUMP, number + 1)
+
+    def _kernel(self, command: Kernel) -> tuple[int, ...]:
+        polls = self._poll_list(command.polls)
+        return words.OP_KERNEL, command.function, command.args, command.tiles, command.column, polls
+
+    def _on_device(self, command: Launch | Synchronise | Fetch) -> tuple[int, ...]:
+        assert self._launcher is not None
+        return self._launcher.encode(command)
+
+    def _start(self, command: Start) -> tuple[int, ...] | None:
+        if self._needs_python(command.channel):
+            return (words.OP_CALL,)
+        record = self._on_channel(words.OP_START, command.channel)
+        return None if record is None else (*record, int(command.channel.started.ctypes.data))
+
+    def _wait(self, command: Wait) -> tuple[int, ...] | None:
+        if self._needs_python(command.channel):
+            return (words.OP_CALL,)
+        return self._on_channel(words.OP_WAIT, command.channel)
+
+    def _rotate(self, command: Rotate) -> tuple[int, ...]:
+        return words.OP_ROTATE, len(command.tables), self._array(command.tables), command.slots
+
+    def _switch(self, command: Switch) -> tuple[int, ...]:
+        return words.OP_SWITCH, command.address, len(command.targets), self._array(command.targets or (0,))
 
     def _needs_python(self, channel: Channel) -> bool:
         if self._handles is None or isinstance(channel, MPIChannel):
@@ -308,3 +299,23 @@ class NativeLoop:
             context[words.INT64] = self._handles.int64
             context[words.COMMUNICATOR] = self._handles.communicator
         return context
+
+
+_ENCODERS: Final[dict[type, Callable[[NativeLoop, Any], tuple[int, ...] | None]]] = {
+    Kernel: NativeLoop._kernel,
+    Launch: NativeLoop._on_device,
+    Synchronise: NativeLoop._on_device,
+    Fetch: NativeLoop._on_device,
+    Start: NativeLoop._start,
+    Wait: NativeLoop._wait,
+    Allreduce: NativeLoop._allreduce,
+    Rotate: NativeLoop._rotate,
+    Jump: lambda loop, jump: (words.OP_JUMP, jump.target),
+    JumpIf: lambda loop, jump: (words.OP_JUMP_IF, jump.address, int(jump.when), jump.target),
+    Switch: NativeLoop._switch,
+    Set: lambda loop, command: (words.OP_SET, command.address, command.value),
+    Count: lambda loop, count: (words.OP_COUNT, count.counter, count.limit, count.target),
+    Call: lambda loop, call: (words.OP_CALL,),
+    End: lambda loop, end: (words.OP_END, end.reason),
+}
+"""Functions that return the words of each kind of command; None for one without effect."""
