@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Protocol, TypeVar
@@ -462,6 +462,19 @@ class MPIComm:
         sys.stderr.write(f"rank {self.rank} of {self.size} failed; the job ends.\n{text}")
         sys.stderr.flush()
         end_job(self.communicator, 1)
+
+
+@contextlib.contextmanager
+def complaining(seconds: float, text: str) -> Iterator[None]:
+    """Write a text to standard error if the block, which waits for other ranks, takes longer; none if it is empty."""
+    timer = threading.Timer(seconds, sys.stderr.write, (text,))
+    timer.daemon = True
+    if text:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def end_job(communicator: Any, status: int) -> NoReturn:

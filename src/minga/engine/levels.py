@@ -69,6 +69,7 @@ def kept_cells(item: Field, stack: Sequence[list[Operation]]) -> Place | None:
                     remedy="store all cells of a box, rotate in the branch that stores, or declare another slot for "
                     "the level before",
                 )
+    _check_before_loop(item, stack, left)
     first = next(n for n, (_, operation) in enumerate(span) if any(_stores(i, item.next) for i in flat([operation])))
     _check_kept(item, [operation for _, operation in span[first:]], left)
     (operations, number), _ = span[first]
@@ -88,6 +89,22 @@ def _check_kept(item: Field, operations: Sequence[Operation], left: Sequence[Box
             "nothing advances them, so that the change would be lost",
             where=(operation.graph.where or None) if isinstance(operation, Apply) else None,
             remedy=f"record it before the operations that store {item.next!r}, or change {item.next!r} in its place",
+        )
+
+
+def _check_before_loop(item: Field, stack: Sequence[list[Operation]], left: Sequence[Box]) -> None:
+    """Raise ProgramError where the copy would overwrite what was stored before a loop that rotates the field."""
+    for operation in flat(_before_loop(item, stack)):
+        if not _stores(operation, item.next):
+            continue
+        if isinstance(operation, Apply) and all((operation.region & box).empty for box in left):
+            continue
+        label = operation.label if isinstance(operation, Apply | Call) else "move"
+        raise ProgramError(
+            f"rotate({item.name}): {label!r} stores {item.next!r} before the loop, whose operations advance a part of "
+            "it: in the other cells they keep the present values, so that what was stored would be lost",
+            where=(operation.graph.where or None) if isinstance(operation, Apply) else None,
+            remedy=f"rotate {item.name} before the loop, store {item.next!r} inside it, or use another field",
         )
 
 
@@ -114,7 +131,7 @@ def untouched(item: Field, operations: Sequence[Operation]) -> list[Box]:
     everything = list(flat(operations))
     slots = [item.slot(index) for index in range(item.slots)]
     storing = [operation for operation in everything if any(_stores(operation, slot) for slot in slots)]
-    if not any(isinstance(operation, Rotate) and item in operation.fields for operation in everything):
+    if not any(_rotates(operation, item) for operation in everything):
         return []
     if not storing or not all(isinstance(operation, Apply) for operation in storing):
         return []  # what a call stores nobody knows
@@ -133,7 +150,7 @@ def _since_rotation(
         rotated = [
             number
             for number, (_, operation) in enumerate(part)
-            if any(isinstance(o, Rotate) and item in o.fields for o in flat([operation]))
+            if any(_rotates(inner, item) for inner in flat([operation]))
         ]
         parts.append(part[rotated[-1] + 1 :] if rotated else part)
         if rotated or depth == 0 or not isinstance(stack[depth - 1][-1], When):
@@ -141,6 +158,27 @@ def _since_rotation(
         skip = 1
     for part in reversed(parts):
         yield from part
+
+
+def _before_loop(item: Field, stack: Sequence[list[Operation]]) -> list[Operation]:
+    """Return the operations between the last rotation of a field and the loop under way, if it is in that loop's first
+    round that the field is rotated again."""
+    found: list[Operation] = []
+    looped = False
+    for depth in range(len(stack) - 1, -1, -1):
+        # The loop or branch that is being recorded is the last operation of the list around it.
+        operations = stack[depth] if depth == len(stack) - 1 else stack[depth][:-1]
+        rotated = [n for n, o in enumerate(operations) if any(_rotates(inner, item) for inner in flat([o]))]
+        part = operations[rotated[-1] + 1 :] if rotated else operations
+        found = [*part, *found] if looped else found
+        if rotated:
+            break
+        looped = looped or (depth > 0 and isinstance(stack[depth - 1][-1], Repeat))
+    return found
+
+
+def _rotates(operation: Operation, item: Field) -> bool:
+    return isinstance(operation, Rotate) and item in operation.fields
 
 
 def _stores(operation: Operation, slot: Slot) -> bool:

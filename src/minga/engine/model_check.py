@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minga.engine.draws import repeated_draw
 from minga.engine.levels import check_levels, untouched
 from minga.engine.operations import Apply, Call, Let, Move, Operation, Repeat, Rotate, When, flat
 from minga.errors import ProgramError, shown
@@ -54,65 +55,12 @@ def _check_declared(model: Model) -> None:
                 )
 
 
-# Random numbers ------------------------------------------------------------------------------------------------------
 def _check_random(model: Model) -> None:
-    """Numbers differ where seed, STEP, kernel, cell or draw do: STEP has to go on, and no kernel draws twice before."""
-    everything = list(flat(model.step.operations))
-    draws = next((o for o in everything if isinstance(o, Apply) and _draws(o)), None)
-    if draws is not None and not any(_advances_step(o) for o in everything):
+    found = repeated_draw(model.step.operations, looped=True)
+    if found is not None:
         raise ProgramError(
-            f"model {model.name!r}: {draws.label!r} draws random numbers, and no step changes mg.STEP, so that all "
-            "steps draw the same",
-            where=draws.graph.where or None,
-            remedy="end the step with step.let(mg.STEP, mg.STEP + 1)",
+            f"model {model.name!r}: {found.text}", where=found.apply.graph.where or None, remedy=found.remedy
         )
-    _check_draws(model, model.step.operations, [])
-
-
-def _check_draws(model: Model, operations: Sequence[Operation], drawn: list[Apply]) -> None:
-    for operation in operations:
-        match operation:
-            case Apply() if _draws(operation):
-                if any(_same_numbers(operation, before) for before in drawn):
-                    raise _drawn_twice(model, operation, "is applied twice")
-                drawn.append(operation)
-            case Repeat(body=body, limit=limit):
-                inside = [o for o in flat(body) if isinstance(o, Apply) and _draws(o)]
-                once = isinstance(limit, int) and limit <= 1
-                if inside and not once and not any(map(_advances_step, flat(body))):
-                    raise _drawn_twice(model, inside[0], "is repeated")
-                _check_draws(model, body, list(drawn))
-            case When(body=body):
-                _check_draws(model, body, list(drawn))
-            case _ if _advances_step(operation):
-                drawn.clear()
-            case _:
-                pass
-
-
-def _drawn_twice(model: Model, apply: Apply, how: str) -> ProgramError:
-    return ProgramError(
-        f"model {model.name!r}: {apply.label!r}, which draws random numbers, {how} while mg.STEP is the same, and "
-        "draws the same numbers again",
-        where=apply.graph.where or None,
-        remedy="change mg.STEP in between, step.let(mg.STEP, mg.STEP + 1); use a kernel of another name; or, if equal "
-        "numbers are meant, store them in a field once",
-    )
-
-
-def _draws(operation: Operation) -> bool:
-    return isinstance(operation, Apply) and any(scalar.name == SEED.key for scalar in operation.graph.scalars)
-
-
-def _advances_step(operation: Operation) -> bool:
-    return isinstance(operation, Call) or (isinstance(operation, Let) and operation.register.key == STEP.key)
-
-
-def _same_numbers(one: Apply, other: Apply) -> bool:
-    """Whether two operations draw for the same cells with the same key."""
-    if one.label != other.label or one.grid != other.grid or (one.region & other.region).empty:
-        return False
-    return one.colour == other.colour and (one.cells == other.cells or not (one.cells.sparse or other.cells.sparse))
 
 
 # Observables and registers -------------------------------------------------------------------------------------------
