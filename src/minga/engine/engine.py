@@ -535,13 +535,13 @@ class Engine:
         )
         with complaining(_PATIENCE, text if self._changed else ""):
             known = sorted(f"{slot!r} {reach}" for slot, reach in self._valid.items())
-            answers = self.comm.bcast(self.comm.gather((program.name, len(program.operations), known, changes)))
-        *first, ours = answers[0]
-        for rank, (*other, theirs) in enumerate(answers):
-            if other != first:
+            answers = self.comm.bcast(self.comm.gather((len(program.operations), known, program.name, changes)))
+        *first, program_here, ours = answers[0]
+        for rank, (*other, program_there, theirs) in enumerate(answers):
+            if other != first:  # names of Programs may differ: some are made of addresses
                 raise ProgramError(
-                    f"rank 0 runs Program {first[0]!r} and has changed by Python since the last run: {ours}; rank "
-                    f"{rank} runs {other[0]!r} and has changed: {theirs}",
+                    f"rank 0 runs Program {program_here!r} and has changed by Python since the last run: {ours}; rank "
+                    f"{rank} runs {program_there!r} and has changed: {theirs}",
                     remedy="call Engine.run, set, touch and blocks(write=True) on all ranks together, with the same "
                     "fields: give values of other ranks' cells, too, or a function of a box",
                 )
