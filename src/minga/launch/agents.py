@@ -1,6 +1,6 @@
-"""Processes on hosts, each started by ssh or by anything else that runs a command there, that speak in lines of JSON.
+"""Helper processes on hosts, started by ssh or any other program that runs a command there; they exchange JSON lines.
 
-They end with their standard input, so that neither an error here nor an interrupt leaves one behind.
+They end when their standard input is closed, so that neither an error here nor an interrupt leaves one behind.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ _PATIENCE: Final = 2.0
 """Seconds that processes get to end with their standard input, and again after they are asked by a signal."""
 
 Heard = Callable[[dict[str, Any] | None], None]
-"""What takes each message, and None at the end of the output; called by a thread of its own."""
+"""Function that receives each message, and None at the end of the output, in a thread of its own."""
 
 
 @dataclass(frozen=True, eq=False)
 class HostProcess:
-    """A process on a host, as seen from here."""
+    """A process on a host, represented by the local process that connects to it."""
 
     host: Host
     popen: subprocess.Popen[str]
     errors: IO[str]
 
     def tell(self, message: Mapping[str, Any]) -> None:
-        """Send a line. OSError where the process is gone."""
+        """Send a message. Raises OSError if the process is gone."""
         pipe = _pipe(self.popen.stdin)
         pipe.write(json.dumps(message) + "\n")
         pipe.flush()
 
     def how_it_ended(self) -> str:
-        """In words: with which status, or by which signal."""
+        """Return in words with which status, or by which signal, the process ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.popen.wait(1.0)
         status = self.popen.poll()
         return f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
 
     def last_words(self) -> str:
-        """What it printed last on standard error."""
+        """Return the last line that it printed on standard error."""
         self.errors.seek(0)
         said = [line for line in self.errors if line.strip()]
         return said[-1].strip() if said else ""
 
 
 def start(host: Host, module: str, launcher: Launcher | None, heard: Heard, remedy: str) -> HostProcess:
-    """Run a module of minga on a host; by its launcher, or here where that is None.
+    """Run a module of minga on a host by its launcher, or on this machine if that is None.
 
-    LaunchError where the launcher itself cannot be started; ``remedy``: what there is instead.
+    Raises LaunchError if the launcher itself cannot be started; ``remedy`` names an alternative.
     """
     command = [host.python or sys.executable, "-m", module]
     if launcher is not None:
@@ -94,7 +94,7 @@ def end_all(processes: Sequence[HostProcess]) -> None:
 
 
 def reach(host: Host) -> str:
-    """What to try where a host does not answer."""
+    """Return what to try if a host does not answer."""
     python = shlex.quote(host.python or sys.executable)
     return f'try `ssh {host.name} {python} -c "import minga"`; python=PATH in the hosts file names another Python'
 

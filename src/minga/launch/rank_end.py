@@ -28,31 +28,31 @@ _STAGGER: Final = 0.05
 
 
 def end_late(leave: Callable[[], object] | None = None) -> NoReturn:
-    """End all ranks from a thread while the main thread of this one waits: for a message, or for native code.
+    """End all ranks from a thread, while the main thread of this one waits for a message or for native code.
 
-    Before, ``leave`` is called for what is left to do. Where other hosts cannot be reached MPI may never come back from
-    that; this rank ends in any case.
+    ``leave`` is called first, to do what is left to do. Ending the job by MPI may never return if other hosts cannot be
+    reached; this rank ends in any case.
     """
     last = threading.Timer(_LAST, os._exit, (INTERRUPTED,))
     last.daemon = True
     last.start()
-    mpi = sys.modules.get("mpi4py.MPI")  # no import: the main thread may be in one
+    mpi = sys.modules.get("mpi4py.MPI")  # do not import it: the main thread may be in an import
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
         everyone = mpi.COMM_WORLD
-        time.sleep(min(_STAGGER * everyone.rank, _LAST / 2))  # one of those that wait says it for all
+        time.sleep(min(_STAGGER * everyone.rank, _LAST / 2))  # the first rank that waits reports it for all
         who = f"rank {everyone.rank} of {everyone.size}"
         say_last(
             f"minga: {who} could not end its step within {GRACE:g} s; all are ended\n", everyone.rank, interrupted=True
         )
         if leave is not None:
             leave()
-        kill(stopped(descendants(os.getppid())))  # or the launcher waits for them
+        kill(stopped(descendants(os.getppid())))  # the launcher would wait for stopped processes
         everyone.Abort(INTERRUPTED)
     os._exit(INTERRUPTED)
 
 
 def end_in_error(error: BaseException, everyone: Any, leave: Callable[[], object] | None = None) -> NoReturn:
-    """Say what ended this rank, call ``leave`` for what is left to do, and end all ranks of a communicator."""
+    """Report the error that ends this rank, call ``leave`` to finish up, and end all ranks of a communicator."""
     from minga.engine.comm import end_job
 
     _report(error, everyone.rank, everyone.size)
@@ -63,17 +63,19 @@ def end_in_error(error: BaseException, everyone: Any, leave: Callable[[], object
 
 
 def _report(error: BaseException, rank: int, size: int) -> None:
-    """Say what ended this rank: in words where a person can act on it, with a traceback where it is a bug.
+    """Report an error: in words if a person can act on it, with a traceback if it is a bug.
 
-    What is wrong with a case is wrong on all ranks: rank 0 says it for all, and ends the job. So it is with a wish to
-    stop that came before the first step.
+    A mistake in a case is found by all ranks: rank 0 reports it for all and ends the job. The same holds for a request
+    to stop that came before the first step.
     """
     if isinstance(error, CaseError | KeyboardInterrupt):
         if rank != 0:
             time.sleep(_PATIENCE)
         text = f"minga: {error}\n" if isinstance(error, CaseError) else "minga: stopped at once\n"
     elif isinstance(error, MingaError):
-        if rank != 0:  # a frame that could not be written, or a value that is not finite, is told on all ranks
+        if (
+            rank != 0
+        ):  # some errors are raised on all ranks: a frame that could not be written, a value that is not finite
             time.sleep(_COMPANY)
         text = f"minga: {error}\n  on rank {rank} of {size}\n"
     else:

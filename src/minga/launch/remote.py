@@ -1,4 +1,4 @@
-"""``minga measure`` on other hosts: each measures its own node at the same time, and prints it."""
+"""``minga measure`` on other hosts: all measure their own nodes at the same time and print the result."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from minga.launch.signals import interruptible, uninterrupted
 __all__ = ["measure_nodes"]
 
 _PATIENCE = 120.0
-"""Seconds that a host may take longer than it should: it compiles kernels, too."""
+"""Seconds that a host may take beyond its time limit: it also compiles kernels."""
 
 
 def measure_nodes(
     hosts: Sequence[Host], launcher: Launcher, cases: Sequence[str], seconds: float
 ) -> list[dict[str, Any]]:
-    """Entries of `nodes` of a machine file, one a host, in their order.
+    """Return entries of `nodes` of a machine file, one per host, in the order of the hosts.
 
-    LaunchError or RunError naming the host where one cannot be reached, or its measurement fails; all others are ended.
+    Raises LaunchError or RunError, which name the host, if one cannot be reached or its measurement fails; all others
+    are then ended.
     """
     started: list[subprocess.Popen[str]] = []
     with interruptible(), tempfile.TemporaryDirectory(prefix="minga-measure-") as folder:
@@ -64,7 +65,7 @@ def _node(host: Host, process: subprocess.Popen[str], deadline: float, folder: P
     try:
         status = process.wait(max(0.1, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise RunError(f"host {host.name} did not finish measuring", remedy="measure again when it is well") from None
+        raise RunError(f"host {host.name} did not finish measuring", remedy="measure again when it responds") from None
     said = [line for line in Path(folder, f"{number}.err").read_text(errors="replace").splitlines() if line.strip()]
     if status:
         assert isinstance(process.args, list)
@@ -74,7 +75,7 @@ def _node(host: Host, process: subprocess.Popen[str], deadline: float, folder: P
             "another Python, --case takes cases that are there",
         )
     try:
-        # A login may print something before.
+        # The login shell may print something first.
         text = Path(folder, f"{number}.out").read_text()
         (node,) = json.loads(text[text.index("{") :])["nodes"]
     except (ValueError, KeyError) as error:
