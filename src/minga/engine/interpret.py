@@ -1,4 +1,4 @@
-"""Running a list of commands from Python: the plain meaning of what the native loop does, for any kind of rank."""
+"""Interpreter of command lists in Python: the reference for the native loop, for any kind of rank."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from minga.engine.workers import Workers
 from minga.errors import RunError
 
 INTERRUPTED: Final = -1
-"""What a run returns when it found the stop word set at a Count command."""
+"""Result of a run that found the stop word set at a Count command."""
 LEFT: Final = -2
-"""What a run returns that was left, as all ranks agreed when they looked."""
+"""Result of a run that was left because all ranks agreed to at a look."""
 Ledger = NDArray[np.int64]
-"""Shape (2, categories + blocks): nanoseconds spent and commands done, by `Category`, then by block timed alone."""
+"""Nanoseconds spent and commands done, by `Category`, then by timed block: of shape (2, categories + blocks)."""
 
 
 def new_ledger(blocks: int = 0) -> Ledger:
-    """A ledger in which nothing is booked, with columns for so many blocks that are timed one by one."""
+    """Return an empty ledger with columns for a number of blocks that are timed separately."""
     return np.zeros((2, len(Category) + blocks), np.int64)
 
 
@@ -61,11 +61,29 @@ def interpret(
     device: Device | None = None,
     look: Look | None = None,
 ) -> int:
-    """Run the commands from the first one on; the reason of the End that was reached.
+    """Run commands from the first one on, and return the reason of the End that was reached.
 
-    `stop` is one word: when it is not 0, the list is left at the next Count with the reason INTERRUPTED. `events`, made
-    for Python's clock, knows the commands as entries from `first_event` on. `device`: the GPU that a list launches on.
-    `look` is asked after some Counts whether to leave. RunError for a list that runs past its last command.
+    Parameters
+    ----------
+    commands
+        The list to run.
+    comm, workers
+        The ranks that run their lists together, and the threads of this one.
+    ledger
+        Where time is booked.
+    stop
+        One word: if it is not 0, the list is left at the next Count with the reason INTERRUPTED.
+    events, first_event
+        Log made for Python's clock, which knows the commands as entries from `first_event` on.
+    device
+        GPU that the list launches on.
+    look
+        Asked after some Counts whether to leave.
+
+    Raises
+    ------
+    RunError
+        If the list runs past its last command.
     """
     if workers is None:
         with Workers() as own:
@@ -90,7 +108,7 @@ def interpret(
 
 
 def past_the_end(length: int) -> RunError:
-    """The error of a list without an End on its way."""
+    """Return the error of a list that reaches its last command without an End."""
     return RunError(f"the program went on past its last command, number {length - 1}", remedy="end it with End")
 
 

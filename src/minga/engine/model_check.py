@@ -1,4 +1,4 @@
-"""Habits of which a model would give wrong numbers in silence, found when it is made."""
+"""Checks of a new model for mistakes that would silently give wrong numbers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["check_model"]
 
 _RESULT = re.compile(r"\.\d+\.")
-"""In the names of registers that Programs make for results of kernels."""
+"""Part of the names of registers that Programs make for results of kernels."""
 
 
 def check_model(model: Model) -> None:
-    """ProgramError for a model whose step or observables cannot mean what they say."""
+    """Raise ProgramError for a model whose step or observables contain such a mistake."""
     check_levels(model.step.operations)
     _check_declared(model)
     _check_random(model)
@@ -40,7 +40,7 @@ def check_model(model: Model) -> None:
 
 # Fields --------------------------------------------------------------------------------------------------------------
 def _check_declared(model: Model) -> None:
-    """What a kernel reads is a field of the model, which can have initial values, or is stored by its Programs."""
+    """Check that kernels read only fields of the model, which can have initial values, or that its Programs store."""
     known = set(model.fields)
     for operation in _operations(model):
         known.update(slot.field for slot in _stores(operation))
@@ -112,7 +112,7 @@ def _check_registers(model: Model) -> None:
 
 
 def _set_registers(model: Model) -> set[str] | None:
-    """The registers that have values; None where a `call` may give them to any."""
+    """Return the registers that have values; None if a `call` may set any of them."""
     known = {SEED.key, STEP.key, *(key.key for key in model.registers if isinstance(key, Register))}
     for operation in _operations(model):
         match operation:
@@ -139,7 +139,7 @@ def _operations(model: Model) -> Iterator[Operation]:
 
 # Time levels ---------------------------------------------------------------------------------------------------------
 def _check_stored(model: Model, item: Field) -> None:
-    """What steps store of a field must become its present values some time, if these are looked at."""
+    """Check that the values which steps store become present values at some time, if the field is output."""
     if item.name not in model.output:
         return
     nested = [o for o in model.step.operations if isinstance(o, Repeat | When)]
@@ -161,7 +161,7 @@ def _check_stored(model: Model, item: Field) -> None:
 
 
 def _check_untouched(model: Model, item: Field) -> None:
-    """Cells that steps never store go through their initial levels again and again, which have to be equal."""
+    """Check that cells which steps never store have equal initial levels, since they cycle through them."""
     cells = untouched(item, model.step.operations)
     levels = [value for slot, value in model.start_values() if slot.field is item]
     if cells and not all(_same(levels[0], level) for level in levels[1:]):
@@ -178,7 +178,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _check_start(model: Model, item: Field) -> None:
-    """A step that reads an earlier level, such as that of waves, needs first values of it as well."""
+    """Check that a step which reads an earlier level, as waves do, has initial values for it as well."""
     given = model.given
     if item.now not in given or (isinstance(given[item.now], int | float) and given[item.now] == 0):
         return
@@ -198,12 +198,12 @@ def _check_start(model: Model, item: Field) -> None:
 
 
 def _read(operation: Operation, item: Field) -> set[Slot]:
-    """The slots of a field that a kernel reads."""
+    """Return the slots of a field that a kernel reads."""
     return {slot for slot in _reads(operation) if slot.field is item}
 
 
 def _reads(operation: Operation) -> set[Slot]:
-    """The slots that a kernel reads."""
+    """Return the slots that a kernel reads."""
     if not isinstance(operation, Apply):
         return set()
     found = {operation.operands[number] for number in reads(operation.graph)}
@@ -211,12 +211,12 @@ def _reads(operation: Operation) -> set[Slot]:
 
 
 def _stored(operation: Operation, item: Field) -> list[Slot]:
-    """The slots of a field that an operation stores."""
+    """Return the slots of a field that an operation stores."""
     return [slot for slot in _stores(operation) if slot.field is item]
 
 
 def _stores(operation: Operation) -> list[Slot]:
-    """The slots that an operation stores."""
+    """Return the slots that an operation stores."""
     slots: Sequence[object] = ()
     match operation:
         case Apply():

@@ -1,7 +1,7 @@
 """The native run loop: a list of commands encoded as words, run without Python between them.
 
-It calls MPI through the addresses of its functions in the library that mpi4py has loaded. Where that or anything else
-it needs is missing, `unsupported` says what, and :mod:`minga.engine.interpret` runs the same list.
+It calls MPI through the addresses of its functions in the library that mpi4py has loaded. If that or anything else it
+needs is missing, `unsupported` returns the reason, and :mod:`minga.engine.interpret` runs the same list.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
     from minga.engine.mpi_handles import Handles
 
 POLL_NANOSECONDS: Final = 20_000, 500_000
-"""Least and most time between two looks at channels that are in flight, unless another one is asked for. Within half a
+"""Shortest and longest time between two looks at channels in flight, unless another one is requested. Within half a
 millisecond a socket's buffer of 64 KiB does not run dry at 1 Gb/s."""
 _PAST_THE_END: Final = -(1 << 62)
-"""Reason of the End that stands behind every list."""
+"""Reason of the End that follows every list."""
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
 def unsupported(comm: Comm, workers: Workers) -> str | None:
-    """Why the native loop cannot run a program of these ranks and workers, or None if it can."""
+    """Return why the native loop cannot run a Program of these ranks and workers, or None if it can."""
     if not words.is_supported():
         return "native code for running programs is made on Linux, for x86-64 and 64-bit Arm"
     if not workers.native:
@@ -128,9 +128,9 @@ class NativeLoop:
         self._units = np.array([[nanoseconds_per_tick()], [1.0]])
 
     def run(self) -> int:
-        """Run the commands from the first one on; the reason of the End that was reached, INTERRUPTED or LEFT.
+        """Run the commands and return the reason of the End that was reached, INTERRUPTED or LEFT.
 
-        RunError if an MPI function fails or the list has no End on its way. Python's lock is free meanwhile.
+        Raises RunError if an MPI function fails, or the list ends without an End. Python's lock is free meanwhile.
         """
         context = self._context
         context[words.AT] = 0
@@ -154,7 +154,7 @@ class NativeLoop:
         return reason
 
     def close(self) -> None:
-        """Free the requests that were made for this list; its channels belong to others."""
+        """Free the requests that were made for this list; its channels have other owners."""
         if self._handles is not None:
             self._handles.close()
 
@@ -167,13 +167,13 @@ class NativeLoop:
         self.close()
 
     def _goes_on(self) -> bool:
-        """Whether all ranks, which look at this moment, let the list go on."""
+        """Return True if all ranks, which look at this moment, let the list continue."""
         assert self._look is not None
         self._context[words.LOOK] = rounds = self._look()
         return rounds > 0
 
     def _call(self, number: int) -> None:
-        """Do what only Python can: a function of the model, or messages that are not requests of MPI."""
+        """Do a command that only Python can do: a function of the model, or messages that are not MPI requests."""
         command = self._commands[number]
         assert isinstance(command, Call | Start | Wait)
         start = time.perf_counter_ns()
@@ -255,7 +255,7 @@ class NativeLoop:
         return words.OP_ALLREDUCE, *self._handles.blocking(command)
 
     def _poll_list(self, channels: Sequence[Channel]) -> int:
-        """Address of the list of the channels' requests; 0 if there is nothing to look at."""
+        """Return the address of the list of the channels' requests; 0 if there is nothing to look at."""
         busy = [channel for channel in channels if isinstance(channel, MPIChannel | MPIBroadcast) and channel.requests]
         if self._handles is None or not busy:
             return 0
@@ -268,7 +268,7 @@ class NativeLoop:
         return self._polls[key]
 
     def _array(self, values: Sequence[int]) -> int:
-        """Address of the values as words that live as long as this loop."""
+        """Return the address of the values, as words that live as long as this loop."""
         array = np.array(values, np.int64)
         self._kept.append(array)
         return int(array.ctypes.data)

@@ -1,4 +1,4 @@
-"""Values that people put into fields: checked against the field's type, continued beyond the ends of whole copies."""
+"""Values given to fields: they are checked against the field's type, and extended beyond the ends of whole copies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FieldValue = np.ndarray | bool | int | float | Callable[[Box], np.ndarray]
 
 
 def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
-    """Give the owned cells of a slot values. LayoutError for those that do not fit."""
+    """Set the owned cells of a slot. Raise LayoutError for values that do not fit."""
     target = slot.field
     value = np.asarray(value) if isinstance(value, list | tuple) else value
     stored = storage.stored(target)
@@ -49,7 +49,7 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
 
 
 def _called(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
-    """Return the values of a function of a box. Raise LayoutError where it takes or returns anything else, or fails."""
+    """Return the values of a function of a box. Raise LayoutError if it takes or returns anything else, or fails."""
     names = ", ".join(target.grid.axes[axis] for axis in target.axes)
     indices = f"{names} = np.ogrid[box.slices({(0,) * box.ndim})] gives the indices of its cells"
     try:
@@ -85,7 +85,7 @@ def _called(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
 
 
 def _shape(given: Any) -> tuple[int, ...] | str:
-    """Return the shape of what a function returned; in words where its rows differ in length."""
+    """Return the shape of a function's values; in words if rows differ in length."""
     try:
         return tuple(np.shape(given))
     except ValueError:
@@ -103,7 +103,7 @@ def _place(function: Callable[..., Any], error: BaseException | None = None) -> 
 
 
 def gathered(storage: Storage, comm: Comm, slot: Slot) -> np.ndarray | None:
-    """The whole field on rank 0, None elsewhere; collective."""
+    """Return the whole field on rank 0, None elsewhere; collective."""
     target = slot.field
     mine = [(box, view.copy()) for box, view in storage.pieces(slot)]
     if target.replicated or storage.layout(target.grid).replicated:
@@ -119,7 +119,7 @@ def gathered(storage: Storage, comm: Comm, slot: Slot) -> np.ndarray | None:
 
 
 def fitting(target: Field, given: Any) -> np.ndarray:
-    """Values for a field. LayoutError for those that its type would change (floats may be rounded to f4)."""
+    """Convert values to a field's type. Raise LayoutError if that changes them (floats may be rounded to f4)."""
     if given is None:
         raise LayoutError(
             f"field {target.name!r} is set to None",

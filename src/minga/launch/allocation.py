@@ -47,7 +47,7 @@ def allocation(vendor: str, environment: Mapping[str, str] = os.environ) -> Allo
 
 
 def unused(vendor: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return a note on nodes of the job that a run on this node leaves idle, and how to use them; None if there are none."""
+    """Return a note on nodes of the job that a run on this node leaves idle, and how to use them; else None."""
     given = allocation(vendor, environment)
     if given is None or given.nodes < 2:
         return None
