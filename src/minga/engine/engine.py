@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 TIMES = Register("@times", "i8")
 """How often a Program is repeated by `Engine.run`."""
 _PATIENCE = 20.0
-"""Seconds after which a rank says that it waits for others to bind a Program."""
+"""Seconds after which a rank reports that it waits for others to bind a Program."""
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ class Engine:
         self._drawn: dict[Program, tuple[object, object]] = {}
         self._warned: set[Program] = set()
         self.binding_seconds = 0.0
-        """What this rank spent on binding Programs, compiling their kernels included."""
+        """Seconds that this rank spent on binding Programs, including compiling their kernels."""
 
     # Values --------------------------------------------------------------------------------------------------------
     def set(self, item: Field | Slot, value: FieldValue) -> None:
@@ -343,7 +343,7 @@ class Engine:
 
     @property
     def ledger(self) -> Ledger:
-        """Where this rank's time went."""
+        """Breakdown of this rank's time."""
         seconds = {c.name.lower(): float(self.booked[0, c]) * 1e-9 for c in cmd.Category}
         seconds["compute"] += sum(self.block_seconds.values())
         traffic = self.traffic
@@ -383,13 +383,13 @@ class Engine:
 
     @property
     def traffic(self) -> dict[int, Traffic]:
-        """What this rank has sent to each other rank since the engine was made, counted where messages start."""
+        """Messages and bytes sent to each other rank since the engine was made, counted when messages start."""
         open_channels = (channel for prepared in self._prepared.values() for channel in prepared.binding.channels)
         return count_sent(open_channels, self._sent)
 
     @property
     def events(self) -> Timeline | None:
-        """When this rank did which command, as far as `trace` left room; None without it."""
+        """Commands of this rank with their times, as far as `trace` left room; None without it."""
         return None if self._events is None else self._events.timeline()
 
     # Running -------------------------------------------------------------------------------------------------------
@@ -460,7 +460,7 @@ class Engine:
         self._warned.add(program)
 
     def _do(self, prepared: _Prepared) -> int:
-        """Do all commands; why they ended."""
+        """Do all commands, and return why they ended."""
         if prepared.native is not None:
             return prepared.native.run()
         return interpret(
@@ -520,10 +520,10 @@ class Engine:
         return self._prepared.get(self._key(program, looped))
 
     def _agree(self, program: Program) -> None:
-        """Check that all ranks bind the same Program, for halos that are old in the same fields.
+        """Check that all ranks bind the same Program, with halos that are stale in the same fields.
 
-        Ranks that differ would wait for messages that never come. A rank that waits for the others here because it
-        alone has changed something cannot tell that from ranks that are slow, so it says what it waits for.
+        Ranks that differ would wait for messages that never come. A rank that waits here because it alone has changed
+        a field cannot tell that from slow ranks, so it reports after some time what it waits for.
         """
         if self.comm.size == 1:
             return
@@ -674,7 +674,7 @@ class Engine:
         return moved
 
     def _new_columns(self) -> None:
-        """A ledger with a column for each block that is timed alone; what blocks took so far becomes computing."""
+        """Make a ledger with a column for each separately timed block; time booked by blocks so far becomes computing."""
         before = self.booked
         blocks = 0 if self._clocks is None else len(self.storage.layout(self._clocks).blocks_of(self.comm.rank))
         self.booked = new_ledger(blocks)
@@ -691,7 +691,7 @@ class Engine:
         return function
 
     def _take_back(self) -> None:
-        """What Python wrote through views counts now: copies of whole fields go on beyond their ends."""
+        """End writing through views: copies of whole fields are extended beyond their ends."""
         for slot in self._access.take_back():
             if slot.field.replicated:
                 continue_beyond(self.storage.stored(slot.field).blocks[0], slot)
