@@ -674,7 +674,7 @@ class Engine:
         return moved
 
     def _new_columns(self) -> None:
-        """Make a ledger with a column for each separately timed block; time booked by blocks so far becomes computing."""
+        """Make a ledger with a column for each timed block; the time booked by blocks so far becomes computing."""
         before = self.booked
         blocks = 0 if self._clocks is None else len(self.storage.layout(self._clocks).blocks_of(self.comm.rank))
         self.booked = new_ledger(blocks)

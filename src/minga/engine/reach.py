@@ -105,7 +105,7 @@ class Ghosts:
 
 
 def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Reach], Ghosts]:
-    """Return what must be valid before `layers` of ghost cells are filled along `need`: the field and those it reads."""
+    """Return the reaches needed before `layers` of ghost cells are filled along `need`: the field and those it reads."""
     target = slot.field
     star = need.star and layers.star
     lo, hi = list(need.lo), list(need.hi)
@@ -159,7 +159,7 @@ def layers_read(apply: Apply, slot: Slot) -> Reach:
 
 @_KNOWN
 def requirements(apply: Apply, extent: Reach) -> tuple[Mapping[Slot, Reach], Mapping[Slot, Ghosts]]:
-    """Return the in-domain validity that an operation needs on blocks extended by `extent`, and the ghost cells it reads."""
+    """Return the in-domain validity that an operation needs on blocks extended by `extent`, and its ghost cells."""
     needs: dict[Slot, Reach] = {}
     ghosts: dict[Slot, Ghosts] = {}
     for slot, reach in stencil(apply).items():
